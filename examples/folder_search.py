@@ -7,7 +7,9 @@ of the words, the best first.  Without arguments it does so with a few files of 
 
 Under ``w:WORD NUL NAME`` stands how often a word is in a file, so the files with a word are one
 range.  Under ``f:NAME`` stands what a file looked like and which words it had: that is needed to
-take them out again.  Both change in one batch, so after a crash no file is half in the index.
+take them out again.  Under ``n`` stands how many files there are, since a search should not have to
+count them.  All three change in one batch, so after a crash no file is half in the index.  One
+program updates an index at a time.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ class Index:
         A word counts for more, the fewer files have it, and the more often it is in the file.
         """
         scores: dict[str, float] = {}
-        total = sum(1 for _ in self._db.iterator(prefix=b"f:", include_value=False))
+        total = self._total()
         for number, word in enumerate(sorted(set(words(query)))):
             prefix = f"w:{word}\0".encode()
             files = {
@@ -81,6 +83,10 @@ class Index:
                 if number == 0 or name in scores
             }
         return sorted(scores.items(), key=lambda found: (-found[1], found[0]))
+
+    def _total(self) -> int:
+        """How many files are in the index."""
+        return int(self._db.get(b"n", b"0"))
 
     def _known(self, name: str) -> Known | None:
         value = self._db.get(f"f:{name}".encode())
@@ -97,6 +103,7 @@ class Index:
                 batch.put(f"f:{name}".encode(), json.dumps(new).encode())
             else:
                 batch.delete(f"f:{name}".encode())
+            batch.put(b"n", b"%d" % (self._total() + bool(new) - bool(old)))
 
 
 def main(folder: Path, path: Path, query: str) -> None:

@@ -5,15 +5,22 @@
 The program starts a small server of its own and says for each page where it came from.
 
 Three kinds of keys: ``meta:URL`` has what HTTP says about a page, ``body:URL`` has the page, and
-``time:WHEN:URL`` its size.  The last is in the order of time, so that the page that was fetched or
-confirmed first is the first key, and goes first once there is too much.  All that belongs to one
-page changes in one batch.  A page that is still fresh costs two Gets and no write; most URLs that
-are not in the cache cost no read of the disk, since a filter says so.  Left out: ``Vary``, and what
-HTTP allows a cache to guess where a page has no max-age.
+``time:WHEN:URL`` is in the order of time, so that the page that was fetched or confirmed first goes
+first once there is too much.  One more record, ``state``, has the bytes that are kept, and where
+the index by time begins.  All that belongs to a change is one transaction, so that any number of
+threads may use a cache.
+
+A page that is still fresh costs two lookups and no write; most URLs that are not in the cache cost
+no read of the disk, since a filter says so.  To store a page costs as much in a large cache as in a
+small one: the size is a record and no sum, and what makes room is found by one seek.  Without a
+beginning in ``state``, that seek would pass all pages that went before, as deletions that no
+compaction has dropped yet.  Left out: ``Vary``, and what HTTP allows a cache to guess where a page
+has no max-age.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -27,9 +34,14 @@ from typing import Any
 
 import lsmkv
 
+MOST_REMOVED = 16  # pages that go for one that comes
+
+State = dict[str, Any]
+
 
 class Cache:
-    """Pages by their URLs, at most so many bytes of them.  For one thread; it has no clock."""
+    """Pages by their URLs, at most so many bytes of them.  For any number of threads; it has no
+    clock."""
 
     def __init__(self, db: lsmkv.DB, most_bytes: int) -> None:
         self._db = db
@@ -37,22 +49,22 @@ class Cache:
 
     def get(self, url: str, now: int) -> tuple[bytes, str]:
         """The page, and where it came from."""
-        stored = self._db.get(b"meta:" + url.encode())
+        # Both as of one moment: another thread may replace or remove the page in between.
+        stored, body = self._db.multi_get([b"meta:" + url.encode(), b"body:" + url.encode()])
         meta: dict[str, Any] = json.loads(stored) if stored else {}
-        if meta and now < meta["fresh_until"]:
-            return self._db.get(b"body:" + url.encode(), b""), "the cache"
+        if body is not None and now < meta["fresh_until"]:
+            return body, "the cache"
         request = urllib.request.Request(url)
-        if meta.get("etag"):
+        if body is not None and meta.get("etag"):
             request.add_header("If-None-Match", meta["etag"])
         try:
             with urllib.request.urlopen(request, timeout=30) as response:
                 body, headers, source = response.read(), response.headers, "the server"
         except urllib.error.HTTPError as error:
             with error:
-                if error.code != 304:
+                if error.code != 304 or body is None:
                     raise
                 headers, source = error.headers, "the cache, after a 304"
-            body = self._db.get(b"body:" + url.encode(), b"")
         control = headers.get("Cache-Control", "")
         age = re.search(r"max-age=(\d+)", control)
         new = {
@@ -61,39 +73,68 @@ class Cache:
             "since": now,
             "size": len(body),
         }
-        self._store(url, meta, None if "no-store" in control else new, body)
+        self._store(url, None if "no-store" in control else new, body)
         return body, source
 
     def size(self) -> int:
-        """Bytes of pages in the cache, added up from the time index: no page is read for it."""
-        return sum(int(size) for _, size in self._db.iterator(prefix=b"time:"))
+        """Bytes of pages in the cache: one lookup."""
+        return int(_state(self._db.get(b"state"))["bytes"])
 
-    def _store(
-        self, url: str, old: dict[str, Any], new: dict[str, Any] | None, body: bytes
-    ) -> None:
-        """Put a page in the place of what was there, and make room for it."""
-        with self._db.write_batch() as batch:
-            self._remove(batch, url, old)
-            room = self._most_bytes - self.size() + old.get("size", 0) - len(body)
-            if new is None or len(body) > self._most_bytes:
-                return
-            for key, size in self._db.iterator(prefix=b"time:"):
-                other = key.decode().split(":", 2)[2]
-                if room >= 0:
+    def _store(self, url: str, new: dict[str, Any] | None, body: bytes) -> None:
+        """Put a page in the place of what was there, and make room for it.
+
+        At most 16 pages go for it.  If they are not enough, as for a large page after many small
+        ones, it is not kept, and the room stays for the next one.
+        """
+
+        def change(both: lsmkv.Transaction) -> None:
+            """Called again if another thread changed the cache meanwhile."""
+            state = _state(both.get(b"state"))
+            state["bytes"] -= _remove(both, url)
+            if new is not None and len(body) <= self._most_bytes:
+                self._make_room(both, state, len(body))
+                if state["bytes"] + len(body) <= self._most_bytes:
+                    key = f"time:{new['since']:012d}:{url}"
+                    both.put(f"meta:{url}".encode(), json.dumps(new).encode())
+                    both.put(f"body:{url}".encode(), body)
+                    both.put(key.encode(), b"")
+                    state["bytes"] += len(body)
+                    state["first"] = min(state["first"], key)  # a clock may have been set back
+            both.put(b"state", json.dumps(state).encode())
+
+        self._db.run(change)
+
+    def _make_room(self, both: lsmkv.Transaction, state: State, size: int) -> None:
+        """Remove the oldest pages until so many bytes fit.
+
+        The iterator is not the transaction's, and may be ahead of it.  Then another thread has
+        written ``state``, the commit fails, and all this is done again.
+        """
+        with self._db.iterator(
+            start=state["first"].encode(), stop=b"time;", include_value=False
+        ) as keys:
+            for key in itertools.islice(keys, MOST_REMOVED):
+                if state["bytes"] + size <= self._most_bytes:
                     break
-                if other != url:
-                    self._remove(batch, other, {"since": int(key.split(b":", 2)[1])})
-                    room += int(size)
-            batch.put(f"meta:{url}".encode(), json.dumps(new).encode())
-            batch.put(f"body:{url}".encode(), body)
-            batch.put(f"time:{new['since']:012d}:{url}".encode(), b"%d" % len(body))
+                state["first"] = key.decode()
+                state["bytes"] -= _remove(both, key.decode().split(":", 2)[2])
 
-    @staticmethod
-    def _remove(batch: lsmkv.WriteBatch, url: str, meta: dict[str, Any]) -> None:
-        if meta:
-            batch.delete(f"meta:{url}".encode())
-            batch.delete(f"body:{url}".encode())
-            batch.delete(f"time:{meta['since']:012d}:{url}".encode())
+
+def _state(stored: bytes | None) -> State:
+    """The bytes that are kept, and a key that no key of the index by time is before."""
+    return json.loads(stored) if stored else {"bytes": 0, "first": "time:"}
+
+
+def _remove(both: lsmkv.Transaction, url: str) -> int:
+    """Remove what belongs to a page, if it is there; its bytes."""
+    stored = both.get(f"meta:{url}".encode())
+    if stored is None:
+        return 0
+    meta = json.loads(stored)
+    both.delete(f"meta:{url}".encode())
+    both.delete(f"body:{url}".encode())
+    both.delete(f"time:{meta['since']:012d}:{url}".encode())
+    return int(meta["size"])
 
 
 class Pages(BaseHTTPRequestHandler):

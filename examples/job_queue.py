@@ -1,8 +1,9 @@
 """A queue of jobs behind Redis' protocol: workers wait for jobs, and none is lost when one dies.
 
 A worker moves a job from ``jobs`` to its own list, and removes it from there once it is done.  A
-job that was not done by its deadline goes back to ``jobs``.  The store is on disk, in ``./queue``:
-the queue is there after a restart, too.
+job that was not done by its deadline goes back to ``jobs``.  The set ``workers`` names the lists,
+so that nobody looks through all keys for them.  The store is on disk, in ``./queue``: the queue is
+there after a restart, too.
 
 It needs lsmkv's extra ``server``, and redis-py, which knows nothing of lsmkv.
 """
@@ -22,6 +23,7 @@ DEADLINE = 0.5  # seconds
 def work(port: int, name: str, done: list[str]) -> None:
     """Do jobs until there is none for a second."""
     with redis.Redis(port=port, decode_responses=True) as client:
+        client.sadd("workers", name)
         while job := client.blmove("jobs", f"taken:{name}", 1, "LEFT", "RIGHT"):
             client.zadd("deadlines", {f"{name} {job}": time.time() + DEADLINE})
             if job == "job 3" and name == "worker 1":
@@ -35,10 +37,10 @@ def work(port: int, name: str, done: list[str]) -> None:
 
 def give_back(client: redis.Redis) -> int:
     """Put jobs whose time is over back into the queue; how many."""
-    for taken in client.scan_iter("taken:*"):  # a worker may die before it has set a deadline
-        for job in client.lrange(taken, 0, -1):
-            entry = f"{taken.removeprefix('taken:')} {job}"
-            client.zadd("deadlines", {entry: time.time() + DEADLINE}, nx=True)
+    for name in client.smembers("workers"):
+        for job in client.lrange(f"taken:{name}", 0, -1):
+            # It may have died before it has set a deadline.
+            client.zadd("deadlines", {f"{name} {job}": time.time() + DEADLINE}, nx=True)
     late = client.zrangebyscore("deadlines", "-inf", time.time())
     for entry in late:
         name, job = entry.rsplit(" job ", 1)

@@ -8,6 +8,10 @@ never both and never neither.  A job whose lease is over waits again, until it h
 So a job may be done twice (its worker was slow, or died just before it said that it was done), but
 never not at all.
 
+What was deleted stays in the way of a scan until a compaction drops it, and a queue deletes at the
+front all the time.  So the queue remembers, in memory, where its first key can be, and each scan
+begins there: a claim costs the same after a million jobs.
+
 A store is open in one process: these workers are threads.  For workers in other processes or on
 other machines, see job_queue.py.
 """
@@ -19,6 +23,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,18 +47,24 @@ class Queue:
 
     def __init__(self, db: lsmkv.DB) -> None:
         self._db = db
+        self._lock = threading.Lock()
+        self._fronts = {state: state + b":" for state in (b"waiting", b"leased", b"failed")}
+        """No key of a state is before its front."""
+        self._added = 0
 
     def add(self, name: str, payload: str, due: int) -> None:
         """A job to be done once it is due, under a name of its own: durable on return."""
-        self._db.put(at(b"waiting", due, name), json.dumps([payload, 0]).encode(), sync=True)
+        key = at(b"waiting", due, name)
+        self._db.put(key, json.dumps([payload, 0]).encode(), sync=True)
+        self._may_be_first(key)
 
     def claim(self, now: int) -> Claim | None:
         """The job that has been due for longest, or None.  Any number of threads may ask."""
         while True:
-            with self._db.iterator(start=b"waiting:", stop=at(b"waiting", now + 1)) as due:
-                key, value = next(due, (b"", b""))
-            if not key:
+            found = self._first(b"waiting", now + 1)
+            if found is None:
                 return None
+            key, value = found
             name = key.split(b":", 2)[2].decode()
             leased = at(b"leased", now + LEASE, name)
             if self._move(key, leased, value):  # else another thread was faster: look again
@@ -66,12 +77,12 @@ class Queue:
     def give_back(self, now: int) -> int:
         """Let the jobs wait again whose lease is over; how many.  To be called now and then."""
         moved = 0
-        with self._db.iterator(start=b"leased:", stop=at(b"leased", now)) as late:
-            for key, value in late:
-                payload, attempts = json.loads(value)
-                state = b"waiting" if attempts + 1 < ATTEMPTS else b"failed"
-                to = at(state, now, key.split(b":", 2)[2].decode())
-                moved += self._move(key, to, json.dumps([payload, attempts + 1]).encode())
+        while found := self._first(b"leased", now):
+            key, value = found
+            payload, attempts = json.loads(value)
+            state = b"waiting" if attempts + 1 < ATTEMPTS else b"failed"
+            to = at(state, now, key.split(b":", 2)[2].decode())
+            moved += self._move(key, to, json.dumps([payload, attempts + 1]).encode())
         return moved
 
     def names(self, state: bytes) -> list[str]:
@@ -90,7 +101,28 @@ class Queue:
                     both.put(to, value)
         except lsmkv.ConflictError:
             return False
+        if to:
+            self._may_be_first(to)
         return True
+
+    def _first(self, state: bytes, before: int) -> tuple[bytes, bytes] | None:
+        """The first key of a state before a time, with its value.  The front moves up to it."""
+        with self._lock:
+            front, added = self._fronts[state], self._added
+        stop = at(state, before)
+        with self._db.iterator(start=front, stop=stop) as pairs:
+            found = next(pairs, None)
+        with self._lock:
+            if added == self._added:  # else a key may have come that this iterator did not see
+                self._fronts[state] = max(front, stop if found is None else found[0])
+        return found
+
+    def _may_be_first(self, key: bytes) -> None:
+        """A key was written, perhaps before the front of its state."""
+        state = key.partition(b":")[0]
+        with self._lock:
+            self._fronts[state] = min(self._fronts[state], key)
+            self._added += 1
 
 
 def at(state: bytes, time: int, name: str = "") -> bytes:

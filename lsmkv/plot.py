@@ -8,11 +8,12 @@ measured by ``lsmkv filter-lab --json``.
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
+from lsmkv.filter.bloom import MIN_BITS, BloomFilterPolicy, predicted_rate
+from lsmkv.filter.rates import expected_fill, expected_rate
+from lsmkv.util.text import count
 
 try:
     import matplotlib as mpl
@@ -21,7 +22,8 @@ try:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 except ImportError as error:
     raise ImportError(
-        f"lsmkv.plot needs matplotlib, pip install 'lsmkv[plot]': {error}", name="matplotlib"
+        f"lsmkv.plot needs matplotlib, pip install '.[plot]' in lsmkv's checkout: {error}",
+        name="matplotlib",
     ) from error
 
 __all__ = ["blocks_per_get", "false_positive_rates", "fill", "to_svg"]
@@ -33,10 +35,15 @@ _MARKERS = "osD^v"
 
 
 def false_positive_rates(
-    bits: Iterable[int] = range(1, 21), measured: Mapping[str, Mapping[int, float]] | None = None
+    bits: Iterable[int] = range(1, 21),
+    measured: Mapping[str, Mapping[int, float]] | None = None,
+    *,
+    keys: int | None = None,
 ) -> Figure:
     """The false-positive rate of ``BloomFilterPolicy`` against bits a key, predicted and measured.
 
+    Predicted is that of large filters, or of filters of so many ``keys``: small ones are wrong more
+    often, and their rate is :func:`~lsmkv.filter.rates.expected_rate`.
     ``measured`` has rates between 0 and 1 by bits a key, for each name in the legend; a rate of 0
     has no place on the logarithmic axis and is left out.  Raises ``ValueError`` for bits below 1.
     O(number of points).
@@ -47,8 +54,17 @@ def false_positive_rates(
     """
     figure, axes = _axes(3.6)
     numbers = list(bits)
-    rates = [predicted_rate(one, BloomFilterPolicy(one).probes) for one in numbers]
-    axes.plot(numbers, rates, color="#555555", label="predicted: (1 - e^(-kn/m))^k")
+    policies = [BloomFilterPolicy(one) for one in numbers]
+    label = "predicted: (1 - e^(-kn/m))^k"
+    if keys is None:
+        rates = [predicted_rate(one.bits_per_key, one.probes) for one in policies]
+    else:
+        label = f"expected of filters of {count(keys, 'key')}"
+        sizes = [8 * -(-max(MIN_BITS, keys * one) // 8) for one in numbers]
+        rates = [
+            expected_rate(keys, size, one.probes) for size, one in zip(sizes, policies, strict=True)
+        ]
+    axes.plot(numbers, rates, color="#555555", label=label)
     for at, (name, points) in enumerate((measured or {}).items()):
         seen = sorted((one, rate) for one, rate in points.items() if rate > 0)
         axes.plot(
@@ -103,20 +119,21 @@ def fill(points: Sequence[tuple[int, float]], bits: int, probes: int) -> Figure:
     """The share of ones among a filter's bits while keys are added, measured and predicted.
 
     ``points`` are numbers of keys and the share, between 0 and 1, that ``fill_rate`` read off a
-    filter of ``bits`` bits; ``probes`` is its k.  Raises ``ValueError`` for numbers below 1.
+    filter of ``bits`` bits; ``probes`` is its k, and r the different bits that the probes of a key
+    meet on average.  Raises ``ValueError`` for numbers below 1.
     O(number of points).
 
     >>> figure = fill([(100, 0.45)], bits=1000, probes=6)
     >>> [line.get_label() for line in figure.axes[0].lines]
-    ['predicted: 1 - e^(-kn/m)', 'measured', 'half: the best for its size']
+    ['predicted: 1 - (1 - r/m)^n', 'measured', 'half: the best for its size']
     """
     if bits < 1 or probes < 1:
         raise ValueError(f"a filter has bits and probes, not {bits} and {probes}")
     figure, axes = _axes(3.0)
     most = max((keys for keys, _ in points), default=0) or bits // probes
     numbers = [most * step / 100 for step in range(101)]
-    shares = [1 - math.exp(-probes * one / bits) for one in numbers]
-    axes.plot(numbers, shares, color="#555555", label="predicted: 1 - e^(-kn/m)")
+    shares = [expected_fill(one, bits, probes) for one in numbers]
+    axes.plot(numbers, shares, color="#555555", label="predicted: 1 - (1 - r/m)^n")
     axes.plot(
         [keys for keys, _ in points],
         [share for _, share in points],

@@ -17,10 +17,13 @@ class LevelStats(Record):
 
     >>> import lsmkv
     >>> with lsmkv.DB(":memory:") as db:
-    ...     db.put(b"k", b"v")
+    ...     for key in (b"ant", b"cow"):
+    ...         db.put(key, b"v")
     ...     db.flush()
-    ...     [level.level for level in db.stats().levels if level.files > 0]
-    [2]
+    ...     missed = db.get(b"bee")
+    ...     (level,) = (level for level in db.stats().levels if level.files > 0)
+    >>> level.level, f"expected {level.expected_rate:.1%}", f"measured {level.measured_rate:.1%}"
+    (2, 'expected 0.5%', 'measured 0.0%')
     """
 
     level: int
@@ -45,6 +48,17 @@ class LevelStats(Record):
     compaction_seconds: float
     compaction_bytes_read: int
     compaction_bytes_written: int
+    expected_rate: float | None = None
+    """The false-positive rate that the bits of the filters promise, those of the tables that are
+    open; None if no such table has a filter whose rate is known."""
+
+    @property
+    def measured_rate(self) -> float | None:
+        """The false positives among the filters asked for absent keys; None before the first.
+
+        Sequential keys can make it far higher than :attr:`expected_rate` (docs/filters.md).
+        """
+        return _share(self.filter_false_positives, _absent(self))
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,8 @@ class Stats(Record):
     >>> cost = db.stats() - before
     >>> cost.gets, cost.filters_asked, cost.filter_negatives, cost.filter_false_positives
     (1000, 999, 990, 9)
+    >>> f"expected {cost.expected_rate:.2%}, measured {cost.measured_rate:.2%}"
+    'expected 1.03%, measured 0.90%'
     >>> cost.blocks_read, cost.bytes_read, cost.block_cache_hits, cost.read_amplification
     (8, 33481, 1, 0.009)
     >>> round(db.stats().write_amplification, 2)
@@ -77,7 +93,7 @@ class Stats(Record):
     gets_from_memory: int
     """Gets that a memtable answered, with a value or with a deletion."""
     gets_from_rows: int
-    """Gets answered by a value that was kept at hand: the key is asked for again and again."""
+    """Gets answered by the row cache: the key is asked for again and again."""
     iterators: int
     """Iterators opened."""
     tables_opened: int
@@ -95,7 +111,7 @@ class Stats(Record):
     user_bytes: int
     """Bytes of their keys and values."""
     mapped_log: bool
-    """Whether the log is mapped into memory; of a read-only store, whether a writer's would be."""
+    """Whether the log is mapped into memory; for a read-only store, whether lsmkv would map it."""
     compression: str
     """The codec of new tables, as ``compression=`` takes it; in a read-only store, a writer's, if
     the store is in a local directory."""
@@ -147,8 +163,25 @@ class Stats(Record):
 
     @property
     def filter_false_positives(self) -> int:
-        """Filters that said maybe in vain, all levels."""
+        """Filters that said maybe for a key that the block does not hold, all levels."""
         return sum(level.filter_false_positives for level in self.levels)
+
+    @property
+    def measured_rate(self) -> float | None:
+        """The false positives among all filters asked for absent keys; None before the first."""
+        return _share(self.filter_false_positives, sum(map(_absent, self.levels)))
+
+    @property
+    def expected_rate(self) -> float | None:
+        """The rate to compare :attr:`measured_rate` with: that of each level, as often as it counts
+        there; None before the first such filter is asked."""
+        known = [
+            (_absent(level), level.expected_rate)
+            for level in self.levels
+            if level.expected_rate is not None
+        ]
+        asked = sum(number for number, _ in known)
+        return sum(number * rate for number, rate in known) / asked if asked else None
 
     @property
     def write_amplification(self) -> float:
@@ -194,24 +227,24 @@ class Stats(Record):
 
     def __str__(self) -> str:
         """A table of the levels that hold or did anything, and the other counters below it."""
-        lines = [
-            f"{'':25}{'data blocks':^22}{'filters':^33}".rstrip(),
-            _row("level", "tables", "size", "read", "cached", "asked", "no", "in vain"),
-        ]
-        lines += [_row(*_cells(f"{level.level}", [level])) for level in self._shown]
-        lines.append(_row(*_cells("all", self.levels)))
+        lines = [_row(_LEVELS, _LEVELS)]
+        lines += [_row(_LEVELS, self._cells(level)[:5]) for level in self._shown]
+        lines.append(_row(_LEVELS, self._cells()[:5]))
+        lines += ["", _row(_FILTERS, _FILTERS)]
+        lines += [_row(_FILTERS, self._filter_cells(level)) for level in self._shown]
+        lines.append(_row(_FILTERS, self._filter_cells()))
         lines += [
             "",
             f"gets           {self.gets:,}: {self.gets_found:,} found",
             f"answered by    memtables {self.gets_from_memory:,},"
-            f" values kept at hand {self.gets_from_rows:,}",
+            f" the row cache {self.gets_from_rows:,}",
             f"iterators      {self.iterators:,}",
             f"tables opened  {self.tables_opened:,}: {count(self.metadata_reads, 'read')},"
             f" {size(self.metadata_bytes_read)}",
             f"writes         {self.writes:,}: {count(self.operations, 'operation')},"
             f" {size(self.user_bytes)}",
             f"log            {count(self.log_writes, 'write')}, {size(self.log_bytes)},"
-            f" {count(self.log_syncs, 'sync')}; {'mapped' if self.mapped_log else 'written'}",
+            f" {count(self.log_syncs, 'sync')}{self._log()}",
             f"waits          {count(self.slowdowns, 'slowdown')}, {count(self.stalls, 'stall')},"
             f" {self.stall_seconds:,.1f} s",
             f"flushes        {self.flushes:,}: {size(self.flush_bytes)} written",
@@ -222,8 +255,7 @@ class Stats(Record):
             f"by seeks       {self.seek_compactions:,} of the compactions and moves",
             f"memory         {size(self.block_cache_bytes)} in the block cache,"
             f" {size(self.memtable_bytes)} in memtables",
-            f"amplification  {self.read_amplification:,.2f} blocks per read,"
-            f" {self.write_amplification:,.2f} bytes written per byte",
+            f"amplification  {self._amplification()}",
         ]
         return "\n".join(lines)
 
@@ -232,16 +264,54 @@ class Stats(Record):
         most = max((level.bytes for level in self.levels), default=0)
         rows: list[list[str | float]] = []
         for level in self._shown:
-            cells = _cells(f"{level.level}", [level])
+            cells = self._cells(level)
             rows.append([*cells[:3], level.bytes / most if most else 0.0, *cells[3:]])
-        cells = _cells("all", self.levels)
+        cells = self._cells()
         rows.append([*cells[:3], 0.0, *cells[3:]])
         told = (
             f"{count(self.gets, 'Get')}, {count(self.writes, 'write')};"
-            f" {self.read_amplification:,.2f} blocks per read,"
-            f" {self.write_amplification:,.2f} bytes written per byte"
+            f" amplification: {self._amplification()}."
+            " Expected and measured are the rates of the filters' false positives."
         )
         return f"{table(_HEADINGS, rows)}<p>{told}</p>"
+
+    def _log(self) -> str:
+        """How the log is written: a store that only reads does not know."""
+        if not self.log_writes:
+            return ""
+        return "; mapped" if self.mapped_log else "; written"
+
+    def _amplification(self) -> str:
+        figures: list[str] = []
+        if self.gets + self.iterators:
+            figures.append(f"{self.read_amplification:,.2f} blocks per read")
+        if self.user_bytes:
+            figures.append(f"{self.write_amplification:,.2f} bytes written per byte")
+        return ", ".join(figures) or "-"
+
+    def _cells(self, level: LevelStats | None = None) -> list[str]:
+        """The figures of a level, or of all, for :data:`_HEADINGS`."""
+        levels = self.levels if level is None else (level,)
+        return [
+            "all" if level is None else f"{level.level}",
+            f"{sum(one.files for one in levels):,}",
+            size(sum(one.bytes for one in levels)),
+            f"{sum(one.blocks_read for one in levels):,}",
+            f"{sum(one.block_cache_hits for one in levels):,}",
+            *self._filter_cells(level)[1:],
+        ]
+
+    def _filter_cells(self, level: LevelStats | None = None) -> list[str]:
+        """The figures of a level's filters, or of all, for :data:`_FILTERS`."""
+        of: LevelStats | Stats = self if level is None else level
+        return [
+            "all" if level is None else f"{level.level}",
+            f"{of.filters_asked:,}",
+            f"{of.filter_negatives:,}",
+            f"{of.filter_false_positives:,}",
+            _percent(of.expected_rate),
+            _percent(of.measured_rate),
+        ]
 
     @property
     def _shown(self) -> list[LevelStats]:
@@ -259,6 +329,8 @@ class Stats(Record):
         (1, 0, 0)
         """
         plain = asdict(self)
+        for level, shown in zip(self.levels, plain["levels"], strict=True):
+            shown["measured_rate"] = level.measured_rate
         for name in (
             "blocks_read",
             "bytes_read",
@@ -266,6 +338,8 @@ class Stats(Record):
             "filters_asked",
             "filter_negatives",
             "filter_false_positives",
+            "expected_rate",
+            "measured_rate",
             "write_amplification",
             "read_amplification",
         ):
@@ -273,28 +347,31 @@ class Stats(Record):
         return plain
 
 
-def _row(level: str, tables: str, size: str, *figures: str) -> str:
-    return f"{level:>5}{tables:>7}{size:>13}" + "".join(f"{figure:>11}" for figure in figures)
+def _row(headings: Sequence[str], cells: Sequence[str]) -> str:
+    """Cells below headings, as wide as these need and their figures may be."""
+    return "".join(
+        f"{cell:>{max(len(heading) + 2, 5 if at == 0 else 13)}}"
+        for at, (heading, cell) in enumerate(zip(headings, cells, strict=True))
+    )
 
 
-def _cells(name: str, levels: Sequence[LevelStats]) -> list[str]:
-    return [
-        name,
-        f"{sum(level.files for level in levels):,}",
-        size(sum(level.bytes for level in levels)),
-        f"{sum(level.blocks_read for level in levels):,}",
-        f"{sum(level.block_cache_hits for level in levels):,}",
-        f"{sum(level.filters_asked for level in levels):,}",
-        f"{sum(level.filter_negatives for level in levels):,}",
-        f"{sum(level.filter_false_positives for level in levels):,}",
-    ]
+def _absent(level: LevelStats) -> int:
+    """The filters that were asked for keys that their blocks do not hold."""
+    return level.filter_negatives + level.filter_false_positives
 
 
-_HEADINGS = [
-    *("level", "tables", "size", "", "blocks read", "cached"),
-    *("filters asked", "said no", "in vain"),
-]
-"""Of the table of HTML."""
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.2%}"
+
+
+_LEVELS = ("level", "tables", "size", "blocks read", "cached")
+_FILTERS = ("level", "filters asked", "said no", "false positives", "expected", "measured")
+_HEADINGS = [*_LEVELS[:3], "", *_LEVELS[3:], *_FILTERS[1:]]
+"""HTML column headings."""
 
 _GAUGES = frozenset(
     {
@@ -306,6 +383,7 @@ _GAUGES = frozenset(
         "memtable_bytes",
         "mapped_log",
         "compression",
+        "expected_rate",
     }
 )
 """Fields that say how things stand, rather than count what happened."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import io
 import json
 import math
 import os
+import random
 import re
 import signal
 import subprocess
@@ -189,6 +191,74 @@ def test_the_ordered_queue_hands_each_job_to_one_thread() -> None:
         assert list(db) == []
 
 
+def test_the_ordered_queue_hands_out_jobs_that_are_added_meanwhile() -> None:
+    example = load("ordered_queue")
+    names = [f"job {number:03d}" for number in range(200)]
+    with lsmkv.DB(":memory:") as db:
+        queue = example.Queue(db)
+        done: list[str] = []
+        over = threading.Event()
+
+        def work() -> None:
+            while True:
+                last = over.is_set()
+                while claim := queue.claim(1000):
+                    assert queue.finish(claim)
+                    done.append(claim.name)
+                if last:
+                    return
+
+        with ThreadPoolExecutor(5) as pool:
+            workers = [pool.submit(work) for _ in range(2)]
+            # The later a job is added, the earlier it is due: each one is the first of all.
+            adders = [
+                pool.submit(
+                    lambda at: [queue.add(names[n], "", 999 - n) for n in at], range(n, 200, 3)
+                )
+                for n in range(3)
+            ]
+            for adder in adders:
+                adder.result()
+            over.set()
+            for worker in workers:
+                worker.result()
+        assert sorted(done) == names
+        assert list(db) == []
+
+
+def test_a_claim_costs_the_same_after_many_jobs(tmp_path: Path) -> None:
+    example = load("ordered_queue")
+
+    def blocks(db: lsmkv.DB) -> int:
+        return db.stats().blocks_read + db.stats().block_cache_hits
+
+    def cost(jobs: int) -> list[int]:
+        """The data blocks that a claim and a look at the leases read, after so many jobs."""
+        with lsmkv.DB(tmp_path / str(jobs), create_if_missing=True) as db:
+            queue = example.Queue(db)
+            with db.write_batch() as batch:
+                for number in range(jobs):
+                    batch.put(example.at(b"waiting", number, "job"), b'["", 0]')
+            db.flush()
+            for state in (b"waiting", b"leased"):  # as if all of them were claimed and finished
+                with db.write_batch() as batch:
+                    for number in range(jobs):
+                        batch.delete(example.at(state, number, "job"))
+            db.flush()
+            for number in range(3):
+                queue.add(f"job {number}", "", due=jobs)
+            assert queue.claim(jobs).name == "job 0"
+            assert queue.give_back(jobs) == 0
+            before = blocks(db)
+            assert queue.claim(jobs).name == "job 1"
+            claimed = blocks(db)
+            assert queue.give_back(jobs) == 0
+            return [claimed - before, blocks(db) - claimed]
+
+    assert max(cost(20_000)) <= 4
+    assert max(cost(1_000)) <= 4
+
+
 def test_the_ordered_queue_loses_no_job_in_a_power_cut() -> None:
     example = load("ordered_queue")
 
@@ -270,6 +340,18 @@ def test_the_search_finds_files_with_all_words_and_forgets_old_ones(tmp_path: Pa
     assert given.splitlines()[1].endswith("below/x.txt")
 
 
+def test_a_search_reads_the_files_of_its_words_alone(tmp_path: Path) -> None:
+    example = load("folder_search")
+    for number in range(40):
+        (tmp_path / f"{number}.txt").write_text(f"common word{number}")
+    with CountingDB(":memory:") as db:
+        index = example.Index(db, tmp_path)
+        index.update()
+        before = db.entries
+        assert [name for name, _ in index.search("word7")] == ["7.txt"]
+        assert db.entries - before == 1
+
+
 def test_the_index_of_a_folder_that_was_emptied_is_empty(tmp_path: Path) -> None:
     example = load("folder_search")
     example.sample(tmp_path)
@@ -281,7 +363,7 @@ def test_the_index_of_a_folder_that_was_emptied_is_empty(tmp_path: Path) -> None
         for path in tmp_path.glob("*.txt"):
             path.unlink()
         assert index.update() == ([], ["ant.txt", "bee.txt", "cat.txt"])
-        assert list(db) == []
+        assert list(db) == [(b"n", b"0")]
 
 
 def test_the_cache_asks_again_and_stays_within_its_bound(tmp_path: Path) -> None:
@@ -317,12 +399,152 @@ def test_the_cache_keeps_a_page_whole_or_not_at_all() -> None:
             body, _ = cache.get(f"{url}/{page}", now)
             assert body == f"/{page}".encode().ljust(400)
         kinds = [key.partition(b":")[0] for key, _ in db]
-        assert kinds == [b"body"] * 2 + [b"meta"] * 2 + [b"time"] * 2
+        assert kinds == [b"body"] * 2 + [b"meta"] * 2 + [b"state"] + [b"time"] * 2
         assert cache.get(f"{url}/secret", 9)[1] == cache.get(f"{url}/secret", 9)[1] == "the server"
         assert cache.size() == 800
         small = example.Cache(db, most_bytes=300)
         assert small.get(f"{url}/d", 9)[1] == "the server"
         assert small.get(f"{url}/d", 9)[1] == "the server"
+
+
+class Web:
+    """Pages of a given size without a server: ``urlopen`` for the cache."""
+
+    def __init__(self) -> None:
+        self.size = 400
+
+    def __call__(self, request: urllib.request.Request, timeout: float) -> Any:
+        return Page(request.full_url.encode().ljust(self.size))
+
+
+class Page(io.BytesIO):
+    headers = {"Cache-Control": "max-age=0"}  # noqa: RUF012
+
+
+@pytest.fixture
+def web(monkeypatch: pytest.MonkeyPatch) -> Web:
+    web = Web()
+    monkeypatch.setattr(urllib.request, "urlopen", web)
+    return web
+
+
+class CountingDB(lsmkv.DB):
+    """Counts the entries that iterators yield."""
+
+    entries = 0
+
+    def iterator(self, **options: Any) -> Any:
+        return Counted(self, super().iterator(**options))
+
+
+class Counted:
+    def __init__(self, db: CountingDB, entries: Any) -> None:
+        self._db = db
+        self._entries = entries
+
+    def __enter__(self) -> Counted:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._entries.close()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        entry = next(self._entries)
+        self._db.entries += 1
+        return entry
+
+
+def consistent(db: lsmkv.DB, cache: Any) -> int:
+    """The number of pages, each of which must be there whole, and once in the index by time."""
+    bodies = {key[5:]: body for key, body in db.iterator(prefix=b"body:")}
+    metas = {key[5:]: json.loads(meta) for key, meta in db.iterator(prefix=b"meta:")}
+    times = [key.split(b":", 2)[1:] for key in db.iterator(prefix=b"time:", include_value=False)]
+    assert metas.keys() == bodies.keys()
+    assert sorted((url, int(since)) for since, url in times) == sorted(
+        (url, meta["since"]) for url, meta in metas.items()
+    )
+    assert cache.size() == sum(map(len, bodies.values()))
+    return len(bodies)
+
+
+def test_to_store_a_page_costs_the_same_in_a_large_cache(tmp_path: Path, web: Web) -> None:
+    example = load("http_cache")
+
+    def cost(pages: int) -> list[int]:
+        """Entries, lookups, operations and blocks for 50 pages, once so many have come and gone."""
+        with CountingDB(tmp_path / str(pages), create_if_missing=True) as db:
+            cache = example.Cache(db, most_bytes=400 * pages)
+            for now in range(2 * pages):
+                cache.get(f"http://page/{now}", now)
+            db.flush()
+            before, entries = db.stats(), db.entries
+            for now in range(2 * pages, 2 * pages + 50):
+                cache.get(f"http://page/{now}", now)
+            did, entries = db.stats() - before, db.entries - entries
+            assert consistent(db, cache) == pages
+            blocks = did.blocks_read + did.block_cache_hits
+            return [entries, did.gets, did.operations, blocks]
+
+    *small, few = cost(60)
+    *large, blocks = cost(1200)
+    assert small == large
+    assert large[0] <= 100  # entries: for each page the one that goes, and the next
+    assert blocks <= few + 100  # a walk over what was deleted takes 450 more
+
+
+def test_a_cache_makes_room_for_a_large_page_by_and_by(web: Web) -> None:
+    example = load("http_cache")
+    with CountingDB(":memory:") as db:
+        cache = example.Cache(db, most_bytes=2000)
+        web.size = 20
+        for now in range(100):
+            cache.get(f"http://small/{now}", now)
+        assert cache.size() == 2000
+        web.size = 1900
+        kept = []
+        for now in range(100, 110):
+            before = db.entries
+            cache.get("http://large", now)
+            assert db.entries - before <= example.MOST_REMOVED
+            assert cache.size() <= 2000
+            consistent(db, cache)
+            kept.append(b"meta:http://large" in db)
+        assert kept == [False] * 5 + [True] * 5
+
+
+def test_a_page_that_came_before_the_clock_was_set_back_goes_too(web: Web) -> None:
+    example = load("http_cache")
+    with lsmkv.DB(":memory:") as db:
+        cache = example.Cache(db, most_bytes=800)
+        for now in (100, 200, 300, 10, 301, 302):
+            cache.get(f"http://page/{now}", now)
+            consistent(db, cache)
+        assert list(db.iterator(prefix=b"meta:", include_value=False)) == [
+            b"meta:http://page/301",
+            b"meta:http://page/302",
+        ]
+
+
+def test_threads_that_overwrite_pages_leave_a_whole_cache(web: Web) -> None:
+    example = load("http_cache")
+    with lsmkv.DB(":memory:") as db:
+        cache = example.Cache(db, most_bytes=3000)
+
+        def browse(seed: int) -> None:
+            rng = random.Random(seed)
+            for _ in range(40):
+                url = f"http://page/{rng.randrange(12)}"
+                web.size = rng.randrange(20, 600)
+                body, _ = cache.get(url, rng.randrange(1000))
+                assert body.split() == [url.encode()]
+
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(browse, range(6)))
+        assert consistent(db, cache) > 0
+        assert cache.size() <= 3000
 
 
 def test_a_shelf_keeps_objects_in_order(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -12,6 +11,7 @@ from matplotlib.figure import Figure
 from processes import ENVIRON
 
 from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
+from lsmkv.filter.rates import expected_fill, expected_rate
 from lsmkv.plot import blocks_per_get, false_positive_rates, fill, to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -57,7 +57,7 @@ def test_no_blocks() -> None:
 
 def test_fill() -> None:
     figure = fill([(50, 0.2), (100, 0.4)], bits=1000, probes=5)
-    assert points(figure, 0)[-1] == (100, 1 - math.exp(-0.5))
+    assert points(figure, 0)[-1] == (100, expected_fill(100, 1000, 5))
     assert points(figure, 1) == [(50, 0.2), (100, 0.4)]
     assert "keys in a filter of 1,000 bits with 5 probes" in words(figure)
     with pytest.raises(ValueError, match="not 0"):
@@ -88,4 +88,10 @@ def test_a_missing_matplotlib_names_the_extra() -> None:
         [sys.executable, "-c", code], env=ENVIRON, check=True, capture_output=True, text=True
     )
     assert ran.stdout.startswith("matplotlib | lsmkv.plot needs matplotlib, ")
-    assert "pip install 'lsmkv[plot]'" in ran.stdout
+    assert "pip install '.[plot]'" in ran.stdout
+
+
+def test_rates_of_small_filters() -> None:
+    figure = false_positive_rates([4, 10], keys=20)
+    assert points(figure, 0) == [(4, expected_rate(20, 80, 2)), (10, expected_rate(20, 200, 6))]
+    assert "expected of filters of 20 keys" in words(figure)

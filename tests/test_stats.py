@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,8 @@ from lsmkv.counters import NUM_LEVELS
 from lsmkv.stats import LevelStats, Stats
 
 STANDING = {
-    "level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes", "mapped_log"
+    "level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes", "mapped_log",
+    "expected_rate",
 }  # fmt: skip
 
 
@@ -121,21 +124,17 @@ def test_the_text_is_a_table_of_80_columns() -> None:
         stats = db.stats()
     text = str(stats)
     lines = text.splitlines()
-    assert lines[1].split() == [
-        "level",
-        "tables",
-        "size",
-        "read",
-        "cached",
-        "asked",
-        "no",
-        "in",
-        "vain",
-    ]
+    assert lines[0].split() == ["level", "tables", "size", "blocks", "read", "cached"]
     (level,) = (level for level in stats.levels if level.files)
-    figures = [f"{level.level}", "1", f"{level.bytes:,}", "B", "1", "0", "2", "1", "0"]
-    assert lines[2].split() == figures
-    assert lines[3].split() == ["all", *figures[1:]]
+    figures = [f"{level.level}", "1", f"{level.bytes:,}", "B", "1", "0"]
+    assert lines[1].split() == figures
+    assert lines[2].split() == ["all", *figures[1:]]
+    headings = ["level", "filters", "asked", "said", "no", "false", "positives"]
+    assert lines[4].split() == [*headings, "expected", "measured"]
+    assert level.expected_rate is not None
+    figures = [f"{level.level}", "2", "1", "0", f"{level.expected_rate:.2%}", "0.00%"]
+    assert lines[5].split() == figures
+    assert lines[6].split() == ["all", *figures[1:]]
     assert "gets           2: 1 found" in lines
     assert "writes         101: 101 operations, 297 B" in lines
     assert "flushes        1: " in text
@@ -143,10 +142,72 @@ def test_the_text_is_a_table_of_80_columns() -> None:
     assert all(line == line.rstrip() and len(line) <= 80 for line in lines)
     numbers = [f.name for f in fields(Stats) if f.type in ("int", "float")]
     large = dict.fromkeys(numbers, 98_765_432)
-    busy = LevelStats(6, 4321, 98_765_432_100, *[98_765_432] * (len(fields(LevelStats)) - 3))
+    counters = [98_765_432] * (len(fields(LevelStats)) - 4)
+    busy = LevelStats(6, 4321, 98_765_432_100, *counters, 1.0)
     text = str(replace(stats, levels=(busy,), **large))
     assert max(map(len, text.splitlines())) <= 80
     assert "98,765,432" in text
+
+
+def test_a_ratio_of_nothing_is_no_figure() -> None:
+    """Not one of the ratios of a store that was asked for nothing is shown as 0."""
+    with DB(":memory:") as db:
+        fresh = db.stats()
+    for text in (str(fresh), fresh._repr_html_()):
+        assert "0.00" not in text
+        assert "%" not in text
+        assert "amplification" in text
+    assert fresh.measured_rate is fresh.expected_rate is None
+    assert all(level.measured_rate is None for level in fresh.levels)
+    with DB(":memory:") as db:
+        db.put(b"k", b"v")
+        written = db.stats()
+    assert "blocks per read" not in str(written) + written._repr_html_()
+    assert "bytes written per byte" in str(written)
+    with DB(":memory:") as db:
+        assert db.get(b"k") is None
+        read = db.stats()
+    assert "0.00 blocks per read" in str(read)  # a Get that read nothing
+    assert "bytes written per byte" not in str(read) + read._repr_html_()
+
+
+@pytest.mark.parametrize("layout", ["block", "table", "both"])
+def test_expected_and_measured_rates_of_a_live_store(layout: Any) -> None:
+    rng = random.Random(4)
+    with DB(":memory:", filter_layout=layout, bloom_filter_bits=5) as db:
+        for _ in range(3000):
+            db.put(rng.randbytes(12), b"v" * 20)
+        db.flush()
+        before = db.stats()
+        for _ in range(20_000):
+            db.get(rng.randbytes(12))
+        stats = db.stats() - before
+    (level,) = (level for level in stats.levels if level.files)
+    assert level.expected_rate is not None
+    assert level.measured_rate is not None
+    assert stats.expected_rate == level.expected_rate
+    assert stats.measured_rate == level.measured_rate
+    asked = level.filters_asked - level.filter_negatives
+    assert level.filter_false_positives == asked or layout == "both"
+    if layout != "both":
+        assert level.measured_rate == pytest.approx(level.expected_rate, rel=0.15)
+    assert f"{level.expected_rate:.2%}" in str(stats)
+    for heading in ("expected", "measured"):
+        assert heading in str(stats)
+        assert heading in stats._repr_html_()
+    plain = stats.to_dict()
+    assert plain["measured_rate"] == level.measured_rate
+    assert plain["levels"][level.level]["expected_rate"] == level.expected_rate
+    assert plain["levels"][level.level]["measured_rate"] == level.measured_rate
+
+
+def test_without_filters_no_rate_is_expected() -> None:
+    with DB(":memory:", bloom_filter_bits=0) as db:
+        db.put(b"a", b"v")
+        db.put(b"c", b"v")
+        db.flush()
+        assert db.get(b"b") is None
+        assert db.stats().expected_rate is db.stats().measured_rate is None
 
 
 def test_only_stats_can_be_taken_away() -> None:

@@ -57,7 +57,7 @@ def drawn() -> str:
     console = Console(
         record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, highlight=False
     )
-    console.print(tree(lines))
+    console.print(tree(lines, COLUMNS))
     return tidied(console.export_svg(title="lsmkv explain", unique_id="explain"))
 
 

@@ -98,8 +98,8 @@ def read() -> str:
     parts.append(text(steps_x, 60, "head", "in each table"))
     steps = [
         ("range: may it be here?", "from the MANIFEST"),
-        ("filter: was it added?", "in memory"),
         ("index: in which block?", "in memory"),
+        ("filter: was it added?", "in memory"),
         ("block cache", "32 MiB"),
         ("data block", "one read, checksum"),
         ("search in the block", "the newest version"),
@@ -110,7 +110,7 @@ def read() -> str:
         parts.append(box(steps_x, y, steps_wide, 44, name, told, kind=kind))
         if at:
             parts.append(arrow(steps_x + steps_wide / 2, y - 18, steps_x + steps_wide / 2, y - 2))
-    for at, words in ((1, "no"), (2, "no"), (4, "hit")):
+    for at, words in ((1, "no"), (3, "no"), (4, "hit")):
         parts.append(
             text(steps_x + steps_wide / 2 + 10, 72 + 62 * at - 5, "small muted", _after(words))
         )
@@ -127,19 +127,19 @@ def read() -> str:
             MARGIN,
             end + 40,
             "small muted",
-            "Of an open table only red reads the file. A filter for a whole",
+            "Of an open table only red reads the file. One filter of 64-bit",
         ),
         text(
             MARGIN,
             end + 58,
             "small muted",
-            "table is asked before the index, one per 2 KiB after it.",
+            "hashes for a whole table is asked before the index.",
         ),
     ]
     return card(
         "A Get, place by place",
         "A Get asks the memtable, the immutable memtable and the row cache, then the tables from"
-        " new to old. In each table: the range, the filter, the index, the block cache, and only"
+        " new to old. In each table: the range, the index, the filter, the block cache, and only"
         " then the data block.",
         end + 74,
         parts,

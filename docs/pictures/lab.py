@@ -15,7 +15,7 @@ import lsmkv
 
 PAGE = Path(__file__).resolve().parents[1] / "lab.html"
 STATIC = Path(lsmkv.__file__).parent / "tools" / "inspect" / "static"
-MODULES = ("bloom.js", "draw.js", "fields.js", "trial.js", "sentences.js", "lab.js")
+MODULES = ("format.js", "bloom.js", "draw.js", "fields.js", "trial.js", "sentences.js", "lab.js")
 """Each after those that it imports."""
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
@@ -47,7 +47,8 @@ a {{ color: light-dark(#0b57a4, #7db7f0); }}
 <h1>The filter lab</h1>
 <p class="about">A Bloom filter answers <em>no</em>, which is certain, or <em>maybe</em>, which is \
 now and then wrong. Here is one, bit for bit as lsmkv and LevelDB make it: add keys, ask for some, \
-and see which bits decide. <a href="filters.md">Filters</a> derives the formulas.</p>
+and see which bits decide. The page \
+<cite>Filters</cite> of the documentation derives the formulas.</p>
 <div id="lab"><noscript>The lab needs JavaScript.</noscript></div>
 </main>
 <script type="module">

@@ -252,5 +252,5 @@ def on_post_build(config: MkDocsConfig, **kwargs: Any) -> None:
     """Fit the lab, which is copied as it is, into the site and into the frame of its page."""
     lab = Path(config.site_dir) / "lab.html"
     text = lab.read_text(encoding="utf-8")
-    text = text.replace('href="filters.md"', 'href="filters.html" target="_top"')
+    text = text.replace("<cite>Filters</cite>", '<a href="filters.html" target="_top">Filters</a>')
     lab.write_text(text.replace("</body>", f"{FRAMED}</body>"), encoding="utf-8")

@@ -183,6 +183,7 @@ class DB(Maintenance, Scannable):
         ...     print(db.explain(b"k"))
         get 'k': found, 5 bytes in memtable, write 1
           memtable: answers
+          write 1: puts and deletes are numbered from 1 on; the highest number of a key answers
           searched: 0 data blocks
           without filters: 0 data blocks
         """

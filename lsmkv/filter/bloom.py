@@ -4,7 +4,7 @@ A filter of m bits for n keys with k probes answers *no* with certainty and *may
 The maths is derived in ``docs/filters.md``; in short (Bloom, CACM 13(7), 1970):
 
 * best number of probes: ``k = m/n ln 2``
-* false-positive rate: ``p = (1 - e^(-kn/m))^k``
+* false-positive rate of a large filter: ``p = (1 - e^(-kn/m))^k``; of a small one: ``rates.py``
 * bits wanted for a rate: ``m = -n ln p / (ln 2)^2``
 
 The k probes come from one 32-bit hash by double hashing: h, h + d, h + 2d, ... modulo m, with d the
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import BytesWriter, read_i64_le
 
 from lsmkv.filter.policy import FilterPolicy
+from lsmkv.filter.rates import expected_rate, keys_from_fill
 
 if TYPE_CHECKING:
     from mypy_extensions import i64, u8
@@ -103,6 +104,7 @@ class BloomFilterPolicy:
     def for_false_positive_rate(cls, rate: float) -> BloomFilterPolicy:
         """The smallest policy whose predicted false-positive rate is at most ``rate``.
 
+        It is predicted for large filters; filters of a few dozen keys are wrong more often.
         ``ValueError`` below 2**-32: so often do two keys share their 32-bit hash.
 
         >>> BloomFilterPolicy.for_false_positive_rate(0.01).bits_per_key
@@ -266,7 +268,9 @@ def optimal_probes(bits_per_key: float) -> float:
 
 
 def predicted_rate(bits_per_key: float, probes: float) -> float:
-    """The textbook false-positive rate ``(1 - e^(-kn/m))^k``.
+    """The textbook false-positive rate ``(1 - e^(-kn/m))^k``: that of a large filter.
+
+    One of a few dozen keys is wrong more often: :func:`~lsmkv.filter.rates.expected_rate`.
 
     >>> round(predicted_rate(10, 6), 5)
     0.00844
@@ -296,8 +300,16 @@ def fill_rate(filter_data: bytes) -> float:
 
 
 def rate_from_fill(filter_data: bytes) -> float:
-    """The actual false-positive rate of a filter: ``(ones/m)^k``, from its own bits."""
+    """The false-positive rate to expect of a filter of LevelDB's, from its own bits.
+
+    In a large filter it is (ones/m)^k; in a small one it is higher, since probes repeat: see
+    :func:`~lsmkv.filter.rates.expected_rate`.
+    """
     if len(filter_data) < 2:
         return 0.0
     probes = filter_data[-1]
-    return 1.0 if probes > MAX_PROBES else float(fill_rate(filter_data) ** probes)
+    fill = fill_rate(filter_data)
+    if not 0 < probes <= MAX_PROBES or fill >= 1.0:
+        return 1.0
+    bits = 8 * (len(filter_data) - 1)
+    return expected_rate(keys_from_fill(fill, bits, probes), bits, probes)

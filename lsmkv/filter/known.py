@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Final
 
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom import MAX_PROBES, BloomFilterPolicy, fill_rate, rate_from_fill
 from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.fuse import FINGERPRINT_BITS, BinaryFusePolicy, shape_of
 from lsmkv.filter.policy import FilterPolicy
 
 KNOWN_POLICIES: Final[tuple[FilterPolicy, ...]] = (
@@ -16,12 +18,54 @@ KNOWN_POLICIES: Final[tuple[FilterPolicy, ...]] = (
 )
 """One of each kind, in the order in which a reader prefers what it finds in a table."""
 
+SAMPLE: Final = 32
+"""Filters of a table that stand for all of them, where its rate of false positives is computed."""
+
+BLOOM_NAME: Final = BloomFilterPolicy().name
+BLOOM64_NAME: Final = Bloom64Policy().name
+FUSE_NAME: Final = BinaryFusePolicy().name
+
 KNOWN_TYPES: Final = (BloomFilterPolicy, Bloom64Policy, BinaryFusePolicy)
 
 
 def is_known(policy: FilterPolicy | None) -> bool:
     """Whether a policy is one of lsmkv's own, or none: :func:`policy_text` has a text for it."""
     return policy is None or type(policy) in KNOWN_TYPES
+
+
+def rate_of(policy: str, filter_data: bytes) -> float | None:
+    """The false-positive rate to expect of a filter, from its own bytes; None for other policies.
+
+    ``policy`` is the policy's name.  A fuse filter's rate is that of its fingerprints.
+
+    >>> policy = BloomFilterPolicy(10)
+    >>> round(rate_of(policy.name, policy.create_filter([b"%d" % n for n in range(1000)])), 3)
+    0.008
+    """
+    if policy == BLOOM_NAME:
+        return rate_from_fill(filter_data)
+    if policy not in (BLOOM64_NAME, FUSE_NAME):
+        return None
+    if policy == FUSE_NAME and shape_of(filter_data) is not None:
+        return math.pow(2.0, -FINGERPRINT_BITS)
+    if len(filter_data) < 2:
+        return 0.0
+    if filter_data[-1] > MAX_PROBES:
+        return 1.0
+    return math.pow(fill_rate(filter_data), filter_data[-1])
+
+
+def mean_rate(policy: str, filters: Sequence[bytes]) -> float | None:
+    """The mean of :func:`rate_of` a sample of filters of one policy; None if it is not known.
+
+    A sample has :data:`SAMPLE` filters or a few more.
+    """
+    rates: list[float] = []
+    for data in filters:
+        rate = rate_of(policy, data)
+        if rate is not None:
+            rates.append(rate)
+    return sum(rates) / len(rates) if rates else None
 
 
 def policy_text(policy: FilterPolicy | None) -> str:

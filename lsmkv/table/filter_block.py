@@ -33,6 +33,7 @@ from lsmkv.filter.fuse import (
     is_filter64,
 )
 from lsmkv.filter.hash64 import append_hashes, xxh3_hash
+from lsmkv.filter.known import SAMPLE, mean_rate
 from lsmkv.filter.policy import FilterPolicy, hash_kind, key_hasher
 from lsmkv.filter.prefix import PrefixExtractor, append_prefix_hashes, prefix_of
 from lsmkv.util.arguments import as_bytes
@@ -42,6 +43,9 @@ FILTER_BASE_LG: Final = 11
 _MAX_SHIFT: Final = 63  # shifted by this many bits or more, every offset is 0
 _SIZE_BITS: Final = 32  # a filter's place is start << 32 | size
 _SIZE_MASK: Final = 0xFFFFFFFF
+
+_NOT_COMPUTED: Final = -2.0
+_NOT_KNOWN: Final = -1.0
 
 BLOCK_FILTER_PREFIX = b"filter."
 TABLE_FILTER_PREFIX = b"fullfilter."
@@ -326,6 +330,7 @@ class TableFilters:
         self.whole: TableFilter64 | None = None
         """The filter of the whole table, if the table has no other and it takes 64-bit hashes."""
         self._offsets = offsets
+        self._expected = _NOT_COMPUTED
         self._blooms: bytes | None = None
         """The filter block, if the table has no other filters and these are Bloom filters."""
         self._places = vec[i64]()
@@ -340,6 +345,38 @@ class TableFilters:
             self._blooms = only.contents
         elif isinstance(only, TableFilterReader) and only.is_filter64:
             self.whole = TableFilter64(only.contents)
+
+    def expected_rate(self) -> float | None:
+        """The false-positive rate that the filters' bits promise; None if it is not known.
+
+        The mean of a sample of filters.  Several readers count as if they erred independently.
+        Computed once: O(bits of the sample).
+        """
+        if self._expected == _NOT_COMPUTED:
+            self._expected = self._compute_rate()
+        return None if self._expected < 0.0 else self._expected
+
+    def _compute_rate(self) -> float:
+        rate = 1.0
+        known = False
+        for reader in self.readers:
+            mean = mean_rate(reader.policy.name, self._sample(reader))
+            if mean is not None:
+                known = True
+                rate *= mean
+        return rate if known else _NOT_KNOWN
+
+    def _sample(self, reader: FilterReader) -> list[bytes]:
+        """Filters of different data blocks."""
+        if isinstance(reader, TableFilterReader):
+            return [reader.contents]
+        found: list[bytes] = []
+        every = len(self._offsets) // SAMPLE + 1
+        for number in range(0, len(self._offsets), every):
+            data = reader.filter_for(self._offsets[number])
+            if data:
+                found.append(data)
+        return found
 
     def may_match(
         self, number: i64, user_key: bytes, key_hash: i64, counters: ReadCounters

@@ -82,7 +82,7 @@ def get(
             raise typer.Exit(MISS)
         return
     if value is None:
-        say(f"{shown(name, is_hex)}: no such key")
+        say(f"{shown(name, is_hex) or '(empty)'}: no such key")
         raise typer.Exit(MISS)
     if raw:
         write(value)

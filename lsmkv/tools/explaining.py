@@ -14,7 +14,7 @@ from lsmkv.shards import ShardExplanation
 from lsmkv.tools.arguments import Key, Stored, open_stored
 from lsmkv.tools.console import MISS, guarded, stdout_is_terminal, write_line
 from lsmkv.tools.drawing import stdout_console
-from lsmkv.tools.text import from_argument
+from lsmkv.tools.text import from_argument, wrap
 from lsmkv.util.outline import Line, Tone
 
 STYLES: dict[Tone, str] = {
@@ -24,7 +24,10 @@ STYLES: dict[Tone, str] = {
     "read": "yellow",
     "wasted": "red",
 }
-"""The colours of the tones: what a filter saved, what is read, and what is read in vain."""
+"""The colours of the tones: what a filter saved, what is read, and what is a wasted read."""
+
+_GUIDE = 4  # columns of a tree's lines, for each depth
+_NARROWEST = 20
 
 
 @guarded
@@ -38,7 +41,7 @@ def explain(
 
     Every memtable, table, filter and data block that it meets, and what it would have read without
     filters. On a terminal, what a filter saves is green, a block that is read is yellow, and one
-    that is read in vain is red. Nothing is written, and no lock is taken. In a shard set, a block
+    whose read is wasted is red. Nothing is written, and no lock is taken. In a shard set, a block
     that is read is a request, and the requests that were saved are told.
 
     JSON: the fields of lsmkv.Explanation, with keys escaped as 'scan' prints them; of a shard set
@@ -51,7 +54,8 @@ def explain(
     if as_json:
         write_line(json.dumps(explanation.to_dict(), indent=2))
     elif stdout_is_terminal():
-        stdout_console().print(tree(explanation.outline()))
+        console = stdout_console()
+        console.print(tree(explanation.outline(), console.width))
     else:
         write_line(str(explanation))
     steps = explanation.steps if isinstance(explanation, ShardExplanation) else explanation
@@ -59,12 +63,20 @@ def explain(
         raise typer.Exit(MISS)
 
 
-def tree(lines: Sequence[Line]) -> Tree:
-    """An outline, which begins with its one heading, as a tree for a terminal."""
+def tree(lines: Sequence[Line], width: int) -> Tree:
+    """An outline, which begins with its one heading, as a tree for a terminal of a width.
+
+    Lines are broken here: a figure stays with its unit.
+    """
     heading, *rest = lines
-    root = Tree(Text(heading.text, style="bold"), guide_style=STYLES["quiet"])
+    root = Tree(_broken(heading, width, "bold"), guide_style=STYLES["quiet"])
     branches = [root]
     for line in rest:
         del branches[line.depth :]
-        branches.append(branches[-1].add(Text(line.text, style=STYLES[line.tone])))
+        branches.append(branches[-1].add(_broken(line, width, STYLES[line.tone])))
     return root
+
+
+def _broken(line: Line, width: int, style: str) -> Text:
+    room = max(_NARROWEST, width - _GUIDE * line.depth)
+    return Text("\n".join(wrap(line.text, room)), style=style)

@@ -1,27 +1,25 @@
 """What the filters of a store's tables take, and how often they are expected to be wrong.
 
-Nobody counts for a store that is only looked at, but the bits of its filters are there: a Bloom
-filter's own bits predict how many of the keys that it does not hold it takes for held.
+A filter's own bits say how many of the keys that it does not hold are expected to pass.  The size
+of a table's filters is that of their blocks, which an open table holds in memory: LevelDB's filters
+with their array of offsets, and without block trailers.  Filters of prefixes are not counted.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.local import LocalEnv
-from lsmkv.filter.bloom import rate_from_fill
-from lsmkv.filter.fuse import FINGERPRINT_BITS
+from lsmkv.filter.known import BLOOM64_NAME, BLOOM_NAME, FUSE_NAME, SAMPLE, mean_rate
 from lsmkv.table.inspection import codec_in
-from lsmkv.tools.dump.blocks import fuse_in, has_bits
 from lsmkv.tools.dump.records import Filter
 from lsmkv.tools.dump.tables import read_filters
 from lsmkv.util.compression import codec_name
-
-_SAMPLE = 64  # filters of each table whose bits are counted
 
 
 @dataclass(frozen=True)
@@ -31,13 +29,19 @@ class TableFilters:
     number: int
     """How many there are; those without keys are not counted."""
     size: int
-    """Their bytes."""
+    """The bytes of their blocks, the array of offsets included."""
     rate: float
-    """The share of absent keys for which a data block is read in vain; 1.0 without a filter."""
+    """The share of absent keys that are expected to pass; 1.0 without a filter, and if the policy
+    is not known."""
     policy: str = ""
     """The name of the policy that made them; empty without a filter, or if they are of several."""
     codec: str = ""
     """The compression of the table's blocks; empty if the table is gone."""
+    kind: str = ""
+    """The kind in the words of ``filter-lab``, such as ``block`` or ``fuse``, or the policy's name;
+    empty without a filter."""
+    known: bool = False
+    """Whether ``rate`` is that of filters whose policy is known."""
 
 
 NONE = TableFilters(0, 0, 1.0)
@@ -75,32 +79,56 @@ def _read(directory: Directory, table: TableInfo) -> TableFilters:
 
 
 def _figures_of(file: RandomAccessFile) -> TableFilters:
-    filters = [one for one in read_filters(file) if one.data and not one.extractor]
+    all_filters = [one for one in read_filters(file) if not one.extractor]
+    filters = [one for one in all_filters if one.data]
     rate = 1.0
+    known = False
+    kinds: list[str] = []
     for covers_all in (True, False):  # the two layouts, as if they erred independently
-        rate *= _mean_rate([one for one in filters if (one.first is None) == covers_all])
-    policies = {one.policy.decode("utf-8", "replace") for one in filters}
+        of_layout = [one for one in filters if (one.first is None) == covers_all]
+        policies = {_name(one) for one in of_layout}
+        kinds += sorted(_kind(policy, covers_all) for policy in policies)
+        for policy in policies:
+            mean = _mean_rate([one for one in of_layout if _name(one) == policy], policy)
+            if mean is not None:
+                known = True
+                rate *= mean
+    policies = {_name(one) for one in filters}
     return TableFilters(
         len(filters),
-        sum(len(one.data) for one in filters),
+        sum(len(one.data) for one in filters) + _offsets(all_filters),
         rate,
         policies.pop() if len(policies) == 1 else "",
         codec_name(codec_in(file)),
+        "+".join(kinds),
+        known,
     )
 
 
-def _mean_rate(filters: Sequence[Filter]) -> float:
-    """The mean of what the bits of a sample predict."""
-    sample = filters[:: len(filters) // _SAMPLE + 1]
-    rates = [_rate(one) for one in sample]
-    return sum(rates) / len(rates) if rates else 1.0
+def _name(one: Filter) -> str:
+    return one.policy.decode("utf-8", "replace")
 
 
-def _rate(one: Filter) -> float:
-    """What the bits of a filter predict; 1.0 where its policy is not known."""
-    if fuse_in(one.policy, one.data) is not None:
-        return 2.0**-FINGERPRINT_BITS
-    return rate_from_fill(one.data) if has_bits(one.policy, one.data) else 1.0
+def _offsets(filters: Sequence[Filter]) -> int:
+    """The bytes of the arrays of offsets: four a filter, where the array starts, and the base."""
+    by_block = Counter(one.block for one in filters if one.first is not None)
+    return sum(4 * number + 5 for number in by_block.values())
+
+
+def _kind(policy: str, covers_all: bool) -> str:
+    """The kind of filters of a policy, in the words of ``filter-lab``."""
+    layout = "table" if covers_all else "block"
+    if policy == BLOOM_NAME:
+        return layout
+    if policy == BLOOM64_NAME:
+        return f"{layout}64"
+    return "fuse" if policy == FUSE_NAME else policy
+
+
+def _mean_rate(filters: Sequence[Filter], policy: str) -> float | None:
+    """The mean of what the bits of a sample say."""
+    every = len(filters) // SAMPLE + 1
+    return mean_rate(policy, [one.data for one in filters[::every]])
 
 
 def blocks_of_an_absent_key(
@@ -134,3 +162,42 @@ def mean_by_size(sized: Sequence[tuple[int, float]]) -> float:
     """
     total = sum(size for size, _ in sized)
     return sum(size * figure for size, figure in sized) / total if total else 0.0
+
+
+@dataclass(frozen=True)
+class LevelFilters:
+    """The filters of one kind on one level."""
+
+    level: int
+    kind: str
+    number: int
+    size: int
+    expected: float | None
+    """The share of absent keys that are expected to pass; None if the policy is not known."""
+
+
+def by_level_and_kind(
+    tables: Iterable[TableInfo], figures: dict[TableInfo, TableFilters]
+) -> list[LevelFilters]:
+    """The filters level by level, and on each level kind by kind; tables without any are left out.
+
+    Expected rates are means, weighted with the sizes of tables.
+    """
+    groups: dict[tuple[int, str], list[tuple[TableInfo, TableFilters]]] = {}
+    for table in tables:
+        if figures[table].number:
+            groups.setdefault((table.level, figures[table].kind), []).append(
+                (table, figures[table])
+            )
+    return [
+        LevelFilters(
+            level,
+            kind,
+            sum(one.number for _, one in group),
+            sum(one.size for _, one in group),
+            mean_by_size([(table.size, one.rate) for table, one in group])
+            if all(one.known for _, one in group)
+            else None,
+        )
+        for (level, kind), group in sorted(groups.items(), key=lambda pair: pair[0])
+    ]

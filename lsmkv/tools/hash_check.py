@@ -33,7 +33,9 @@ class HashCheck(NamedTuple):
     false_positives: int
     """Filters that took such a key for one of theirs."""
     expected: float
-    """The false-positive rate that the filters' bits predict."""
+    """The false-positive rate that the filters' bits promise."""
+    by_level: dict[int, float]
+    """The rate that was measured on each level whose filters were asked."""
 
     @property
     def rate(self) -> float:
@@ -42,7 +44,7 @@ class HashCheck(NamedTuple):
 
     @property
     def suffers(self) -> bool:
-        """Whether the rate is more than three times the predicted one, and no accident."""
+        """Whether the rate is more than three times the expected one, and no accident."""
         return self.false_positives >= _FEWEST_ERRORS and self.rate > _TIMES * self.expected
 
 
@@ -70,7 +72,10 @@ def check_hash(
         db.get(key, fill_cache=False)
     told = db.stats() - before
     expected = mean_by_size([(table.size, filters[table].rate) for table in tables])
-    return HashCheck(told.filters_asked, told.filter_false_positives, expected)
+    by_level = {
+        level.level: level.measured_rate for level in told.levels if level.measured_rate is not None
+    }
+    return HashCheck(told.filters_asked, told.filter_false_positives, expected, by_level)
 
 
 def number_between(low: bytes, high: bytes, rng: random.Random) -> bytes | None:

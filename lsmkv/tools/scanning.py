@@ -48,8 +48,8 @@ def scan(
 ) -> None:
     r"""Print records in the order of their keys: KEY, a tab, VALUE.
 
-    What is not printable UTF-8 is escaped (\xNN, \t, \n, \r, \\), so each record is one line, which
-    'load --escaped' reads.
+    What is not printable UTF-8 is escaped (\xNN, \t, \n, \r, \\), and so are spaces at the ends of
+    a key or value (\x20): each record is one line, which 'load --escaped' reads.
 
     JSON: an object a line, "key" and "value".
     """

@@ -6,12 +6,13 @@ cost is counted by the process that does them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,8 @@ from rich.live import Live
 from rich.text import Text
 
 import lsmkv
+from lsmkv.db.observe.published import Published, read_owner
+from lsmkv.env.local import LocalEnv
 from lsmkv.stats import Stats
 from lsmkv.tools.arguments import Stored, is_shard_set, open_to_read
 from lsmkv.tools.bars import Bars, can_encode
@@ -29,7 +32,7 @@ from lsmkv.tools.filter_figures import (
     FilterFigures,
     TableFilters,
     blocks_of_an_absent_key,
-    mean_by_size,
+    by_level_and_kind,
 )
 from lsmkv.tools.hash_check import HashCheck, check_hash
 from lsmkv.tools.shard_figures import draw_shards
@@ -39,6 +42,7 @@ from lsmkv.util.text import quoted
 
 _SECONDS = 2.0
 _WIDEST = 120
+_FEWEST_ASKED = 100  # filters for a rate that says anything
 
 
 @guarded
@@ -55,20 +59,23 @@ def stats(
 ) -> None:
     """Print what is on each level, what the filters save, and the amplification.
 
-    Nothing is written, and no lock is taken: it works beside a live writer. What Gets and writes
-    cost is counted by the process that does them, in its DB.stats().
+    Nothing is written, and no lock is taken: it works while another process writes. What Gets and
+    writes cost is counted by the process that does them, in its DB.stats(); if it publishes its
+    counters (publish_stats=True), the rates that it has measured stand beside the expected ones.
 
-    If keys count, filters of LevelDB's are also asked for up to 2,000 numbers that the keys
-    leave out, which reads a few blocks: if far more pass than the bits promise, a warning says
+    If keys are sequential, filters of LevelDB's are also asked for up to 2,000 numbers that the
+    keys leave out, which reads a few blocks: if far more pass than is expected, a warning says
     what to do.
 
     Of a shard set: the shards of the newest version, and what a reader of all of them holds in
     memory and has requested. Each shard is opened, which takes one request.
 
     JSON: every counter of DB.stats(), here of this reading process, before those keys are asked
-    for; "hash_check": what they showed ("asked", "false_positives", "expected", "rate",
-    "suffers"), or null if keys do not count or there are no filters of LevelDB's. Of a shard set:
-    the fields of lsmkv.shards.ShardsStats.
+    for; "filters": each level's by kind ("level", "kind", "number", "size", "expected");
+    "published": the counters of the live process, or null; "hash_check": what sequential keys
+    showed ("asked", "false_positives", "expected", "by_level", "rate", "suffers"), or null if keys
+    are not sequential or there are no filters of LevelDB's. For a shard set: the fields of
+    lsmkv.shards.ShardsStats.
     """
     if watch and as_json:
         raise ValueError("give --watch or --json, not both")
@@ -81,16 +88,19 @@ def stats(
         return
     with open_to_read(directory) as db:
         if as_json:
-            plain = {"path": directory} | db.stats().to_dict()
-            checked = check_hash(db, FilterFigures(db.path).look(db.tables()))
-            write_line(json.dumps(plain | {"hash_check": _hash_fields(checked)}, indent=2))
+            look = Look.at(db, FilterFigures(db.path))
+            plain = {"path": directory} | look.stats.to_dict()
+            plain["filters"] = [asdict(one) for one in by_level_and_kind(look.tables, look.filters)]
+            plain["published"] = None if look.live is None else look.live.stats.to_dict()
+            plain["hash_check"] = _hash_fields(check_hash(db, look.filters))
+            write_line(json.dumps(plain, indent=2))
         elif watch:
             _watch(db, _SECONDS if seconds is None else seconds)
         else:
             console = stdout_console()
             look = Look.at(db, FilterFigures(db.path))
-            _print(console, draw(look, console))
             checked = check_hash(db, look.filters)
+            _print(console, draw(look, console, checked))
             if checked is not None and checked.suffers:
                 _print(console, [Text(), *hash_warning(checked)])
 
@@ -115,8 +125,9 @@ def _hash_fields(checked: HashCheck | None) -> dict[str, Any] | None:
 def hash_warning(checked: HashCheck) -> list[Text]:
     """What to say of keys that suffer from LevelDB's hash, in lines of at most 79 columns."""
     lines = [
-        f"LevelDB's hash does not suit these keys: {checked.rate:.1%} of absent ones between them",
-        f"pass a filter, where its bits promise {checked.expected:.1%}, and more bits hardly help.",
+        "LevelDB's hash does not suit these sequential keys: of absent ones in between,",
+        f"{checked.expected:.2%} are expected to pass a filter, and {checked.rate:.2%} measured."
+        " More bits hardly help.",
         "A hash of 64 bits does: lsmkv compact DIR --filter bloom64, and open the store",
         "with filter_policy=lsmkv.Bloom64Policy(). LevelDB reads such tables unfiltered.",
     ]
@@ -154,6 +165,8 @@ class Look:
     filters: dict[lsmkv.TableInfo, TableFilters]
     ranges: dict[int, tuple[bytes, bytes]]
     """The first and the last user key of each level that has tables."""
+    live: Published | None = None
+    """What the process that has the store open publishes, if it does."""
 
     @classmethod
     def at(cls, db: lsmkv.DB, figures: FilterFigures) -> Look:
@@ -167,7 +180,7 @@ class Look:
                 min(first, table.smallest, key=in_order),
                 max(last, table.largest, key=in_order),
             )
-        return cls(db.path, db.stats(), tables, figures.look(tables), ranges)
+        return cls(db.path, db.stats(), tables, figures.look(tables), ranges, _live(db.path))
 
     @property
     def size(self) -> int:
@@ -175,16 +188,25 @@ class Look:
         return sum(table.size for table in self.tables)
 
 
-def draw(look: Look, console: Console) -> list[Text]:
+def _live(path: str) -> Published | None:
+    """What a live owner publishes; None if there is none, or if it cannot be read."""
+    with contextlib.suppress(lsmkv.Error), LocalEnv().open_directory(path) as directory:
+        owner = read_owner(directory)
+        return owner.published if owner.publishes else None
+    return None
+
+
+def draw(look: Look, console: Console, checked: HashCheck | None = None) -> list[Text]:
     """The lines to print, as wide as the console, at most 120 columns."""
-    return list(_Drawing(look, console).lines())
+    return list(_Drawing(look, console, checked).lines())
 
 
 class _Drawing:
     """Draws what is known, part by part."""
 
-    def __init__(self, look: Look, console: Console) -> None:
+    def __init__(self, look: Look, console: Console, checked: HashCheck | None) -> None:
         self._look = look
+        self._checked = checked
         self._width = min(console.width, _WIDEST) - 1
         self._fine = can_encode(console)
 
@@ -203,50 +225,103 @@ class _Drawing:
         sizes = {level.level: level.bytes for level in look.stats.levels if level.files}
         bars = Bars(max(memtable, *sizes.values(), 1), self._bar_room, fine=self._fine)
         gap = " " * self._bar_room
-        heading = f"{'level':>5}{'tables':>8}{'size':>11}  {gap}{'in vain':>9}  keys"
+        heading = f"{'level':>5}{'tables':>8}{'size':>11}  {gap}  keys"
         yield Text(heading, style="dim")
         if memtable:
             bar = Text(bars.draw(memtable), style="magenta")
-            yield self._row("log", "-", size(memtable), bar, "", "")
+            yield self._row("log", "-", size(memtable), bar, "")
         for level, held in sizes.items():
             tables = [table for table in look.tables if table.level == level]
-            rate = mean_by_size([(one.size, look.filters[one].rate) for one in tables])
-            in_vain = f"{rate:.2%}" if any(look.filters[one].number for one in tables) else "-"
             bar = Text(bars.draw(held), style="cyan")
             keys = self._keys(*look.ranges[level])
-            yield self._row(f"{level}", f"{len(tables):,}", size(held), bar, in_vain, keys)
-        yield self._row("all", f"{len(look.tables):,}", size(look.size), Text(), "", "")
+            yield self._row(f"{level}", f"{len(tables):,}", size(held), bar, keys)
+        yield self._row("all", f"{len(look.tables):,}", size(look.size), Text(), "")
 
     @property
     def _bar_room(self) -> int:
         return max(8, min(self._width // 6, 24))
 
-    def _row(self, level: str, tables: str, held: str, bar: Text, rate: str, keys: str) -> Text:
+    def _row(self, level: str, tables: str, held: str, bar: Text, keys: str) -> Text:
         bar.pad_right(self._bar_room - len(bar))
         line = Text(f"{level:>5}{tables:>8}{held:>11}  ") + bar
-        line.append(f"{rate:>9}").append(f"  {keys}", style="dim")
+        line.append(f"  {keys}", style="dim")
         line.rstrip()
         line.truncate(self._width)
         return line
 
     def _keys(self, first: bytes, last: bytes) -> str:
         """A range of keys, each of them cut to the room that there is."""
-        room = (self._width - self._bar_room - 37 - 4) // 2 - 3
+        room = (self._width - self._bar_room - 28 - 4) // 2 - 3
         dots = "…" if self._fine else "..."
         return " .. ".join(_cut(key, max(4, room - len(dots)), dots) for key in (first, last))
 
     def _filters(self) -> Iterator[Text]:
         look = self._look
-        number = sum(one.number for one in look.filters.values())
-        held = sum(one.size for one in look.filters.values())
-        if number:
-            yield Text(f"filters  {number:,}, {size(held)}: {held / look.size:.1%} of the tables")
-            yield Text("in vain  absent keys that they are expected to take for present", "dim")
+        rows = by_level_and_kind(look.tables, look.filters)
+        if rows:
+            held = sum(one.size for one in rows)
+            share = f"{held / look.size:.1%} of the tables"
+            yield Text(f"filters  {size(held)} with their offsets: {share}")
+            yield Text(
+                self._filter_row("level", "kind", "number", "size", "expected", "measured"), "dim"
+            )
+            kinds = Counter(one.level for one in rows)
+            measured, source = self._measured()
+            for one in rows:
+                rate = measured.get(one.level) if kinds[one.level] == 1 else None
+                yield Text(
+                    self._filter_row(
+                        f"{one.level}",
+                        one.kind,
+                        f"{one.number:,}",
+                        size(one.size),
+                        _percent(one.expected),
+                        _percent(rate),
+                    )
+                )
+            for level in sorted(set(measured) & {level for level in kinds if kinds[level] > 1}):
+                yield Text(
+                    self._filter_row(f"{level}", "all", "", "", "", _percent(measured[level]))
+                )
+            yield Text("expected  absent keys that pass, by the bits of the filters", "dim")
+            yield Text(f"measured  {source}", "dim")
         else:
             yield Text("filters  none")
         if look.tables:
-            yield Text("A Get of an absent key that each level may hold searches, in data blocks:")
+            yield Text()
+            yield Text(
+                "Data blocks that a Get of an absent key in each level's range should search:"
+            )
             yield from self._saving()
+
+    def _filter_row(
+        self, level: str, kind: str, number: str, held: str, expected: str, measured: str
+    ) -> str:
+        room = self._width - 50
+        shown = printable(kind)
+        shown = shown if len(shown) <= room else f"{shown[: room - 3]}..."
+        return (
+            f"{level:>5}  {shown:{min(room, 20)}}{number:>8}{held:>12}{expected:>10}{measured:>10}"
+        )
+
+    def _measured(self) -> tuple[dict[int, float], str]:
+        """The rates that were measured, by level, and in words by what."""
+        live = self._look.live
+        if live is not None:
+            found = {
+                level.level: level.measured_rate
+                for level in live.stats.levels
+                if level.measured_rate is not None
+            }
+            asked = live.stats.filter_negatives + live.stats.filter_false_positives
+            told = f"by {count(asked, 'filter')} that process {live.pid} has asked for absent keys"
+            return found, told
+        checked = self._checked
+        if checked is not None and checked.asked >= _FEWEST_ASKED:
+            return checked.by_level, (
+                f"of {checked.asked:,} absent numbers between neighbouring keys, asked now"
+            )
+        return {}, "by the process that reads: DB(..., publish_stats=True) shows it here"
 
     def _saving(self) -> Iterator[Text]:
         """What a Get of an absent key is expected to cost."""
@@ -256,7 +331,9 @@ class _Drawing:
             ("without filters", without, "yellow"),
             ("with filters", searched, "green"),
         ):
-            yield Text(f"  {name:15}{figure:9.3f}  ").append(bars.draw(figure), style=style)
+            digits = 3 if figure >= 0.01 or not figure else 4 if figure >= 0.001 else 6
+            shown = f"{figure:.{digits}f}"
+            yield Text(f"  {name:15}{shown:>9}  ").append(bars.draw(figure), style=style)
 
     def _amplification(self) -> Iterator[Text]:
         levels = [level for level in self._look.stats.levels if level.files]
@@ -267,15 +344,25 @@ class _Drawing:
         if largest:  # its keys are all different, so a scan would return about as much or more
             known = f"at most about {self._look.size / largest:.2f}, if no key is deleted"
         yield Text(f"space amplification  {known}")
-        yield Text("write amplification  counted by the process that writes: its db.stats()")
+        yield Text(f"write amplification  {self._write_amplification()}")
         if self._look.tables:
             filters = self._look.filters
             codecs = Counter(filters[one].codec or "unknown" for one in self._look.tables)
             held = ", ".join(f"{name} {number:,}" for name, number in codecs.most_common())
             new = self._look.stats.compression
             yield Text(f"compression          of tables: {held}; of new ones: {new}")
-        log = "mapped into memory" if self._look.stats.mapped_log else "written to"
-        yield Text(f"write-ahead log      {log}")
+        live = self._look.live
+        if live is not None:  # another writer, LevelDB for one, may do it in another way
+            log = "mapped into memory" if live.stats.mapped_log else "written to"
+            yield Text(f"write-ahead log      {log} by process {live.pid}")
+
+    def _write_amplification(self) -> str:
+        live = self._look.live
+        if live is None:
+            return "counted by the process that writes: its db.stats()"
+        if not live.stats.user_bytes:
+            return f"process {live.pid} has written nothing yet"
+        return f"{live.stats.write_amplification:.2f}, by process {live.pid}"
 
     def _counters(self) -> Iterator[Text]:
         stats = self._look.stats
@@ -288,3 +375,7 @@ def _cut(key: bytes, longest: int, dots: str) -> str:
     text = quoted(key, longest)
     end = text.rfind("'") + 1
     return text if end == len(text) else text[:end] + dots
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.2%}"

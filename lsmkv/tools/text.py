@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from unicodedata import combining, east_asian_width
 
 from lsmkv.util.text import count, escape, printable, size
@@ -22,11 +23,13 @@ __all__ = [
     "shown",
     "size",
     "unescape",
+    "wrap",
 ]
 
 _LETTERS = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"\\": b"\\"}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(?:([KMGT]?)(?:iB)?)", re.IGNORECASE)
 _BREAK = re.compile(r"(?<=[,;:]) ")
+_FIGURE = re.compile(r"(?<=[0-9%]) (?=[A-Za-z])")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.|\Z)", re.DOTALL)
 
 
@@ -65,8 +68,22 @@ def from_size(text: str) -> int:
 
 
 def shown(data: bytes, is_hex: bool) -> str:
-    """A key or value as one line of text."""
-    return data.hex() if is_hex else escape(data)
+    r"""A key or value as one line of text, in which spaces at either end are seen.
+
+    :func:`unescape` takes it back.
+
+    >>> print(shown(b" two words ", False), shown(b" ", True))
+    \x20two words\x20 20
+    """
+    if is_hex:
+        return data.hex()
+    text = escape(data)
+    if not text.startswith(" ") and not text.endswith(" "):
+        return text
+    inner = text.strip(" ")
+    before = len(text) - len(text.lstrip(" "))
+    behind = len(text) - before - len(inner)
+    return r"\x20" * before + inner + r"\x20" * behind
 
 
 def clipped(data: bytes, width: int, is_hex: bool = False) -> str:
@@ -74,9 +91,11 @@ def clipped(data: bytes, width: int, is_hex: bool = False) -> str:
 
     ``width`` is 20 at least.  O(width), however long the key is.
 
-    >>> print(clipped(b"ant", 20), clipped(b"\0" * 1_000_000, 30))
-    ant \x00\x00\x00... (976.6 KiB)
+    >>> print(clipped(b"ant", 20), clipped(b"\0" * 1_000_000, 30), clipped(b"", 20))
+    ant \x00\x00\x00... (976.6 KiB) (empty)
     """
+    if not data:
+        return "(empty)"
     text = shown(data[:width], is_hex)
     if len(data) <= width and _columns(text) <= width:
         return text
@@ -129,6 +148,21 @@ def fold(text: str, width: int, indent: int) -> str:
         else:
             lines.append(" " * indent + part)
     return "\n".join(lines)
+
+
+def wrap(text: str, width: int, indent: int = 0) -> list[str]:
+    """A paragraph in lines of at most ``width`` columns, in which a figure stays with its unit.
+
+    Lines after the first begin with ``indent`` spaces.
+
+    >>> wrap("It takes 1,575 bytes, or 1.5 KiB, of each table.", 16, 2)
+    ['It takes', '  1,575 bytes,', '  or 1.5 KiB, of', '  each table.']
+    """
+    bound = _FIGURE.sub("\u00a0", text)  # textwrap breaks at the spaces of ASCII alone
+    lines = textwrap.wrap(
+        bound, width, break_on_hyphens=False, subsequent_indent=" " * indent, tabsize=1
+    )
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

@@ -7,6 +7,8 @@ import json
 import logging
 import os
 import random
+import re
+import shutil
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,9 @@ from typer.testing import CliRunner
 
 import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy, look_at_fuse
+from lsmkv.indexeddb import IndexedDBComparator
 from lsmkv.tools.app import app
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.text import escape
@@ -295,7 +300,7 @@ def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> 
         opened.value.close()
         page.get_by_role("textbox", name="Filter settings").fill("bloom")
         page.keyboard.press("Enter")
-        assert page.locator("input[name=settings]:invalid").count() == 1
+        assert page.locator("[name=settings]:invalid").count() == 1
         assert page.locator(".verdict").text_content() == told["verdict"]["sentence"]
     with served(store) as other, quiet_page(browser, other) as page:
         go(page, other, "filters", show="replay")
@@ -372,21 +377,561 @@ def test_the_write_path(browser: Any, url: str) -> None:
         page.locator("section[aria-label='Tables']", has_text="No table yet").wait_for()
 
 
-def test_a_damaged_store(browser: Any, tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_opened(browser: Any, tmp_path: Path) -> None:
     store = levelled_store(tmp_path / "db")
-    table = sorted(store.glob("*.ldb"))[0]
-    damage(table, table.stat().st_size - 1)
-    damage(store / "CURRENT", 0)  # a store with a damaged table alone can be opened
+    manifest = next(store.glob("MANIFEST-*"))
+    damage(manifest, 1)
     with served(store) as url, quiet_page(browser, url) as page:
         go(page, url, "levels")
-        page.locator("section.damaged li", has_text=table.name).wait_for(timeout=LONG)
+        page.locator("section.damaged li", has_text=manifest.name).wait_for(timeout=LONG)
         assert page.locator("section.damaged", has_text="cannot be opened").count() == 1
         page.keyboard.press("2")
         page.locator(".trouble", has_text="cannot be opened").wait_for()
-        page.go_back()
-        page.locator("section.damaged a", has_text=table.name).click()
-        page.locator("section.damaged li").first.wait_for()
         assert serious_faults(page) == []
+
+
+def test_a_damaged_table(browser: Any, tmp_path: Path) -> None:
+    store = levelled_store(tmp_path / "db")
+    with lsmkv.DB(store, read_only=True) as db:
+        table = max(db.tables(), key=lambda table: (table.level, table.size))
+    damage(store / table.name, table.size - 1)  # in the footer
+    with served(store) as url:
+        context = browser.new_context(viewport=WIDE)
+        page = context.new_page()  # a refused Get is an error in the console
+        go(page, url, "levels")
+        page.get_by_role("button", name="Check every file").click()
+        found = page.locator("section.damaged li", has_text=table.name)
+        found.locator("p", has_text="'lsmkv repair' looks for the data blocks").wait_for()
+        assert serious_faults(page) == []
+        found.locator("a").click()
+        page.locator("section.damaged li", has_text="footer at").wait_for()
+        assert serious_faults(page) == []
+        go(page, url, "get", hex=table.smallest.hex())
+        page.locator(".trouble", has_text=f"{table.name} is damaged: its footer").wait_for()
+        assert page.locator(".trouble", has_text="'lsmkv repair'").count() == 1
+        context.close()
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_damaged_filter_names_its_table(
+    browser: Any, tmp_path: Path, size: dict[str, int]
+) -> None:
+    store = levelled_store(tmp_path / "db")
+    with contextlib.closing(Api(str(store))) as api:
+        tables = [
+            table["name"]
+            for level in api.answer("levels", {})["levels"]
+            for table in level["tables"]
+        ]
+        name = tables[-1]
+        block = api.answer("filter", {"name": name})["block"]
+    damage(store / name, block)
+    with served(store) as url:
+        context = browser.new_context(viewport=size)
+        page = context.new_page()
+        go(page, url, "filters", show="table")
+        page.locator(".lab-keys button").first.wait_for()
+        assert page.get_by_label("Table").input_value() == tables[0]
+        page.get_by_label("Table").select_option(name)
+        page.locator(".trouble", has_text=f"{name} is damaged: its filter block").wait_for()
+        assert page.locator(".trouble", has_text="bloom_filter_bits=0").count() == 1
+        assert page.get_by_label("Table").input_value() == name
+        assert page.locator(".filters .figure:visible").count() == 0
+        assert fits(page)
+        assert serious_faults(page) == []
+        context.close()
+
+
+def one_table(path: Path, keys: list[bytes], **options: Any) -> str:
+    """A store of one table; the table's name."""
+    with lsmkv.DB(path, create_if_missing=True, **options) as db:
+        for key in keys:
+            db.put(key, b"value " * 5)
+        db.flush()
+    return next(path.glob("*.ldb")).name
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_slots_of_a_fuse_filter(
+    browser: Any, tmp_path: Path, size: dict[str, int], scheme: str
+) -> None:
+    keys = [b"%08d" % number for number in range(0, 8000, 2)]
+    policy = BinaryFusePolicy()
+    name = one_table(tmp_path / "db", keys, filter_policy=policy)
+    with contextlib.closing(Api(str(tmp_path / "db"))) as api:
+        told = api.answer("filter", {"name": name})
+    data = (tmp_path / "db" / name).read_bytes()[told["block"] :][: told["bytes"]]
+    with (
+        served(tmp_path / "db") as url,
+        quiet_page(browser, url, viewport=size, color_scheme=scheme) as page,
+    ):
+        go(page, url, "filters", show="table", name=name)
+        drawn = page.locator(".lab-slots text.lab-slot")
+        assert "".join(drawn.all_text_contents()) == data[:1024].hex()
+        assert fits(page)
+        assert serious_faults(page) == []
+        field = page.get_by_label("Ask it for a key")
+        for key in [b"00000001", b"00007998", b"anything else"]:
+            field.fill(key.decode())
+            page.locator(".lab-answer", has_text=key.decode()).wait_for()
+            look = look_at_fuse(policy.key_hash(key), data)
+            assert look is not None
+            answer = page.locator(".lab-answer").text_content()
+            assert answer.startswith("Maybe" if policy.key_may_match(key, data) else "No: ")
+            read = page.locator(".lab-slots text.lab-probed")
+            assert sorted(read.evaluate_all("all => all.map(one => Number(one.dataset.slot))")) == (
+                sorted(look.slots)
+            )
+            values = dict(zip(look.slots, look.values, strict=True))
+            shown = read.evaluate_all(
+                "all => all.map(one => [Number(one.dataset.slot), one.textContent])"
+            )
+            assert {slot: int(text, 16) for slot, text in shown} == values
+            total = page.locator(".lab-sum").text_content()
+            for slot, value in values.items():
+                assert f"slot {slot:,}: {value:02x}" in total
+        assert fits(page)
+        assert serious_faults(page) == []
+        page.locator(".lab-slots").focus()
+        page.keyboard.press("Home")
+        page.locator(".lab-picture .lab-note", has_text="Slot ").wait_for()
+        go(page, url, "get", key="00000001")
+        page.locator(".steps .kind-filter button").first.click()
+        page.locator(".now", has_text="slot ").wait_for()
+        assert fits(page)
+        assert serious_faults(page) == []
+        go(page, url, "table", name=name, block=told["block"])
+        page.locator(".inside td", has_text="fuse: ").wait_for()
+        assert fits(page)
+        assert serious_faults(page) == []
+        page.locator(".inside td a", has_text="filter 0").click()
+        page.locator(".lab-slots text").first.wait_for()
+
+
+def test_the_bits_of_a_filter_of_64_bit_hashes(browser: Any, tmp_path: Path) -> None:
+    keys = [b"%08d" % number for number in range(0, 400, 2)]
+    policy = Bloom64Policy(10)
+    name = one_table(tmp_path / "db", keys, filter_policy=policy)
+    with contextlib.closing(Api(str(tmp_path / "db"))) as api:
+        told = api.answer("filter", {"name": name})
+    data = bytes.fromhex(told["hex"]) + bytes([told["probes"]])
+    ones = {at for at in range(told["bits"]) if data[at >> 3] >> (at & 7) & 1}
+    with served(tmp_path / "db") as url, quiet_page(browser, url) as page:
+        go(page, url, "filters", show="table", name=name)
+        drawn = page.locator(".lab-bits rect.lab-set")
+        assert set(drawn.evaluate_all("all => all.map(one => Number(one.dataset.bit))")) == ones
+        for key in [b"00000000", b"00000001", b"00000003", b"x"]:
+            page.get_by_label("Ask it for a key").fill(key.decode())
+            page.locator(".lab-answer", has_text=f"“{key.decode()}”").wait_for()
+            maybe = policy.key_may_match(key, data)
+            answer = page.locator(".lab-answer").text_content()
+            assert answer.startswith("Maybe" if maybe else "No: ")
+            assert ("is one of its keys" in answer) == (key in keys)
+            probed = page.locator(".lab-bits rect.lab-probed")
+            assert set(probed.evaluate_all("all => all.map(one => Number(one.dataset.bit))")) == (
+                set(policy.probed_positions(policy.key_hash(key), data))
+            )
+        bit = min(ones)
+        page.locator(f".lab-bits rect[data-bit='{bit}']").click()
+        page.locator(".lab-picture .lab-note", has_text=f"Bit {bit}, in byte").wait_for()
+        assert "set by" in page.locator(".lab-picture .lab-note").text_content()
+
+
+def test_a_report_draws_these_filters_too(browser: Any, tmp_path: Path) -> None:
+    for policy, drawn in ((BinaryFusePolicy(), "text.lab-slot"), (Bloom64Policy(10), "rect")):
+        path = tmp_path / policy.name
+        one_table(path, [b"%08d" % number for number in range(2000)], filter_policy=policy)
+        file = tmp_path / f"{policy.name}.html"
+        assert CliRunner().invoke(app, ["report", str(path), "-o", str(file)]).exit_code == 0
+        with quiet_page(browser, file.as_uri()) as page:
+            go(page, file.as_uri(), "filters", show="table")
+            page.locator(f".lab-bits {drawn}").first.wait_for()
+            page.locator(".lab-keys button").nth(2).click()
+            page.locator(".lab-answer", has_text="is one of its keys").wait_for()
+            page.get_by_label("Ask it for a key").fill("not there")
+            page.locator(".lab-answer", has_text="only for the keys that are listed").wait_for()
+
+
+def test_a_store_without_filters(browser: Any, tmp_path: Path) -> None:
+    keys = [b"%08d" % number for number in range(0, 6000, 2)]
+    name = one_table(tmp_path / "db", keys, bloom_filter_bits=0)
+    with served(tmp_path / "db") as url, quiet_page(browser, url) as page:
+        go(page, url, "filters", show="table")
+        page.locator(".filters p", has_text=f"{name} has no filter").wait_for()
+        assert page.locator(".filters p", has_text="for about 3.7 KiB").count() == 1
+        go(page, url, "levels")
+        page.locator(".saving", has_text="would save 1 of this 1 block read").wait_for()
+        go(page, url, "get", key="00000001")
+        page.locator(".verdict", has_text="would save 1 of this 1 block read").wait_for()
+        assert serious_faults(page) == []
+
+
+def test_the_colours_of_a_get_have_a_legend(browser: Any, url: str) -> None:
+    """Every colour that a bar has is in the legend, with words."""
+    script = """() => {
+      const bars = [...document.querySelectorAll(".get .legend li")].map((one) => [
+        getComputedStyle(one, "::before").backgroundColor, one.textContent]);
+      return bars;
+    }"""
+    with quiet_page(browser, url) as page:
+        go(page, url, "get", key="word 00000 is not there")
+        page.locator(".steps li.here").wait_for()
+        entries = page.evaluate(script)
+    assert len({colour for colour, _ in entries}) == len(entries) == 6
+    assert all(words for _, words in entries)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_text_of_bars_can_be_read(browser: Any, url: str, scheme: str) -> None:
+    """On every tone, hatched or pale: a contrast of 4.5 with its ground, which is of one colour."""
+    script = """async () => {
+      const { Bars } = await import("/static/bars.js");
+      const tones = ["bar", "filter", "saved", "read", "wasted", "asking", "waiting", "added",
+        ...Array.from({ length: 7 }, (_, at) => `level-${at}`)];
+      const kinds = [{}, { damaged: true }, { dim: true }];
+      const bars = new Bars({ label: "tones" });
+      document.querySelector(".view").append(bars.element);
+      bars.set(tones.flatMap((tone) => kinds.map((more, at) => ({ label: "", note: "", bars: [
+        { id: `${tone} ${at}`, size: 1e6, text: "888888", tone, about: [tone], ...more }] }))));
+      await new Promise(requestAnimationFrame);
+      bars.paint();
+      const { width, height } = bars.canvas;
+      const { data } = bars.canvas.getContext("2d").getImageData(0, 0, width, height);
+      const page = getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g);
+      const weights = [0.2126, 0.7152, 0.0722];
+      const lightAt = (x, y) => weights.reduce((sum, weight, part) => {
+        const at = 4 * (y * width + x);
+        const share = data[at + 3] / 255; // a pale bar lets the page through
+        const value = (share * data[at + part] + (1 - share) * Number(page[part])) / 255;
+        return sum + weight * (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+      }, 0);
+      const found = bars.placed.map(({ bar, x: left, y: top, h }) => {
+        const [x, y] = [Math.round(left), Math.round(top + h / 2)];
+        const ground = lightAt(x + 3, y);
+        const lights = [];
+        for (let row = y - 5; row <= y + 5; row++) {
+          for (let at = x + 4; at < x + 44; at++) lights.push(lightAt(at, row));
+        }
+        const off = (one) => Math.abs(one - ground);
+        const text = lights.reduce((a, b) => (off(b) > off(a) ? b : a));
+        const [least, most] = [Math.min(text, ground), Math.max(text, ground)];
+        const others = lights.filter((one) => one < least - 0.02 || one > most + 0.02);
+        return [bar.id, (most + 0.05) / (least + 0.05), others.length];
+      });
+      bars.close();
+      return found;
+    }"""
+    with quiet_page(browser, url, color_scheme=scheme) as page:
+        go(page, url, "levels")
+        found = page.evaluate(script)
+    assert len(found) == 45
+    assert [(bar, contrast) for bar, contrast, _ in found if contrast < 4.5] == []
+    assert [bar for bar, _, others in found if others] == []
+
+
+def test_numbers_have_one_format(browser: Any, tmp_path: Path) -> None:
+    """No number of four digits or more stands without its separators, but in names and bytes."""
+    store = tmp_path / "db"
+    keys = [b"key %d" % number for number in range(9000)]
+    name = one_table(store, keys, compression=None, max_file_size=8 << 20)
+    with contextlib.closing(Api(str(store))) as api:
+        parts = api.answer("table", {"name": name})["parts"]
+        last = [part["offset"] for part in parts if part["kind"] == "data"][-1]
+        others = [part["offset"] for part in parts if part["kind"] in ("filter", "index")]
+        damage(store / name, last + 1)
+    bare = re.compile(r"(?<![\w.,/-])[1-9]\d{3,}(?!\.?\w)")
+    script = """() => {
+      const copy = document.querySelector("main").cloneNode(true);
+      const names = "code, option, .lab-keys, canvas, style";
+      copy.querySelectorAll(names).forEach((one) => one.remove());
+      const walk = document.createTreeWalker(copy, NodeFilter.SHOW_TEXT);
+      const texts = [];
+      while (walk.nextNode()) texts.push(walk.currentNode.data);
+      return texts;
+    }"""
+    with served(store) as url:
+        context = browser.new_context(viewport=WIDE)
+        page = context.new_page()
+        go(page, url, "levels")
+        page.get_by_role("button", name="Check every file").click()
+        page.locator("section.damaged li").first.wait_for()
+        seen = page.evaluate(script)
+        places: list[tuple[str, dict[str, object]]] = [
+            ("get", {"key": "key 8000"}),
+            ("get", {"key": "key 9"}),
+            ("life", {}),
+            ("filters", {"show": "table", "name": name, "bit": 1300}),
+            ("table", {"name": name}),
+        ]
+        for offset in [last, *others]:
+            for shown in ("entries", "bytes"):
+                places.append(("table", {"name": name, "block": offset, "show": shown}))
+        for view, query in places:
+            go(page, url, view, **query)
+            page.wait_for_timeout(200)
+            seen += page.evaluate(script)
+        context.close()
+    words = [re.sub(r"'.*'", "", text, flags=re.DOTALL) for text in seen]
+    assert len(words) > 300
+    assert [text for text in words if bare.search(text)] == []
+
+
+def test_life_says_where_its_lines_are_one(browser: Any, tmp_path: Path) -> None:
+    one_table(tmp_path / "db", [b"ant"])
+    with served(tmp_path / "db") as url, quiet_page(browser, url) as page:
+        go(page, url, "life")
+        page.locator(".edit", has_text="It skips levels 0 and 1").wait_for()
+        page.locator("p", has_text="No compaction has written anything").wait_for()
+        with lsmkv.DB(tmp_path / "db") as db:
+            for _ in range(5):
+                db.put(b"ant", b"")
+                db.flush()
+            db.compact_range()
+        go(page, url, "levels")
+        go(page, url, "life")
+        page.locator("p", has_text="no compaction had written anything").wait_for()
+# A store that changes while it is looked at
+
+
+@contextlib.contextmanager
+def gone_page(browser: Any, url: str) -> Iterator[Any]:
+    """A page that may be told that what it asks for is gone."""
+    opened = browser.new_context(viewport=WIDE)
+    yield opened.new_page()
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        *("levels", "get?key=word+00001", "filters?show=table", "filters?show=replay"),
+        *("life", "live", "write", "table?block=0&name="),
+    ],
+)
+def test_every_view_says_that_its_store_is_gone(browser: Any, tmp_path: Path, view: str) -> None:
+    store = levelled_store(tmp_path / "db")
+    if view.endswith("name="):
+        view += sorted(store.glob("*.ldb"))[-1].name
+    with served(store) as url, gone_page(browser, url) as page:
+        page.goto(f"{url}#/{view}")
+        page.wait_for_load_state("networkidle")
+        if view == "levels":
+            page.get_by_role("button", name="Check every file").click()
+            page.locator(".sound").wait_for()
+        shutil.rmtree(store)
+        banner = page.locator(".moved.bad")
+        banner.filter(has_text="was deleted, or renamed").wait_for()
+        banner.filter(has_text="What is shown is of the store that was there until").wait_for()
+        assert page.locator(".sound:visible").count() == 0
+        assert banner.locator("button").count() == 0
+        assert serious_faults(page) == []
+        with lsmkv.DB(store, create_if_missing=True) as db:
+            db.put(b"another", b"store")
+        banner.filter(has_text="another store is there now").wait_for()
+        page.keyboard.press("1")
+        banner.filter(has_text="another store is there now").wait_for()
+        banner.get_by_role("button", name="Show the store that is there now").click()
+        page.locator("td", has_text="another").wait_for()
+        assert page.locator(".moved:visible").count() == 0
+
+
+def test_levels_and_life_follow_a_writer(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "db"
+    with (
+        lsmkv.DB(store, create_if_missing=True) as db,
+        served(store) as url,
+        quiet_page(browser, url) as page,
+        quiet_page(browser, url) as other,
+    ):
+        go(page, url, "levels")
+        page.get_by_text("The store is empty").wait_for()
+        go(other, url, "life")
+        for number in range(1, 4):
+            db.put(b"key %d" % number, b"value")
+            words = "1 entry, all in" if number == 1 else f"{number} entries, all in"
+            page.locator("section[aria-label=Memtable]", has_text=words).wait_for()
+            other.locator(".quiet", has_text=words).wait_for()
+        assert page.locator("section[aria-label=Memtable] tbody tr").count() == 3
+        db.flush()
+        page.locator(".figure", has_text=re.compile("^tables1$")).wait_for()
+        other.locator(".edit", has_text="1 table to level").wait_for()
+        assert page.locator(".moved:visible").count() == 0
+
+
+def test_a_view_of_an_older_state_says_so(browser: Any, tmp_path: Path) -> None:
+    store = levelled_store(tmp_path / "db")
+    with (
+        lsmkv.DB(store) as db,
+        served(store) as url,
+        quiet_page(browser, url) as page,
+        quiet_page(browser, url) as other,
+    ):
+        table = db.tables()[0].name
+        go(page, url, "get", key="new")
+        page.locator(".verdict strong", has_text="not there").wait_for()
+        go(other, url, "table", name=table, block=0)
+        db.put(b"new", b"value")
+        older = page.locator(".moved", has_text="The store has changed since.")
+        older.wait_for()
+        page.wait_for_timeout(1200)
+        assert older.is_visible()
+        assert serious_faults(page) == []
+        page.keyboard.press("Escape")
+        older.get_by_role("button", name="Read again").click()
+        page.locator(".verdict strong", has_text="found").wait_for()
+        older.wait_for(state="hidden")
+        assert other.locator(".moved:visible").count() == 0  # a table's file never changes
+        db.compact_range()
+        other.locator(".moved", has_text=f"{table} is in the store no more").wait_for()
+        other.locator(".moved button", has_text="To the levels").click()
+        other.locator("h1", has_text="Levels").wait_for()
+
+
+# How keys and figures are shown
+
+ODD = [b"", b" ", b"  ", b"a  b", b"behind ", b" ahead", b"tab\t", b"\x00\xff"]
+SHOWN = [
+    "(empty)",
+    "\\x20",
+    "\\x20\\x20",
+    "a  b",
+    "behind\\x20",
+    "\\x20ahead",
+    "tab\\t",
+    "\\x00\\xff",
+]
+
+
+def test_a_store_that_was_never_flushed_is_listed(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "db"
+    with lsmkv.DB(store, create_if_missing=True) as db:
+        for key in ODD:
+            db.put(key, b"value")
+        db.delete(b"behind ")
+    log = next(store.glob("*.log")).name
+    where = f"8 entries, all in {log}; a flush makes the first table at 4.0 MiB"
+    with served(store) as url, quiet_page(browser, url) as page:
+        go(page, url, "levels")
+        memtable = page.locator("section[aria-label=Memtable]")
+        memtable.get_by_text(where).wait_for()
+        rows = memtable.locator("tbody tr")
+        rows.nth(7).wait_for()
+        listed = [row.locator("td").all_text_contents() for row in rows.all()]
+        assert sorted(row[0] for row in listed) == sorted(SHOWN)
+        assert ["behind\\x20", "9", "deletion", "\u2013"] in listed
+        memtable.get_by_label("From this key on").fill("b")
+        page.keyboard.press("Enter")
+        memtable.locator("tbody tr").nth(0).locator("td", has_text="behind").wait_for()
+        assert rows.count() == 2
+        rows.nth(0).locator("a").click()
+        page.locator(".verdict strong", has_text="deleted by write 9").wait_for()
+        page.locator(".quiet", has_text=where).wait_for()
+        assert page.locator(".hint-key").all_text_contents()[:2] == ["(empty)", "\\x00\\xff"]
+        go(page, url, "filters", show="table")
+        page.locator(".trouble", has_text=where).wait_for()
+
+
+def test_keys_are_seen_wherever_they_are(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "db"
+    with lsmkv.DB(store, create_if_missing=True) as db:
+        for key in (*ODD, b"exactly-thirty-six-characters-long-k", b"x" * 80):
+            db.put(key, b" ")
+        db.flush()
+    table = next(store.glob("*.ldb")).name
+    with served(store) as url, quiet_page(browser, url) as page:
+        go(page, url, "table", name=table, block=0)
+        cells = page.locator("section.inside tbody td:nth-child(2)")
+        cells.first.wait_for()
+        assert set(SHOWN) < set(cells.all_text_contents())
+        assert set(page.locator("section.inside td:last-child").all_text_contents()) == {"\\x20"}
+        go(page, url, "filters", show="table", name=table)
+        chips = page.locator(".lab-keys button")
+        chips.first.wait_for()
+        texts = chips.all_text_contents()
+        assert set(SHOWN) < set(texts)
+        assert "exactly-thirty-six-characters-long-k" in texts
+        assert "x" * 32 + "\u2026 (80 characters)" in texts
+        chips.nth(texts.index("\\x20")).click()
+        page.locator(".lab-answer", has_text="\u201c\\x20\u201d is one of its keys").wait_for()
+        go(page, url, "get", key=" ")
+        page.locator(".verdict code", has_text="\\x20").wait_for()
+        assert page.get_by_label("Key", exact=True).input_value() == "\\x20"
+
+
+def test_keys_of_indexeddb_are_words(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "db"
+    key = bytes.fromhex("00010101 03 000000000000f03f")
+    with lsmkv.DB(store, create_if_missing=True, comparator=IndexedDBComparator()) as db:
+        db.put(key, b"one")
+        db.flush()
+        db.put(key, b"two")
+    words = "database 1, object store 1: record 1.0"
+    with served(store) as url, quiet_page(browser, url) as page:
+        go(page, url, "levels")
+        page.locator("summary", has_text="Its entries").click()
+        page.locator("section[aria-label=Memtable] td", has_text=words).click()
+        page.locator("section[aria-label=Memtable] td a").click()
+        page.locator(".verdict code", has_text=words).wait_for()
+        assert page.locator(".hint-key").all_text_contents() == [words]
+        go(page, url, "table", name=next(store.glob("*.ldb")).name, block=0)
+        page.locator("section.inside td", has_text=words).wait_for()
+
+
+def test_columns_of_figures_stand_to_the_right(browser: Any, url: str, largest: str) -> None:
+    script = """() => [...document.querySelectorAll("table")].flatMap((table) => {
+        const rows = [...table.tBodies[0].rows].filter((row) => !row.querySelector("[colspan]"));
+        const heads = [...table.tHead.rows[0].cells];
+        const figure = /^(\u2691 )?[\\d,.]+( ?(B|KiB|MiB|GiB|ns|us|ms|s|%|tables?))?$/;
+        return heads.map((head, at) => {
+            const cells = rows.map((row) => row.cells[at]).filter((cell) => cell?.textContent);
+            const is = cells.length && cells.every((cell) => figure.test(cell.textContent));
+            const right = cells.every((cell) => getComputedStyle(cell).textAlign === "right");
+            const tabular = cells.every((cell) =>
+                getComputedStyle(cell).fontVariantNumeric.includes("tabular-nums"));
+            const name = `${table.parentElement.ariaLabel}: ${head.textContent}`;
+            const above = getComputedStyle(head).textAlign === "right";
+            return is ? [name, right && tabular && above] : null;
+        }).filter((one) => one);
+    })"""
+    found: dict[str, bool] = {}
+    with quiet_page(browser, url) as page:
+        go(page, url, "levels")
+        for summary in page.locator("summary").all():
+            summary.click()
+        page.locator("section[aria-label=Memtable] tbody tr").first.wait_for()
+        found |= dict(page.evaluate(script))
+        for query in ({"block": 0}, {"block": 0, "show": "bytes"}):
+            go(page, url, "table", name=largest, **query)
+            page.locator("section.inside tbody tr").first.wait_for()
+            found |= dict(page.evaluate(script))
+        go(page, url, "write")
+        page.get_by_role("button", name="Put 20 keys").click()
+        page.locator("section[aria-label=Memtable] tbody tr").first.wait_for()
+        found |= dict(page.evaluate(script))
+        go(page, url, "filters", show="replay", gets=100)
+        page.get_by_role("button", name="Replay", exact=True).click()
+        page.locator(".figure", has_text="Gets").locator("dd", has_text="100").wait_for()
+        found |= dict(page.evaluate(script))
+    assert {name for name, is_right in found.items() if not is_right} == set()
+    assert len(found) > 12
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_no_field_cuts_its_text(browser: Any, url: str, size: dict[str, int]) -> None:
+    script = """() => [...document.querySelectorAll("input, textarea, select")].filter((field) =>
+        field.clientWidth && field.value &&
+        (field.scrollWidth > field.clientWidth + 1 || field.scrollHeight > field.clientHeight + 1)
+    ).map((field) => field.value)"""
+    with quiet_page(browser, url, viewport=size) as page:
+        for view in ("levels", "get?key=word+00001", "filters", "filters?show=table"):
+            page.goto(f"{url}#/{view}")
+            page.wait_for_load_state("networkidle")
+            assert page.evaluate(script) == []
+        go(page, url, "filters", show="replay")
+        page.get_by_role("textbox", name="Filter settings").wait_for()
+        assert page.evaluate(script) == []
+        assert fits(page)
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
@@ -403,8 +948,8 @@ def test_the_report_opens_as_a_file(browser: Any, report: str, size: dict[str, i
         go(page, report, "get", key=escape(b"<script>alert(1)</script>"))
         page.locator(".verdict strong", has_text="found").wait_for()
         go(page, report, "levels")
-        page.locator("summary").click()
-        page.locator("details table a").first.click()
+        page.locator("summary", has_text="All tables").click()
+        page.locator("details", has_text="All tables").locator("table a").first.click()
         page.locator(".legend li").first.wait_for()
         with page.expect_popup() as opened:
             page.locator("a.json").click()

@@ -17,6 +17,7 @@ from chromium_page import chromium
 
 import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.rates import expected_rate
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="needs the extra 'browser': pip install -e '.[browser]'"
@@ -165,6 +166,8 @@ def test_sizes_follow(page: Any) -> None:
     page.get_by_label("a rate", exact=True).check()
     page.get_by_label("Rate wanted").fill("0.1")
     policy = BloomFilterPolicy.for_false_positive_rate(0.001)
+    while expected_rate(100, -(-policy.bits_per_key * 100 // 8) * 8, policy.probes) > 0.001:
+        policy = policy.with_bits(policy.bits_per_key + 1)  # 100 keys are few
     wanted = f"m = {8 * -(-policy.bits_per_key * 100 // 8):,} bits"
     assert wanted in size.text_content()
     assert f"k = {policy.probes}." in size.text_content()
@@ -174,8 +177,21 @@ def test_sizes_follow(page: Any) -> None:
     page.get_by_label("k follows").uncheck()
     page.get_by_label("Probes, k").fill("1")
     assert "k = 1." in size.text_content()
-    page.get_by_label("Probes, k").fill("99")  # out of range: the last one stays
+    probes = page.get_by_label("Probes, k")
+    probes.fill("99")  # out of range: the last one stays
     assert "k = 1." in size.text_content()
+    allowed = page.locator(".lab-allowed:not(:empty)")
+    assert allowed.all_text_contents() == ["Allowed: 1 to 30."]
+    probes.blur()
+    assert allowed.all_text_contents() == ["Allowed: 1 to 30."]
+    assert probes.input_value() == "1"
+    probes.fill("2")
+    assert allowed.count() == 0
+    assert "k = 2." in size.text_content()
+    probes.fill("1")
+    page.get_by_label("Bits, m").fill("8")
+    assert allowed.all_text_contents() == ["Allowed: 64 to 2,048."]
+    page.get_by_label("Bits, m").fill("800")
     page.get_by_label("Keys expected, n").focus()
     assert page.get_by_label("Probes, k").input_value() == "1"
 

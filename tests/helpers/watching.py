@@ -86,7 +86,7 @@ def busy_owner(path: str = "store", publications: int = 30) -> Owner:
             levels=(
                 replace(levels[0], files=3, bytes=6_000_000),
                 replace(levels[1], files=5, bytes=9_800_000),
-                replace(levels[2], files=41, bytes=81_000_000),
+                replace(levels[2], files=41, bytes=81_000_000, expected_rate=0.009),
                 *levels[3:],
             ),
             block_cache_bytes=7_900_000,

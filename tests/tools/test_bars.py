@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lsmkv.tools.bars import EIGHTHS, Bars, can_encode, split_bar
+from lsmkv.tools.bars import EIGHTHS, Bars, can_encode
 
 
 @pytest.mark.parametrize("figure", [0.0, 1e-9, 0.3, 1.0, 2.5, 7.0, 9.99, 10.0])
@@ -34,8 +34,11 @@ def test_what_an_encoding_can_show(encoding: str, fine: bool) -> None:
     assert can_encode(console, "#")
 
 
-def test_what_was_of_use_and_what_was_wasted() -> None:
-    assert split_bar(20, 60, 80, 8, fine=True) == ("██", "░░░░░░")
-    assert split_bar(80, 0, 80, 8, fine=False) == ("########", "")
-    assert split_bar(1, 1, 1e9, 8, fine=True) == ("█", "░")
-    assert split_bar(0, 0, 0, 8, fine=True) == ("", "")
+@pytest.mark.parametrize("room", [8, 14, 40])
+def test_counts_of_different_sizes_are_told_apart_on_a_log_scale(room: int) -> None:
+    bars = Bars(45_777, room, fine=True, log=True)
+    lengths = [len(bars.draw(count)) for count in (0, 9, 100, 1_790, 45_777)]
+    assert lengths == sorted(set(lengths))
+    assert (lengths[0], lengths[-1]) == (0, room)
+    linear = Bars(45_777, room, fine=True)
+    assert len(linear.draw(9)) == len(linear.draw(100)) == 1

@@ -72,10 +72,15 @@ OUTLINE = [
 ]
 
 
-def drawn(width: int, encoding: str = "utf-8", colours: bool = False) -> str:
+def drawn(
+    width: int,
+    encoding: str = "utf-8",
+    colours: bool = False,
+    lines: list[Line] | None = None,
+) -> str:
     out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(file=out, width=width, color_system="standard" if colours else None)
-    console.print(tree(OUTLINE))
+    console.print(tree(lines or OUTLINE, width))
     out.seek(0)
     return out.read()
 
@@ -100,6 +105,17 @@ def test_the_tree_fits_the_terminal(width: int, encoding: str) -> None:
     assert max(map(len, text.splitlines())) <= width
     words = " ".join(re.sub("[├└│─`|+-]", " ", text).split())
     assert words == " ".join(" ".join(line.text for line in OUTLINE).split())
+
+
+@pytest.mark.parametrize("width", range(40, 121))
+def test_a_figure_stays_with_its_unit(width: int) -> None:
+    words = "range: 'LATIN SMALL LETTER A' .. 'ZNAMENNY', 212.2 KiB, 1,575 bytes in 17 data blocks"
+    lines = [Line(0, "plain", words), Line(1, "plain", words), Line(2, "plain", words)]
+    shown = [
+        re.sub("^[├└│─ ]+", "", line).strip() for line in drawn(width, lines=lines).splitlines()
+    ]
+    assert not any(re.search(r"\d$", line) for line in shown)
+    assert " ".join(shown) == " ".join([words] * 3)
 
 
 @pytest.mark.parametrize(

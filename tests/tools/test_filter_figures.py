@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 import lsmkv
-from lsmkv.tools.filter_figures import NONE, FilterFigures, TableFilters, blocks_of_an_absent_key
+from lsmkv.tools.filter_figures import (
+    NONE,
+    FilterFigures,
+    LevelFilters,
+    TableFilters,
+    blocks_of_an_absent_key,
+    by_level_and_kind,
+)
+from lsmkv.tools.lab.experiment import open_store
+from lsmkv.tools.lab.replay import replay
 
 KEYS = 3000
 
@@ -47,7 +56,54 @@ def test_the_rate_that_the_bits_predict_is_the_one_measured(tmp_path: Path, layo
     assert figures.rate == pytest.approx(stats.blocks_read / KEYS, rel=rel)
     blocks = figures.number - (layout == "both")
     assert blocks == 1 if layout == "table" else blocks > 20
-    assert figures.size == pytest.approx(KEYS * 4 / 8 * (2 if layout == "both" else 1), rel=0.1)
+    bits = KEYS * 4 / 8 * (2 if layout == "both" else 1)
+    offsets = 0 if layout == "table" else 4 * blocks + 5
+    assert figures.size == pytest.approx(bits + offsets, rel=0.15)
+    assert figures.kind == {"both": "table+block"}.get(layout, layout)
+    assert figures.known
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"filter_layout": "block"},
+        {"filter_layout": "table"},
+        {"filter_layout": "both"},
+        {"filter_policy": lsmkv.BinaryFusePolicy(), "prefix_extractor": 3},
+        {"filter_policy": lsmkv.Bloom64Policy(8)},
+        {"bloom_filter_bits": 0},
+    ],
+)
+def test_the_size_is_that_of_the_filter_lab(tmp_path: Path, options: dict[str, Any]) -> None:
+    """One figure for the filters of a store, whichever tool says it."""
+    path = tmp_path / "db"
+    figures = figures_of(path, **options)
+    with open_store(str(path)) as db:
+        stored = replay(db, [key(1)], []).stored
+        assert db.get(key(1)) is not None  # which opens the table
+        (level,) = (level for level in db.stats().levels if level.files)
+        assert figures.rate == pytest.approx(level.expected_rate or 1.0, rel=0.2)
+    assert figures.size == stored.filter_bytes
+
+
+def test_the_rows_of_filters_are_by_level_and_kind() -> None:
+    def table(level: int, number: int, size: int) -> lsmkv.TableInfo:
+        return lsmkv.TableInfo(level, number, f"{number}.ldb", size, b"a", b"z")
+
+    def filters(kind: str, rate: float, known: bool = True) -> TableFilters:
+        return TableFilters(3, 10, rate, "", "none", kind, known)
+
+    figures = {
+        table(1, 1, 100): filters("block", 0.01),
+        table(1, 2, 300): filters("block", 0.05),
+        table(1, 3, 100): filters("fuse", 0.004),
+        table(1, 4, 100): NONE,
+        table(2, 5, 100): filters("mine.Own", 1.0, known=False),
+    }
+    first, second, third = by_level_and_kind(figures, figures)
+    assert first == LevelFilters(1, "block", 6, 20, pytest.approx(0.04))
+    assert second == LevelFilters(1, "fuse", 3, 10, 0.004)
+    assert third == LevelFilters(2, "mine.Own", 3, 10, None)
 
 
 def test_without_filters_each_absent_key_costs_a_block(tmp_path: Path) -> None:
@@ -70,8 +126,12 @@ class Custom:
 def test_filters_of_another_policy_are_not_judged(tmp_path: Path) -> None:
     figures = figures_of(tmp_path / "db", filter_policy=Custom())
     assert figures.number > 20
-    assert figures.size == 2 * figures.number
+    offsets = figures.size - 2 * figures.number - 5
+    assert offsets % 4 == 0  # filters without keys have an offset, too
+    assert offsets // 4 >= figures.number
     assert figures.rate == 1.0
+    assert not figures.known
+    assert figures.kind == "test.Custom"
 
 
 def test_a_table_that_is_gone_counts_as_one_without_filters(tmp_path: Path) -> None:

@@ -44,7 +44,12 @@ def test_keys_that_count_suffer(tmp_path: Path) -> None:
     assert found.rate > 0.05
     assert 0.002 < found.expected < 0.02
     done = lsm("stats", tmp_path / "db")
-    assert f"LevelDB's hash does not suit these keys: {found.rate:.1%}" in done.out
+    assert "LevelDB's hash does not suit these sequential keys" in done.out
+    expected = f"{found.expected:.2%} are expected to pass a filter, and {found.rate:.2%} measured."
+    assert expected in done.out
+    level = next(level for level, rate in found.by_level.items() if rate == found.rate)
+    rows = [line.split() for line in done.out.splitlines() if line.startswith(f"{level:>5}  block")]
+    assert [row[-2:] for row in rows] == [[f"{found.expected:.2%}", f"{found.rate:.2%}"]]
     assert "lsmkv compact DIR --filter bloom64" in done.out
     plain = json.loads(lsm("stats", tmp_path / "db", "--json").out)
     assert plain["hash_check"]["suffers"] is True
@@ -84,10 +89,10 @@ def test_binary_numbers_are_checked(tmp_path: Path) -> None:
 
 
 def test_a_few_errors_are_no_proof() -> None:
-    assert not HashCheck(100, 29, 0.01).suffers
-    assert HashCheck(100, 30, 0.01).suffers
-    assert not HashCheck(1000, 30, 0.01).suffers
-    assert HashCheck(0, 0, 0.01).rate == 0.0
+    assert not HashCheck(100, 29, 0.01, {}).suffers
+    assert HashCheck(100, 30, 0.01, {}).suffers
+    assert not HashCheck(1000, 30, 0.01, {}).suffers
+    assert HashCheck(0, 0, 0.01, {}).rate == 0.0
 
 
 @given(st.binary(min_size=1, max_size=9), st.binary(min_size=1, max_size=9), st.integers(0, 9))

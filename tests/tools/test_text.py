@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmkv.tools.text import count, escape, from_argument, from_hex, printable, size, unescape
+from lsmkv.tools.text import (
+    clipped,
+    count,
+    escape,
+    from_argument,
+    from_hex,
+    printable,
+    shown,
+    size,
+    unescape,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +41,23 @@ def test_round_trip(data: bytes) -> None:
     text = escape(data)
     assert text.isprintable()
     assert unescape(text.encode()) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b" ", r"\x20"),
+        (b"   ", r"\x20\x20\x20"),
+        (b" a  b ", r"\x20a  b\x20"),
+        (b"a\t ", r"a\t\x20"),
+        (b"", ""),
+        (b"a b", "a b"),
+    ],
+)
+def test_spaces_at_the_ends_are_seen(data: bytes, text: str) -> None:
+    assert shown(data, is_hex=False) == text
+    assert unescape(text.encode()) == data
+    assert clipped(data, 20) == (text or "(empty)")
 
 
 @pytest.mark.parametrize("text", [b"\\", b"\\x", b"\\x1", b"\\xg0", b"\\q", b"a\\\\\\"])

@@ -99,6 +99,8 @@ class Explanation(Record):
             lines.append(Line(1, "wasted", f"missed, since a filter is wrong: {version}"))
         for version in self.shadowed:
             lines.append(Line(1, "quiet", f"hidden: {version}"))
+        if self.chosen is not None:
+            lines.append(Line(1, "quiet", self._number_of(self.chosen)))
         lines += self._totals()
         return lines
 
@@ -109,6 +111,10 @@ class Explanation(Record):
     def _repr_html_(self) -> str:
         """The steps as nested lists, for a notebook."""
         return as_html(self.outline())
+
+    def _number_of(self, version: KeyVersion) -> str:
+        told = "puts and deletes are numbered from 1 on; the highest number of a key answers"
+        return f"write {version.sequence:,}: {told}"
 
     def _answer(self) -> str:
         if self.chosen is None:

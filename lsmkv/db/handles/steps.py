@@ -114,7 +114,8 @@ class TableStep(Record):
     asked: bool
     """False if the Get had its answer before it reached this table."""
     index_key: bytes | None
-    """User key of the index entry that names the block; None if the key lies past the last one."""
+    """The separator in the index that ends the block: at or above all of the block's keys and below
+    those of the next one, and not always a key itself; None if the key lies past the last one."""
     filters: tuple[FilterStep, ...]
     block: BlockStep | None
     """The data block that is searched; None where the index or a filter ruled it out."""
@@ -134,7 +135,8 @@ class TableStep(Record):
         if not self.asked:
             return lines
         if self.index_key is not None:
-            lines.append(Line(2, "quiet", f"index: the block up to {quoted(self.index_key)}"))
+            separator = f"the separator {quoted(self.index_key)}"  # it need not be a key
+            lines.append(Line(2, "quiet", f"index: the block up to {separator}"))
         for step in self.filters:
             lines += step.outline(self._tone_of_filter(step))
         if self.block is not None:

@@ -151,7 +151,7 @@ def decode(content: bytes) -> Published:
 
 
 def _stats(plain: Any) -> Stats:
-    levels = tuple(_record(LevelStats, level, {}) for level in plain["levels"])
+    levels = tuple(_level(level) for level in plain["levels"])
     if [level.level for level in levels] != list(range(NUM_LEVELS)):
         raise ValueError("not the levels of a store")
     mapped_log = plain["mapped_log"]
@@ -162,6 +162,13 @@ def _stats(plain: Any) -> Stats:
         raise ValueError(f"not a codec: {compression!r}")
     known = {"levels": levels, "mapped_log": mapped_log, "compression": compression}
     return _record(Stats, plain, known)
+
+
+def _level(plain: Any) -> LevelStats:
+    rate = plain.get("expected_rate")  # 0.2.0 does not publish it
+    if rate is not None and not _seconds(rate) <= 1:
+        raise ValueError(f"not a rate: {rate!r}")
+    return _record(LevelStats, plain, {"expected_rate": rate})
 
 
 _Record = TypeVar("_Record", LevelStats, Stats)

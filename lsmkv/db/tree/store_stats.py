@@ -11,10 +11,13 @@ from lsmkv.db.tree.store import Store, View
 from lsmkv.db.tree.stored_codec import in_stored_codec
 from lsmkv.db.tree.version import total_size
 from lsmkv.env.local import LocalEnv
+from lsmkv.format.version_edit import FileMetaData
 from lsmkv.util.compression import codec_name
 
 if TYPE_CHECKING:
     from lsmkv.stats import Stats
+
+_MOST_RATED = 32  # tables of a level whose filters are looked at for a rate
 
 
 def collect_stats(store: Store, mapped_log: bool) -> Stats:
@@ -53,6 +56,7 @@ def collect_stats(store: Store, mapped_log: bool) -> Stats:
                 compaction_seconds=into.seconds,
                 compaction_bytes_read=into.bytes_read,
                 compaction_bytes_written=into.bytes_written,
+                expected_rate=_expected_rate(store, files),
             )
         )
     return Stats(
@@ -86,6 +90,22 @@ def collect_stats(store: Store, mapped_log: bool) -> Stats:
         compaction_bytes_read=counters.compaction_bytes_read,
         compaction_bytes_written=counters.compaction_bytes_written,
     )
+
+
+def _expected_rate(store: Store, files: list[FileMetaData]) -> float | None:
+    """The mean rate of false positives that the filters of open tables promise, by size.
+
+    Some tables of many stand for all.  Nothing is opened, and a table computes its rate once.
+    """
+    total = 0.0
+    weight = 0
+    for file in files[:: len(files) // _MOST_RATED + 1]:
+        table = store.tables.opened(file.number)
+        rate = None if table is None else table.filters.expected_rate()
+        if rate is not None:
+            total += file.size * rate
+            weight += file.size
+    return total / weight if weight else None
 
 
 def block_cache_bytes(store: Store) -> int:

@@ -75,6 +75,10 @@ class TableCache:
         table = self._tables.get(file.number)
         return self._open(file) if table is None else table
 
+    def opened(self, number: int) -> Table | None:
+        """The table of this number, if it is open."""
+        return self._tables.get(number)
+
     def evict(self, number: int) -> None:
         """Drop a table whose file is about to be removed, and its blocks from the block cache."""
         table = self._tables.get(number)

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 import time
 from dataclasses import asdict
 from types import ModuleType
@@ -25,7 +24,7 @@ from lsmkv.tools.course.lab import Check, Lab
 from lsmkv.tools.course.labs.registry import LABS, find
 from lsmkv.tools.course.running import NOT_WRITTEN, PASSED, STOPPED, Result, place, run_one
 from lsmkv.tools.drawing import progress, stdout_console
-from lsmkv.tools.text import count, printable
+from lsmkv.tools.text import count, printable, wrap
 
 _INTERVAL = 0.3
 """Seconds between looks at a file that is watched."""
@@ -210,7 +209,7 @@ def _write_wrapped(line: str, is_aligned: bool = False) -> None:
         write_line(line)
         return
     columns = shutil.get_terminal_size().columns
-    for one in textwrap.wrap(line, max(40, columns), subsequent_indent=_INDENT):
+    for one in wrap(line, max(40, columns), len(_INDENT)):
         write_line(one)
 
 

@@ -14,6 +14,7 @@ from lsmkv.tools.arguments import open_input
 from lsmkv.tools.console import ERROR, guarded, say, write_line
 from lsmkv.tools.demo.keys import DataSet, lines_as_keys, unicode_names
 from lsmkv.tools.demo.measure import BITS_PER_KEY, TEXTBOOK_RATE
+from lsmkv.tools.demo.page import DemoPage
 from lsmkv.tools.demo.report import print_report
 from lsmkv.tools.demo.run import Plan, place, run_demo
 from lsmkv.tools.drawing import stdout_console
@@ -56,7 +57,7 @@ def demo(
     ] = None,
     report: Annotated[
         str | None,
-        typer.Option("--report", metavar="FILE", help="Write an HTML report of a store here."),
+        typer.Option("--report", metavar="FILE", help="Write the result as an HTML page here."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random choices.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="The figures alone, as JSON.")] = False,
@@ -77,13 +78,16 @@ def demo(
         open_output(report, force=False) if report else contextlib.nullcontext() as file,
         place(plan) as stores,
     ):
-        outcome = run_demo(plan, stores, file)
+        page = DemoPage(plan, stores) if file is not None else None
+        outcome = run_demo(plan, stores, page.as_loaded if page is not None else lambda _: None)
+        if page is not None and file is not None:
+            page.write(file, outcome)
         if as_json:
             write_line(json.dumps(_about(plan) | outcome.to_dict(), indent=2))
         else:
             print_report(stdout_console(), plan, outcome)
     if report:
-        say(f"{report}: the store as loaded, to open in a browser")
+        say(f"{report}: the result, and a store as it was loaded, to open in a browser")
     if outcome.wrong:
         say(f"{count(outcome.wrong, 'wrong answer')}")
         raise typer.Exit(ERROR)

@@ -1,9 +1,8 @@
-"""Loads stores, and counts what Gets read in them."""
+"""Loads stores, and counts what Gets read in them.  ``timing.py`` times them."""
 
 from __future__ import annotations
 
 import functools
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -11,12 +10,14 @@ from typing import Any
 
 from lsmkv.db.db import DB
 from lsmkv.db.tree.version import max_bytes_for_level
-from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate, rate_from_fill
+from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
 from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import FINGERPRINT_BITS, BinaryFusePolicy, shape_of
+from lsmkv.filter.fuse import FINGERPRINT_BITS, BinaryFusePolicy
+from lsmkv.filter.known import rate_of
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.stats import Stats
+from lsmkv.tools.demo.timing import NOT_TIMED, Times
 from lsmkv.tools.lab.trial import filter_size
 
 BITS_PER_KEY = 10
@@ -53,7 +54,7 @@ READING: dict[str, Any] = {"lru_cache_size": 0, "seek_compaction": False}
 """The options for Gets: no block cache, and no compaction that changes what is measured."""
 
 _BATCH = 1000
-_TIMED_BATCH = 100
+_STEP = 100  # Gets between two reports of progress
 
 Advance = Callable[[int], None]
 
@@ -76,13 +77,12 @@ class Lookups:
     gets: int
     wrong: int
     """Answers that differ from what was loaded."""
-    microseconds_per_get: float
-    """Wall-clock time: the median of small batches, which a busy machine disturbs least."""
     blocks_read: int
     bytes_read: int
     filters_asked: int
     filter_positives: int
     """Filters that said maybe; for an absent key, each of them is a false positive."""
+    times: Times
 
     @property
     def blocks_per_get(self) -> float:
@@ -121,8 +121,8 @@ class Measurement:
     present: Lookups
     absent: Lookups
     predicted_rate: float | None
-    """The mean of :func:`rate_of` over the filters asked about absent keys; None without filters.
-    """
+    """The mean of :func:`~lsmkv.filter.known.rate_of` over the filters asked about absent keys;
+    None without filters."""
     filters_answered: int | None
     """Gets of absent keys in which filters were asked and all said no, so that no data block was
     read; None without filters."""
@@ -135,6 +135,7 @@ class Measurement:
                 "blocks_per_get": lookups.blocks_per_get,
                 "bytes_per_get": lookups.bytes_per_get,
                 "checks_per_get": lookups.checks_per_get,
+                "microseconds_per_get": lookups.times.per_get,
             }
         plain["measured_rate"] = self.absent.positive_rate
         plain["textbook_rate"] = self.textbook_rate
@@ -151,18 +152,13 @@ class Measurement:
         return sum(n if level == 0 else 1 for level, n in self.tables_per_level.items())
 
 
-def rate_of(filter_data: bytes) -> float:
-    """The false-positive rate that a filter's bytes predict: (ones/m)^k, or 1/256 if it is fuse."""
-    return FUSE_RATE if shape_of(filter_data) is not None else rate_from_fill(filter_data)
-
-
 class RecordingPolicy:
     """A filter policy that also records the answers and the quality of another one's filters."""
 
     def __init__(self, policy: FilterPolicy) -> None:
         self._policy = policy
         self.name = policy.name
-        self._rate = functools.lru_cache(maxsize=None)(rate_of)
+        self._rate = functools.lru_cache(maxsize=None)(functools.partial(rate_of, policy.name))
         self.asked = 0
         self.positives = 0
         self.rates = 0.0
@@ -175,7 +171,7 @@ class RecordingPolicy:
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
         """The policy's answer."""
         self.asked += 1
-        self.rates += self._rate(filter_data)
+        self.rates += self._rate(filter_data) or 0.0
         answer = self._policy.key_may_match(key, filter_data)
         self.positives += answer
         return answer
@@ -215,11 +211,15 @@ def measure(
     advance: Advance,
     *,
     compacted: bool,
+    times: tuple[Times, Times] = (NOT_TIMED, NOT_TIMED),
 ) -> Measurement:
-    """Open the store anew, and look up records that exist and keys that do not."""
+    """Open the store anew, and look up records that exist and keys that do not.
+
+    ``times`` are those of Gets of existing keys and of absent ones.
+    """
     with DB(path, **READING, **LAYOUTS[layout]) as db:
-        hits = _look_up(db, present, advance)
-        misses = _look_up(db, [(key, None) for key in absent], advance)
+        hits = _look_up(db, present, times[0], advance)
+        misses = _look_up(db, [(key, None) for key in absent], times[1], advance)
         stats = db.stats()
         filter_bytes = _filter_bytes(db)
     policy = LAYOUTS[layout].get("filter_policy")
@@ -239,29 +239,26 @@ def measure(
     )
 
 
-def _look_up(db: DB, wanted: Sequence[tuple[bytes, bytes | None]], advance: Advance) -> Lookups:
+def _look_up(
+    db: DB, wanted: Sequence[tuple[bytes, bytes | None]], times: Times, advance: Advance
+) -> Lookups:
     """Get each key, and compare the answer with the right one."""
     before = db.stats()
-    times: list[float] = []
     wrong = 0
-    for at in range(0, len(wanted), _TIMED_BATCH):
-        chunk = wanted[at : at + _TIMED_BATCH]
-        keys = [key for key, _ in chunk]
-        started = time.perf_counter()
-        answers = [db.get(key) for key in keys]
-        times.append((time.perf_counter() - started) / len(chunk))
-        wrong += sum(answer != right for answer, (_, right) in zip(answers, chunk, strict=True))
+    for at in range(0, len(wanted), _STEP):
+        chunk = wanted[at : at + _STEP]
+        wrong += sum(db.get(key) != right for key, right in chunk)
         advance(len(chunk))
     after = db.stats()
     asked = after.filters_asked - before.filters_asked
     return Lookups(
         len(wanted),
         wrong,
-        statistics.median(times) * 1e6,
         after.blocks_read - before.blocks_read,
         after.bytes_read - before.bytes_read,
         asked,
         asked - (after.filter_negatives - before.filter_negatives),
+        times,
     )
 
 

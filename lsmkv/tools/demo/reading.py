@@ -19,7 +19,7 @@ TITLES = {
 }
 """The layouts' names for people."""
 
-_WITH = {
+IN_WORDS = {
     "off": "without filters",
     "block": "with a filter per 2 KiB",
     "table": "with one per table",
@@ -28,6 +28,19 @@ _WITH = {
     "table64": "with one of 64-bit hashes per table",
     "fuse": "with a fuse filter per table",
 }
+"""The same, to go on in a sentence."""
+
+ABOUT = {
+    "off": "no filters",
+    "block": "LevelDB's, a Bloom filter for each 2 KiB of a table's file",
+    "table": "the same Bloom filter, one for each table",
+    "both": "a filter per 2 KiB and one for each table",
+    "block64": "Bloom filters of a 64-bit hash, one for each 2 KiB",
+    "table64": "a Bloom filter of a 64-bit hash for each table",
+    "fuse": "a binary fuse filter for each table",
+}
+"""What they are."""
+
 _LEVELDB_ASKS = ("block", "both")
 _BEYOND_CHANCE = 3.0
 """Standard errors; chance exceeds this many in fewer than 1 case of 100."""
@@ -42,7 +55,7 @@ def findings(measurements: Sequence[Measurement], keys: int, wrong: int, lookups
     if wrong:
         return [f"{wrong:,} of {count(lookups, 'answer')} were WRONG."]
     off = _without_filters(measurements)
-    filtered = next((one for one in measurements if one is not off), None)
+    filtered = with_filters(measurements)
     if filtered is None:
         absent = f"{measurements[0].absent.blocks_per_get:.3f} data blocks"
         return [f"Without filters, a Get of an absent key read {absent}."]
@@ -177,12 +190,17 @@ def _opening(measurements: Sequence[Measurement]) -> str:
     )
 
 
+def with_filters(measurements: Sequence[Measurement]) -> Measurement | None:
+    """The store that the findings are about: the first one with filters."""
+    return next((one for one in measurements if one.layout != "off"), None)
+
+
 def _without_filters(measurements: Sequence[Measurement]) -> Measurement | None:
     return next((one for one in measurements if one.layout == "off"), None)
 
 
 def _with(one: Measurement) -> str:
-    return _WITH[one.layout]
+    return IN_WORDS[one.layout]
 
 
 def _listed(parts: list[str]) -> str:

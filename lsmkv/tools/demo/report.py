@@ -14,6 +14,7 @@ from lsmkv.tools.demo.keys import DataSet
 from lsmkv.tools.demo.measure import Loading, Lookups, Measurement
 from lsmkv.tools.demo.reading import TITLES, findings, reading
 from lsmkv.tools.demo.run import Outcome, Plan
+from lsmkv.tools.demo.timing import BATCH, ROUNDS
 from lsmkv.tools.text import count, escape, size
 
 _WIDEST = 80
@@ -25,7 +26,11 @@ _LEGEND = (
         "data blocks that lsmkv read from disk; the system may serve them from its own cache",
     ),
     ("checks", "filters asked"),
-    ("µs", "wall-clock time, the median of batches"),
+    (
+        "µs",
+        f"wall-clock time: the stores take turns, each batch of {BATCH} Gets counts at the fastest"
+        f" of its {ROUNDS} rounds, and this is the batches' median",
+    ),
     ("measured", "the share of the filters asked about absent keys that said maybe"),
     ("by fill", "the rate that the bits of these filters predict: (ones/m)^k"),
     ("textbook", "the rate for n keys in m bits with k probes: (1-e^(-kn/m))^k"),
@@ -47,7 +52,7 @@ def print_report(console: Console, plan: Plan, outcome: Outcome) -> None:
     report.gap()
     report.stores(plan.data, outcome.loadings, plan.directory)
     report.gap()
-    report.lookups(len(outcome.questions.present), outcome.questions.example)
+    report.lookups(len(outcome.questions.present), outcome.example)
     for measurements in (outcome.as_loaded, outcome.compacted):
         if measurements:
             report.gap()
@@ -120,7 +125,7 @@ class _Report:
         self.item(told, "")
         self.item(
             "Each kind of filter has a store of its own, on disk. Their other options are the same,"
-            " lsmkv's defaults.",
+            " lsmkv's defaults. Each was loaded once, one after the other: the speeds are rough.",
             "",
         )
         for one in loadings:
@@ -158,12 +163,23 @@ class _Report:
         self.title(f"{state}: at most {asked} to ask for a key")
         for line in table(measurements, keys, self._width):
             self._print(Text(self._micro(line.plain), spans=line.spans))
+        self.item(self._micro(spread(measurements)), "")
 
     def _micro(self, text: str) -> str:
         return text if self._greek else text.replace("µ", "u")
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True)
+
+
+def spread(measurements: Sequence[Measurement]) -> str:
+    """How far the times of one run of the demo differ."""
+    times = [kind.times for one in measurements for kind in (one.present, one.absent)]
+    most = max(one.spread for one in times)
+    return (
+        f"µs: a store's slowest round took up to {most:.2f} times as long as its fastest. Compare"
+        " the stores of one run: another run may be slower or faster as a whole."
+    )
 
 
 def colour(one: Measurement) -> str:
@@ -220,7 +236,7 @@ def _costs(lookups: Lookups, style: str) -> Text:
         Text()
         .append(f"{lookups.blocks_per_get:7.3f}", style=style)
         .append(f"{lookups.bytes_per_get:7,.0f}{checks:>7}")
-        .append(f"{lookups.microseconds_per_get:7.1f}")
+        .append(f"{lookups.times.per_get:7.1f}")
     )
 
 

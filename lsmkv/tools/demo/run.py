@@ -7,18 +7,27 @@ import os
 import random
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lsmkv.db.db import DB
 from lsmkv.tools.demo.keys import DataSet, Misspeller
-from lsmkv.tools.demo.measure import Loading, Measurement, compact, load, measure
+from lsmkv.tools.demo.measure import (
+    LAYOUTS,
+    READING,
+    Loading,
+    Measurement,
+    compact,
+    load,
+    measure,
+)
 from lsmkv.tools.demo.reading import TITLES
+from lsmkv.tools.demo.timing import ROUNDS, Times, time_gets
 from lsmkv.tools.drawing import progress
-from lsmkv.tools.output import Output
-from lsmkv.tools.report.command import write_report
 
 _NUMBERED = re.compile(rb"[0-9]")
+_EXAMPLES = 50
 
 
 @dataclass(frozen=True)
@@ -39,8 +48,8 @@ class Questions:
 
     present: list[tuple[bytes, bytes]]
     absent: list[bytes]
-    example: tuple[bytes, bytes]
-    """A key and its misspelling."""
+    examples: list[tuple[bytes, bytes]]
+    """Some keys, each with its misspelling."""
 
 
 @dataclass
@@ -48,6 +57,8 @@ class Outcome:
     """All that was measured, in the order of the layouts."""
 
     questions: Questions
+    example: tuple[bytes, bytes]
+    """A key and its misspelling, which more tables cover than those of the other examples."""
     loadings: list[Loading] = field(default_factory=list)
     as_loaded: list[Measurement] = field(default_factory=list)
     compacted: list[Measurement] = field(default_factory=list)
@@ -73,22 +84,23 @@ class Outcome:
         return sum(one.present.wrong + one.absent.wrong for one in self.as_loaded + self.compacted)
 
 
-def run_demo(plan: Plan, directory: str, report: Output | None = None) -> Outcome:
+def run_demo(
+    plan: Plan, directory: str, as_loaded: Callable[[Outcome], None] = lambda _: None
+) -> Outcome:
     """Load the stores and look keys up, then compact them and look the keys up again.
 
-    ``directory`` is the :func:`place` of the stores, each of which has the name of its layout.  A
-    ``report`` shows one of them as it is once it is loaded.
+    ``directory`` is the :func:`place` of the stores, each of which has the name of its layout.
+    ``as_loaded`` is called before they are compacted.
     """
     questions = _questions(plan)
-    outcome = Outcome(questions)
+    outcome = Outcome(questions, questions.examples[0])
     for layout in plan.layouts:
         path = os.path.join(directory, layout)
         with progress(f"Loading, {TITLES[layout]}", "key", len(plan.data.records)) as bar:
             outcome.loadings.append(load(path, layout, plan.data.records, bar.advance))
+    outcome.example = _telling(questions.examples, directory, plan.layouts[0])
     outcome.as_loaded = _measure_all(plan, directory, questions, compacted=False)
-    if report is not None:
-        path = os.path.join(directory, _reported(plan.layouts))
-        write_report(path, report, list(questions.example))
+    as_loaded(outcome)
     if any(one.overlapping > 1 for one in outcome.as_loaded):
         for layout in plan.layouts:
             with progress(f"Compacting, {TITLES[layout]}", ""):
@@ -97,9 +109,15 @@ def run_demo(plan: Plan, directory: str, report: Output | None = None) -> Outcom
     return outcome
 
 
-def _reported(layouts: tuple[str, ...]) -> str:
-    """The layout whose store the report shows: the default one, or else the last."""
-    return "block" if "block" in layouts else layouts[-1]
+def _telling(
+    examples: list[tuple[bytes, bytes]], directory: str, layout: str
+) -> tuple[bytes, bytes]:
+    """The first example of those whose misspelling would cost most without filters.
+
+    What filters answer does not matter for the choice.
+    """
+    with DB(os.path.join(directory, layout), **READING, **LAYOUTS[layout]) as db:
+        return max(examples, key=lambda one: db.explain(one[1]).blocks_without_filters)
 
 
 def _questions(plan: Plan) -> Questions:
@@ -110,8 +128,9 @@ def _questions(plan: Plan) -> Questions:
     expected = plan.data.expected
     misspeller = Misspeller(list(expected), expected.__contains__, rng)
     absent = misspeller.absent_keys(len(present))
-    example = next((key for key, _ in present if not _NUMBERED.search(key)), present[0][0])
-    return Questions(present, absent, (example, misspeller.misspelt(example)))
+    plain = [key for key, _ in present if not _NUMBERED.search(key)] or [present[0][0]]
+    examples = [(key, misspeller.misspelt(key)) for key in plain[:_EXAMPLES]]
+    return Questions(present, absent, examples)
 
 
 def _measure_all(
@@ -119,7 +138,8 @@ def _measure_all(
 ) -> list[Measurement]:
     measured: list[Measurement] = []
     lookups = len(questions.present) + len(questions.absent)
-    for layout in plan.layouts:
+    times = _time_all(plan, directory, questions)
+    for layout, (hits, misses) in zip(plan.layouts, times, strict=True):
         with progress(f"Looking up, {TITLES[layout]}", "key", lookups) as bar:
             measured.append(
                 measure(
@@ -129,9 +149,24 @@ def _measure_all(
                     questions.absent,
                     bar.advance,
                     compacted=compacted,
+                    times=(hits, misses),
                 )
             )
     return measured
+
+
+def _time_all(plan: Plan, directory: str, questions: Questions) -> list[list[Times]]:
+    """For each layout, the times of Gets of existing keys and of absent ones."""
+    with (
+        contextlib.ExitStack() as opened,
+        progress("Timing Gets, in turn", "round", ROUNDS) as bar,
+    ):
+        stores = [
+            opened.enter_context(DB(os.path.join(directory, layout), **READING, **LAYOUTS[layout]))
+            for layout in plan.layouts
+        ]
+        kinds = [[key for key, _ in questions.present], questions.absent]
+        return time_gets(stores, kinds, bar.advance)
 
 
 @contextlib.contextmanager

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 from lsmkv.tools.doctor.engine import Advice, Engine, crc32c_text, engine, named
 from lsmkv.tools.doctor.findings import problems, remarks, works
 from lsmkv.tools.doctor.place import Place, place
-from lsmkv.tools.text import fold, printable, size
+from lsmkv.tools.text import fold, printable, size, wrap
 
 MEANING = "Print what is installed, and whether a store works in DIR; exit with 1 if one does not."
 DIRECTORY = "A directory for stores, or one that holds a store."
@@ -170,12 +169,10 @@ class _Report:
         mark = self._mark(answer)
         indent = " " * (len(mark) + 1)
         what = advice.what[:1].upper() + advice.what[1:]
-        for line in wrap(f"{mark} {printable(what)}.", self._width, subsequent_indent=indent):
+        for line in wrap(f"{mark} {printable(what)}.", self._width, len(indent)):
             yield [(line, style)]
-        for line in wrap(
-            printable(advice.do), self._width, initial_indent=indent, subsequent_indent=indent
-        ):
-            yield [(line, "")]
+        for line in wrap(printable(advice.do), self._width - len(indent)):
+            yield [(f"{indent}{line}", "")]
 
     def _mark(self, answer: str) -> str:
         return _MARKS[answer] if self._fine else answer

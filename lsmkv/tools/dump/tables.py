@@ -110,10 +110,20 @@ def read_filters(file: RandomAccessFile) -> Iterator[Filter]:
 
     Those that are damaged are left out; ``CorruptionError`` if the footer is.
     """
+    return (part for part in filters_and_faults(file) if isinstance(part, Filter))
+
+
+def filters_and_faults(file: RandomAccessFile) -> Iterator[Filter | Fault]:
+    """As :func:`read_filters`, with a fault for each filter block that is damaged, and for a
+    damaged metaindex."""
     for record in read_handles(file, read_footer(file).metaindex, "metaindex"):
-        if isinstance(record, Handle) and isinstance(record.key, bytes):
+        if isinstance(record, Fault):
+            yield record
+        elif isinstance(record, Handle) and isinstance(record.key, bytes):
+            if meta_kind(record.key)[0] == "meta":
+                continue
             for part in _read_meta(file, record.handle, record.key):
-                if isinstance(part, Filter):
+                if isinstance(part, (Filter, Fault)):
                     yield part
 
 

@@ -23,10 +23,12 @@ from lsmkv.tools.dump.blocks import (
 )
 from lsmkv.tools.dump.records import Fault, Handle, Piece
 from lsmkv.tools.dump.spans import footer_spans
-from lsmkv.tools.dump.tables import meta_kind, read_footer, read_handles
-from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_bytes
+from lsmkv.tools.dump.tables import read_footer, read_handles
+from lsmkv.tools.inspect.damage import effect
+from lsmkv.tools.inspect.filters import facts_of, filters_in
+from lsmkv.tools.inspect.plain import NotThereError, Plain, grouped, shown_bytes
 from lsmkv.tools.inspect.source import Source
-from lsmkv.tools.text import escape, shown
+from lsmkv.tools.text import shown
 
 CHECKED_BYTES = 64 << 20
 """A table larger than this is drawn without checking its blocks."""
@@ -51,11 +53,11 @@ def table(source: Source, name: str) -> Plain:
             end = place.offset + place.size + BLOCK_TRAILER_SIZE
             if place.offset < at or end > file.size - FOOTER_SIZE:
                 reason = f"a {place.kind} block that lies where none can"
-                problems.append({"offset": place.offset, "reason": reason})
+                problems.append(_problem(place.kind, place.offset, reason))
                 continue
             if place.offset > at:
                 parts.append(_part("unknown", at, place.offset - at))
-            parts.append(_block_part(file, place, keys, checked, problems))
+            parts.append(_block_part(source, file, place, keys, checked, problems))
             at = end
         footer = max(0, file.size - FOOTER_SIZE) if places else file.size
         if footer > at:
@@ -81,12 +83,16 @@ def block(source: Source, name: str, offset: int, first: int = 0) -> Plain:
             return _footer(file, name)
         place = next((one for one in _places(file, []) if one.offset == offset), None)
         if place is None:
-            raise NotThereError(f"{name} has no block at {offset}")
+            raise NotThereError(f"{name} has no block at {offset:,}")
         facts: Plain = {"name": name, "offset": offset, "kind": place.kind, "size": place.size}
         loaded = load_block(file, BlockHandle(place.offset, place.size))
         if isinstance(loaded, LoadedBlock):
             facts |= {"codec": loaded.codec, "plain_size": len(loaded.plain)}
-            facts |= _content(loaded, place, first)
+            facts |= _content(source, loaded, place, first)
+        if place.kind in ("filter", "full filter", "prefix filter"):
+            filters = filters_in(file, place.offset)
+            facts["filters"] = [facts_of(one) for one in filters[first : first + WINDOW]]
+            facts["more_filters"] = len(filters) > first + WINDOW
         pieces = annotate_block(file, place, False)
         window = list(itertools.islice(_pieces(pieces), first, first + WINDOW + 1))
         return facts | {
@@ -94,17 +100,6 @@ def block(source: Source, name: str, offset: int, first: int = 0) -> Plain:
             "pieces": window[:WINDOW],
             "more_pieces": len(window) > WINDOW,
         }
-
-
-def filter_names(source: Source, name: str) -> list[str]:
-    """The names of a table's filters in its metaindex; [] if it has none, or is damaged or gone."""
-    try:
-        with source.open_file(name, FileType.TABLE) as file:
-            records = read_handles(file, read_footer(file).metaindex, "metaindex")
-    except (CorruptionError, ForeignFormatError, NotThereError):
-        return []
-    keys = [record.key for record in records if isinstance(record, Handle)]
-    return [escape(key) for key in keys if isinstance(key, bytes) and meta_kind(key)[0] != "meta"]
 
 
 def can_be_opened(source: Source, name: str) -> bool:
@@ -123,12 +118,12 @@ def _places(file: RandomAccessFile, problems: list[Plain]) -> list[Place]:
     except (CorruptionError, ForeignFormatError) as error:
         reason = error.reason if isinstance(error, CorruptionError) else str(error)
         told = f"{reason}; nothing can be found without a footer"
-        problems.append({"offset": max(0, file.size - FOOTER_SIZE), "reason": told})
+        problems.append(_problem("footer", max(0, file.size - FOOTER_SIZE), told))
         return []
     for kind, handle in (("index", footer.index), ("metaindex", footer.metaindex)):
         for record in read_handles(file, handle, "index" if kind == "index" else "metaindex"):
             if isinstance(record, Fault):
-                problems.append({"offset": handle.offset, "reason": record.reason})
+                problems.append(_problem(kind, handle.offset, record.reason))
     return block_places(file, footer.index, footer.metaindex)
 
 
@@ -142,11 +137,16 @@ def _separators(file: RandomAccessFile) -> dict[int, bytes]:
     }
 
 
+def _problem(kind: str, offset: int, reason: str) -> Plain:
+    return {"kind": kind, "offset": offset, "reason": grouped(reason), "effect": effect(kind)}
+
+
 def _part(kind: str, offset: int, size: int) -> Plain:
     return {"kind": kind, "offset": offset, "size": size}
 
 
 def _block_part(
+    source: Source,
     file: RandomAccessFile,
     place: Place,
     keys: dict[int, bytes],
@@ -155,19 +155,19 @@ def _block_part(
 ) -> Plain:
     part = _part(place.kind, place.offset, place.size + BLOCK_TRAILER_SIZE)
     if place.kind == "data" and place.offset in keys:
-        part["up_to"] = shown_bytes(keys[place.offset])
+        part["up_to"] = source.shown_key(keys[place.offset])
     if checked:
         found = load_block(file, BlockHandle(place.offset, place.size))
         if isinstance(found, Fault):
-            part["problem"] = found.reason
+            part["problem"] = grouped(found.reason)
             if place.kind not in ("index", "metaindex"):  # theirs is told with their entries
-                problems.append({"offset": place.offset, "reason": found.reason})
+                problems.append(_problem(place.kind, place.offset, found.reason))
         else:
             part["plain_size"] = len(found.plain)
     return part
 
 
-def _content(loaded: LoadedBlock, place: Place, first: int) -> Plain:
+def _content(source: Source, loaded: LoadedBlock, place: Place, first: int) -> Plain:
     """The entries of a block that has any, and its restart points."""
     if place.kind not in ("data", "index", "metaindex"):
         return {"entries": [], "more_entries": False, "restarts": []}
@@ -181,7 +181,7 @@ def _content(loaded: LoadedBlock, place: Place, first: int) -> Plain:
     window = list(itertools.islice(spans, first, first + WINDOW + 1))
     for span in window[:WINDOW]:
         if isinstance(span, Fault):
-            entries.append({"problem": span.reason})
+            entries.append({"problem": grouped(span.reason)})
             continue
         key = split_key(span.key)
         name = place.kind == "metaindex"
@@ -189,7 +189,7 @@ def _content(loaded: LoadedBlock, place: Place, first: int) -> Plain:
             "offset": span.offset,
             "restart": span.offset in at_restart,
             "shared": span.shared,
-            "key": shown_bytes(span.key if name else key.user_key),
+            "key": shown_bytes(span.key) if name else source.shown_key(key.user_key),
         }
         if place.kind == "data":
             entry |= {"sequence": key.sequence, "deletion": key.kind == 0}
@@ -205,7 +205,7 @@ def _content(loaded: LoadedBlock, place: Place, first: int) -> Plain:
 def _pieces(pieces: Iterator[Piece | Fault]) -> Iterator[Plain]:
     for piece in pieces:
         if isinstance(piece, Fault):
-            yield {"problem": piece.reason, "offset": piece.offset}
+            yield {"problem": grouped(piece.reason), "offset": piece.offset}
         else:
             yield shown_piece(piece)
 
@@ -216,7 +216,7 @@ def shown_piece(piece: Piece) -> Plain:
         "offset": piece.offset,
         "bytes": len(piece.data),
         "hex": shown(piece.data[:_HEX_SHOWN], True),
-        "meaning": piece.meaning,
+        "meaning": grouped(piece.meaning),
         "inside": piece.block >= 0,
     }
 

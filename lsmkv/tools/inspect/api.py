@@ -6,16 +6,21 @@ view is one more line in :data:`VIEWS`.
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from collections.abc import Callable, Mapping
 
 from lsmkv.env.base import Env
+from lsmkv.errors import CorruptionError, Error
 from lsmkv.tools.inspect import anatomy
-from lsmkv.tools.inspect.filters import table_filter
+from lsmkv.tools.inspect.damage import describe
+from lsmkv.tools.inspect.filters import probe, table_filter
 from lsmkv.tools.inspect.history import History
 from lsmkv.tools.inspect.levels import check_result, levels
 from lsmkv.tools.inspect.live import Live
 from lsmkv.tools.inspect.lookup import lookup
+from lsmkv.tools.inspect.memtables import memtable, memtable_facts
 from lsmkv.tools.inspect.plain import NotThereError, Plain, whole_number
 from lsmkv.tools.inspect.replays import DEFAULT_GETS, Question, Replays
 from lsmkv.tools.inspect.scratch import Scratch
@@ -44,34 +49,74 @@ class Api:
     ) -> None:
         """``trace`` is a file whose Gets may be replayed, ``own`` makes a policy to replay them
         under; ``env`` is as for :class:`Source`."""
-        self.source = Source(path, env)
-        self.replays = Replays(path, trace, env, own)
-        self.live = Live(self.source.directory)
+        self._path = path
+        self._trace = trace
+        self._env = env
+        self._own = own
         self._lock = threading.Lock()
-        self._histories: list[History] = []
+        self._open()
         self._scratch: Scratch | None = None
+
+    def _open(self) -> None:
+        self.source = Source(self._path, self._env)
+        self.replays = Replays(self._path, self._trace, self._env, self._own, self.reason)
+        self.live = Live(self.source.directory)
+        self._replayed_at = 0  # the source's change when the latest replay began
+        self._histories: list[History] = []
+        self.opened = time.time_ns()
+        """When the path was opened: a page sees by it that it shows another store, or server."""
 
     def close(self) -> None:
         """Close the store; end what runs in threads."""
-        self.replays.close()
         with self._lock:
-            for history in self._histories:
-                history.close()
+            _end(self.source, self.replays, self._histories)
             if self._scratch is not None:
                 self._scratch.close()
-            self.source.close()
+
+    def reopen(self) -> None:
+        """Show the store that is at the path now.  ``NotFoundError`` if there is none.
+
+        Questions about the one before that are being answered may fail.
+        """
+        with self._lock:
+            before = self.source, self.replays, self._histories
+            self._open()
+            _end(*before)
 
     def answer(self, view: str, query: Query) -> Plain:
-        """The data of a view.  Nothing changes by it."""
+        """The data of a view.  Nothing changes by it.
+
+        ``DirectoryReplacedError`` if the store that it is about is not at its path any more.
+        """
         if view not in VIEWS:
             raise NotThereError(f"there is no view {view!r}")
+        if view not in _WITHOUT_STORE:
+            self.source.require()
         return VIEWS[view](self, query)
 
     def act(self, action: str, body: Query) -> Plain:
-        """Begin a survey or a replay, or do something to the scratch store; then its data."""
+        """Begin a survey or a replay, open the store that is there now, or do something to the
+        scratch store; then its data."""
         if action not in ACTIONS:
             raise NotThereError(f"there is no action {action!r}")
+        if action in _ON_STORE:
+            self.source.require()
         return ACTIONS[action](self, body)
+
+    def reason(self, error: Exception) -> str:
+        """An error in words; of damage, also what it means for reads and what repairs it."""
+        return describe(self.source, error) if isinstance(error, CorruptionError) else str(error)
+
+    def replay(self, question: Question) -> None:
+        """Begin a replay, in the place of one that runs."""
+        change = self.source.change
+        self.replays.start(question)
+        self._replayed_at = change
+
+    @property
+    def is_replay_older(self) -> bool:
+        """Whether the store has changed since the latest replay began."""
+        return self._replayed_at != self.source.change
 
     def history(self) -> History:
         """The index of the MANIFEST in force, which goes on if a writer has added to it."""
@@ -95,6 +140,13 @@ class Api:
             if self._scratch is None:
                 self._scratch = Scratch()
             return self._scratch
+
+
+def _end(source: Source, replays: Replays, histories: list[History]) -> None:
+    replays.close()
+    for history in histories:
+        history.close()
+    source.close()
 
 
 def _key(query: Query) -> bytes:
@@ -123,23 +175,49 @@ def _block(api: Api, query: Query) -> Plain:
 def _history(api: Api, query: Query) -> Plain:
     history = api.history()
     history.wait(1)
-    return history.summary()
+    found = history.summary()
+    with contextlib.suppress(Error):  # of a store that cannot be opened the MANIFEST alone is shown
+        found["memtable"] = memtable_facts(api.source)
+    return found
+
+
+def _memtable(api: Api, query: Query) -> Plain:
+    key = _key(query) if "key" in query or "hex" in query else None
+    return memtable(api.source, whole_number(query.get("from"), "from", 0), key)
+
+
+def _state(api: Api, query: Query) -> Plain:
+    standing = api.source.standing()
+    found = standing._asdict() | {"opened": api.opened}
+    if "table" in query and not standing.replaced:
+        found["level"] = api.source.level_of(query["table"])
+    return found
 
 
 def _window(api: Api, query: Query) -> Plain:
     return api.current_history().window(whole_number(query.get("from"), "from", 0))
 
 
-def _state(api: Api, query: Query) -> Plain:
+def _history_state(api: Api, query: Query) -> Plain:
     return api.current_history().state(whole_number(query.get("step"), "step", 0))
 
 
+def _which_filter(query: Query) -> tuple[int, int | None]:
+    """A filter's number in its block, and the offset of that block where it is given."""
+    block = whole_number(query["block"], "block") if "block" in query else None
+    return whole_number(query.get("n"), "n", 0), block
+
+
 def _filter(api: Api, query: Query) -> Plain:
-    return table_filter(api.source, query.get("name", ""), whole_number(query.get("n"), "n", 0))
+    return table_filter(api.source, query.get("name", ""), *_which_filter(query))
+
+
+def _probe(api: Api, query: Query) -> Plain:
+    return probe(api.source, query.get("name", ""), _key(query), *_which_filter(query))
 
 
 def _replay(api: Api, body: Query) -> Plain:
-    api.replays.start(
+    api.replay(
         Question(
             body.get("settings", DEFAULT_SETTINGS),
             whole_number(body.get("gets"), "gets", DEFAULT_GETS),
@@ -147,12 +225,21 @@ def _replay(api: Api, body: Query) -> Plain:
             body.get("keys") == "trace",
         )
     )
-    return api.replays.state()
+    return _replayed(api, body)
+
+
+def _replayed(api: Api, _: Query) -> Plain:
+    return api.replays.state() | {"older": api.is_replay_older}
 
 
 def _check(api: Api, _: Query) -> Plain:
     api.source.start_check()
-    return check_result(api.source.check)
+    return check_result(api.source)
+
+
+def _reopen(api: Api, query: Query) -> Plain:
+    api.reopen()
+    return _state(api, query)
 
 
 def _scratch_put(api: Api, body: Query) -> Plain:
@@ -191,18 +278,23 @@ VIEWS: dict[str, Callable[[Api, Query], Plain]] = {
     "table": _table,
     "block": _block,
     "get": lambda api, query: lookup(api.source, _key(query)),
+    "memtable": _memtable,
     "filter": _filter,
-    "replay": lambda api, _: api.replays.state(),
+    "filter/probe": _probe,
+    "replay": _replayed,
     "live": lambda api, _: api.live.look(),
     "history": _history,
     "history/window": _window,
-    "history/state": _state,
+    "history/state": _history_state,
+    "state": _state,
     "scratch": lambda api, _: api.scratch().moments(),
 }
 """What can be asked, by name."""
+_WITHOUT_STORE = {"state", "scratch"}
 
 ACTIONS: dict[str, Callable[[Api, Query], Plain]] = {
     "check": _check,
+    "reopen": _reopen,
     "replay": _replay,
     "scratch/put": _scratch_put,
     "scratch/delete": _scratch_delete,
@@ -212,3 +304,4 @@ ACTIONS: dict[str, Callable[[Api, Query], Plain]] = {
     "scratch/reset": _scratch_reset,
 }
 """What can be done, by name; none of it touches the store that is inspected."""
+_ON_STORE = {"check", "replay"}

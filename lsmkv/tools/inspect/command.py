@@ -69,8 +69,8 @@ def inspect(
     The levels with every table down to its bytes, a Get step by step with and without filters, the
     filters bit by bit and what others would save, the life of the tree from its MANIFEST, and the
     write path on a scratch store in memory. Nothing is written to the store, and no lock is taken:
-    it works beside a live writer, and shows where a damaged store is damaged. Of a shard set, one
-    shard of the newest version is shown.
+    it works beside a live writer and follows it, and shows where a damaged store is damaged. Of a
+    shard set, one shard of the newest version is shown.
 
     The page is for this machine alone, unless --host and --token say otherwise. The token is also
     taken from LSMKV_INSPECT_TOKEN, where other users of this machine do not see it.

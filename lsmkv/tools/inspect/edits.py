@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.options import MAX_MEM_COMPACT_LEVEL
 from lsmkv.tools.text import count, size
 
 START, FLUSH, COMPACTION, MOVE, COUNTERS = "start", "flush", "compaction", "move", "counters"
@@ -65,6 +66,36 @@ def words_for(edit: VersionEdit, change: Change) -> str:
         f"compaction: {removed} of {from_levels} become {added} on {to_levels},"
         f" {size(change.compacted)}"
     )
+
+
+def why_deeper(level: int) -> str:
+    """Why a flush put its table on level 1 or 2.
+
+    >>> print(why_deeper(1))
+    It skips level 0, since no table of levels 0 and 1 has keys in its range: there it would only \
+wait for a compaction (in LevelDB, PickLevelForMemTableOutput decides this).
+    """
+    skipped = "level 0" if level == 1 else "levels 0 and 1"
+    free = "levels 0 and 1" if level == 1 else f"levels 0 to {level}"
+    return (
+        f"It skips {skipped}, since no table of {free} has keys in its range: there it would only"
+        " wait for a compaction (in LevelDB, PickLevelForMemTableOutput decides this)."
+    )
+
+
+NO_FLUSHED_TABLES: Final = (
+    "Level 0 is empty: compactions moved its tables down, or flushes skipped it. A flush skips it,"
+    " down to level 2 at most, where no table on the way has keys in its table's range (in LevelDB,"
+    " PickLevelForMemTableOutput decides this)."
+)
+"""What a store without tables on level 0 says of that."""
+
+
+def why(edit: VersionEdit, change: Change) -> str:
+    """Why the tables of a flush are where they are; empty if that needs no reason."""
+    level = max((level for level, _ in edit.new_files), default=0)
+    flushed = change.kind == FLUSH and 0 < level <= MAX_MEM_COMPACT_LEVEL
+    return why_deeper(level) if flushed else ""
 
 
 def _levels(levels: Iterable[int]) -> str:

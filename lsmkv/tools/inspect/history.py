@@ -20,9 +20,9 @@ from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import FileType
 from lsmkv.format.log import BLOCK_SIZE, LogReader
 from lsmkv.format.version_edit import MAX_LEVELS, FileMetaData, VersionEdit
-from lsmkv.tools.inspect.edits import Levels, change_of, words_for
+from lsmkv.tools.inspect.edits import Levels, change_of, why, words_for
 from lsmkv.tools.inspect.levels import in_levels, listed_files
-from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_file
+from lsmkv.tools.inspect.plain import NotThereError, Plain, grouped, shown_file
 from lsmkv.tools.inspect.source import Source
 
 WINDOW = 200
@@ -132,7 +132,8 @@ class History:
             "first": first,
             "edits": steps,
             "before": [
-                {"level": at} | shown_file(file, name_of(file.number)) for at, file in before
+                {"level": at} | shown_file(file, name_of(file.number), self._source.shown_key)
+                for at, file in before
             ],
         }
 
@@ -154,6 +155,7 @@ class History:
             "offset": self._offsets[number],
             "kind": change.kind,
             "words": words_for(edit, change),
+            "why": why(edit, change),
             "log_number": edit.log_number,
             "last_sequence": edit.last_sequence,
             "written": change.flushed + change.compacted,
@@ -166,7 +168,7 @@ class History:
                 if (level, file) in before
             ],
             "added": [
-                {"level": level} | shown_file(file, name_of(file.number))
+                {"level": level} | shown_file(file, name_of(file.number), self._source.shown_key)
                 for level, file in edit.new_files
             ],
         }
@@ -176,7 +178,7 @@ class History:
         known = self._known
         if not 0 <= first < known:
             more = "" if self._complete else " yet"
-            raise NotThereError(f"there is no edit {first}{more}: {known} are known")
+            raise NotThereError(f"there is no edit {first:,}{more}: {known:,} are known")
         nearest = bisect_right(self._kept_at, first) - 1
         begin = self._kept_at[nearest]
         state = Levels(self._kept[nearest])
@@ -238,7 +240,7 @@ class History:
             self._changes = 0
 
     def _note(self, offset: int, reason: str) -> None:
-        self._damage.append({"offset": offset, "reason": reason})
+        self._damage.append({"offset": offset, "reason": grouped(reason)})
 
 
 def _edits(

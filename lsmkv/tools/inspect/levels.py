@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import lsmkv
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.tree.version import max_bytes_for_level
-from lsmkv.errors import Error
+from lsmkv.errors import CorruptionError, DirectoryReplacedError, Error
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import L0_COMPACTION_TRIGGER
-from lsmkv.repair.report import FileSurvey
-from lsmkv.tools.inspect.anatomy import filter_names
-from lsmkv.tools.inspect.plain import Plain, shown_bytes, shown_file
+from lsmkv.repair.report import FileSurvey, TableSurvey
+from lsmkv.tools.inspect.damage import describe, surveyed_effect
+from lsmkv.tools.inspect.edits import NO_FLUSHED_TABLES
+from lsmkv.tools.inspect.filters import filter_summary
+from lsmkv.tools.inspect.memtables import memtable_facts
+from lsmkv.tools.inspect.plain import Plain, grouped, shown_bytes, shown_file
+from lsmkv.tools.inspect.saving import words_for_store
 from lsmkv.tools.inspect.source import Check, Source
 
 MOST_PROBLEMS = 200
@@ -28,35 +32,49 @@ def levels(source: Source) -> Plain:
     """Every table, level by level in the order of the level; and the findings of a survey.
 
     A store that cannot be opened gets a survey, which this call begins; until that is done there
-    are no tables.  O(tables log tables).
+    are no tables.  Raises :class:`~lsmkv.errors.DirectoryReplacedError`.  O(tables log tables).
     """
     error = ""
     listed: list[Listed] = []
     facts: Plain = {}
     try:
         db = source.db()
-        listed = listed_tables(db)
+        listed = listed_tables(db, source.shown_key)
         newest = (
             max((shown["number"], shown["name"]) for _, shown, *_ in listed) if listed else None
         )
         facts = {
             "comparator": db.options.comparator.name,
-            "filters": [] if newest is None else filter_names(source, newest[1]),
-            "memtable_bytes": db.stats().memtable_bytes,
-        }
+            "memtable": memtable_facts(source),
+            "why": NO_FLUSHED_TABLES if listed and listed[0][0] > 0 else "",
+        } | ({"filters": []} if newest is None else _filters(source, newest[1], listed))
+    except DirectoryReplacedError:
+        raise
     except Error as failure:
-        error = str(failure)
+        error = describe(source, failure) if isinstance(failure, CorruptionError) else str(failure)
         if source.check.survey is None and not source.check.error:
             source.start_check()
         listed = _surveyed(source)
-        facts = {"comparator": _comparator(source.check)}
+        facts = {"comparator": source.comparator}
     check = source.check
     _add_problems(listed, check)
     return (
         {"path": source.path, "readable": not error, "error": error, "facts": facts}
-        | in_levels(listed, source.order(_comparator(check)))
-        | {"check": check_result(check)}
+        | in_levels(listed, source.order())
+        | {"check": check_result(source)}
     )
+
+
+def _filters(source: Source, name: str, listed: list[Listed]) -> Plain:
+    """The filters of the newest table; and what filters would save if it has none."""
+    facts = filter_summary(source, name)
+    saving = facts.pop("saving", None)
+    if saving is None:
+        return facts
+    flushed = sum(1 for level, *_ in listed if level == 0)
+    deeper = len({level for level, *_ in listed if level > 0})
+    total = sum(shown["size"] for _, shown, *_ in listed)
+    return facts | {"saving": words_for_store(flushed + deeper, total, saving)}
 
 
 def in_levels(listed: list[Listed], order: KeyOrder) -> Plain:
@@ -101,13 +119,13 @@ def _places(listed: list[Listed], order: KeyOrder) -> dict[bytes, float]:
     return {edge: place / last for edge, place in places.items()}
 
 
-def listed_tables(db: lsmkv.DB) -> list[Listed]:
-    """The tables of an open store, for :func:`in_levels`."""
+def listed_tables(db: lsmkv.DB, show: Callable[[bytes], Plain] = shown_bytes) -> list[Listed]:
+    """The tables of an open store, for :func:`in_levels`; ``show`` is for their keys."""
     listed: list[Listed] = []
     for table in db.tables():
         shown: Plain = {"name": table.name, "number": table.number, "size": table.size}
-        shown["smallest"] = shown_bytes(table.smallest)
-        shown["largest"] = shown_bytes(table.largest)
+        shown["smallest"] = show(table.smallest)
+        shown["largest"] = show(table.largest)
         listed.append((table.level, shown, table.smallest, table.largest))
     return listed
 
@@ -115,11 +133,16 @@ def listed_tables(db: lsmkv.DB) -> list[Listed]:
 def listed_files(files: Iterable[tuple[int, FileMetaData]], source: Source) -> list[Listed]:
     """Tables of the MANIFEST, for :func:`in_levels`."""
     name_of = source.table_namer()
-    return [(level, shown_file(file, name_of(file.number)), *_range(file)) for level, file in files]
+    show = source.shown_key
+    return [
+        (level, shown_file(file, name_of(file.number), show), *_range(file))
+        for level, file in files
+    ]
 
 
-def check_result(check: Check) -> Plain:
-    """How far the survey is, and what it found."""
+def check_result(source: Source) -> Plain:
+    """How far the survey is, and what it found; ``older`` if the store has changed since."""
+    check = source.check
     survey = check.survey
     found = [] if survey is None else [file for file in survey.files if file.severity > 0]
     return {
@@ -127,6 +150,8 @@ def check_result(check: Check) -> Plain:
         "done": check.done,
         "total": check.total,
         "error": check.error,
+        "time": check.time,
+        "older": survey is not None and check.change != source.change,
         "damaged": 0 if survey is None else sum(1 for file in found if file.severity > 1),
         "files": [_findings(file) for file in found],
     }
@@ -155,17 +180,11 @@ def _surveyed(source: Source) -> list[Listed]:
         for level, files in enumerate(survey.manifest.state.levels)
         for file in files.values()
     ]
-    order = source.order(_comparator(source.check))
+    order = source.order()
     newest_first = sorted((one for one in stated if one[0] == 0), key=lambda one: -one[1].number)
     deeper = [one for one in stated if one[0] > 0]
     deeper.sort(key=lambda one: order.of(one[1].smallest[:-8]))
     return listed_files(newest_first + deeper, source)
-
-
-def _comparator(check: Check) -> str | None:
-    survey = check.survey
-    manifest = None if survey is None else survey.manifest
-    return None if manifest is None else manifest.state.comparator
 
 
 def _range(file: FileMetaData) -> tuple[bytes, bytes]:
@@ -182,15 +201,24 @@ def _add_problems(listed: list[Listed], check: Check) -> None:
             shown["problems"] = len(table.problems)
 
 
+def _effects(file: FileSurvey) -> list[str]:
+    """What the problems of a table mean for reads, each once."""
+    if not isinstance(file, TableSurvey):
+        return []
+    found = [surveyed_effect(one.reason, one.offset, file.size) for one in file.problems]
+    return list(dict.fromkeys(found))
+
+
 def _findings(file: FileSurvey) -> Plain:
     return {
         "name": file.name,
         "size": file.size,
         "damaged": file.severity > 1,
         "problems": [
-            {"offset": problem.offset, "bytes": problem.size, "reason": problem.reason}
+            {"offset": problem.offset, "bytes": problem.size, "reason": grouped(problem.reason)}
             for problem in file.problems[:MOST_PROBLEMS]
         ],
+        "effects": _effects(file),
         "more": max(0, len(file.problems) - MOST_PROBLEMS),
-        "remarks": file.remarks[:MOST_PROBLEMS],
+        "remarks": [grouped(remark) for remark in file.remarks[:MOST_PROBLEMS]],
     }

@@ -6,9 +6,14 @@ in a table the index, the filters and the data block.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+
 from lsmkv.db.handles.explanation import Explanation
 from lsmkv.db.handles.steps import KeyVersion, TableStep
-from lsmkv.tools.inspect.plain import Plain, shown_bytes
+from lsmkv.format.filenames import FileType
+from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_bytes
+from lsmkv.tools.inspect.saving import entries_in, words_for_get
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import count, size
 
@@ -17,32 +22,52 @@ SAVED, READ, WASTED, PLAIN = "saved", "read", "wasted", "plain"
 
 
 def lookup(source: Source, key: bytes) -> Plain:
-    """How a Get of ``key`` goes in the store as of its last write."""
-    return lookup_steps(source.db(newest=True).explain(key))
+    """How a Get of ``key`` goes in the store as of its last write.
+
+    ``saving`` says what filters would save where tables that were asked have none; else it is "".
+    """
+    told = source.db().explain(key)
+    return lookup_steps(told, source.shown_key) | {"saving": _saving(source, told)}
 
 
-def lookup_steps(told: Explanation) -> Plain:
-    """The steps of an explanation, its answer and its totals.
+def _saving(source: Source, told: Explanation) -> str:
+    """What filters would save; empty if each table that was asked has one."""
+    bare = [table for table in told.tables if table.block is not None and not table.filters]
+    bare = [table for table in bare if table.asked]
+    if not bare:
+        return ""
+    entries = 0
+    for table in bare:
+        with (
+            contextlib.suppress(NotThereError),
+            source.open_file(table.name, FileType.TABLE) as file,
+        ):
+            entries += entries_in(file)
+    wasted = sum(1 for table in bare if table.wasted)
+    return words_for_get(told.blocks_searched, wasted, len(bare), entries)
+
+
+def lookup_steps(told: Explanation, show: Callable[[bytes], Plain] = shown_bytes) -> Plain:
+    """The steps of an explanation, its answer and its totals; ``show`` is for keys.
 
     Each step has ``with`` and ``without``: the data blocks that were searched up to and including
     it, with the store's filters and without any.
     """
     steps = _Steps()
     for name in told.memtables:
-        found = told.chosen is not None and told.chosen.where == name
-        steps.add("memtable", name, "it holds the key" if found else "it does not know the key")
+        steps.add("memtable", name, _memtable_words(told, name))
     for table in told.tables:
-        _table_steps(steps, table)
+        _table_steps(steps, table, show)
     steps.add("answer", answer_of(told), _outlook(told))
     return {
-        "key": shown_bytes(told.key),
+        "key": show(told.key),
         "found": told.found,
         "answer": answer_of(told),
         "chosen": None if told.chosen is None else _version(told.chosen),
         "hidden": [_version(version) for version in told.shadowed],
         "missed": [_version(version) for version in told.missed],
         "row_cached": told.at_hand,
-        "tables": [_table(table) for table in told.tables],
+        "tables": [_table(table, show) for table in told.tables],
         "steps": steps.steps,
         "totals": {
             "searched": told.blocks_searched,
@@ -83,7 +108,7 @@ class _Steps:
         self.steps.append(step | (facts or {}) | {"with": self._searched, "without": self._without})
 
 
-def _table_steps(steps: _Steps, table: TableStep) -> None:
+def _table_steps(steps: _Steps, table: TableStep, show: Callable[[bytes], Plain]) -> None:
     where = f"level {table.level}, {table.name}"
     if not table.asked:
         steps.add("table", where, "not asked: the answer is known", table=table)
@@ -91,8 +116,8 @@ def _table_steps(steps: _Steps, table: TableStep) -> None:
     if table.index_key is None:
         steps.add("index", f"{where}: index", table.verdict, table=table)
         return
-    index_key = shown_bytes(table.index_key)
-    detail = "names the data block that ends at"
+    index_key = show(table.index_key)
+    detail = "names the data block up to the separator"
     steps.add("index", f"{where}: index", detail, table=table, facts={"index_key": index_key})
     for step in table.filters:
         verdict = "maybe: the block must be read" if step.may_match else "no: no block is read"
@@ -134,6 +159,14 @@ def _table_steps(steps: _Steps, table: TableStep) -> None:
     )
 
 
+def _memtable_words(told: Explanation, name: str) -> str:
+    chosen = told.chosen
+    if chosen is None or chosen.where != name:
+        return "it does not know the key"
+    what = "a deletion" if chosen.deleted else count(chosen.value_size, "byte")
+    return f"it holds the key: {what}, write {chosen.sequence:,}"
+
+
 def answer_of(told: Explanation) -> str:
     """The answer of a Get in words."""
     if told.chosen is None:
@@ -153,13 +186,13 @@ def _outlook(told: Explanation) -> str:
     return f"{count(read, 'data block')} searched; without filters {without:,}"
 
 
-def _table(table: TableStep) -> Plain:
+def _table(table: TableStep, show: Callable[[bytes], Plain]) -> Plain:
     return {
         "level": table.level,
         "name": table.name,
         "size": table.size,
-        "smallest": shown_bytes(table.smallest),
-        "largest": shown_bytes(table.largest),
+        "smallest": show(table.smallest),
+        "largest": show(table.largest),
         "asked": table.asked,
         "verdict": table.verdict,
     }

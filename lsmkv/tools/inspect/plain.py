@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, Final
 
 from lsmkv.format.version_edit import FileMetaData
-from lsmkv.tools.text import escape
+from lsmkv.indexeddb import IndexedDBComparator, decode_key
+from lsmkv.tools.text import escape, printable, shown
 
 SHOWN = 96
 """The largest number of bytes of a key or value that are shown."""
+_NOTE: Final = 16  # characters of "… (1,000 bytes)", which follows what is cut
+_DECODED: Final = 4096  # bytes of a key that are decoded
 
 Plain = dict[str, Any]
 """An object of JSON."""
+
+
+_LONG_NUMBER = re.compile(r"(?<![\w.,/-])[1-9]\d{3,}(?!\.?\w)")
+_QUOTED = re.compile(r"'.*'", re.DOTALL)  # from the first quotation mark to the last one
 
 
 class NotThereError(LookupError):
@@ -19,24 +28,63 @@ class NotThereError(LookupError):
 
 
 def shown_bytes(data: bytes, limit: int = SHOWN) -> Plain:
-    r"""Some bytes as text that ``lsmkv scan`` would print; ``cut`` if they are longer than shown.
+    r"""Some bytes as text that ``lsmkv scan`` would print; ``cut`` if it is the beginning alone.
 
-    >>> shown_bytes(b"<b>\x00"), shown_bytes(b"x" * 300, 3)
-    ({'text': '<b>\\x00', 'bytes': 4}, {'text': 'xxx', 'bytes': 300, 'cut': True})
+    The page then says how many they are, so they are cut only where all of them take more room.
+
+    >>> shown_bytes(b"<b>\x00 "), shown_bytes(b"x" * 300, 3), shown_bytes(b"1234", 3)
+    ... # doctest: +NORMALIZE_WHITESPACE
+    ({'text': '<b>\\x00\\x20', 'bytes': 5}, {'text': 'xxx', 'bytes': 300, 'cut': True},
+     {'text': '1234', 'bytes': 4})
     """
-    if len(data) <= limit:
-        return {"text": escape(data), "bytes": len(data)}
+    beyond = data[limit : limit + 4 * _NOTE + 4]  # a character has four bytes at most
+    if len(escape(beyond)) <= _NOTE:
+        return {"text": shown(data, False), "bytes": len(data)}
     return {"text": escape(data[:limit]), "bytes": len(data), "cut": True}
 
 
-def shown_file(file: FileMetaData, name: str) -> Plain:
-    """A table as the MANIFEST states it."""
+def grouped(text: str) -> str:
+    r"""A message in the page's number format: thousands are separated, except in names and in what
+    is quoted.
+
+    >>> print(grouped("000005.ldb: key '49161', for blocks at 6144 to 8191, at offset 49161"))
+    000005.ldb: key '49161', for blocks at 6,144 to 8,191, at offset 49,161
+    """
+    quoted = _QUOTED.search(text)
+    if quoted is None:
+        return _LONG_NUMBER.sub(_grouped, text)
+    before, after = text[: quoted.start()], text[quoted.end() :]
+    return _LONG_NUMBER.sub(_grouped, before) + quoted[0] + _LONG_NUMBER.sub(_grouped, after)
+
+
+def _grouped(number: re.Match[str]) -> str:
+    return f"{int(number[0]):,}"
+
+
+def shown_key(key: bytes, comparator: str | None) -> Plain:
+    """A user key: its bytes, and ``meaning`` where the comparator's keys are known to have one.
+
+    >>> shown_key(bytes.fromhex("0001010103000000000000f03f"), "idb_cmp1")["meaning"]
+    'database 1, object store 1: record 1.0'
+    """
+    told = shown_bytes(key)
+    if comparator == IndexedDBComparator.name:
+        meaning = printable(str(decode_key(key[:_DECODED])))
+        whole = len(meaning) <= SHOWN + _NOTE
+        told["meaning"] = meaning if whole else f"{meaning[:SHOWN]}…"
+    return told
+
+
+def shown_file(
+    file: FileMetaData, name: str, show: Callable[[bytes], Plain] = shown_bytes
+) -> Plain:
+    """A table as the MANIFEST states it; ``show`` is for its keys."""
     return {
         "name": name,
         "number": file.number,
         "size": file.size,
-        "smallest": shown_bytes(file.smallest[:-8]),
-        "largest": shown_bytes(file.largest[:-8]),
+        "smallest": show(file.smallest[:-8]),
+        "largest": show(file.largest[:-8]),
     }
 
 

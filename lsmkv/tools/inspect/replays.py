@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lsmkv.env.base import Env
@@ -68,9 +68,12 @@ class Replays:
         trace: str | None = None,
         env: Env | None = None,
         own: PolicyMaker | None = None,
+        reason: Callable[[Exception], str] = str,
     ) -> None:
-        """``own`` makes the policy of settings such as ``own:10``."""
+        """``own`` makes the policy of settings such as ``own:10``; ``reason`` has words for errors
+        of the store."""
         self._path = path
+        self._reason = reason
         self._own = own
         self._env = env
         self._trace = trace
@@ -140,7 +143,7 @@ class Replays:
         except _Ended:
             self._go_on(running=False)
         except (Error, OSError, ValueError) as error:
-            self._go_on(running=False, error=printable(str(error)))
+            self._go_on(running=False, error=printable(self._reason(error)))
         else:
             self._go_on(running=False, outcome=outcome)
 

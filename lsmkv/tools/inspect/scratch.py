@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 
 import lsmkv
 from lsmkv.env.memory import MemoryEnv
@@ -18,9 +19,10 @@ from lsmkv.tools.dump.annotated_logs import annotate_log
 from lsmkv.tools.dump.logs import read_log
 from lsmkv.tools.dump.records import Operation, Piece
 from lsmkv.tools.inspect.anatomy import shown_piece
+from lsmkv.tools.inspect.edits import why_deeper
 from lsmkv.tools.inspect.levels import in_levels, listed_tables
 from lsmkv.tools.inspect.plain import Plain, shown_bytes
-from lsmkv.tools.text import count, escape
+from lsmkv.tools.text import clipped, count
 
 WRITE_BUFFER = 4096
 """Bytes of a memtable, as LevelDB counts them."""
@@ -30,6 +32,7 @@ MOST_AT_ONCE = 500
 """Keys that one call of :meth:`Scratch.fill` puts."""
 _MOST_MOMENTS = 200
 _MOST_SHOWN = 120
+_WIDTH = 80  # characters of a key in words
 _SETTLING = 2.0  # seconds
 _PATH = "scratch"
 
@@ -73,14 +76,14 @@ class Scratch:
         _check_length(key, value)
         with self._lock:
             self._db.put(key, value)
-            self._note(f"put {escape(key)}, {count(len(value), 'byte')}")
+            self._note(f"put {clipped(key, _WIDTH)}, {count(len(value), 'byte')}")
 
     def delete(self, key: bytes) -> None:
         """Delete a key: a deletion is written as a put is."""
         _check_length(key, b"")
         with self._lock:
             self._db.delete(key)
-            self._note(f"delete {escape(key)}")
+            self._note(f"delete {clipped(key, _WIDTH)}")
 
     def fill(self, keys: int) -> None:
         """Put so many keys, at most :data:`MOST_AT_ONCE`, whose numbers jump about."""
@@ -123,6 +126,8 @@ class Scratch:
             ]
             written = [one for one in read_log(file) if isinstance(one, Operation)]
         self._log = (log, end)
+        state = in_levels(listed_tables(self._db), KeyOrder(self._db.options.comparator))
+        bytes_written = self._written()
         written.sort(key=lambda one: (one.key, -one.sequence))
         self._moments.append(
             {
@@ -137,11 +142,22 @@ class Scratch:
                     {"name": name, "size": self._directory.size(name)}
                     for name in sorted(self._directory.names())
                 ],
-                "written": self._written(),
+                "written": bytes_written,
+                "why": self._why(state, bytes_written),
             }
-            | in_levels(listed_tables(self._db), KeyOrder(self._db.options.comparator))
+            | state
         )
         del self._moments[:-_MOST_MOMENTS]
+
+    def _why(self, state: Plain, written: Plain) -> str:
+        """Why a table that was flushed is on another level than 0; empty if there is none."""
+        if not self._moments or written["compacted"] > self._moments[-1]["written"]["compacted"]:
+            return ""
+        known = {table["number"] for table in _tables(self._moments[-1])}
+        deepest = max(
+            (table["level"] for table in _tables(state) if table["number"] not in known), default=0
+        )
+        return why_deeper(deepest) if deepest else ""
 
     def _settle(self) -> None:
         """Wait until no memtable is being flushed and no compaction is due; two seconds at most."""
@@ -172,6 +188,13 @@ class Scratch:
             "flushed": stats.flush_bytes,
             "compacted": stats.compaction_bytes_written,
         }
+
+
+def _tables(state: Plain) -> Iterator[Plain]:
+    """The tables of all levels, each with its level."""
+    for level in state["levels"]:
+        for table in level["tables"]:
+            yield table | {"level": level["level"]}
 
 
 def _check_length(key: bytes, value: bytes) -> None:

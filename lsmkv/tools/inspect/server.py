@@ -16,13 +16,15 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from lsmkv.errors import Error
+from lsmkv.errors import DirectoryReplacedError, Error
 from lsmkv.tools.inspect.api import Api, Query
 from lsmkv.tools.inspect.guard import Guard, require_token
 from lsmkv.tools.inspect.plain import NotThereError, Plain
 
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 """The directory of the page's files."""
+CHANGE = "Lsmkv-Change"
+"""The header that says as of which change of the store an answer is: see ``Standing``."""
 _LONGEST_BODY = 256 << 10
 
 
@@ -36,7 +38,16 @@ def application(api: Api, host: str = "127.0.0.1", token: str | None = None) -> 
 
     async def view(request: Request) -> Response:
         name = request.path_params["name"]
-        return await _answered(lambda: api.answer(name, dict(request.query_params)))
+        headers: dict[str, str] = {}
+
+        def question() -> Plain:
+            # Asked before the answer, which is as new as that.
+            headers[CHANGE] = str(api.source.standing().change)
+            return api.answer(name, dict(request.query_params))
+
+        answer = await _answered(question, api.reason)
+        answer.headers.update(headers)
+        return answer
 
     async def action(request: Request) -> Response:
         name = request.path_params["name"]
@@ -44,7 +55,7 @@ def application(api: Api, host: str = "127.0.0.1", token: str | None = None) -> 
             body = _body(await _read(request))
         except ValueError as error:
             return _refused(400, str(error))
-        return await _answered(lambda: api.act(name, body))
+        return await _answered(lambda: api.act(name, body), api.reason)
 
     async def page(_: Request) -> Response:
         return FileResponse(os.path.join(STATIC, "index.html"))
@@ -60,16 +71,21 @@ def application(api: Api, host: str = "127.0.0.1", token: str | None = None) -> 
     )
 
 
-async def _answered(question: Callable[[], Plain]) -> Response:
-    """The answer, made in a thread: it may read files, or wait for the history."""
+async def _answered(question: Callable[[], Plain], reason: Callable[[Exception], str]) -> Response:
+    """The answer, made in a thread: it may read files, or wait for the history.
+
+    ``reason`` has words for an error of the store.
+    """
     try:
         return JSONResponse(await run_in_threadpool(question))
     except NotThereError as error:
         return _refused(404, str(error))
     except ValueError as error:
         return _refused(400, str(error))
+    except DirectoryReplacedError as error:
+        return _refused(410, str(error))
     except (Error, OSError) as error:
-        return _refused(409, str(error))
+        return _refused(409, await run_in_threadpool(reason, error))
 
 
 def _refused(status: int, reason: str) -> Response:

@@ -1,12 +1,18 @@
-"""The store that is inspected: open for reading only, and reopened when a writer has moved on.
+"""The store that is inspected: open for reading only, and kept up to date with its writer.
 
 It takes no lock and writes nothing.  A store that is too damaged to be opened is surveyed instead,
 as ``lsmkv verify`` does it, in a thread: what can be shown is shown, and where it is damaged.
+
+A source is one store for as long as it lives.  If the directory is deleted, or another store takes
+its place, every question raises :class:`~lsmkv.errors.DirectoryReplacedError`: nothing of the other
+store is shown under the name of the first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,7 +20,7 @@ import lsmkv
 from lsmkv.db.opening.directory import open_remains
 from lsmkv.env.base import Directory, Env, RandomAccessFile
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import CorruptionError, Error
+from lsmkv.errors import CorruptionError, DirectoryReplacedError, Error
 from lsmkv.format.filenames import (
     CURRENT,
     FileType,
@@ -27,12 +33,12 @@ from lsmkv.format.key_order import KeyOrder
 from lsmkv.options import own_comparator
 from lsmkv.repair.report import Survey
 from lsmkv.repair.survey import survey_db
-from lsmkv.tools.inspect.plain import NotThereError
+from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_key
 from lsmkv.util.comparator import BYTEWISE
 
 
 class _Stamp(NamedTuple):
-    """A value that changes whenever a writer commits; ``logs`` changes with every write."""
+    """The files of a store that is damaged: it is read again once they have changed."""
 
     manifest: str
     size: int
@@ -53,6 +59,21 @@ class Check(NamedTuple):
     survey: Survey | None
     error: str
     """Why there is no survey; empty if there is one, or none was asked for."""
+    change: int = 0
+    """:attr:`Source.change` when it began."""
+    time: float = 0.0
+    """When it ended: seconds since 1970."""
+
+
+class Standing(NamedTuple):
+    """How a source stands to what is at its path now."""
+
+    change: int
+    """Rises whenever the store is seen to have changed."""
+    replaced: str
+    """What has become of the store, in words; empty as long as it is there."""
+    another: bool
+    """Whether another store can be opened in its place."""
 
 
 class Source:
@@ -69,6 +90,9 @@ class Source:
         self._db: lsmkv.DB | None = None
         self._stamp: _Stamp | None = None
         self._failure: Error | None = None
+        self._seen: object = None
+        self.change = 0
+        """Rises whenever the store is seen to have changed: by a write, a flush or a compaction."""
         self._check = Check(False, 0, 0, None, "")
         self._checker: threading.Thread | None = None
         self._closing = False
@@ -85,30 +109,97 @@ class Source:
                 self._db = None
             self.directory.close()
 
-    def db(self, *, newest: bool = False) -> lsmkv.DB:
-        """The store, as of its last flush or compaction; with ``newest`` as of its last write.
+    def db(self) -> lsmkv.DB:
+        """The store, as of its last write.
 
-        Raises what opening it raises.  Costs two small reads, and an opening when it has moved.
+        Raises what opening it raises, and :class:`~lsmkv.errors.DirectoryReplacedError`.  Costs a
+        few system calls if nothing was written since, else a look at what was.
         """
         with self._lock:
-            stamp = self._state()
-            if not _same(stamp, self._stamp, newest):
-                self._reopen()
-                self._stamp = stamp
+            self._follow()
             if self._failure is not None:
                 raise self._failure
             assert self._db is not None
             return self._db
 
-    def _reopen(self) -> None:
+    def standing(self) -> Standing:
+        """Whether the store is there, and a number that tells whether it has changed.
+
+        Costs what :meth:`db` does.  An error of the store is no error here.
+        """
+        with self._lock:
+            try:
+                self._follow()
+            except DirectoryReplacedError as error:
+                words, another = self._what_happened(error)
+                return Standing(self.change, words, another)
+            return Standing(self.change, "", False)
+
+    def require(self) -> None:
+        """Raise :class:`~lsmkv.errors.DirectoryReplacedError` if the store is not there any more.
+
+        Costs what :meth:`db` does.
+        """
+        with self._lock:
+            self._follow()
+
+    def level_of(self, name: str) -> int | None:
+        """The level of a table; None if the store has none of this name any more, or cannot be
+        opened.  O(tables)."""
+        with contextlib.suppress(Error):
+            for table in self.db().tables():
+                if table.name == name:
+                    return table.level
+        return None
+
+    def _follow(self) -> None:
+        """Bring the view up to date.  Raises :class:`DirectoryReplacedError` alone."""
+        if self.directory.replaced():
+            raise DirectoryReplacedError(self.path)
+        if self._db is None or self._failure is not None or self._db.recovery.dropped:
+            # Nothing can be read on where there is damage: only what has changed is read again.
+            stamp = self._state()
+            if stamp == self._stamp:
+                return
+            self._stamp = stamp
         self._failure = None
         try:
             if self._db is None:
                 self._db = lsmkv.DB(self._place, read_only=True, env=self._env)
             else:
                 self._db.refresh()
+        except DirectoryReplacedError:
+            raise
         except Error as error:
             self._failure = error
+            seen: object = self._stamp
+        else:
+            versions = self._db._open_store().versions
+            levels = versions.current.levels
+            seen = [[file.number for file in files] for files in levels], versions.last_sequence
+        if seen != self._seen:
+            self._seen = seen
+            self.change += 1
+
+    def _what_happened(self, error: DirectoryReplacedError) -> tuple[str, bool]:
+        """What became of the store, in words, and whether another one is in its place."""
+        if not self.directory.replaced():  # the same directory, then
+            another = self.directory.exists(CURRENT)
+            made = ", and another was made in its directory" if another else ""
+            return f"The store in {self.path} was destroyed{made}.", another
+        try:
+            there = self._env.open_directory(self._place)
+        except (OSError, Error):
+            return f"The directory {self.path} was deleted, or renamed.", False
+        try:
+            another = there.exists(CURRENT)
+        finally:
+            there.close()
+        what = "another store is there now" if another else "what is there now holds no store"
+        return (
+            f"The directory {self.path} was deleted and made again, or replaced: {what}.",
+            another,
+        )
 
     def _state(self) -> _Stamp:
         names = self.directory.names()
@@ -171,11 +262,24 @@ class Source:
             raise NotThereError("the store has no MANIFEST")
         return max(found)[1]
 
-    def order(self, comparator: str | None = None) -> KeyOrder:
+    @property
+    def comparator(self) -> str | None:
+        """The name of the order of keys, as far as it is known."""
+        if self._db is not None:
+            return self._db.options.comparator.name
+        survey = self._check.survey
+        manifest = None if survey is None else survey.manifest
+        return None if manifest is None else manifest.state.comparator
+
+    def order(self) -> KeyOrder:
         """The order of the store's keys; by the comparator's name if it cannot be opened."""
         if self._db is not None:
             return KeyOrder(self._db.options.comparator)
-        return KeyOrder(own_comparator(comparator or BYTEWISE.name) or BYTEWISE)
+        return KeyOrder(own_comparator(self.comparator or BYTEWISE.name) or BYTEWISE)
+
+    def shown_key(self, key: bytes) -> Plain:
+        """A key of the store, for the page: see :func:`~lsmkv.tools.inspect.plain.shown_key`."""
+        return shown_key(key, self.comparator)
 
     # The survey
 
@@ -192,7 +296,7 @@ class Source:
         with self._lock:
             if self._check.running:
                 return
-            self._check = Check(True, 0, 0, None, "")
+            self._check = Check(True, 0, 0, None, "", self.change)
             self._checker = threading.Thread(target=self._survey, name="lsmkv-check", daemon=True)
             self._checker.start()
 
@@ -203,20 +307,22 @@ class Source:
         return self._check
 
     def _survey(self) -> None:
+        change = self._check.change
+
         def report(done: int, total: int, _: str) -> None:
             if self._closing:
                 raise _Ended
-            self._check = Check(True, done, total, None, "")
+            self._check = Check(True, done, total, None, "", change)
 
+        survey: Survey | None = None
         try:
             survey = survey_db(self._place, progress=report, env=self._env)
+            error = ""
+            if self.directory.replaced():
+                survey, error = None, "the directory was replaced meanwhile"
         except _Ended:
-            self._check = Check(False, 0, 0, None, "ended")
-        except Error as error:
-            self._check = Check(False, 0, 0, None, str(error))
-        else:
-            self._check = Check(False, 1, 1, survey, "")
-
-
-def _same(now: _Stamp, before: _Stamp | None, newest: bool) -> bool:
-    return now == before if newest else before is not None and now[:2] == before[:2]
+            error = "ended"
+        except Error as failure:
+            error = str(failure)
+        done = 0 if survey is None else 1
+        self._check = Check(False, done, done, survey, error, change, time.time())

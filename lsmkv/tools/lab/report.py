@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
-from lsmkv.tools.bars import EIGHTHS, WASTED, Bars, can_encode, split_bar
-from lsmkv.tools.lab.heat import Heat
+from lsmkv.tools.bars import Bars, can_encode
+from lsmkv.tools.lab.heat import Heat, LevelHeat, TableHeat
 from lsmkv.tools.lab.reads import Replay, SettingReads
 from lsmkv.tools.lab.verdict import RULE, Verdict
-from lsmkv.tools.text import count, size
+from lsmkv.tools.text import count, size, wrap
 
 _WIDEST = 120
 _NARROWEST_WITH_BARS = 72
 _HOTTEST = 5
+_LABEL = 24  # columns
+_LOG_SCALE = "wasted, on a log scale"
 
-USED_STYLE, WASTED_STYLE, CHOSEN_STYLE = "cyan", "red", "bold green"
+WASTED_STYLE, CHOSEN_STYLE = "red", "bold green"
 
 
 class Outcome(NamedTuple):
@@ -74,7 +75,7 @@ class _Report:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._width = min(console.width, _WIDEST) - 1
-        self._fine = can_encode(console, EIGHTHS + WASTED)
+        self._fine = can_encode(console)
 
     def line(self, text: str = "", style: str = "") -> None:
         """One line."""
@@ -82,39 +83,33 @@ class _Report:
 
     def words(self, text: str, style: str = "") -> None:
         """A paragraph."""
-        for line in textwrap.wrap(text, self._width, break_on_hyphens=False):
+        for line in wrap(text, self._width):
             self.line(line, style)
 
     def settings(self, replay: Replay, chosen: str | None) -> None:
-        """A line for each setting, with a bar of the blocks read where there is room."""
+        """A line for each setting, with a bar of the wasted reads where there is room."""
         names = max(len("filters"), *(len(one.setting) for one in replay.results))
         head = (
-            f"{'filters':{names}}{'blocks read':>12}{'per Get':>9}{'wasted':>10}"
-            f"{'memory':>11}{'rate':>8}"
+            f"{'filters':{names}}{'blocks read':>12}{'per Get':>9}{'wasted':>9}"
+            f"{'memory':>11}{'measured':>9}"
         )
-        room = self._width - len(head) - 3 if self._width >= _NARROWEST_WITH_BARS else 0
-        self.line(head, "dim")
-        most = max(one.blocks_read for one in replay.results)
+        room = self._width - len(head) - 2 if self._width >= _NARROWEST_WITH_BARS else 0
+        told = next((one for one in (_LOG_SCALE, "log scale") if len(one) <= room), "")
+        self.line(f"{head}  {told}".rstrip(), "dim")
+        most = max(one.wasted_reads for one in replay.results)
+        bars = Bars(most, room, fine=self._fine, log=True)
         for one in replay.results:
             line = Text(_figures(one, names, replay.gets))
             line.stylize(CHOSEN_STYLE if one.setting == chosen else "")
-            if room > 0:
-                used, wasted = split_bar(
-                    one.blocks_read - one.wasted_reads,
-                    one.wasted_reads,
-                    most,
-                    room,
-                    fine=self._fine,
-                )
-                line.append("  ").append(used, USED_STYLE).append(wasted, WASTED_STYLE)
+            if told:
+                line.append("  ").append(bars.draw(one.wasted_reads), WASTED_STYLE)
             line.rstrip()
             self._print(line)
-        if room > 0 and most > 0:
-            used, wasted = split_bar(1, 1, 1, 2, fine=self._fine)
-            legend = Text(used, USED_STYLE).append(" of use ", "dim")
-            legend.append(wasted, WASTED_STYLE).append(" wasted", "dim")
-            indent = min(len(head) + 2, self._width - len(legend))
-            self._print(Text(" " * indent).append(legend))
+        self.words(
+            "Measured is the rate of false positives. Memory is that of the filters with their"
+            " offsets, as open tables hold them.",
+            "dim",
+        )
 
     def heat(self, heat: Heat) -> None:
         """Bars of the wasted reads by level, and the tables with the most of them."""
@@ -124,25 +119,46 @@ class _Report:
             self.line("The store has no tables.")
             return
         scans = count(heat.scans, "prefix scan") if heat.scans else ""
-        room = max(16, (self._width - 24) // 2)
-        self.line(f"{'':24}{count(heat.gets, 'Get'):{room}}{scans}".rstrip(), "dim")
-        bars = Bars(max(max(one.gets, one.scans) for one in levels), room - 12, fine=self._fine)
+        room = max(16, (self._width - _LABEL) // 2)
+        heading = f"{'by level':{_LABEL}}{count(heat.gets, 'Get'):{room}}{scans}"
+        self.line(heading.rstrip(), "dim")
         for one in levels:
             label = f"level {one.level}   {count(one.tables, 'table')}"
-            line = Text(f"{label:24}")
-            for figure in (one.gets, one.scans) if heat.scans else (one.gets,):
-                drawn = bars.draw(figure)
-                line.append(f"{figure:<9,}").append(drawn, WASTED_STYLE)
-                line.append(" " * (room - 9 - len(drawn)))
-            line.rstrip()
-            self._print(line)
-        self.words(_hottest(heat))
+            self._heat_row(label, one, levels, room, bool(heat.scans))
+        hottest = _hottest(heat)
+        if hottest:
+            self.line("hottest tables", "dim")
+            for table in hottest:
+                label = f"{table.number:06}.ldb  level {table.level}"
+                self._heat_row(label, table, levels, room, bool(heat.scans))
+        self.words(
+            "Counted are data blocks that did not hold the key; bars are on a log scale.", "dim"
+        )
         if heat.scans:
             reads = sum(one.scans for one in levels) / heat.scans
             self.words(
                 "The prefixes are absent, and scans ask none of these filters: each reads"
                 f" {reads:.1f} blocks on average, whatever the setting."
             )
+
+    def _heat_row(
+        self,
+        label: str,
+        row: LevelHeat | TableHeat,
+        levels: list[LevelHeat],
+        room: int,
+        with_scans: bool,
+    ) -> None:
+        """A label, and the wasted reads of Gets and of scans with their bars."""
+        most = max(max(one.gets, one.scans) for one in levels)
+        bars = Bars(most, room - 12, fine=self._fine, log=True)
+        line = Text(f"{label:{_LABEL}}")
+        for figure in (row.gets, row.scans) if with_scans else (row.gets,):
+            drawn = bars.draw(figure)
+            line.append(f"{figure:<9,}").append(drawn, WASTED_STYLE)
+            line.append(" " * (room - 9 - len(drawn)))
+        line.rstrip()
+        self._print(line)
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True)
@@ -164,19 +180,14 @@ def _figures(one: SettingReads, names: int, gets: int) -> str:
     rate = one.false_positive_rate
     return (
         f"{one.setting:{names}}{one.blocks_read:12,}{one.blocks_read / max(gets, 1):9.3f}"
-        f"{one.wasted_reads:10,}{size(one.filter_bytes):>11}"
-        f"{'-' if rate is None else f'{rate:.2%}':>8}"
+        f"{one.wasted_reads:9,}{size(one.filter_bytes):>11}"
+        f"{'-' if rate is None else f'{rate:.2%}':>9}"
     )
 
 
-def _hottest(heat: Heat) -> str:
-    """The tables with the most wasted reads, as a sentence; empty if there is one table alone."""
+def _hottest(heat: Heat) -> list[TableHeat]:
+    """The tables with the most wasted reads of Gets, or else of scans; [] if there is one alone."""
+    if len(heat.tables) < 2:
+        return []
     tables = [table for table in heat.tables if table.gets + table.scans > 0]
-    tables.sort(key=lambda table: (-table.gets - table.scans, table.number))
-    if len(heat.tables) < 2 or not tables:
-        return ""
-    told = [
-        f"{table.number:06}.ldb on level {table.level} ({table.gets + table.scans:,})"
-        for table in tables[:_HOTTEST]
-    ]
-    return f"The hottest tables: {', '.join(told)}."
+    return sorted(tables, key=lambda table: (-table.gets, -table.scans, table.number))[:_HOTTEST]

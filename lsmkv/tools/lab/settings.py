@@ -134,7 +134,7 @@ class FilterSetting:
             return words
         if not self.bits.levels:
             told = f"{_bits(self.bits.average)} on average, spread over the levels,"
-            return f"{told} {words}" if words else told[:-1]
+            return f"{told} {words}" if words else told
         if len(self.bits.levels) > 1:
             *first, last = (f"{one:g}" for one in self.bits.levels)
             told = f"{', '.join(first)} and {last} bits a key by level"

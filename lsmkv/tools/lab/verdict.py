@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 from lsmkv.tools.lab.reads import Replay, SettingReads
 from lsmkv.tools.lab.settings import parse_setting
-from lsmkv.tools.text import printable, size
+from lsmkv.tools.text import count, printable, size
 
 RULE = (
-    "The rule: of the settings that save at least 95% of the reads that the best one saves, the one"
-    " with the least memory; none, if the best one saves less than one read in 100 Gets."
+    "The rule: what costs nothing comes first. Of the settings that take no more memory than the"
+    " store's filters, it is the one with the least memory among those that save at least 95% of"
+    " the reads that the best of them saves. Then the same of all settings, at its price. Neither"
+    " is named if it saves less than one read in 100 Gets, or the second less than that beyond the"
+    " first."
 )
 
 _SHARE = 0.95
@@ -35,27 +38,46 @@ def judge(replay: Replay) -> Verdict:
     A read that is saved is a wasted one: a Get has to read the block that holds its key.
     """
     stored = replay.stored
-    wasted = stored.wasted_reads
-    saved = [(wasted - one.wasted_reads, one) for one in replay.results[1:]]
-    most = max((number for number, _ in saved), default=0)
-    if most < _LEAST_SAVED_PER_GET * replay.gets or most <= 0:
+    saved = [(stored.wasted_reads - one.wasted_reads, one) for one in replay.results[1:]]
+    least = max(1.0, _LEAST_SAVED_PER_GET * replay.gets)
+    free = _best([pair for pair in saved if _more(pair[1], stored) <= 0], least)
+    priced = _best(saved, least + (free[0] if free is not None else 0))
+    if priced is not None and _more(priced[1], stored) <= 0:
+        priced = None  # it is the free one, or no better
+    chosen = priced if free is None else free
+    if chosen is None:
+        most = max((number for number, _ in saved), default=0)
         return Verdict(None, max(most, 0), 0, _nothing_pays(replay, max(most, 0), bool(saved)))
-    number, chosen = _cheapest(saved, most)
-    more = chosen.filter_bytes - stored.filter_bytes
-    setting = parse_setting(chosen.setting)
-    words = setting.in_words()
+    number, setting = chosen
+    words = parse_setting(setting.setting).in_words()
     sentence = (
-        f"{words[0].upper()}{words[1:]} would save {number:,} of {wasted:,} wasted reads"
-        f" {_price(more)}."
+        f"{words[0].upper()}{words[1:]} would save {number:,} of {stored.wasted_reads:,} wasted"
+        f" reads {_price(_more(setting, stored))}."
     )
-    if not setting.leveldb_asks:
-        sentence += f" {_beside_leveldb(saved, stored)}"
+    if not parse_setting(setting.setting).leveldb_asks:
+        sentence += f" {_beside_leveldb(saved, stored, least)}"
+    if free is not None and priced is not None:
+        number_more, dearer = priced
+        price = size(_more(dearer, stored))
+        words = parse_setting(dearer.setting).in_words()
+        sentence += f" For {price} more memory, {words} would save {number_more:,}."
     if replay.unsafe_order is not None:
         sentence += (
             f" But the store's order, {printable(replay.unsafe_order)}, may call keys of different"
             " bytes equal: if it does, filters miss keys, and there must be none."
         )
-    return Verdict(chosen.setting, number, more, sentence)
+    return Verdict(setting.setting, number, _more(setting, stored), sentence)
+
+
+def _more(one: SettingReads, stored: SettingReads) -> int:
+    """Bytes of memory beyond those of the store's filters."""
+    return one.filter_bytes - stored.filter_bytes
+
+
+def _best(saved: list[tuple[int, SettingReads]], least: float) -> tuple[int, SettingReads] | None:
+    """The cheapest of those that save nearly as much as the best; None if it saves too little."""
+    most = max((number for number, _ in saved), default=0)
+    return None if most < least else _cheapest(saved, most)
 
 
 def _cheapest(saved: list[tuple[int, SettingReads]], most: int) -> tuple[int, SettingReads]:
@@ -64,16 +86,20 @@ def _cheapest(saved: list[tuple[int, SettingReads]], most: int) -> tuple[int, Se
     return min(enough, key=lambda pair: (pair[1].filter_bytes, -pair[0]))
 
 
-def _beside_leveldb(saved: list[tuple[int, SettingReads]], stored: SettingReads) -> str:
-    """That LevelDB asks no such filters, and which setting is the best one for it."""
+def _beside_leveldb(
+    saved: list[tuple[int, SettingReads]], stored: SettingReads, least: float
+) -> str:
+    """That LevelDB asks no such filters, and which setting is the best one for it: one that costs
+    nothing, if it saves enough."""
     told = "LevelDB reads such tables unfiltered"
     asked = [(number, one) for number, one in saved if parse_setting(one.setting).leveldb_asks]
-    most = max((number for number, _ in asked), default=0)
-    if most <= 0:
+    best = _best([pair for pair in asked if _more(pair[1], stored) <= 0], least)
+    best = _best(asked, 1) if best is None else best
+    if best is None:
         return f"{told}."
-    number, best = _cheapest(asked, most)
-    words = parse_setting(best.setting).in_words()
-    price = _price(best.filter_bytes - stored.filter_bytes)
+    number, setting = best
+    words = parse_setting(setting.setting).in_words()
+    price = _price(_more(setting, stored))
     return f"{told}; of the filters that it reads, {words} would save {number:,} {price}."
 
 
@@ -87,8 +113,8 @@ def _nothing_pays(replay: Replay, most: int, compared: bool) -> str:
     gets = f"{replay.gets:,} Gets"
     wasted = replay.stored.wasted_reads
     if wasted == 0:
-        return f"Nothing pays: the {gets} read no block in vain." + _cheaper(replay)
-    told = f"Nothing pays: the {gets} read {wasted:,} blocks in vain"
+        return f"Nothing pays: the {gets} waste no read." + _cheaper(replay)
+    told = f"Nothing pays: the {gets} waste {count(wasted, 'read')}"
     if not compared:
         return told + ", and no other setting was tried."
     best = f"the best setting would save {most:,} of them" if most else "no setting saves any"

@@ -15,7 +15,7 @@ from lsmkv.tools.drawing import progress
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.output import Output, open_output
 from lsmkv.tools.report.content import Content
-from lsmkv.tools.report.page import html_page
+from lsmkv.tools.report.page import Answer, html_page
 from lsmkv.tools.text import from_argument, printable, size
 
 
@@ -59,12 +59,21 @@ def report(
 
 def write_report(directory: str, file: Output, keys: list[bytes]) -> int:
     """Write the report of a store, with the Gets of these keys; the bytes written."""
+    name = printable(os.path.basename(os.path.normpath(directory)))
+    return write_page(file, f"{name} · lsmkv report", gather(directory, keys))
+
+
+def gather(directory: str, keys: list[bytes]) -> list[Answer]:
+    """What the report of a store has, with the Gets of these keys."""
     with (
         contextlib.closing(Api(directory)) as api,
         progress("Reading", "") as bar,
     ):
-        answers = Content(api, keys).gather(lambda what: bar.report(0, 0, what))
-    name = printable(os.path.basename(os.path.normpath(directory)))
-    page = html_page(f"{name} · lsmkv report", answers).encode()
+        return Content(api, keys).gather(lambda what: bar.report(0, 0, what))
+
+
+def write_page(file: Output, title: str, answers: list[Answer]) -> int:
+    """Write a report that has these answers; the bytes written."""
+    page = html_page(title, answers).encode()
     file.write(page)
     return len(page)

@@ -22,7 +22,7 @@ from lsmkv.tools.inspect.history import WINDOW
 from lsmkv.tools.inspect.plain import SHOWN, NotThereError, Plain
 from lsmkv.tools.inspect.replays import Question
 from lsmkv.tools.report.page import Answer
-from lsmkv.tools.text import escape
+from lsmkv.tools.text import shown
 
 MOST_BYTES = 2_400_000
 """Bytes of JSON in a report; its scripts and styles come to 0.4 MB beside them."""
@@ -93,6 +93,7 @@ class Content:
             level["tables"] = tables[:left]
             left -= len(level["tables"])
         self._add("levels", {}, levels)
+        self._add("memtable", {})
         return levels
 
     def _lacks_a_table(self, levels: Plain) -> bool:
@@ -125,7 +126,7 @@ class Content:
     def _gets(self, levels: Plain) -> None:
         for key in [*self._keys, *self._sampled(levels)]:
             if len(key) <= SHOWN:
-                self._add("get", {"key": escape(key)})
+                self._add("get", {"key": shown(key, False)})
 
     def _sampled(self, levels: Plain) -> list[bytes]:
         """Keys of the store, and a near miss of each: the key with another end."""

@@ -113,14 +113,13 @@ def filters(watch: Watch) -> list[Figure]:
     if recent is None:
         return []
     stats = recent.stats
-    absent = stats.filter_negatives + stats.filter_false_positives
-    is_high = stats.filter_false_positives > _HIGH_RATE * absent
-    false_positives = _share(stats.filter_false_positives, absent, 2)
+    measured = stats.measured_rate
+    is_high = measured is not None and measured > _HIGH_RATE
     return [
         Figure("asked", _each_second(recent, stats.filters_asked)),
         Figure("blocks saved", _each_second(recent, stats.filter_negatives), "good"),
-        Figure("said no", _share(stats.filter_negatives, stats.filters_asked)),
-        Figure("false positives", false_positives, "bad" if is_high else ""),
+        Figure("expected rate", _percent(stats.expected_rate)),
+        Figure("measured rate", _percent(measured), "bad" if is_high else ""),
         Figure("blocks read", _each_second(recent, stats.blocks_read)),
     ]
 
@@ -237,8 +236,12 @@ def rate(number: float) -> str:
     return f"{number:,.0f}" if number >= 9.95 else f"{number:.1f}"
 
 
-def _share(part: int, whole: int, digits: int = 1) -> str:
-    return f"{part / whole:.{digits}%}" if whole else "-"
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "-"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.2%}"
 
 
 def _each_second(window: Window, number: int) -> str:

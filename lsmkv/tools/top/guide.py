@@ -21,8 +21,8 @@ HELP: tuple[tuple[str, str], ...] = (
     ),
     (
         "Filters",
-        "A filter that says no saves the read of a data block. False positives are blocks read in"
-        " vain, as a share of the times when the table did not hold the key.",
+        "A filter that says no saves the read of a data block. Rates are those of false positives"
+        " among the keys that a table does not hold: as their bits promise, and as measured.",
     ),
     (
         "Written",

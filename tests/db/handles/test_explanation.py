@@ -37,7 +37,7 @@ def test_the_text_of_a_key_that_a_filter_rules_out() -> None:
         "  memtable: does not know the key\n"
         "  level 2, 000006.ldb: a filter says no: no block is read\n"
         "    range: 'ant' .. 'emu', 201 B\n"
-        "    index: the block up to 'f'\n"
+        "    index: the block up to the separator 'f'\n"
         "    filter per block, leveldb.BuiltinBloomFilter2, 9 bytes: no\n"
         "      bits probed: 52=1, 3=0\n"
         "    block at 0: not read, 51 bytes saved\n"
@@ -56,6 +56,7 @@ def test_the_text_of_a_key_that_is_found() -> None:
         "    filter per block, leveldb.BuiltinBloomFilter2, 9 bytes: maybe\n"
         "      bits probed: 55=1, 52=1, 49=1, 46=1, 43=1, 40=1\n"
         "    block at 0: read, 51 bytes, 46 bytes plain\n"
+        "  write 1: puts and deletes are numbered from 1 on; the highest number of a key answers\n"
         "  searched: 1 data block; 1 from the file, 51 bytes\n"
         "  without filters: 1 data block, 51 bytes"
     )
@@ -187,3 +188,19 @@ def test_a_cut_key_keeps_its_characters_whole(key: bytes, longest: int) -> None:
     assert escape(key).startswith(shown[1])
     assert (shown[2] is None) == (shown[1] == escape(key))
     assert shown[2] is None or int(shown[2].replace(",", "")) == len(key)
+
+
+def test_the_number_of_a_write_is_explained() -> None:
+    told = str(explained(b"ant", b"ant", b"emu"))
+    assert (
+        "\n  write 1: puts and deletes are numbered from 1 on; the highest number of a key" in told
+    )
+    assert "are numbered" not in str(explained(b"bee", b"ant", b"emu"))
+
+
+def test_a_separator_is_not_called_a_key() -> None:
+    """The index of keys 'ant' and 'emu' ends at 'f', which no one has put."""
+    (line,) = [
+        line.text for line in explained(b"bee", b"ant", b"emu").outline() if "'f'" in line.text
+    ]
+    assert line == "index: the block up to the separator 'f'"

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
+import itertools
 import json
 import os
 import random
@@ -9,6 +11,8 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +25,7 @@ import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy, rate_from_fill
 from lsmkv.filter.bloom64 import Bloom64Policy
 from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.known import rate_of
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.tools import app
 from lsmkv.tools.demo import command
@@ -33,11 +38,11 @@ from lsmkv.tools.demo.measure import (
     compact,
     load,
     measure,
-    rate_of,
 )
 from lsmkv.tools.demo.reading import findings, reading
-from lsmkv.tools.demo.report import print_report, table
+from lsmkv.tools.demo.report import print_report, spread, table
 from lsmkv.tools.demo.run import Outcome, Plan, place, run_demo
+from lsmkv.tools.demo.timing import BATCH, MOST_TIMED, ROUNDS, Times, time_gets
 
 LINES = [b"%06x of %d\n" % (random.Random(n).getrandbits(24), n) for n in range(2000)]
 
@@ -144,16 +149,23 @@ def test_the_recording_policy_answers_as_the_policy_does(plain: FilterPolicy) ->
     assert summary == plain.create_filter(keys)
     for key in (b"7", b"absent", b"other"):
         assert policy.key_may_match(key, summary) == plain.key_may_match(key, summary)
-    assert policy.rates == pytest.approx(3 * rate_of(summary))
+    assert policy.rates == pytest.approx(3 * expected_rate_of(plain, summary))
 
 
 def test_the_rate_of_a_filter() -> None:
     bloom = BloomFilterPolicy(10).create_filter([b"a", b"b"])
-    assert rate_of(bloom) == rate_from_fill(bloom) > 0
+    assert expected_rate_of(BloomFilterPolicy(10), bloom) == rate_from_fill(bloom) > 0
     keys = [b"%d" % n for n in range(1500)]
-    assert rate_of(BinaryFusePolicy().create_filter(keys)) == 1 / 256
-    small = BinaryFusePolicy().create_filter(keys[:900])
-    assert rate_of(small) == rate_from_fill(small) == pytest.approx(0.0082, rel=0.2)
+    fuse = BinaryFusePolicy()
+    assert expected_rate_of(fuse, fuse.create_filter(keys)) == 1 / 256
+    small = fuse.create_filter(keys[:900])
+    assert expected_rate_of(fuse, small) == pytest.approx(0.0082, rel=0.2)
+
+
+def expected_rate_of(policy: FilterPolicy, data: bytes) -> float:
+    rate = rate_of(policy.name, data)
+    assert rate is not None
+    return rate
 
 
 def test_the_filters_of_a_store_are_counted_as_they_are_stored(tmp_path: Path) -> None:
@@ -254,6 +266,72 @@ def test_a_seed_gives_the_same_figures_again(figures: dict[str, Any], key_file: 
     assert absent(other, 0) != absent(figures, 1)
 
 
+# The times
+
+
+class SlowStore:
+    """Takes a known time for a Get, and notes the keys and the state of the garbage collector."""
+
+    def __init__(self, name: str, calls: list[tuple[str, bytes]], seconds: float) -> None:
+        self._name = name
+        self._calls = calls
+        self._seconds = seconds
+
+    def get(self, key: bytes) -> None:
+        assert not gc.isenabled()
+        self._calls.append((self._name, key))
+        if self._seconds:
+            time.sleep(self._seconds)
+
+
+def test_the_stores_take_turns_while_gets_are_timed() -> None:
+    calls: list[tuple[str, bytes]] = []
+    stores: Any = [SlowStore("a", calls, 0.0002), SlowStore("b", calls, 0)]
+    rounds: list[int] = []
+    keys = [b"%d" % n for n in range(BATCH + 1)]
+    (present, absent), (fast, _) = time_gets(stores, [keys, [b"no"]], rounds.append)
+    assert gc.isenabled()
+    assert rounds == [1] * ROUNDS
+    assert Counter(calls) == {(name, key): ROUNDS for name in "ab" for key in [*keys, b"no"]}
+    batches = [name for name, group in itertools.groupby(calls, key=lambda call: call[0])]
+    assert len(batches) >= 4 * ROUNDS  # not one store after the other
+    assert batches[0] == "a"
+    assert calls[len(calls) // ROUNDS][0] == "b"  # it is the first one in the second round
+    for one in (present, absent):
+        assert 200 <= one.per_get <= one.slowest
+        assert one.fastest <= one.slowest
+        assert one.spread >= 1
+    assert fast.per_get < present.slowest
+
+
+def test_a_batch_counts_at_the_fastest_of_its_rounds() -> None:
+    calls: list[tuple[str, bytes]] = []
+
+    class Disturbed(SlowStore):
+        def get(self, key: bytes) -> None:
+            self._seconds = 0.05 if len(calls) != 3 else 0
+            super().get(key)
+
+    stores: Any = [Disturbed("a", calls, 0)]
+    [[times]] = time_gets(stores, [[b"k"]])
+    assert times.per_get == times.fastest < 50_000 <= times.slowest
+    assert times.spread > 1
+
+
+def test_no_more_keys_are_timed_than_are_needed() -> None:
+    calls: list[tuple[str, bytes]] = []
+    stores: Any = [SlowStore("a", calls, 0)]
+    time_gets(stores, [[b"%d" % n for n in range(3 * MOST_TIMED)]])
+    assert len(calls) == MOST_TIMED * ROUNDS
+
+
+def test_the_spread_of_the_times_is_printed(demo: tuple[Plan, Outcome]) -> None:
+    text = " ".join(printed(*demo, 80).split())
+    assert text.count("µs: a store's slowest round took up to ") == 1  # one table of stores
+    assert "the stores take turns" in text
+    assert "took up to 1.50 times as long" in spread([measurement("off")])
+
+
 # What it prints
 
 
@@ -345,17 +423,68 @@ def test_the_report_of_a_process_tells_all(key_file: Path) -> None:
         assert words in " ".join(done.stdout.split())
 
 
-def test_a_report_of_the_store_as_loaded(key_file: Path, tmp_path: Path) -> None:
+def answers_in(page: str) -> list[dict[str, Any]]:
+    _, _, rest = page.partition('<script type="application/json" id="lsmkv-answers">')
+    found: list[dict[str, Any]] = json.loads(rest.partition("</script>")[0])
+    return found
+
+
+def test_the_report_opens_on_the_result(key_file: Path, tmp_path: Path) -> None:
     file = tmp_path / "demo.html"
-    options = ["demo", "--keys", str(key_file), "--lookups", "20", "--report", str(file)]
+    options = ["demo", "--keys", str(key_file), "--lookups", "200", "--report", str(file), "--json"]
     done = CliRunner().invoke(app.app, options)
     assert done.exit_code == 0
-    assert f"{file}: the store as loaded" in done.stderr
-    assert "lsmkv-answers" in file.read_text(encoding="utf-8")
+    assert f"{file}: the result, and a store as it was loaded" in done.stderr
+    told = json.loads(done.stdout)["as_loaded"]
+    answers = answers_in(file.read_text(encoding="utf-8"))
+    assert {one["view"] for one in answers} > {"demo", "levels", "table", "get", "filter"}
+    assert answers[0]["view"] == "demo"
+    result = answers[0]["answer"]
+    assert len(result["findings"]) == 3
+    assert (result["keys"], result["lookups"]) == (2000, 200)
+    assert result["found"] == result["shown"] == "with a filter per 2 KiB"
+    (state,) = result["states"]
+    assert [one["layout"] for one in state["stores"]] == list(command.DEFAULT_LAYOUTS)
+    for shown, counted in zip(state["stores"], told, strict=True):
+        for kind in ("present", "absent"):
+            assert shown[kind]["blocks"] == counted[kind]["blocks_per_get"]
+            assert shown[kind]["microseconds"] == counted[kind]["microseconds_per_get"] > 0
+        assert shown["measured_rate"] == counted["measured_rate"]
+        assert shown["bits_per_key"] == 8 * counted["filter_bytes"] / 2000
     again = CliRunner().invoke(app.app, options)
     assert again.exit_code == 2
     assert "it exists already" in again.stderr
     assert CliRunner().invoke(app.app, ["demo", "--report", "-"]).exit_code == 2
+
+
+def test_the_story_of_an_absent_key_says_what_each_filter_answers(
+    key_file: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "demo.html"
+    options = ["demo", "--keys", str(key_file), "--lookups", "200", "--report", str(file)]
+    stores = tmp_path / "stores"
+    assert CliRunner().invoke(app.app, [*options, "--dir", str(stores)]).exit_code == 0
+    answers = answers_in(file.read_text(encoding="utf-8"))
+    story = answers[0]["answer"]["story"]
+    key = story["key"]["text"].encode()
+    assert key + b"\n" not in LINES
+    assert story["near"]["text"].encode() + b"\n" in LINES
+    assert next(one for one in answers if one["view"] == "get")["query"]["key"] == key.decode()
+    for one in story["stores"]:
+        with lsmkv.DB(stores / one["layout"]) as db:  # one table: nothing was compacted since
+            found = db.explain(key)
+        assert (one["searched"], one["without"]) == (
+            found.blocks_searched,
+            found.blocks_without_filters,
+        )
+        (table,) = one["tables"]
+        assert table["name"] == found.tables[0].name
+        if one["layout"] == "off":
+            assert (table["filter"], table["tone"]) == (None, "wasted")
+        elif found.blocks_searched:
+            assert (table["filter"], table["tone"]) == ("maybe", "wasted")
+        else:
+            assert (table["filter"], table["tone"]) == ("no", "saved")
 
 
 def test_stores_stay_in_the_directory_given(key_file: Path, tmp_path: Path) -> None:
@@ -376,9 +505,17 @@ def test_overlapping_tables_are_compacted_and_measured_again(
     monkeypatch.setitem(LAYOUTS, "block", LAYOUTS["block"] | {"write_buffer_size": 16 << 10})
     data = lines_as_keys(LINES, "file")
     plan = Plan(data, ("block",), 500, 1, None)
+    asked: list[int] = []
+
+    def as_loaded(outcome: Outcome) -> None:
+        with lsmkv.DB(os.path.join(directory, "block"), seek_compaction=False) as db:
+            for _, absent in [outcome.example, *outcome.questions.examples]:
+                asked.append(db.explain(absent).blocks_without_filters)
+
     with place(plan) as directory:
-        outcome = run_demo(plan, directory)
+        outcome = run_demo(plan, directory, as_loaded)
     (before,), (after,) = outcome.as_loaded, outcome.compacted
+    assert asked[0] == max(asked) > 1  # the example that is shown is a telling one
     assert before.overlapping > 1
     assert after.overlapping == 1
     assert outcome.wrong == 0
@@ -471,8 +608,8 @@ def measurement(
     disk: int = 100_000,
     filters: int = 0,
 ) -> Measurement:
-    hits = Lookups(1000, 0, 10.0, 1000, 2_000_000, asked, asked)
-    misses = Lookups(1000, 0, 5.0, blocks, blocks * 2000, asked, positives)
+    hits = Lookups(1000, 0, 1000, 2_000_000, asked, asked, Times(10.0, 9.0, 13.5))
+    misses = Lookups(1000, 0, blocks, blocks * 2000, asked, positives, Times(5.0, 5.0, 6.0))
     tables = {2: 1} if levels is None else levels
     opened = (4, 5_000, filters)
     return Measurement(layout, False, tables, disk, *opened, hits, misses, predicted, answered)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from inspected import damage, levelled_store
+from typer.testing import CliRunner
 
 import lsmkv
+from lsmkv.tools.app import app
 from lsmkv.tools.inspect.anatomy import WINDOW
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.plain import NotThereError, shown_bytes
@@ -83,6 +86,8 @@ def test_a_damaged_block_is_told_where_it_is(tmp_path: Path) -> None:
         marked = [part["offset"] for part in told["parts"] if "problem" in part]
         assert marked == [sound[1]["offset"]]
         assert [problem["offset"] for problem in told["problems"]] == marked
+        assert [problem["kind"] for problem in told["problems"]] == ["data"]
+        assert "the entries of this one are lost" in told["problems"][0]["effect"]
         block = api.answer("block", {"name": table.name, "offset": str(marked[0])})
         assert "entries" not in block
         assert "problem" in block["pieces"][0]
@@ -118,9 +123,46 @@ def test_every_byte_may_be_wrong(tmp_path: Path) -> None:
                     api.answer("block", {"name": table.name, "offset": str(part["offset"])})
 
 
+def dumped_filters(path: Path) -> list[tuple[int, int, int, int, int]]:
+    """The filters that have keys, as 'lsmkv dump' prints them: offset of the block, number, bits,
+    bits set, probes."""
+    found: list[tuple[int, int, int, int, int]] = []
+    block = 0
+    table = next(path.glob("*.ldb"))
+    for line in CliRunner().invoke(app, ["dump", str(table)]).output.splitlines():
+        if line.startswith("--- offset "):
+            block = int(line.split()[2].rstrip(";"))
+        told = re.match(r"  filter (\d+).*: ([\d,]+) bits, ([\d,]+) set, (\d+) probes", line)
+        if told is not None:
+            number, bits, ones, probes = (int(text.replace(",", "")) for text in told.groups())
+            found.append((block, number, bits, ones, probes))
+    return found
+
+
 def test_what_is_not_there(api: Api) -> None:
     name = names(api)[0]
     with pytest.raises(NotThereError, match="no block at 1"):
         api.answer("block", {"name": name, "offset": "1"})
     with pytest.raises(NotThereError, match=r"999999.ldb does not exist"):
         api.answer("table", {"name": "999999.ldb"})
+
+
+def test_a_filter_block_lists_its_filters_by_the_numbers_of_dump(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with lsmkv.DB(path, create_if_missing=True, compression=None, filter_layout="both") as db:
+        for number in range(2000):
+            db.put(b"%08d" % number, b"value " * 5)
+        db.flush()
+    dumped = dumped_filters(path)
+    with contextlib.closing(Api(str(path))) as api:
+        name = names(api)[0]
+        listed = []
+        for part in parts_of(api, name):
+            if part["kind"].endswith("filter"):
+                query = {"name": name, "offset": str(part["offset"])}
+                listed += api.answer("block", query)["filters"]
+    assert [
+        (one["block"], one["n"], one["bits"], one["ones"], one["probes"]) for one in listed
+    ] == (dumped)
+    assert len(listed) > 20
+    assert {one["kind"] for one in listed} == {"block", "table"}

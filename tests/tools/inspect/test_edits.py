@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.tools.inspect.edits import Levels, change_of, words_for
+from lsmkv.tools.inspect.edits import Levels, change_of, why, words_for
 
 
 def table(number: int, size: int = 1000) -> FileMetaData:
@@ -56,3 +56,13 @@ def test_levels_follow_the_edits() -> None:
     assert (1, 5) in levels
     assert (0, 5) not in levels
     assert len(Levels(levels.files)) == 2
+
+
+def test_only_a_flush_past_level_0_needs_a_reason() -> None:
+    deep, deeper, flat = edit(added=[(1, 5)]), edit(added=[(2, 5)]), edit(added=[(0, 5)])
+    assert why(deep, change_of(deep, False)).startswith("It skips level 0, since no table of")
+    assert why(deeper, change_of(deeper, False)).startswith("It skips levels 0 and 1, since")
+    assert why(flat, change_of(flat, False)) == ""
+    merged = edit(added=[(1, 9)], removed=[(0, 5)])
+    assert why(merged, change_of(merged, False)) == ""
+    assert why(deep, change_of(deep, True)) == ""

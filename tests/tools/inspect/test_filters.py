@@ -1,16 +1,23 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from inspected import HOSTILE, WORDS, damage
+from typer.testing import CliRunner
 
 import lsmkv
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom import BloomFilterPolicy, rate_from_fill
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.prefix import DelimitedPrefix
+from lsmkv.tools.app import app
+from lsmkv.tools.inspect import filters
 from lsmkv.tools.inspect.api import Api
-from lsmkv.tools.inspect.filters import LONGEST_KEY, MOST_BITS, MOST_KEYS, table_filter
+from lsmkv.tools.inspect.filters import LONGEST_KEY, MOST_BITS, MOST_KEYS, probe, table_filter
 from lsmkv.tools.inspect.plain import NotThereError, Plain
 
 
@@ -18,10 +25,10 @@ def filters_of(api: Api) -> list[Plain]:
     """Every filter of every table."""
     found: list[Plain] = []
     for table in api.source.db().tables():
-        first = table_filter(api.source, table.name)
-        found += [first] + [
-            table_filter(api.source, table.name, n) for n in range(1, first["filters"])
-        ]
+        found.append(table_filter(api.source, table.name))
+        while found[-1]["next"] is not None:
+            found.append(table_filter(api.source, table.name, **found[-1]["next"]))
+        assert found[-1]["place"] == found[-1]["filters"]
     return found
 
 
@@ -68,6 +75,28 @@ def test_a_filter_of_a_whole_table_is_cut(tmp_path: Path) -> None:
     assert 0 < told["rate"] < 0.02
 
 
+@pytest.mark.parametrize("number", [1, MOST_KEYS, MOST_KEYS + 1, 5000])
+def test_the_number_of_keys_is_stated_however_many_there_are(tmp_path: Path, number: int) -> None:
+    keys = [b"%08d" % at for at in range(number)]
+    with opened(one_table(tmp_path / "db", keys, filter_layout="table")) as (api, name):
+        told = table_filter(api.source, name)
+    assert (told["key_count"], told["counted"]) == (number, True)
+    assert told["more_keys"] == (number > MOST_KEYS)
+    data = BloomFilterPolicy().create_filter(keys)
+    assert told["ones"] == sum(byte.bit_count() for byte in data[:-1])
+
+
+def test_the_number_of_very_many_keys_follows_from_the_fill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "MOST_COUNTED", 1000)
+    keys = [b"%08d" % at for at in range(5000)]
+    with opened(one_table(tmp_path / "db", keys, filter_layout="table")) as (api, name):
+        told = table_filter(api.source, name)
+    assert not told["counted"]
+    assert told["key_count"] == pytest.approx(5000, rel=0.1)  # probes repeat
+
+
 class FirstByte:
     name = "first byte"
 
@@ -82,29 +111,162 @@ def test_a_filter_of_another_policy_has_no_bits(tmp_path: Path) -> None:
     path = one_table(tmp_path / "db", [b"ant", b"bee"], filter_policy=FirstByte())
     with opened(path) as (api, name):
         told = table_filter(api.source, name)
+        with pytest.raises(NotThereError, match="only the code of 'first byte' can ask"):
+            probe(api.source, name, b"ant")
     assert told["policy"] == "first byte"
-    assert (told["bits"], told["probes"], told["hex"]) == (None, None, "")
+    assert (told["bits"], told["probes"], told["fuse"], told["hex"]) == (None, None, None, "")
     assert [key["text"] for key in told["keys"]] == ["ant", "bee"]
+
+
+@pytest.mark.parametrize("layout", ["block", "table"])
+@pytest.mark.parametrize("policy", [BloomFilterPolicy(10), Bloom64Policy(10)])
+def test_bits_and_probes_of_both_bloom_filters(tmp_path: Path, layout: str, policy: Any) -> None:
+    keys = [b"%08d" % number for number in range(0, 400, 2)]
+    options = {"filter_policy": policy, "filter_layout": layout}
+    with opened(one_table(tmp_path / "db", keys, **options)) as (api, name):
+        told = table_filter(api.source, name)
+        data = bytes.fromhex(told["hex"]) + bytes([told["probes"]])
+        ones = {at for at in range(told["bits"]) if data[at >> 3] >> (at & 7) & 1}
+        if not told["leveldb"]:
+            assert {at for key in told["keys"] for at in key["positions"]} == ones
+        for number in range(100):
+            key = b"%08d" % number
+            found = probe(api.source, name, key)
+            assert found["may_match"] == policy.key_may_match(key, data)
+            assert found["positions"] == policy.probed_positions(policy.key_hash(key), data)
+    by_fill = (len(ones) / told["bits"]) ** told["probes"]
+    leveldb = policy.name != "lsmkv.Bloom64"
+    assert told["leveldb"] == leveldb
+    assert told["rate"] == pytest.approx(rate_from_fill(data) if leveldb else by_fill)
+
+
+def test_the_slots_of_a_fuse_filter(tmp_path: Path) -> None:
+    keys = [b"%08d" % number for number in range(0, 8000, 2)]
+    policy = BinaryFusePolicy()
+    path = one_table(tmp_path / "db", keys, filter_policy=policy, compression=None)
+    with opened(path) as (api, name):
+        told = table_filter(api.source, name)
+        whole = (path / name).read_bytes()
+        data = whole[told["block"] : told["block"] + told["bytes"]]
+        assert told["fuse"]["slots"] == told["bytes"] - 7
+        assert told["fuse"]["segments"] * told["fuse"]["segment_slots"] == told["fuse"]["slots"]
+        assert (told["bits"], told["rate"]) == (None, 1 / 256)
+        for key in told["keys"]:
+            assert len(key["slots"]) == told["fuse"]["arity"]
+            assert [data[slot] for slot in key["slots"]] == key["values"]
+            assert key["xored"] == key["fingerprint"]
+        passed = 0
+        for number in range(2000):
+            key = b"%08d" % number
+            found = probe(api.source, name, key)
+            assert found["may_match"] == policy.key_may_match(key, data)
+            passed += found["may_match"] and number % 2
+            near = {at["first"]: bytes.fromhex(at["hex"]) for at in found["near"]}
+            for slot, value in zip(found["slots"], found["values"], strict=True):
+                assert near[slot // 64 * 64][slot % 64] == value
+    assert passed < 20
+
+
+def test_a_fuse_filter_of_few_keys_is_a_bloom_filter(tmp_path: Path) -> None:
+    path = one_table(tmp_path / "db", [b"ant", b"bee"], filter_policy=BinaryFusePolicy())
+    with opened(path) as (api, name):
+        told = table_filter(api.source, name)
+    assert (told["policy"], told["fuse"], told["bits"]) == ("lsmkv.BinaryFuse8", None, 64)
+    assert all(key["positions"] for key in told["keys"])
+
+
+def test_the_filter_of_prefixes_is_one_of_prefixes(tmp_path: Path) -> None:
+    keys = [b"%d:%d" % (user, item) for user in range(5) for item in range(4)]
+    extractor = DelimitedPrefix(b":")
+    options = {"filter_policy": Bloom64Policy(10), "prefix_extractor": extractor}
+    with opened(one_table(tmp_path / "db", keys, **options)) as (api, name):
+        first = table_filter(api.source, name)
+        told = table_filter(api.source, name, **first["next"])
+        found = probe(api.source, name, b"3:", **first["next"])
+    assert (told["kind"], told["extractor"]) == ("prefix", extractor.name)
+    assert [key["text"] for key in told["keys"]] == ["0:", "1:", "2:", "3:", "4:"]
+    assert found["may_match"]
+
+
+def test_filters_are_numbered_as_dump_numbers_them(tmp_path: Path) -> None:
+    """Blocks of 4 KiB leave every second filter or so without keys; the numbers go on."""
+    keys = [b"%08d" % number for number in range(3000)]
+    path = one_table(tmp_path / "db", keys, compression=None)
+    with opened(path) as (api, name):
+        shown = {one["n"]: (one["first"], one["last"], one["bits"]) for one in filters_of(api)}
+    dumped = {}
+    for line in CliRunner().invoke(app, ["dump", str(path / name)]).output.splitlines():
+        told = re.match(r"  filter (\d+), blocks at (\d+) to (\d+): ([\d,]+) bits", line)
+        if told is not None:
+            number, first, last = map(int, told.groups()[:3])
+            dumped[number] = first, last, int(told[4].replace(",", ""))
+    assert shown == dumped
+    assert max(shown) > len(shown)
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
     with opened(one_table(tmp_path / "db", [b"ant"])) as (api, name):
-        with pytest.raises(NotThereError, match="1 filter; there is none of number 1"):
+        with pytest.raises(
+            NotThereError, match=r"1 filter, of number 0; there is none of number 1"
+        ):
             api.answer("filter", {"name": name, "n": "1"})
+        with pytest.raises(NotThereError, match="there is none of number 0"):
+            api.answer("filter", {"name": name, "block": "1"})
         with pytest.raises(NotThereError, match="is not the name"):
             api.answer("filter", {})
         with pytest.raises(ValueError, match="n must be a number"):
             api.answer("filter", {"name": name, "n": "one"})
-    with (
-        opened(one_table(tmp_path / "none", [b"ant"], bloom_filter_bits=0)) as (api, name),
-        pytest.raises(NotThereError, match="no filter"),
-    ):
-        table_filter(api.source, name)
 
 
-def test_damage_is_told(tmp_path: Path) -> None:
+def test_a_table_without_a_filter_says_what_one_would_save(tmp_path: Path) -> None:
+    keys = [b"%08d" % number for number in range(5000)]
+    with opened(one_table(tmp_path / "none", keys, bloom_filter_bits=0)) as (api, name):
+        told = table_filter(api.source, name)
+        levels = api.answer("levels", {})["facts"]
+        with pytest.raises(NotThereError, match="has no filter"):
+            probe(api.source, name, b"ant")
+    assert told["filters"] == 0
+    assert told["entries"] == pytest.approx(5000, rel=0.01)
+    assert told["filter_bytes"] == told["entries"] * 10 // 8
+    assert f"{name} has no filter" in told["words"]
+    assert "a filter would save 99.2 of 100 such reads, for about 6.1 KiB" in told["words"]
+    assert levels["filters"] == []
+    assert "would save 1 of this 1 block read, for about 6.1 KiB" in levels["saving"]
+
+
+def test_a_damaged_data_block_leaves_the_filter(tmp_path: Path) -> None:
     path = one_table(tmp_path / "db", [b"ant"])
     with opened(path) as (api, name):
+        before = table_filter(api.source, name)
         damage(path / name, 3)  # in the data block
-        with pytest.raises(lsmkv.CorruptionError):
+        told = table_filter(api.source, name)
+    assert told["hex"] == before["hex"]
+    assert told["keys"] == []
+    assert f"{name} is damaged: its data block, at 0" in told["keys_problem"]
+
+
+def test_a_damaged_filter_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    path = one_table(tmp_path / "db", [b"ant"])
+    with opened(path) as (api, name):
+        block = table_filter(api.source, name)["block"]
+        damage(path / name, block)
+        with pytest.raises(lsmkv.CorruptionError) as raised:
             table_filter(api.source, name)
+        told = api.reason(raised.value)
+        levels = api.answer("levels", {})["facts"]["filter_damage"]
+    assert f"{name} is damaged: its filter block, at {block:,} (block checksum mismatch)." in told
+    assert levels == told
+
+
+def test_a_damaged_filter_beside_a_sound_one(tmp_path: Path) -> None:
+    path = one_table(tmp_path / "db", [b"ant"], filter_layout="both")
+    with opened(path) as (api, name):
+        first = table_filter(api.source, name)
+        second = first["next"]["block"]
+        damage(path / name, second)
+        told = table_filter(api.source, name)
+        with pytest.raises(lsmkv.CorruptionError):
+            table_filter(api.source, name, 0, second)
+    assert told["n"] == 0
+    assert told["filters"] == 1
+    assert "whole-table filter" in told["damage"][0]

@@ -177,5 +177,23 @@ def test_damage_is_told_and_read_past(long_store: Directory) -> None:
 def test_a_step_that_is_not_there(long_store: Directory) -> None:
     with contextlib.closing(Api(long_store.path)) as api:
         known = all_known(api)
-        with pytest.raises(NotThereError, match=f"no edit {known}: {known} are known"):
+        with pytest.raises(NotThereError, match=f"no edit {known:,}: {known:,} are known"):
             api.answer("history/state", {"step": str(known)})
+
+
+def test_a_flush_that_skips_levels_says_why(tmp_path: Path) -> None:
+    path = str(tmp_path / "db")
+    with lsmkv.DB(path, create_if_missing=True) as db:
+        for _ in range(3):  # each overlaps the ones before
+            db.put(b"a", b"")
+            db.put(b"z", b"")
+            db.flush()
+    with contextlib.closing(Api(path)) as api:
+        all_known(api)
+        edits = api.answer("history/window", {"from": "0"})["edits"]
+    flushes = [edit for edit in edits if edit["kind"] == "flush"]
+    assert [edit["added"][0]["level"] for edit in flushes] == [2, 1, 0]
+    assert "It skips levels 0 and 1, since no table" in flushes[0]["why"]
+    assert "PickLevelForMemTableOutput" in flushes[0]["why"]
+    assert "It skips level 0, since no table of levels 0 and 1" in flushes[1]["why"]
+    assert flushes[2]["why"] == ""

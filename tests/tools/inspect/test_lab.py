@@ -18,18 +18,24 @@ from types import ModuleType
 import pytest
 
 import lsmkv
-from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash, predicted_rate
+from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
+from lsmkv.filter.rates import expected_fill, expected_rate
 
 STATIC = Path(lsmkv.__file__).parent / "tools" / "inspect" / "static"
 DOCS = Path(__file__).parents[3] / "docs"
 NODE = shutil.which("node")
+SIZES = [
+    *((keys, 64, 6) for keys in (0, 1, 5, 100)),
+    *((8, 320, 6), (20, 200, 13), (33, 336, 6), (2, 96, 20), (500, 2048, 2), (7, 80, 1)),
+]
+"""Keys, bits and probes."""
 
 SCRIPT = """
 const bloom = await import(process.argv[1]);
-const { createFilter, leveldbHash, positionsOf, probesFor, predictedRate } = bloom;
+const { createFilter, leveldbHash, positionsOf, probesFor, expectedRate, expectedFill } = bloom;
 const chunks = [];
 for await (const chunk of process.stdin) chunks.push(chunk);
-const { keys, asked, bits, rates } = JSON.parse(Buffer.concat(chunks).toString());
+const { keys, asked, bits, rates, sizes } = JSON.parse(Buffer.concat(chunks).toString());
 const decode = (text) => Uint8Array.from(Buffer.from(text, "hex"));
 const members = keys.map(decode);
 const filters = bits.map((one) => createFilter(members, one));
@@ -42,8 +48,8 @@ console.log(JSON.stringify({
     for (const key of members) filter.add(key);
     return asked.map((key) => filter.mayMatch(leveldbHash(decode(key))));
   }),
-  predicted: bits.map((one) => predictedRate(1, one, probesFor(one))),
-  wanted: rates.map(bloom.bitsPerKeyFor),
+  expected: sizes.map((one) => [expectedRate(...one), expectedFill(...one)]),
+  wanted: rates.map((rate) => bloom.bitsPerKeyFor(rate, 100, 64)),
 }));
 """
 
@@ -73,6 +79,7 @@ def test_bits_are_those_of_the_policy(number: int, tmp_path: Path) -> None:
         "asked": [key.hex() for key in asked],
         "bits": bits,
         "rates": rates,
+        "sizes": SIZES,
     }
     assert NODE is not None
     done = subprocess.run(
@@ -95,12 +102,27 @@ def test_bits_are_those_of_the_policy(number: int, tmp_path: Path) -> None:
             [policy.key_may_match(key, data) for key in asked]
             for policy, data in zip(policies, filters, strict=True)
         ]
-    assert told["predicted"] == pytest.approx(
-        [predicted_rate(policy.bits_per_key, policy.probes) for policy in policies]
-    )
-    assert told["wanted"] == [
-        BloomFilterPolicy.for_false_positive_rate(rate).bits_per_key for rate in rates
-    ]
+    for (expected, fill), size in zip(told["expected"], SIZES, strict=True):
+        assert expected == pytest.approx(expected_rate(*size))
+        assert fill == pytest.approx(expected_fill(*size))
+    for rate, wanted in zip(rates, told["wanted"], strict=True):
+        fewest = BloomFilterPolicy.for_false_positive_rate(rate).bits_per_key
+        assert wanted >= fewest
+        assert _expected(wanted) <= rate or wanted == 64
+        assert wanted == fewest or _expected(wanted - 1) > rate
+
+
+def _expected(bits_per_key: int) -> float:
+    """Of a filter of 100 keys."""
+    bits = -(-100 * bits_per_key // 8) * 8
+    return expected_rate(100, bits, BloomFilterPolicy(bits_per_key).probes)
+
+
+def test_links_of_the_page_lead_to_pages() -> None:
+    """It is read in a browser, which does not render Markdown."""
+    for link in re.findall(r'(?:href|src)="([^"]*)"', script("lab").page()):
+        assert not link.endswith(".md")
+        assert link.startswith("data:") or (DOCS / link).is_file()
 
 
 def test_the_page_of_the_documentation_is_up_to_date() -> None:

@@ -46,7 +46,8 @@ def test_counts_never_fall(api: Api) -> None:
 
 def test_a_newer_write_is_seen_in_the_memtable(api: Api) -> None:
     got = api.answer("get", {"key": escape(WORDS[1])})
-    assert got["steps"][0]["detail"] == "it holds the key"
+    newest = got["chosen"]["sequence"]
+    assert got["steps"][0]["detail"] == f"it holds the key: 10 bytes, write {newest:,}"
     assert got["chosen"]["where"] == "memtable"
     assert got["hidden"]
     assert {table["asked"] for table in got["tables"]} == {False}
@@ -71,6 +72,31 @@ def test_without_filters_nothing_is_saved(tmp_path: Path) -> None:
     assert [step["kind"] for step in got["steps"]] == ["memtable", "index", "block", "answer"]
     assert got["steps"][2]["tone"] == "wasted"
     assert got["steps"][3]["detail"] == "1 data block searched, as many as without filters"
+
+
+def test_without_filters_it_is_said_what_they_would_save(tmp_path: Path) -> None:
+    path = str(tmp_path / "db")
+    with lsmkv.DB(path, create_if_missing=True, bloom_filter_bits=0) as db:
+        for start in range(3):  # three tables that overlap, the oldest on level 2
+            for number in range(start, 3000, 3):
+                db.put(b"%08d" % number, b"value")
+            db.flush()
+    with contextlib.closing(Api(path)) as api:
+        absent = api.answer("get", {"key": "00001000x"})
+        oldest = api.answer("get", {"key": "00000999"})
+        newest = api.answer("get", {"key": "00001001"})
+    assert absent["totals"]["searched"] == 3
+    assert "3 tables asked have no filter" in absent["saving"]
+    assert (
+        "would save 3 of these 3 block reads, for about 3.7 KiB (3,000 entries)"
+        in (absent["saving"])
+    )
+    assert "would save 2 of these 3 block reads" in oldest["saving"]
+    assert "None would help here" in newest["saving"]
+
+
+def test_with_filters_nothing_is_said_of_what_they_would_save(api: Api) -> None:
+    assert api.answer("get", {"key": "word 00003 is not there"})["saving"] == ""
 
 
 def test_wrong_questions(api: Api) -> None:

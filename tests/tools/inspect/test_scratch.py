@@ -48,6 +48,18 @@ def test_a_flush_empties_memtable_and_log(scratch: Scratch) -> None:
     assert moment["memtable"]["entries"] == 0
     assert moment["log"]["size"] == 0
     assert moment["written"]["flushed"] > 0
+    assert moment["levels"][2]["files"] == 1
+    assert "It skips levels 0 and 1" in moment["why"]
+
+
+def test_a_table_of_level_0_or_of_a_compaction_needs_no_reason(scratch: Scratch) -> None:
+    for _ in range(3):
+        scratch.put(b"ant", b"six legs")
+        scratch.flush()
+    assert last(scratch)["levels"][0]["files"] == 1
+    assert last(scratch)["why"] == ""
+    scratch.compact()
+    assert last(scratch)["why"] == ""
 
 
 def test_many_puts_flush_and_compact(scratch: Scratch) -> None:
@@ -82,3 +94,9 @@ def test_moments_are_bounded(scratch: Scratch) -> None:
     for number in range(230):
         scratch.put(b"%d" % number, b"")
     assert len(scratch.moments()["moments"]) == 200
+
+
+def test_the_words_show_a_key_that_is_a_space_or_nothing(scratch: Scratch) -> None:
+    for key, words in ((b" ", "put \\x20, 1 byte"), (b"", "put (empty), 1 byte")):
+        scratch.put(key, b"v")
+        assert scratch.moments()["moments"][-1]["words"] == words

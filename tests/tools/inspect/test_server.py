@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -13,6 +14,7 @@ import uvicorn
 from inspected import WORDS, Answer, levelled_store, request
 from stores import contents
 
+import lsmkv
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.server import application, listen
 
@@ -54,6 +56,29 @@ def test_data_and_errors_are_json(app: Any) -> None:
         answer = request(app, path, query=query)
         assert answer.status == status
         assert answer.json["error"]
+
+
+def test_an_answer_says_of_which_change_it_is(tmp_path: Path) -> None:
+    path = levelled_store(tmp_path / "db")
+    with contextlib.closing(Api(str(path))) as api:
+        app = application(api)
+        before = int(request(app, "/api/get", query="key=k").headers["lsmkv-change"])
+        with lsmkv.DB(path) as db:
+            db.put(b"k", b"v")
+        answer = request(app, "/api/get", query="key=k")
+        assert answer.json["found"]
+        change = request(app, "/api/state").json["change"]
+        assert before < int(answer.headers["lsmkv-change"]) == change
+
+
+def test_a_store_that_is_gone_is_gone(tmp_path: Path) -> None:
+    path = levelled_store(tmp_path / "db")
+    with contextlib.closing(Api(str(path))) as api:
+        app = application(api)
+        shutil.rmtree(path)
+        assert request(app, "/api/levels").status == 410
+        assert request(app, "/api/scratch").status == 200
+        assert "was deleted" in request(app, "/api/state").json["replaced"]
 
 
 def test_actions_take_json_alone(app: Any) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,101 @@ def test_it_follows_a_live_writer(tmp_path: Path) -> None:
         contextlib.closing(Source(path)) as source,
     ):
         assert source.db().get(b"k") is None
-        writer.put(b"k", b"v")
-        assert source.db().get(b"k") is None  # the MANIFEST has not moved
-        assert source.db(newest=True).get(b"k") == b"v"
+        for value in (b"v", b"w"):  # the second one changes neither a name nor the size of a file
+            writer.put(b"k", value)
+            assert source.db().get(b"k") == value
         writer.put(b"l", b"w")
         writer.flush()
         assert source.db().get(b"l") == b"w"
         assert source.db() is source.db()
+
+
+def test_a_change_is_counted(tmp_path: Path) -> None:
+    path = str(tmp_path / "db")
+    with (
+        lsmkv.DB(path, create_if_missing=True) as writer,
+        contextlib.closing(Source(path)) as source,
+    ):
+        changes = [source.standing().change]
+        for step in (lambda: writer.put(b"k", b"v"), lambda: writer.put(b"k", b"w"), writer.flush):
+            step()
+            changes.append(source.standing().change)
+            assert source.standing().change == changes[-1]
+        assert changes == sorted(set(changes))
+        assert not source.standing().replaced
+
+
+def test_a_table_has_its_level_as_long_as_it_is_in_the_store(tmp_path: Path) -> None:
+    path = levelled_store(tmp_path / "db")
+    with contextlib.closing(Source(str(path))) as source:
+        table = source.db().tables()[0]
+        assert source.level_of(table.name) == table.level
+        with lsmkv.DB(path) as writer:
+            writer.put(b"word 00000", b"new")
+            writer.compact_range()
+        assert source.level_of(table.name) is None
+
+
+GONE = {
+    "deleted": (False, "was deleted, or renamed"),
+    "made again": (True, "another store is there now"),
+    "replaced": (False, "what is there now holds no store"),
+    "destroyed": (False, "was deleted, or renamed"),
+    "emptied": (False, "was destroyed."),
+    "emptied, and made again": (True, "was destroyed, and another was made"),
+}
+
+
+def take_away(path: Path, how: str) -> None:
+    if how == "destroyed":
+        lsmkv.destroy_db(path)
+    elif how.startswith("emptied"):
+        for one in path.iterdir():
+            one.unlink()
+    else:
+        shutil.rmtree(path)
+    if how == "replaced":
+        path.mkdir()
+    if how.endswith("made again"):
+        with lsmkv.DB(path, create_if_missing=True) as db:
+            db.put(b"k", b"another store")
+
+
+@pytest.mark.parametrize("how", GONE)
+def test_a_store_that_is_not_there_any_more_is_not_shown(tmp_path: Path, how: str) -> None:
+    path = levelled_store(tmp_path / "db")
+    with contextlib.closing(Source(str(path))) as source:
+        assert source.standing().replaced == ""
+        take_away(path, how)
+        another, words = GONE[how]
+        for _ in range(2):
+            with pytest.raises(lsmkv.DirectoryReplacedError):
+                source.db()
+            with pytest.raises(lsmkv.DirectoryReplacedError):
+                source.require()
+        standing = source.standing()
+        assert words in standing.replaced
+        assert str(path) in standing.replaced
+        assert standing.another is another
+
+
+def test_a_store_that_goes_before_the_first_question_is_not_shown(tmp_path: Path) -> None:
+    path = levelled_store(tmp_path / "db")
+    with contextlib.closing(Source(str(path))) as source:
+        take_away(path, "made again")
+        with pytest.raises(lsmkv.DirectoryReplacedError):
+            source.db()
+
+
+def test_a_check_of_a_directory_that_is_replaced_meanwhile_finds_nothing(tmp_path: Path) -> None:
+    path = levelled_store(tmp_path / "db")
+    with contextlib.closing(Source(str(path))) as source:
+        source.db()
+        take_away(path, "made again")
+        source.start_check()
+        check = source.finish_check()
+    assert check.survey is None
+    assert check.error == "the directory was replaced meanwhile"
 
 
 def test_nothing_is_written(tmp_path: Path) -> None:
@@ -51,6 +140,8 @@ def test_a_store_that_cannot_be_opened_keeps_its_error(tmp_path: Path) -> None:
         for _ in range(2):
             with pytest.raises(lsmkv.CorruptionError):
                 source.db()
+        before = source.standing().change
+        assert source.standing().change == before
         assert source.manifest_name() == manifest.name
         (path / "CURRENT").write_bytes(b"../../etc/passwd\n")
         assert source.manifest_name() == manifest.name

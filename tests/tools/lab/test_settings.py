@@ -161,7 +161,7 @@ def test_another_policy() -> None:
         ("block64:7.5", "7.5 bits a key in filters of 64-bit hashes"),
         ("table64:10", "10 bits a key in a filter of 64-bit hashes for each table"),
         ("fuse", "a fuse filter for each table"),
-        ("block:auto:10", "10 bits a key on average, spread over the levels"),
+        ("block:auto:10", "10 bits a key on average, spread over the levels,"),
         (
             "table:auto:10",
             "10 bits a key on average, spread over the levels, in a filter for each table",

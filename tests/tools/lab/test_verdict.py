@@ -44,6 +44,33 @@ def test_a_setting_may_save_memory_too() -> None:
     )
 
 
+def test_what_costs_nothing_comes_first() -> None:
+    results = [
+        ("as stored", 451, 175_000),
+        ("none", 45_777, 0),
+        ("block:10", 451, 175_000),
+        ("block:auto:10", 239, 174_900),
+        ("block:15", 48, 259_000),
+        ("block:20", 11, 343_000),
+        ("fuse", 175, 162_600),
+    ]
+    verdict = judge(replay_of(10_000, *results))
+    assert (verdict.setting, verdict.saved_reads, verdict.more_bytes) == ("fuse", 276, -12_400)
+    assert verdict.sentence == (
+        "A fuse filter for each table would save 276 of 451 wasted reads and 12.1 KiB of memory."
+        " LevelDB reads such tables unfiltered; of the filters that it reads, 10 bits a key on"
+        " average, spread over the levels, would save 212 and 100 B of memory."
+        " For 164.1 KiB more memory, 20 bits a key would save 440."
+    )
+
+
+def test_what_costs_little_and_saves_little_more_is_not_named() -> None:
+    results = [("as stored", 451, 1000), ("fuse", 20, 900), ("block:20", 11, 2000)]
+    sentence = judge(replay_of(10_000, *results)).sentence
+    assert sentence.startswith("A fuse filter for each table would save 431 of 451 wasted reads")
+    assert " For " not in sentence
+
+
 def test_the_same_memory() -> None:
     verdict = judge(replay_of(100, ("as stored", 50, 80), ("table:10", 0, 80)))
     assert verdict.sentence == (
@@ -82,24 +109,23 @@ def test_a_cheaper_setting_that_leveldb_does_not_ask() -> None:
     [
         (
             [("as stored", 120, 1000), ("block:15", 21, 1500)],
-            "Nothing pays: the 10,000 Gets read 120 blocks in vain,"
+            "Nothing pays: the 10,000 Gets waste 120 reads,"
             " and the best setting would save 99 of them.",
         ),
         (
             [("as stored", 120, 1000), ("none", 5000, 0)],
-            "Nothing pays: the 10,000 Gets read 120 blocks in vain, and no setting saves any.",
+            "Nothing pays: the 10,000 Gets waste 120 reads, and no setting saves any.",
         ),
         (
             [("as stored", 120, 1000)],
-            "Nothing pays: the 10,000 Gets read 120 blocks in vain,"
-            " and no other setting was tried.",
+            "Nothing pays: the 10,000 Gets waste 120 reads, and no other setting was tried.",
         ),
         (
             [("as stored", 0, 1000), ("none", 0, 0)],
-            "Nothing pays: the 10,000 Gets read no block in vain."
+            "Nothing pays: the 10,000 Gets waste no read."
             " With no filter it would waste no more, for 1,000 B less memory.",
         ),
-        ([("as stored", 0, 0)], "Nothing pays: the 10,000 Gets read no block in vain."),
+        ([("as stored", 0, 0)], "Nothing pays: the 10,000 Gets waste no read."),
     ],
 )
 def test_nothing_pays(results: list[tuple[str, int, int]], sentence: str) -> None:

@@ -21,7 +21,7 @@ def gathered(path: Path, keys: list[bytes] | None = None) -> list[Answer]:
 def test_every_view_is_there(tmp_path: Path) -> None:
     answers = gathered(levelled_store(tmp_path / "db"), [b"word 00007", *HOSTILE])
     views = {one.view for one in answers}
-    tree = {"levels", "table", "block", "history", "history/window"}
+    tree = {"levels", "memtable", "table", "block", "history", "history/window"}
     assert views == tree | {"get", "filter", "replay", "scratch"}
     replayed = next(one.answer for one in answers if one.view == "replay")
     assert replayed["outcome"]["gets"] == 1000

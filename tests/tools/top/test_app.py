@@ -59,7 +59,7 @@ def test_all_panels_are_on_a_small_terminal() -> None:
         lines = shown(app)
         assert lines[0].startswith("store  pid ")
         text = "\n".join(lines)
-        for word in ("7,380", "60.5%", "false positives", "amplification", "45%", "77.2 MiB"):
+        for word in ("7,380", "60.5%", "measured rate", "amplification", "45%", "77.2 MiB"):
             assert word in text
         assert "Quit" in lines[-1]
         assert "Help" in lines[-1]

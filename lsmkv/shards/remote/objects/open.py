@@ -110,7 +110,7 @@ def _open_remote(
     except ImportError as error:
         _require_missing(error, "fsspec")
         what = "obstore" if scheme in CLOUD_SCHEMES else "fsspec"
-        why = f"{scheme}:// needs {what}: pip install 'lsmkv[remote]'"
+        why = f"{scheme}:// needs {what}: pip install '.[remote]' in lsmkv's checkout"
         raise ImportError(why, name=what) from None
     return open_fsspec(url, options)
 

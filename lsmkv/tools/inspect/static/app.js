@@ -1,7 +1,9 @@
 // The page: which view is shown, by the fragment of the URL; the keys that work everywhere.
 
 import { isReport, twin } from "./data.js";
+import * as demoView from "./demo.js";
 import { button, h, show } from "./dom.js";
+import { Following } from "./following.js";
 import * as filtersView from "./filters.js";
 import * as getView from "./get.js";
 import * as levelsView from "./levels.js";
@@ -12,9 +14,11 @@ import * as writeView from "./write.js";
 
 // A view is a module: `view` has its name, its title (`menu`: a shorter one), a line that says what it shows, and
 // `mount(root, page)`, which returns `{update(query), twin(), key(event), close()}`; `twin()` has the arguments of
-// data.js's `twin`.  One that has
-// `hidden` is reached from others, and is not in the menu; nor is one that is `served`, in a report.
-const VIEWS = [levelsView, getView, filtersView, lifeView, liveView, writeView, tableView].map((module) => module.view);
+// data.js's `twin`.  `follow(state, asOf)` is called once the store has changed since the answer that the view got at the
+// time `asOf`: it reads on, and returns null, or words for what it shows instead, from which `reload()` leads on
+// (`again`: what its button says).  `watches()` has what else is asked: `{table}`, whose level is in the state then.
+// One that has `hidden` is reached from others, and is not in the menu; nor is one that is `served`, in a report.
+const VIEWS = [demoView, levelsView, getView, filtersView, lifeView, liveView, writeView, tableView].map((module) => module.view);
 const MENU = VIEWS.filter((view) => !view.hidden && !(isReport && view.served));
 
 const SHORTCUTS = [
@@ -25,6 +29,7 @@ const SHORTCUTS = [
   ["Home, End", "the first step, the last one"],
   ["Space", "play, and stop"],
   ["Enter", "open the bar that is selected"],
+  ["r", "read this view's data again"],
   ["j", "this view's data as JSON"],
   ["t", "light, dark, or as the system has it"],
   ["?", "this list"],
@@ -63,6 +68,10 @@ const page = {
   /** Show what went wrong at the top of the view. */
   fail(error) {
     if (error.name === "AbortError") return;
+    if (error.gone || error.silent) { // which is said above every view
+      following.look();
+      return;
+    }
     trouble.hidden = false;
     show(trouble, error.message);
   },
@@ -73,9 +82,11 @@ const page = {
 };
 const trouble = h("p", { class: "trouble", role: "alert", hidden: true });
 
+const following = new Following(() => shown.mounted);
+
 function place() {
   const [path, text = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  const view = VIEWS.find((one) => one.name === path) ?? VIEWS[0];
+  const view = VIEWS.find((one) => one.name === path) ?? MENU[0];
   return { view, query: Object.fromEntries(new URLSearchParams(text)) };
 }
 
@@ -85,7 +96,8 @@ function route() {
   if (!shown || shown.view !== view) {
     if (shown) shown.mounted.close();
     const root = h("div", { class: `view ${view.name}` });
-    show(main, h("h1", {}, view.title), h("p", { class: "about" }, view.about), trouble, root);
+    show(main, h("h1", {}, view.title), h("p", { class: "about" }, view.about), following.note, trouble, root);
+    following.begin();
     shown = { view, mounted: view.mount(root, page) };
     document.title = `${view.title} · lsmkv`;
     const current = view.parent ?? view.name;
@@ -135,7 +147,8 @@ function onKey(event) {
   else if (event.key === "?") help.showModal();
   else if (event.key === "t") changeTheme();
   else if (event.key === "j") openJson(event);
-  else if (event.key === "/") main.querySelector("input[type=text], input[type=range]")?.focus();
+  else if (event.key === "r") following.reload();
+  else if (event.key === "/") main.querySelector("input[type=text], textarea, input[type=range]")?.focus();
   else if (!(event.key === " " && event.target.closest("button, a, summary, input")) && shown.mounted.key?.(event)) { /* done */ }
   else return;
   event.preventDefault();

@@ -210,11 +210,18 @@ export class Bars {
       pen.strokeRect(x + 1, y + 1, Math.max(1, w - inset - 2), tall - 2);
       pen.lineWidth = 1;
     }
-    if (bar.text && tall >= 16 && w > bar.text.length * 7 + 6) {
-      pen.fillStyle = bar.ghost ? colour("text") : colour("on-bar");
-      pen.fillText(bar.text, x + 5, y + tall / 2 + 0.5);
-    }
     pen.globalAlpha = 1;
+    if (bar.text && tall >= 16 && w > bar.text.length * 7 + 6) this.paintText(pen, bar, x + 5, y + tall / 2 + 0.5, toned, colour);
+  }
+
+  /** The text of a bar: on a plate of its colour where it is hatched, and dark where it is pale. */
+  paintText(pen, bar, x, y, toned, colour) {
+    if (bar.damaged && !bar.ghost) {
+      pen.fillStyle = bar.dim ? colour("page") : toned(bar.tone ?? "bar");
+      pen.fillRect(x - 3, y - 8, pen.measureText(bar.text).width + 6, 15);
+    }
+    pen.fillStyle = bar.ghost || bar.dim ? colour("text") : colour("on-bar");
+    pen.fillText(bar.text, x, y);
   }
 
   hatch(pen, x, y, w, tall, colour) {

@@ -50,20 +50,177 @@ export function positionsOf(hash, probes, bits) {
   return positions;
 }
 
-/** The textbook false-positive rate (1 - e^(-kn/m))^k. */
-export function predictedRate(keys, bits, probes) {
+/** The textbook false-positive rate (1 - e^(-kn/m))^k, which is that of a large filter. */
+export function textbookRate(keys, bits, probes) {
   return (1 - Math.exp((-probes * keys) / bits)) ** probes;
 }
 
-/** The share of ones to expect: 1 - e^(-kn/m). */
-export function predictedFill(keys, bits, probes) {
-  return 1 - Math.exp((-probes * keys) / bits);
+/** The false-positive rate to expect, in a small filter too: lsmkv/filter/rates.py says how. */
+export function expectedRate(keys, bits, probes) {
+  const law = lawOf(bits, probes);
+  const fill = expectedFill(keys, bits, probes);
+  const top = law.distinct.length - 1;
+  let rate = 0;
+  law.distinct.forEach((shares, power) => {
+    const both = bothSet(probes, top, power, Math.floor(bits / 2 ** power));
+    const bothClear = Math.max(0, 1 - (2 * law.mean) / bits + both) ** keys;
+    for (const [distinct, share] of shares) rate += share * allSet(distinct, fill, bothClear);
+  });
+  for (const [shared, offsets] of law.overlaps) {
+    rate += ((2 * keys) / bits / bits) * offsets * (fill ** (probes - shared) - fill ** probes);
+  }
+  return Math.min(1, rate);
 }
 
-/** The least bits a key, a whole number, whose predicted rate is at most `rate`. */
-export function bitsPerKeyFor(rate) {
-  let bits = Math.ceil(-Math.log(rate) / Math.LN2 ** 2);
-  while (predictedRate(1, bits, probesFor(bits)) > rate) bits++;
+/** The share of ones to expect: 1 - (1 - r/m)^n, where a key meets r different bits on average. */
+export function expectedFill(keys, bits, probes) {
+  return 1 - (1 - lawOf(bits, probes).mean / bits) ** keys;
+}
+
+const SPAN = 2 ** 32;
+const LONGEST_LAG = 8;
+const FEW_BITS = 8;
+const WRAPS = 64;
+const PAIRED_WRAPS = 24;
+const GOLDEN = 0.6180339887498949;
+const laws = new Map();
+const pathsKnown = new Map();
+const overlapsKnown = new Map();
+
+/** What `make` returns, made once for each key. */
+function kept(known, key, make) {
+  if (!known.has(key)) known.set(key, make());
+  return known.get(key);
+}
+
+function lawOf(bits, probes) {
+  return kept(laws, `${bits} ${probes}`, () => makeLaw(bits, probes));
+}
+
+function powerIn(number, most) {
+  let power = 0;
+  while (power < most && number % 2 ** (power + 1) === 0) power++;
+  return power;
+}
+
+function makeLaw(bits, probes) {
+  const top = powerIn(bits, 31);
+  const wrap = SPAN % bits;
+  const most = Array.from({ length: top + 1 }, (_, power) => Math.min(probes, bits / 2 ** power));
+  const distinct = most.map((one, power) => new Map([[one, 2 ** -Math.min(power + 1, top)]]));
+  const paths = wrap ? pathsOf(probes, WRAPS) : [[new Array(probes).fill(0), 1]];
+  for (const step of repeatingSteps(bits, probes, wrap)) {
+    const power = powerIn(step, top);
+    const at = distinct[power];
+    for (const [wraps, share] of paths) {
+      const met = new Set(wraps.map((times, n) => (((n * step - times * wrap) % bits) + bits) % bits)).size;
+      at.set(met, (at.get(met) ?? 0) + share / bits);
+      at.set(most[power], at.get(most[power]) - share / bits);
+    }
+  }
+  let mean = 0;
+  for (const at of distinct) for (const [met, share] of at) mean += met * share;
+  return { distinct, mean, overlaps: overlapsOf(probes, wrap > 0) };
+}
+
+function gcd(a, b) {
+  return b ? gcd(b, a % b) : a;
+}
+
+/** The steps modulo m for which probes close to each other meet: lag * step = wraps * 2^32. */
+function repeatingSteps(bits, probes, wrap) {
+  if (bits < FEW_BITS * probes) return Array.from({ length: bits }, (_, step) => step);
+  const steps = new Set();
+  for (let lag = 1; lag < Math.min(probes, LONGEST_LAG + 1); lag++) {
+    const common = gcd(lag, bits);
+    const whole = bits / common;
+    for (let wraps = 0; wraps <= (wrap ? lag : 0); wraps++) {
+      if ((wraps * wrap) % common) continue;
+      let first = 0; // the lag is small, so that its inverse is found by trying
+      const target = ((wraps * wrap) / common) % whole;
+      const factor = lag / common;
+      for (let n = 0; n < factor; n++) if ((target + n * whole) % factor === 0) first = ((target + n * whole) / factor) % whole;
+      for (let n = 0; n < common; n++) steps.add(first + n * whole);
+    }
+  }
+  return steps;
+}
+
+/** How often the sum has wrapped around before each probe, and how likely that is. */
+function pathsOf(probes, number) {
+  return kept(pathsKnown, `${probes} ${number}`, () => {
+    const found = new Map();
+    for (let n = 0; n < number; n++) {
+      const begin = (n * GOLDEN) % 1;
+      const step = (n + 0.5) / number;
+      const wraps = Array.from({ length: probes }, (_, at) => Math.floor(begin + at * step));
+      const name = wraps.join();
+      found.set(name, [wraps, (found.get(name)?.[1] ?? 0) + 1 / number]);
+    }
+    return [...found.values()];
+  });
+}
+
+/** Of two probe sequences with one step: the offsets between them, by the bits that they share. */
+function overlapsOf(probes, wraps) {
+  return kept(overlapsKnown, `${probes} ${wraps}`, () => {
+    const found = new Map();
+    const paths = wraps ? pathsOf(probes, PAIRED_WRAPS) : [[new Array(probes).fill(0), 1]];
+    const width = 2 * probes;
+    for (const [one, share] of paths) {
+      for (const [other, also] of paths) {
+        const offsets = new Uint8Array(width * width);
+        for (let n = 0; n < probes; n++) {
+          for (let at = 0; at < probes; at++) offsets[(n - at + probes) * width + one[n] - other[at] + probes]++;
+        }
+        for (const shared of offsets) {
+          if (shared > 1) found.set(shared, (found.get(shared) ?? 0) + share * also);
+        }
+      }
+    }
+    return found;
+  });
+}
+
+/** How likely a key sets two given bits of the `size` ones that are equal modulo 2^power. */
+function bothSet(probes, top, power, size) {
+  if (size < 2) return 0;
+  let pairs = 0;
+  for (let own = 0; own <= top; own++) {
+    const share = 2 ** -Math.min(own + 1, top);
+    if (own > power) {
+      const met = size === 2 ** (top - power) ? Math.min(probes, 2 ** (top - own)) : probes;
+      pairs += share * 2 ** -power * met * (met - 1);
+      continue;
+    }
+    const parts = 2 ** (power - own);
+    const few = Math.floor(probes / parts);
+    const more = probes % parts;
+    const [least, greatest] = [Math.min(few, size), Math.min(few + 1, size)];
+    const both = more * greatest * (greatest - 1) + (parts - more) * least * (least - 1);
+    pairs += (share * 2 ** -own * both) / parts;
+  }
+  return pairs / (size * (size - 1));
+}
+
+/** How likely that many bits are all set, if one is with `fill` and two are both clear this often. */
+function allSet(distinct, fill, bothClear) {
+  const clear = 1 - fill;
+  if (clear <= 0 || fill <= 0) return fill ** distinct;
+  const alike = (bothClear - clear * clear) / (fill * clear);
+  let product = 1;
+  for (let n = 0; n < distinct; n++) {
+    const chance = (fill * (1 - alike) + n * alike) / Math.max(1e-9, 1 - alike + n * alike);
+    product *= Math.min(1, Math.max(0, chance));
+  }
+  return product;
+}
+
+/** The least bits a key, a whole number of at most `most`, whose expected rate is at most `rate`. */
+export function bitsPerKeyFor(rate, keys, most) {
+  let bits = Math.max(1, Math.ceil(-Math.log(rate) / Math.LN2 ** 2));
+  const passes = () => expectedRate(keys, bitsFor(keys, bits), probesFor(bits));
+  while (bits < most && passes() > rate) bits++;
   return bits;
 }
 

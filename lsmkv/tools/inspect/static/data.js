@@ -15,6 +15,11 @@ export function answered(view) {
     .map((one) => Object.fromEntries(one[1]));
 }
 
+/** Whether there is an answer to this: always from a server, in a report only if it has it. */
+export function holds(view, query) {
+  return !answers || answers.has(question(view, query));
+}
+
 function question(view, query) {
   return JSON.stringify([view, Object.entries(query).map(([k, v]) => [k, String(v)]).sort()]);
 }
@@ -24,14 +29,21 @@ function path(view, query) {
   return `api/${view}${text ? `?${text}` : ""}`;
 }
 
-/** The data of a view.  An `Error` says what went wrong, in words for people. */
+let listener = () => {};
+
+/** Call `heard(change)` with each answer about the store: as of which of its changes it is. */
+export function onAnswer(heard) {
+  listener = heard;
+}
+
+/** The data of a view.  An `Error` says what went wrong, in words for people; `gone` if it is that the store is. */
 export async function ask(view, query = {}, signal = undefined) {
   if (answers) {
     const answer = answers.get(question(view, query));
     if (answer) return answer;
     throw new Error("This report does not hold that. 'lsmkv inspect DIR' shows everything.");
   }
-  return received(() => fetch(path(view, query), { signal }));
+  return received(() => fetch(path(view, query), { signal }), view !== "state");
 }
 
 /** Let the server do something that does not touch the store. */
@@ -44,16 +56,17 @@ export async function act(action, body = {}) {
   }));
 }
 
-async function received(request) {
+async function received(request, isAnswer = false) {
   let response;
   try {
     response = await request();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer: 'lsmkv inspect' has ended.");
+    throw Object.assign(new Error("The server does not answer: 'lsmkv inspect' has ended."), { silent: true });
   }
   const found = await response.json().catch(() => ({ error: `status ${response.status}` }));
-  if (!response.ok) throw new Error(found.error);
+  if (!response.ok) throw Object.assign(new Error(found.error), { gone: response.status === 410 });
+  if (isAnswer) listener(Number(response.headers.get("Lsmkv-Change")));
   return found;
 }
 

@@ -1,5 +1,8 @@
 // Elements by function calls.  Text is always text: nothing from a store is ever parsed as HTML.
 
+import { number } from "./format.js";
+import { shown } from "./sentences.js";
+
 /** An element with attributes (`onclick` and the like are listeners) and children. */
 export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
@@ -35,7 +38,18 @@ export function figure(term, value, attributes = {}) {
   return h("div", { class: "figure", ...attributes }, h("dt", {}, term), h("dd", {}, value));
 }
 
-/** A table with a head; rows are lists of cells, a cell is text or an element. */
+/** The name of a column of figures, for the head of a table: they stand to the right. */
+export function numeric(name) {
+  return { name, isNumeric: true };
+}
+
+/** A row of a table with this head: a cell is text, an element, or a whole `td`. */
+export function row(head, cells, attributes = {}) {
+  return h("tr", attributes, cells.map((cell, at) =>
+    cell instanceof HTMLTableCellElement ? cell : h("td", { class: head[at].isNumeric ? "number" : null }, cell)));
+}
+
+/** A table with a head of names, some of them `numeric`; a row is a list of cells, or an element. */
 export function grid(caption, head, rows, attributes = {}) {
   return h(
     "div",
@@ -43,20 +57,30 @@ export function grid(caption, head, rows, attributes = {}) {
     h(
       "table",
       attributes,
-      h("thead", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, rows.map((cells) =>
-        cells instanceof Element ? cells : h("tr", {}, cells.map((cell) => h("td", {}, cell))))),
+      h("thead", {}, h("tr", {}, head.map((one) =>
+        h("th", { scope: "col", class: one.isNumeric ? "number" : null }, one.name ?? one)))),
+      h("tbody", {}, rows.map((cells) => (cells instanceof Element ? cells : row(head, cells)))),
     ),
   );
 }
 
-/** A key as the server shows it, with its length where it is cut. */
+/** A key or value as the server shows it: with its length where it is cut; what a key means, where that is known. */
 export function keyText(key) {
   if (!key) return "";
-  return h("code", { class: "key" }, plainKey(key));
+  if (key.bytes === 0) return h("em", { class: "key" }, plainKey(key));
+  return h("code", { class: "key", title: key.meaning ? cutText(key) : null }, plainKey(key));
 }
 
 /** The same as plain text. */
 export function plainKey(key) {
-  return key.cut ? `${key.text}… (${key.bytes.toLocaleString("en")} bytes)` : key.text || "(empty)";
+  return key.meaning ?? (cutText(key) || "(empty)");
+}
+
+/** A key in a sentence, or on a button. */
+export function shortKey(key) {
+  return key.meaning ?? shown(key.text, key.cut ? `${number(key.bytes)} bytes` : undefined);
+}
+
+function cutText(key) {
+  return key.cut ? `${key.text}… (${number(key.bytes)} bytes)` : key.text;
 }

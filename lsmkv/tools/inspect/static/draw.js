@@ -1,5 +1,7 @@
 // What the filter lab draws: elements, a grid of bits, and a curve.  Text is always set as text.
 
+import { number } from "./format.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An HTML element with attributes and children. */
@@ -21,8 +23,9 @@ function fitOut(made, attributes, children) {
 const MARGIN = 40; // for the position that a row begins with
 const GAP = 3; // between two bytes
 const LARGEST = 22; // a cell and the space behind it, in pixels
-const SMALLEST = { few: 15, many: 9 };
+const SMALLEST = { few: 15, many: 9, touched: 16 };
 const MANY = 640;
+const NARROW = 560; // a phone: fingers are less exact than pointers
 
 /** The bits of a filter in rows of 8, 16, 32 or 64, as many as the width has room for.
  *
@@ -44,7 +47,7 @@ export class BitGrid {
 
   /** Draw `bits` cells into `width` pixels. */
   layOut(bits, width) {
-    const least = bits > MANY ? SMALLEST.many : SMALLEST.few;
+    const least = width < NARROW ? SMALLEST.touched : bits > MANY ? SMALLEST.many : SMALLEST.few;
     const pitchOf = (bytes) => Math.floor((width - MARGIN - bytes * GAP) / (8 * bytes));
     const bytes = [8, 4, 2].find((some) => pitchOf(some) >= least) ?? 1;
     const pitch = Math.min(pitchOf(bytes), LARGEST);
@@ -62,7 +65,7 @@ export class BitGrid {
       const column = position % this.columns;
       if (column === 0 && (pitch >= 12 || row % 2 === 0)) {
         const at = { class: "lab-offset", x: MARGIN - 7, y: row * pitch + pitch / 2 + 4 };
-        this.root.append(shape("text", at, String(position)));
+        this.root.append(shape("text", at, number(position)));
       }
       const cell = shape("rect", {
         x: MARGIN + column * pitch + Math.floor(column / 8) * GAP,
@@ -92,7 +95,16 @@ export class BitGrid {
     this.cells[this.selected]?.classList.remove("lab-selected");
     this.selected = position;
     this.cells[position]?.classList.add("lab-selected");
+    this.reveal(position);
     this.onselect(position);
+  }
+
+  /** Scroll the box around the grid, where it is a box, so that a bit is seen.  The page stays. */
+  reveal(position) {
+    const [cell, box] = [this.cells[position], this.root.parentElement];
+    if (!cell || !box || box.scrollHeight <= box.clientHeight) return;
+    const [bit, seen] = [cell.getBoundingClientRect(), box.getBoundingClientRect()];
+    if (bit.top < seen.top || bit.bottom > seen.bottom) box.scrollTop += bit.top - seen.top - box.clientHeight / 2;
   }
 
   move(event) {
@@ -119,12 +131,12 @@ const WIDTH = 360;
 const HEIGHT = 210;
 const PLOT = { left: 48, right: 350, top: 10, bottom: 172 };
 
-/** A predicted curve and measured points over a number of keys.
+/** An expected curve and measured points over a number of keys.
  *
  * `ticks` are the values of the y axis with their texts; `place(value)` is 0 at its foot and 1 at
  * its head, or below 0 for what it does not show.
  */
-export function curve({ title, description, most, ticks, place, predicted, measured, now }) {
+export function curve({ title, description, most, ticks, place, expected, measured, now }) {
   const x = (keys) => PLOT.left + ((PLOT.right - PLOT.left) * keys) / most;
   const y = (value) => PLOT.bottom - (PLOT.bottom - PLOT.top) * place(value);
   const parts = [];
@@ -135,16 +147,16 @@ export function curve({ title, description, most, ticks, place, predicted, measu
   }
   for (const keys of [0, Math.round(most / 2), most]) {
     const tick = { class: "lab-tick lab-middle", x: x(keys).toFixed(1), y: PLOT.bottom + 17 };
-    parts.push(shape("text", tick, String(keys)));
+    parts.push(shape("text", tick, number(keys)));
   }
   const middle = (PLOT.left + PLOT.right) / 2;
   parts.push(shape("text", { class: "lab-tick lab-middle", x: middle, y: HEIGHT - 6 }, "keys added"));
   const line = [];
   for (let step = 0; step <= 100; step++) {
-    const value = predicted((most * step) / 100);
+    const value = expected((most * step) / 100);
     if (place(value) >= 0) line.push(`${x((most * step) / 100).toFixed(1)},${y(value).toFixed(1)}`);
   }
-  parts.push(shape("polyline", { class: "lab-predicted", points: line.join(" ") }));
+  parts.push(shape("polyline", { class: "lab-expected", points: line.join(" ") }));
   for (const [keys, value] of measured) {
     if (place(value) < 0) continue;
     const at = { cx: x(keys).toFixed(1), cy: y(value).toFixed(1), r: keys === now ? 4.5 : 2.5 };

@@ -2,7 +2,10 @@
 
 import { element } from "./draw.js";
 
-/** A field for a number from `least` to `most`; `onchange` is called when it holds one. */
+/** A field for a number from `least` to `most`; `onchange` is called when it holds one.
+ *
+ * A number out of range is said to be, with those that are allowed, and the last one stays in force.
+ */
 export class NumberField {
   constructor(name, least, most, value, step, onchange) {
     this.least = least;
@@ -10,11 +13,15 @@ export class NumberField {
     this.value = value;
     this.whole = step !== "any";
     this.input = element("input", { type: "number", min: least, max: most, step, value, inputmode: "decimal" });
-    this.label = element("label", { class: "lab-field" }, element("span", {}, name), this.input);
+    this.allowed = element("small", { class: "lab-allowed", role: "status" });
+    this.label = element("label", { class: "lab-field" }, element("span", {}, name), this.input, this.allowed);
     this.input.addEventListener("input", () => {
       if (this.read() !== null) onchange();
     });
-    this.input.addEventListener("change", () => this.write(this.value));
+    this.input.addEventListener("change", () => {
+      if (this.read() === null) this.input.value = String(this.value); // and what is allowed stays in sight
+      else this.write(this.value);
+    });
   }
 
   /** The number in the field, which is kept; null, and nothing kept, if it holds none in range. */
@@ -22,6 +29,8 @@ export class NumberField {
     const number = Number(this.input.value);
     const fits = this.input.value !== "" && number >= this.least && number <= this.most;
     this.input.setAttribute("aria-invalid", String(!fits));
+    const [least, most] = [this.least, this.most].map((one) => one.toLocaleString("en", { maximumFractionDigits: 6 }));
+    this.allowed.textContent = fits ? "" : `Allowed: ${least} to ${most}.`;
     if (!fits) return null;
     this.value = this.whole ? Math.round(number) : number;
     return this.value;
@@ -32,6 +41,7 @@ export class NumberField {
     this.value = number;
     this.input.value = String(number);
     this.input.setAttribute("aria-invalid", "false");
+    this.allowed.textContent = "";
   }
 }
 

@@ -13,6 +13,11 @@ class Play {
     this.lab = null;
   }
 
+  /** It has nothing to do with the store. */
+  follow() {
+    return null;
+  }
+
   update() {
     this.lab ??= mountLab(this.element);
   }
@@ -31,7 +36,8 @@ class Play {
   close() {}
 }
 
-// Each part is made once it is shown: `{element, update(query), twin(), close()}`.
+// Each part is made once it is shown: `{element, update(query), twin(), close()}`, and as a view has them `follow`,
+// `watches` and `reload`.
 const PARTS = {
   play: ["A filter to play with", Play],
   table: ["A table's own filter", Stored],
@@ -68,6 +74,12 @@ function mount(root, page) {
       part.update(query);
     },
     twin: () => current.twin(),
+    follow: (state) => current.follow(state),
+    watches: () => current.watches?.() ?? {},
+    reload: () => current.reload(),
+    get again() {
+      return current.again;
+    },
     close() {
       for (const part of parts.values()) part.close();
     },

@@ -2,7 +2,7 @@
 
 /** Bytes with their unit. */
 export function bytes(size) {
-  if (size < 1024) return `${size} B`;
+  if (size < 1024) return `${number(size)} B`;
   let unit = "B";
   for (const next of ["KiB", "MiB", "GiB", "TiB"]) {
     if (size < 1024) break;

@@ -2,13 +2,17 @@
 
 import { Bars } from "./bars.js";
 import { answered, ask, isReport } from "./data.js";
-import { button, h, keyText, plainKey, show } from "./dom.js";
+import { button, h, keyText, shortKey, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
 import { Player } from "./player.js";
+import { probedBits, xorSum } from "./probes.js";
 import { levelRows } from "./tables.js";
 
 const MARKS = { memtable: "▤", index: "☰", filter: "▚", block: "■", table: "▭", answer: "⚑" };
 const WORDS = { saved: "saved", read: "read", wasted: "wasted", plain: "" };
+const TONES = [["saved", "saved: a filter said no"], ["read", "read: it holds the key"],
+  ["wasted", "wasted: it was read, and lacks the key"], ["asking", "looked at"],
+  ["waiting", "not looked at so far"], ["pale", "the key is out of its range"]];
 
 export const view = {
   name: "get",
@@ -22,6 +26,7 @@ function mount(root, page) {
   let query = {};
   let told = null;
   let levels = null;
+  let unflushed = []; // keys of the memtable
   let asked = null;
   const input = h("input", {
     type: "text", name: "key", autocomplete: "off", spellcheck: "false", "aria-label": "Key",
@@ -42,6 +47,7 @@ function mount(root, page) {
   });
   const verdict = h("p", { class: "verdict", role: "status" });
   const compare = h("div", { class: "compare" });
+  const nowhere = h("p", { class: "quiet" });
   const steps = h("ol", { class: "steps", "aria-label": "Steps" });
   const now = h("div", { class: "now", "aria-live": "polite" });
   const bars = new Bars({
@@ -50,7 +56,9 @@ function mount(root, page) {
   });
   const result = h("div", { class: "result", hidden: true },
     verdict, player.element,
-    h("div", { class: "walk" }, h("div", { class: "stay" }, compare, now, bars.element), steps));
+    h("div", { class: "walk" }, h("div", { class: "stay" }, compare, now, bars.element, nowhere,
+      h("ul", { class: "legend", "aria-label": "The colours of the bars" }, TONES.map(([tone, words]) =>
+        h("li", tone === "pale" ? { class: "pale" } : { "data-tone": tone }, words)))), steps));
   show(root, isReport ? null : form, hints, result);
 
   function key() {
@@ -63,7 +71,11 @@ function mount(root, page) {
     const { signal } = asked;
     try {
       if (!levels) show(hints, "The store is being read …");
-      levels ??= await ask("levels", {}, signal);
+      if (!levels) {
+        levels = await ask("levels", {}, signal);
+        unflushed = levels.readable && levels.facts.memtable.total && !isReport
+          ? (await ask("memtable", {}, signal)).entries.map((one) => one.key) : [];
+      }
       hint();
       if (!levels.readable) throw new Error(`The store cannot be opened: ${levels.error}`);
       if (key() === undefined && isReport && answered("get").length) {
@@ -87,15 +99,21 @@ function mount(root, page) {
     }
   }
 
+  /** Ask again, of the store as it is now. */
+  function reload() {
+    levels = null;
+    return load();
+  }
+
   function question() {
     return query.hex === undefined ? { key: query.key } : { hex: query.hex };
   }
 
   function hint() {
-    const keys = isReport ? answered("get").map((one) => one.key) : samples(levels);
+    const keys = isReport ? answered("get").map((one) => ({ text: one.key })) : samples(levels, unflushed);
     show(hints, keys.length ? (isReport ? "The Gets in this report: " : "Try: ") : "", keys.slice(0, 40).map((one) =>
-      [button(one === "" ? "(empty)" : one, () => page.go("get", { key: one }), {
-        class: "hint-key", "aria-pressed": String(one === query.key),
+      [button(shortKey(one), () => page.go("get", { key: one.text }), {
+        class: "hint-key", "aria-pressed": String(one.text === query.key),
       }), " "]).flat());
   }
 
@@ -104,10 +122,12 @@ function mount(root, page) {
     const last = told.steps.length - 1;
     const step = query.step === undefined ? last : Math.min(Number(query.step) || 0, last);
     player.set(step, told.steps.length);
-    show(verdict, keyText(told.key), ": ", h("strong", {}, told.answer), ". ", outlook(told));
+    show(verdict, keyText(told.key), ": ", h("strong", {}, told.answer), ". ", outlook(told), told.saving ? ` ${told.saving}` : "");
     drawSteps(step);
     drawCompare(step);
     drawBars(step);
+    bars.element.hidden = levels.tables === 0;
+    show(nowhere, levels.tables === 0 ? ["No table is asked, for there is none: ", levels.facts.memtable.where] : null);
     show(now, detail(told.steps[step]));
   }
 
@@ -145,7 +165,7 @@ function mount(root, page) {
     const here = told.steps[step].table;
     const passed = new Map();
     for (const one of told.steps.slice(0, step + 1)) {
-      if (one.table && (one.tone !== "plain" || !passed.has(one.table))) passed.set(one.table, one.tone);
+      if (one.table && one.kind !== "table" && (one.tone !== "plain" || !passed.has(one.table))) passed.set(one.table, one.tone);
     }
     const path = new Set(told.tables.map((one) => one.name));
     bars.set(levelRows(levels.levels, (bar, table) => {
@@ -163,7 +183,8 @@ function mount(root, page) {
       const before = query;
       query = given;
       if (key() !== undefined && document.activeElement !== input) {
-        input.value = key();
+        // A space at an end is not seen in a field.
+      input.value = key().replace(/^ +| +$/g, (spaces) => "\\x20".repeat(spaces.length));
         hex.checked = query.hex !== undefined;
       }
       if (key() === undefined) {
@@ -177,6 +198,12 @@ function mount(root, page) {
       if (levels) hint();
     },
     twin: () => (key() === undefined ? ["levels", {}] : ["get", question()]),
+    async follow(_, asOf) {
+      if (told) return `This is the Get as it went at ${asOf}. The store has changed since.`;
+      await reload();
+      return null;
+    },
+    reload,
     key: (event) => told !== null && player.key(event),
     close() {
       asked?.abort();
@@ -195,22 +222,19 @@ function outlook(told) {
   const saved = told.totals.without - told.totals.searched;
   if (saved > 0) return `Filters saved the read of ${count(saved, "data block")} of ${number(told.totals.without)}.`;
   if (told.totals.without === 0) return "No table's block had to be searched.";
-  return "Filters saved nothing here.";
+  return told.saving ? "" : "Filters saved nothing here.";
 }
 
 function detail(step) {
   const words = [h("strong", {}, step.title), h("br"), step.detail];
   if (step.index_key) words.push(" ", keyText(step.index_key));
   if (step.filter) {
-    const { positions, bytes: size, policy } = step.filter;
+    const { positions, slots, slot_values: values, fingerprint, may_match: maybe, bytes: size, policy } = step.filter;
     words.push(h("br"), `${policy || "a filter"}, ${bytes(size)}`);
-    if (positions.length) {
-      const clear = !step.filter.may_match;
-      const one = positions.length === 1;
-      words.push(one ? ": bit " : ": bits ", positions.map((bit, at) => [
-        h("code", { class: clear && at === positions.length - 1 ? "bit clear" : "bit set" }, number(bit)),
-        at < positions.length - 1 ? " " : "",
-      ]), clear ? `; ${one ? "it" : "the last one"} is clear, so the key is not there` : "; all of them are set");
+    if (positions.length) words.push(": ", probedBits(positions, maybe));
+    if (slots.length) {
+      const xored = values.reduce((sum, value) => sum ^ value, 0);
+      words.push(h("br"), xorSum({ slots, values, fingerprint, xored, may_match: maybe }));
     }
   }
   if (step.block) {
@@ -224,8 +248,10 @@ function knows(levels, name) {
   return levels.levels.some((level) => level.tables.some((table) => table.name === name));
 }
 
-/** Some keys of the store to begin with. */
-function samples(levels) {
+/** Some keys of the store to begin with: of its tables, and of its memtable. */
+function samples(levels, unflushed) {
   const keys = levels.levels.flatMap((level) => level.tables.slice(0, 3).flatMap((table) => [table.smallest, table.largest]));
-  return [...new Set(keys.filter((key) => !key.cut && key.bytes < 40).map((key) => key.text))].slice(0, 5);
+  const short = (all) => [...new Map(all.filter((key) => !key.cut && key.bytes < 40).map((key) => [key.text, key])).values()];
+  const some = short(keys).slice(0, 5);
+  return short([...some, ...short(unflushed).slice(0, some.length ? 2 : 7)]);
 }

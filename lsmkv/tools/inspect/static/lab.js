@@ -2,15 +2,17 @@
 //
 // A filter is sized from bits a key, from a wanted rate, or from its bits.  Keys are added, a query
 // shows the bits that it looks at, and a bit shows the keys that set it.  Curves compare what is
-// measured, on absent keys that are asked after each key, with what the formulas predict.
+// measured, on absent keys that are asked after each key, with what the formulas expect.
 
-import { LEAST_BITS, MOST_PROBES, bitsFor, bitsPerKeyFor, predictedFill, predictedRate, probesFor } from "./bloom.js";
+import { LEAST_BITS, MOST_PROBES, bitsFor, bitsPerKeyFor, expectedFill, expectedRate, probesFor } from "./bloom.js";
 import { BitGrid, curve, element } from "./draw.js";
 import { Choice, NumberField, button, keyForm } from "./fields.js";
-import { aboutBit, aboutQuery, aboutSize, figuresOf, number, percent, shown } from "./sentences.js";
+import { number } from "./format.js";
+import { aboutBit, aboutQuery, aboutSize, figuresOf, percent, shown } from "./sentences.js";
 import { ASKED, Trial, hex, keyOf } from "./trial.js";
 
 const MOST_BITS = 2048;
+const MOST_PER_KEY = 64;
 const MOST_KEYS = 500;
 const POINTS = 60;
 const SHOWN_KEYS = 40;
@@ -48,7 +50,7 @@ class Lab {
     };
     const answers = [["perKey", "bits a key"], ["rate", "a rate"], ["bits", "its bits"]];
     this.mode = new Choice("lab-mode", answers, bits === undefined ? "perKey" : "bits", change);
-    this.perKey = new NumberField("Bits a key", 1, 64, bitsPerKey, 1, change);
+    this.perKey = new NumberField("Bits a key", 1, MOST_PER_KEY, bitsPerKey, 1, change);
     this.rate = new NumberField("Rate wanted, %", 0.0001, 60, 1, "any", change);
     this.bits = new NumberField("Bits, m", LEAST_BITS, MOST_BITS, bits ?? 320, 8, change);
     this.expected = new NumberField("Keys expected, n", 1, MOST_KEYS, expected, 1, change);
@@ -162,7 +164,7 @@ class Lab {
     const expected = this.expected.value;
     const wantedBits = 8 * Math.ceil(this.bits.value / 8);
     let perKey = this.perKey.value;
-    if (mode === "rate") perKey = bitsPerKeyFor(this.rate.value / 100);
+    if (mode === "rate") perKey = bitsPerKeyFor(this.rate.value / 100, expected, Math.min(MOST_PER_KEY, MOST_BITS / expected));
     if (mode === "bits") perKey = wantedBits / expected;
     const wanted = mode === "bits" ? wantedBits : bitsFor(expected, perKey);
     const bits = Math.min(wanted, MOST_BITS);
@@ -170,7 +172,9 @@ class Lab {
     if (this.follows.checked) this.probes.write(probesFor(perKey));
     this.trial.resize(bits, this.probes.value);
     const cut = wanted > MOST_BITS ? ` (Cut: the lab draws at most ${number(MOST_BITS)} bits.)` : "";
-    this.sized.textContent = aboutSize(this.trial.filter, expected) + cut;
+    const short = mode === "rate" && expectedRate(expected, bits, this.probes.value) > this.rate.value / 100
+      ? " (So few keys do not reach the rate that is wanted.)" : "";
+    this.sized.textContent = aboutSize(this.trial.filter, expected) + (cut || short);
     this.layOut();
   }
 
@@ -229,7 +233,7 @@ class Lab {
       description: `${percent(filter.fill)} of the bits are 1 with ${number(keys)} keys`,
       ticks: [0, 0.25, 0.5, 0.75, 1].map((share) => [share, percent(share)]),
       place: (share) => share,
-      predicted: (count) => predictedFill(count, bits, probes),
+      expected: (count) => expectedFill(count, bits, probes),
       measured: points.map((point) => [point.keys, point.fill]),
     });
     const rate = curve({
@@ -238,12 +242,12 @@ class Lab {
       description: `${percent(passed / ASKED)} of absent keys pass with ${number(keys)} keys`,
       ticks: RATES.map((one) => [one, percent(one)]),
       place: (one) => 1 + Math.log10(one) / (RATES.length - 1),
-      predicted: (count) => predictedRate(count, bits, probes),
+      expected: (count) => expectedRate(count, bits, probes),
       measured: points.map((point) => [point.keys, point.passed / ASKED]),
     });
     this.curves.replaceChildren(
-      element("figure", {}, element("figcaption", {}, "Bits that are 1: predicted (line), measured (dots)"), fill),
-      element("figure", {}, element("figcaption", {}, "Absent keys that pass: predicted, measured"), rate),
+      element("figure", {}, element("figcaption", {}, "Bits that are 1: expected (line), measured (dots)"), fill),
+      element("figure", {}, element("figcaption", {}, "Absent keys that pass: expected (line), measured (dots)"), rate),
     );
   }
 }

@@ -1,9 +1,11 @@
 // The levels: every table as a bar whose area is its bytes.
 
 import { Bars } from "./bars.js";
-import { act, ask, isReport } from "./data.js";
-import { button, figure, grid, h, keyText, show } from "./dom.js";
+import { act, ask, holds, isReport } from "./data.js";
+import { button, figure, grid, h, keyText, numeric, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
+import { clock } from "./following.js";
+import { Memtable } from "./memtable.js";
 import { levelRows } from "./tables.js";
 
 const PAGE = 100;
@@ -24,13 +26,16 @@ function mount(root, page) {
     label: "Tables by level",
     twice: true,
     onselect: (bar) => page.go("levels", { ...query, table: bar.table.name }, { replace: true }),
-    onpick: (bar) => page.go("table", { name: bar.table.name }),
+    onpick: (bar) => {
+      if (holds("table", { name: bar.table.name })) page.go("table", { name: bar.table.name });
+    },
   });
   const figures = h("dl", { class: "figures" });
   const trouble = h("div");
   const picked = h("section", { class: "card", hidden: true, "aria-label": "The table that is selected" });
   const list = h("div");
   const fullness = h("div");
+  const why = h("p", { class: "quiet", hidden: true });
   const modes = h("fieldset", { class: "choice" }, h("legend", {}, "Bars"),
     [["size", "by size"], ["keys", "by keys"]].map(([value, label]) => h("label", {},
       h("input", { type: "radio", name: "mode", value, onchange: () => page.go("levels", { ...query, bars: value }) }),
@@ -47,17 +52,20 @@ function mount(root, page) {
       page.fail(error);
     }
   }, { title: "Reads every byte, as 'lsmkv verify' does" });
-  const again = isReport ? null : button("Read again", () => load());
+  const memtable = new Memtable(page, (at) => page.go("levels", { ...query, at }, { replace: true }));
   show(trouble, h("p", { class: "quiet", role: "status" }, "The store is being read …"));
-  show(root, trouble, figures, h("div", { class: "bar-tools" }, modes, zooming, again, checker),
-    bars.element, picked, fullness, list);
+  show(root, trouble, figures, h("div", { class: "bar-tools" }, modes, zooming, checker),
+    bars.element, why, picked, memtable.element, fullness, list);
 
   async function load() {
     try {
       const found = await ask("levels");
       if (closed) return;
+      const before = data;
       data = found;
-      draw();
+      page.clear();
+      describe();
+      if (JSON.stringify(before?.levels) !== JSON.stringify(data.levels)) draw();
       clearTimeout(timer);
       if (data.check.state === "running") timer = setTimeout(load, 500);
     } catch (error) {
@@ -66,18 +74,27 @@ function mount(root, page) {
     }
   }
 
-  function draw() {
+  /** The figures, and what is wrong. */
+  function describe() {
     const { facts } = data;
     show(figures,
       figure("store", h("code", {}, data.path), { class: "figure wide" }),
       figure("tables", number(data.tables)),
       figure("in tables", bytes(data.bytes)),
-      facts.memtable_bytes === undefined ? null : figure("memtable", bytes(facts.memtable_bytes)),
-      facts.filters ? figure("filters of the newest table", facts.filters.join(", ") || "none") : null,
+      facts.memtable ? figure("memtable", `${bytes(facts.memtable.bytes)}, ${count(facts.memtable.total, "entry")}`) : null,
+      facts.filters && data.tables ? figure("filters of the newest table", facts.filter_damage ? "damaged" : facts.filters.join(", ") || "none") : null,
       facts.comparator ? figure("order of keys", facts.comparator) : null);
     const missing = data.levels.reduce((sum, level) => sum + (level.left_out ?? 0), 0);
     show(trouble, damage(data, page),
+      facts.filter_damage ? h("section", { class: "card damaged", "aria-label": "A damaged filter" }, h("p", {}, facts.filter_damage)) : null,
+      facts.saving ? h("p", { class: "saving" }, facts.saving) : null,
       missing ? h("p", { class: "quiet" }, `${count(missing, "table")} more, which this report leaves out.`) : null);
+    why.hidden = !facts.why;
+    show(why, facts.why);
+    memtable.update(facts.memtable, data.tables > 0, query);
+  }
+
+  function draw() {
     const mode = query.bars === "keys" ? "keys" : "size";
     modes.querySelectorAll("input").forEach((one) => { one.checked = one.value === mode; });
     zooming.hidden = mode !== "keys";
@@ -85,7 +102,7 @@ function mount(root, page) {
     pick();
     show(fullness, full(data.levels));
     const open = list.querySelector("details")?.open ?? false;
-    show(list, tables(data, page, Number(query.from ?? 0), open, (from) => page.go("levels", { ...query, from }, { replace: true })));
+    show(list, data.tables ? tables(data, page, Number(query.from ?? 0), open, (from) => page.go("levels", { ...query, from }, { replace: true })) : null);
   }
 
   function pick() {
@@ -100,8 +117,8 @@ function mount(root, page) {
       h("p", {}, `level ${level}, ${bytes(table.size)}; ${count(beneath.length, "table")} on other levels hold keys of its range`),
       h("p", {}, keyText(table.smallest), " … ", keyText(table.largest)),
       h("p", { class: "actions" },
-        h("a", { class: "main", href: page.link("table", { name: table.name }) }, "Its anatomy"),
-        table.smallest.cut ? null : h("a", { href: page.link("get", { key: table.smallest.text }) }, "Get its first key")));
+        holds("table", { name: table.name }) ? h("a", { class: "main", href: page.link("table", { name: table.name }) }, "Its anatomy") : null,
+        table.smallest.cut || !holds("get", { key: table.smallest.text }) ? null : h("a", { href: page.link("get", { key: table.smallest.text }) }, "Get its first key")));
   }
 
   return {
@@ -112,9 +129,17 @@ function mount(root, page) {
       else if (before.table !== given.table && before.bars === given.bars && before.from === given.from) {
         bars.select(given.table);
         pick();
-      } else draw();
+      } else {
+        describe();
+        draw();
+      }
     },
     twin: () => ["levels", {}],
+    async follow() {
+      await load();
+      return null;
+    },
+    reload: load,
     close() {
       closed = true;
       clearTimeout(timer);
@@ -132,9 +157,12 @@ function damage(data, page) {
     parts.push(h("p", {}, "Every file is being read … ",
       h("progress", { max: check.total || 1, value: check.done, "aria-label": "Files read" })));
   }
+  if (check.older) parts.push(h("p", { class: "quiet" }, `This is of ${clock(1000 * check.time)}. The store has changed since.`));
   if (check.error) parts.push(h("p", {}, `The files could not be checked: ${check.error}`));
   if (check.state === "done" && !check.files.length) {
-    return h("p", { class: "sound", role: "status" }, "Every file was read: all is sound.");
+    const when = `Every file was read at ${clock(1000 * check.time)}: all `;
+    return h("p", { class: "sound", role: "status" }, check.older
+      ? [h("span", { class: "quiet" }, `${when}was sound. The store has changed since.`)] : `${when}is sound.`);
   }
   if (check.files.length) {
     parts.push(h("p", {}, check.damaged
@@ -145,7 +173,8 @@ function damage(data, page) {
         ? h("a", { href: page.link("table", { name: file.name }) }, file.name) : h("code", {}, file.name),
       ": ",
       [...file.problems.slice(0, 5).map((one) => `${one.reason} at ${number(one.offset)}`), ...file.remarks.slice(0, 5)].join("; "),
-      file.problems.length + file.more > 5 ? `; ${number(file.problems.length + file.more - 5)} more` : ""))));
+      file.problems.length + file.more > 5 ? `; ${number(file.problems.length + file.more - 5)} more` : "",
+      file.effects.map((words) => h("p", { class: "effect" }, words))))));
   }
   if (!parts.length) return null;
   return h("section", { class: data.readable && !check.damaged ? "card" : "card damaged", "aria-label": "Damage" }, parts);
@@ -160,7 +189,7 @@ function full(levels) {
     h("ul", {}, used.map((level) => h("li", {},
       h("span", { class: "level-name" }, `L${level.level}`),
       h("meter", { min: "0", max: "1", high: "0.999", optimum: "0", value: String(Math.min(1, level.score)), "aria-label": `Level ${level.level}` }),
-      h("span", {}, level.level === 0 ? `${level.files} of ${level.limit}` : `${bytes(level.bytes)} of ${bytes(parseInt(level.limit, 10))}`,
+      h("span", {}, level.level === 0 ? `${number(level.files)} of ${level.limit}` : `${bytes(level.bytes)} of ${bytes(parseInt(level.limit, 10))}`,
         level.score >= 1 ? h("strong", {}, ", a compaction is due") : "")))));
 }
 
@@ -174,7 +203,7 @@ function tables(data, page, from, open, turn) {
   const turned = (to) => () => turn(to);
   return h("details", { open },
     h("summary", {}, `All tables, as a list (${number(all.length)})`),
-    grid("All tables", ["level", "table", "size", "first key", "last key"], all.slice(start, start + PAGE)),
+    grid("All tables", [numeric("level"), "table", numeric("size"), "first key", "last key"], all.slice(start, start + PAGE)),
     all.length > PAGE ? h("p", { class: "actions" },
       button("← before", turned(Math.max(0, start - PAGE)), { disabled: start === 0 }),
       ` ${number(start + 1)} to ${number(Math.min(all.length, start + PAGE))} `,

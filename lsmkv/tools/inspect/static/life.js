@@ -4,7 +4,7 @@ import { Bars } from "./bars.js";
 import { axisOf, colours } from "./chart.js";
 import { ask } from "./data.js";
 import { figure, h, plainKey, show } from "./dom.js";
-import { bytes, number } from "./format.js";
+import { bytes, count, number } from "./format.js";
 import { Player } from "./player.js";
 import { levelRows } from "./tables.js";
 
@@ -41,10 +41,11 @@ function mount(root, page) {
     onpick: (bar) => page.go("table", { name: bar.table.name }),
   });
   const chart = h("div", { class: "chart" });
+  const coincide = h("p", { class: "quiet", hidden: true });
   const observer = new ResizeObserver(() => plot?.setSize({ width: chart.clientWidth, height: 190 }));
   observer.observe(chart);
   show(root, player.element, words, figures, bars.element,
-    h("section", { "aria-label": "Bytes written" }, h("h2", {}, "Bytes written so far"), chart), status);
+    h("section", { "aria-label": "Bytes written" }, h("h2", {}, "Bytes written so far"), coincide, chart), status);
 
   /** The first edit that can be shown: a report holds the last ones alone. */
   function first() {
@@ -53,8 +54,19 @@ function mount(root, page) {
 
   async function load() {
     try {
+      const before = summary;
       summary = await ask("history");
       if (closed) return;
+      page.clear();
+      const same = before?.complete && summary.complete && before.manifest === summary.manifest;
+      if (same && before.edits === summary.edits) {
+        describe();
+        return;
+      }
+      if (before && before.manifest !== summary.manifest) {
+        windows.clear(); // a writer has begun another MANIFEST: its edits are others
+        if (query.step !== undefined) page.go("life", {}, { replace: true });
+      }
       player.set(here() - first(), summary.edits - first());
       drawChart();
       describe();
@@ -74,9 +86,10 @@ function mount(root, page) {
 
   function describe() {
     const damage = summary.damage.map((one) => `${one.reason} at ${number(one.offset)}`).join("; ");
-    show(status, `${summary.manifest}: ${number(summary.edits)} edits, ${bytes(summary.size)}`,
+    show(status, `${summary.manifest}: ${count(summary.edits, "edit")}, ${bytes(summary.size)}`,
       summary.complete ? "" : " … being read",
       first() ? `; this report holds them from ${number(first() + 1)} on` : "",
+      summary.memtable?.total ? `. Not in it: ${summary.memtable.where.replace(/\.$/, "")}` : "",
       damage ? h("strong", {}, `. Damaged: ${damage}`) : "");
   }
 
@@ -112,7 +125,8 @@ function mount(root, page) {
   }
 
   function drawEdit(edit) {
-    show(words, h("span", { class: `chip ${edit.kind}` }, edit.kind), " ", edit.words.replace(/^[a-z]+: /, ""));
+    show(words, h("span", { class: `chip ${edit.kind}` }, edit.kind), " ", edit.words.replace(/^[a-z]+: /, ""),
+      edit.why ? h("span", { class: "quiet" }, `. ${edit.why}`) : null);
     show(figures,
       figure("edit", number(edit.step + 1)),
       figure("written by it", bytes(edit.written)),
@@ -160,6 +174,8 @@ function mount(root, page) {
   function drawChart() {
     const { steps, flushed, compacted } = summary.curve;
     const data = [steps.map((one) => one + 1), flushed, flushed.map((one, at) => one + compacted[at])];
+    coincide.hidden = !steps.length || compacted[0] > 0;
+    show(coincide, together(steps, compacted));
     if (plot) {
       plot.setData(data);
       return;
@@ -171,8 +187,8 @@ function mount(root, page) {
       cursor: { drag: { x: false, y: false } }, legend: { live: false },
       series: [
         { label: "edit" },
-        { label: "by flushes", stroke: () => colour("added"), width: 2 },
-        { label: "with compactions", stroke: () => colour("level-2"), width: 2 },
+        { label: "by flushes", stroke: () => colour("added"), width: 5 },
+        { label: "with compactions", stroke: () => colour("level-2"), width: 2, dash: [5, 7] },
       ],
       axes: [{ ...axis, incrs: WHOLE, values: (_, all) => all.map((one) => (one % 1 ? "" : number(one))) },
         { ...axis, incrs: POWERS, size: 76, values: (_, all) => all.map((one) => bytes(one)) }],
@@ -212,6 +228,11 @@ function mount(root, page) {
     twin: () => (summary && summary.edits && query.step !== undefined
       ? ["history/window", { from: here() - (here() % summary.window) }] : ["history", {}]),
     key: (event) => summary !== null && player.key(event),
+    async follow() {
+      await load();
+      return null;
+    },
+    reload: load,
     close() {
       closed = true;
       clearTimeout(timer);
@@ -222,6 +243,14 @@ function mount(root, page) {
       bars.close();
     },
   };
+}
+
+/** Where the two lines of the chart are one, in words. */
+function together(steps, compacted) {
+  const first = compacted.findIndex((one) => one > 0);
+  const so = "the dashed line, with compactions, lies on the line of the flushes";
+  if (first < 0) return `No compaction has written anything since this MANIFEST began: ${so}.`;
+  return `Up to edit ${number(steps[Math.max(0, first - 1)] + 1)} no compaction had written anything: until there ${so}.`;
 }
 
 function inOrder(level) {

@@ -2,13 +2,14 @@
 
 import { axisOf, colours } from "./chart.js";
 import { ask } from "./data.js";
-import { figure, grid, h, show } from "./dom.js";
+import { figure, grid, h, numeric, row, show } from "./dom.js";
 import { duration, number } from "./format.js";
 
 const PAUSE = 1000; // milliseconds; so often does an owner publish
 const HEIGHT = 190;
 const TONES = { get: "level-2", put: "level-0", delete: "wasted", write: "level-4", seek: "filter" };
-const PERCENTILES = ["p50", "p90", "p99", "max"];
+const OPERATIONS = ["", ...["a second", "p50", "p90", "p99", "max"].map(numeric)];
+const LEVELS = ["level", ...["tables", "size", "read a second"].map(numeric), ""];
 
 export const view = {
   name: "live",
@@ -26,8 +27,8 @@ function mount(root, page) {
   const nothing = h("section", { class: "card", "aria-label": "Nothing is published", hidden: true });
   const rates = new Chart("Operations a second", Object.entries(TONES), (value) => number(value));
   const p99 = new Chart("Gets: 99 of 100 took at most", [["p99", "level-2"]], duration);
-  const operations = rowsOf("Operations, last 10 seconds", ["", "a second", ...PERCENTILES]);
-  const levels = rowsOf("Levels", ["level", "tables", "size", "read a second", ""]);
+  const operations = rowsOf("Operations, last 10 seconds", OPERATIONS);
+  const levels = rowsOf("Levels", LEVELS);
   const cards = { hits: "Hits", filters: "Filters", written: "Written", background: "Background" };
   const pairs = Object.fromEntries(Object.keys(cards).map((name) => [name, h("dl", { class: "pairs" })]));
   const all = h("div", { hidden: true }, h("div", { class: "charts" }, rates.element, p99.element),
@@ -66,17 +67,16 @@ function mount(root, page) {
       published.trace === null ? null : figure("traced to", published.trace));
     rates.set(curves.time, Object.keys(TONES).map((name) => curves.rates[name]));
     p99.set(curves.time, [curves.p99]);
-    show(operations.body, figures.operations.map((one) => h("tr", one.seen ? {} : { class: "idle" },
-      [one.name, one.each_second, ...one.percentiles].map((cell) => h("td", {}, cell)))));
+    show(operations.body, figures.operations.map((one) =>
+      row(OPERATIONS, [one.name, one.each_second, ...one.percentiles], one.seen ? {} : { class: "idle" })));
     for (const name of Object.keys(cards)) show(pairs[name], figures[name].map(pair));
     if (figures.compaction) {
       const { levels: between, tables, share } = figures.compaction;
       pairs.background.prepend(pair({ name: `level ${between}`, text: tables, tone: "" }),
         h("div", {}, h("dt", {}, "compaction"), h("dd", {}, h("meter", { min: "0", max: "1", value: String(share), "aria-label": "How much of its input the compaction has read" }), ` ${percentOf(figures.compaction)}`)));
     } else pairs.background.prepend(pair({ name: "compaction", text: figures.no_compaction, tone: "" }));
-    show(levels.body, figures.levels.map((one) => h("tr", {},
-      [`level ${one.level}`, one.tables, one.size, one.read_each_second].map((cell) => h("td", {}, cell)),
-      h("td", { class: "wide" }, share(one.share)))));
+    show(levels.body, figures.levels.map((one) => row(LEVELS,
+      [`level ${one.level}`, one.tables, one.size, one.read_each_second, h("td", { class: "wide" }, share(one.share))])));
   }
 
   function explain({ heading, text, call }) {
@@ -94,6 +94,7 @@ function mount(root, page) {
       look();
     },
     twin: () => ["live", {}],
+    follow: () => null, // it looks by itself
     close() {
       closed = true;
       clearTimeout(timer);

@@ -1,6 +1,7 @@
 // Buttons that go through steps, forward and back; the arrow keys and Space do the same.
 
 import { button, h, svg } from "./dom.js";
+import { number } from "./format.js";
 
 const SHAPES = {
   first: "M3 3h2v10H3zM14 3v10L6 8z",
@@ -25,13 +26,11 @@ export class Player {
     });
     this.playing = button(icon("play"), () => this.toggle(), { "aria-label": "Play", title: "Play (Space)", class: "main" });
     this.where = h("output", { class: "where" });
+    const at = (shape, label, title, step) => button(icon(shape), () => this.go(step()), { "aria-label": label, title });
+    this.backward = [at("first", "First step", "Home", () => 0), at("back", "Step back", "←", () => this.step - 1)];
+    this.forward = [at("forward", "Step forward", "→", () => this.step + 1), at("last", "Last step", "End", () => this.steps - 1)];
     this.element = h("div", { class: "player", role: "group", "aria-label": label },
-      button(icon("first"), () => this.go(0), { "aria-label": "First step", title: "Home" }),
-      button(icon("back"), () => this.go(this.step - 1), { "aria-label": "Step back", title: "←" }),
-      this.playing,
-      button(icon("forward"), () => this.go(this.step + 1), { "aria-label": "Step forward", title: "→" }),
-      button(icon("last"), () => this.go(this.steps - 1), { "aria-label": "Last step", title: "End" }),
-      this.range, this.where);
+      this.backward, this.playing, this.forward, this.range, this.where);
   }
 
   /** There are so many steps, and this is the one that is shown. */
@@ -40,9 +39,12 @@ export class Player {
     this.step = Math.min(Math.max(0, step), Math.max(0, steps - 1));
     this.range.max = String(Math.max(0, steps - 1));
     this.range.value = String(this.step);
-    this.range.setAttribute("aria-valuetext", `step ${this.step + 1} of ${steps}`);
+    for (const one of this.backward) one.disabled = this.step === 0;
+    for (const one of this.forward) one.disabled = this.step >= steps - 1;
+    this.playing.disabled = steps < 2;
+    this.range.setAttribute("aria-valuetext", `step ${number(this.step + 1)} of ${number(steps)}`);
     this.where.textContent = steps
-      ? `${(this.step + 1).toLocaleString("en")} of ${steps.toLocaleString("en")}` : "";
+      ? `${number(this.step + 1)} of ${number(steps)}` : "";
   }
 
   go(step) {

@@ -1,7 +1,7 @@
 // A replay: the same Gets under other filter settings, and where the store's reads are wasted.
 
 import { act, ask, isReport } from "./data.js";
-import { figure, grid, h, show } from "./dom.js";
+import { figure, grid, h, numeric, row, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
 import { percent } from "./sentences.js";
 
@@ -9,6 +9,7 @@ const PAUSE = 400; // milliseconds between two looks at one that runs
 const HOTTEST = 40;
 const BITS = "[0-9]+(\\.[0-9]+)?";
 const SETTING = `(none|fuse|((block|table)(64)?|own):(auto:${BITS}|${BITS}(,${BITS})*))`;
+const SETTINGS = new RegExp(`^\\s*${SETTING}(\\s+${SETTING})*\\s*$`);
 
 /** The part of the lab that replays Gets. */
 export class Replay {
@@ -17,12 +18,20 @@ export class Replay {
     this.timer = 0;
     this.state = null;
     const field = (type, name, more) => h("input", { type, name, autocomplete: "off", ...more });
-    this.settings = field("text", "settings", { spellcheck: "false", required: true, pattern: `\\s*${SETTING}(\\s+${SETTING})*\\s*`, title: "such as none block:10 table64:10 fuse" });
+    this.settings = h("textarea", {
+      name: "settings", rows: "1", required: true, autocomplete: "off", spellcheck: "false",
+      oninput: () => this.judge(),
+      onkeydown: (event) => {
+        if (event.key !== "Enter") return;
+        event.preventDefault();
+        this.form.requestSubmit();
+      },
+    });
     this.gets = field("number", "gets", { min: "1", step: "1", required: true });
     this.seed = field("number", "seed", { min: "0", step: "1", required: true });
     this.keys = h("select", { name: "keys" });
     this.form = h("form", { class: "ask", hidden: true, onsubmit: (event) => this.start(event) },
-      h("label", { class: "grow" }, h("span", {}, "Filter settings, with spaces between them"), this.settings),
+      h("label", { class: "whole" }, h("span", {}, "Filter settings, with spaces between them"), this.settings),
       h("label", {}, h("span", {}, "Gets"), this.gets), h("label", {}, h("span", {}, "Seed"), this.seed),
       h("label", {}, h("span", {}, "Keys"), this.keys),
       h("button", { type: "submit", class: "main" }, "Replay"));
@@ -44,6 +53,12 @@ export class Replay {
     } catch (error) {
       this.page.fail(error);
     }
+  }
+
+  /** A text that is not a list of settings is not sent. */
+  judge() {
+    const fits = SETTINGS.test(this.settings.value);
+    this.settings.setCustomValidity(fits ? "" : "Give settings such as none block:10 table64:10 fuse, with spaces between them.");
   }
 
   async start(event) {
@@ -72,11 +87,24 @@ export class Replay {
       h("option", { value: "sample" }, "a sample, and near misses"),
       trace === null ? null : h("option", { value: "trace" }, `the trace ${trace}`));
     this.settings.value = settings ?? question.settings;
+    this.judge();
     this.gets.value = gets ?? question.gets;
     this.seed.value = seed ?? question.seed;
     const wanted = keys ?? (question.traced ? "trace" : "sample");
     this.keys.value = trace === null ? "sample" : wanted;
     this.form.hidden = false;
+  }
+
+  /** The store has changed: the Gets that were replayed are of an older state. */
+  async follow() {
+    await this.look();
+    const { running, outcome: found, older } = this.state;
+    return found && !running && older ? "The store has changed since these Gets were replayed." : null;
+  }
+
+  /** Replay the same again. */
+  reload() {
+    this.form.requestSubmit();
   }
 
   tell() {
@@ -119,13 +147,14 @@ function outcome({ outcome: found, cut }, page) {
 
 function settingsTable({ settings, verdict }) {
   const most = Math.max(1, ...settings.map((one) => one.blocks_read));
-  return grid("Filter settings", ["filters", "wasted reads", "blocks read", "per Get", "memory", "rate", ""], settings.map((one) => {
+  const head = ["filters", ...["wasted reads", "blocks read", "per Get", "memory", "rate"].map(numeric), ""];
+  return grid("Filter settings", head, settings.map((one) => {
     const chosen = one.setting === verdict.setting;
     const cells = [one.setting, number(one.wasted_reads), number(one.blocks_read), one.blocks_per_get.toFixed(3),
       bytes(one.filter_bytes), one.false_positive_rate === null ? "–" : percent(one.false_positive_rate)];
-    return h("tr", chosen ? { class: "chosen" } : {},
-      cells.map((cell, at) => h("td", {}, at === 0 && chosen ? [h("strong", {}, cell), h("span", { class: "aside" }, " ← the verdict's")] : cell)),
-      h("td", { class: "wide" }, bar([["read", one.blocks_read - one.wasted_reads], ["wasted", one.wasted_reads]], most)));
+    if (chosen) cells[0] = [h("strong", {}, one.setting), h("span", { class: "aside" }, " ← the verdict's")];
+    return row(head, [...cells,
+      h("td", { class: "wide" }, bar([["read", one.blocks_read - one.wasted_reads], ["wasted", one.wasted_reads]], most))], chosen ? { class: "chosen" } : {});
   }), { class: "rows settings" });
 }
 
@@ -135,11 +164,11 @@ function heatOf({ gets, heat }, page) {
     const level = levels.get(table.level) ?? { level: table.level, tables: 0, gets: 0, scans: 0 };
     levels.set(table.level, { ...level, tables: level.tables + 1, gets: level.gets + table.gets, scans: level.scans + table.scans });
   }
-  const head = (first) => [first, "", count(gets, "Get"), "", count(heat.scans, "prefix scan"), ""];
+  const head = (first) => [first, numeric(""), numeric(count(gets, "Get")), "", numeric(count(heat.scans, "prefix scan")), ""];
   const rows = (all, name) => {
     const most = Math.max(1, ...all.map((one) => Math.max(one.gets, one.scans)));
-    return all.map((one) => h("tr", {}, name(one).map((cell) => h("td", {}, cell)),
-      [one.gets, one.scans].map((reads) => [h("td", {}, number(reads)), h("td", { class: "wide" }, bar([["wasted", reads]], most))])));
+    return all.map((one) => row(head(""), [...name(one), ...[one.gets, one.scans].flatMap((reads) =>
+      [number(reads), h("td", { class: "wide" }, bar([["wasted", reads]], most))])]));
   };
   const hottest = heat.tables.filter((one) => one.gets + one.scans > 0)
     .sort((a, b) => b.gets + b.scans - a.gets - a.scans || a.number - b.number);

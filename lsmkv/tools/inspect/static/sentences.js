@@ -1,14 +1,10 @@
 // What the filter lab says: figures and keys as text, and the sentences about a trial.
 
-import { predictedFill, predictedRate } from "./bloom.js";
+import { expectedFill, expectedRate, textbookRate } from "./bloom.js";
+import { number } from "./format.js";
 import { ASKED } from "./trial.js";
 
 const LONGEST = 32;
-
-/** A number with its thousands separated. */
-export function number(value) {
-  return value.toLocaleString("en");
-}
 
 /** A share as percent, with the digits that count. */
 export function percent(share) {
@@ -16,26 +12,35 @@ export function percent(share) {
   return `${(100 * share).toLocaleString("en", { maximumSignificantDigits: share < 0.1 ? 2 : 3 })}%`;
 }
 
-/** A key on one line: control characters escaped, and cut if it is long. */
-export function shown(text) {
+/** A key on one line: what cannot be seen is escaped, and so are spaces at its ends.
+ *
+ * One that is cut says how long it was, `length`; it is cut only where that makes it shorter.
+ */
+export function shown(text, length = undefined) {
   const characters = Array.from(text);
-  const begin = characters.slice(0, LONGEST).join("").replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
-  return characters.length > LONGEST ? `${begin}… (${number(characters.length)} characters)` : begin;
+  const note = `… (${length ?? `${number(characters.length)} characters`})`;
+  const cut = characters.length > LONGEST + note.length;
+  const kept = (cut ? characters.slice(0, LONGEST) : characters).join("").replace(/[\p{C}\p{Zl}\p{Zp}]|[^\P{Zs} ]/gu, escaped);
+  const begin = kept.trimStart();
+  const ahead = escaped(" ").repeat(kept.length - begin.length);
+  if (cut) return ahead + begin + note;
+  const inner = begin.trimEnd();
+  return ahead + inner + escaped(" ").repeat(begin.length - inner.length) || "(empty)";
 }
 
 function escaped(character) {
   return `\\u${character.codePointAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/** Keys in a sentence: the first three, and how many more. */
+/** Keys in a sentence, as `shown` has them: the first three, and how many more. */
 export function listed(texts) {
-  const first = texts.slice(0, 3).map((text) => `“${shown(text)}”`).join(", ");
+  const first = texts.slice(0, 3).map((text) => `“${text}”`).join(", ");
   return texts.length > 3 ? `${first} and ${number(texts.length - 3)} more` : first;
 }
 
 /** The size of a filter, and its promise for so many keys. */
 export function aboutSize({ bits, probes }, expected) {
-  const rate = percent(predictedRate(expected, bits, probes));
+  const rate = percent(expectedRate(expected, bits, probes));
   return (
     `m = ${number(bits)} bits, ${number(bits / 8)} bytes; k = ${probes}. With ${number(expected)} keys in it,` +
     ` ${rate} of absent keys should pass.`
@@ -63,7 +68,7 @@ export function aboutQuery(trial, query) {
 export function aboutBit(trial, position) {
   if (position < 0) return "Click a bit, or go to it with the arrow keys, to see which keys set it.";
   const setters = trial.settersOf(position);
-  const what = setters.length ? `is 1, set by ${listed(setters)}.` : "is 0: no key set it.";
+  const what = setters.length ? `is 1, set by ${listed(setters.map((text) => shown(text)))}.` : "is 0: no key set it.";
   return `Bit ${number(position)}, in byte ${number(position >> 3)}, ${what}`;
 }
 
@@ -74,10 +79,10 @@ export function figuresOf({ filter, keys, passed }) {
     ["keys added", number(keys.length)],
     ["bits set", `${number(ones)} of ${number(bits)}`],
     ["fill", percent(fill)],
-    ["fill predicted", percent(predictedFill(keys.length, bits, probes))],
+    ["fill expected", percent(expectedFill(keys.length, bits, probes))],
     ["absent keys that pass", `${number(passed)} of ${number(ASKED)}`],
-    ["their rate", percent(passed / ASKED)],
-    ["rate predicted", percent(predictedRate(keys.length, bits, probes))],
-    ["rate by fill, f^k", percent(fill ** probes)],
+    ["rate measured", percent(passed / ASKED)],
+    ["rate expected", percent(expectedRate(keys.length, bits, probes))],
+    ["textbook, large filters", percent(textbookRate(keys.length, bits, probes))],
   ];
 }

@@ -1,9 +1,10 @@
 // The anatomy of a table: its parts in the order of the file, down to entries and raw bytes.
 
 import { Bars } from "./bars.js";
-import { ask } from "./data.js";
-import { button, figure, grid, h, keyText, plainKey, show } from "./dom.js";
+import { ask, holds } from "./data.js";
+import { button, figure, grid, h, keyText, numeric, plainKey, row, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
+import { percent } from "./sentences.js";
 
 const KINDS = {
   data: ["data block", "level-2"],
@@ -63,7 +64,8 @@ function mount(root, page) {
       data.checked ? null : h("p", {}, "Too large to check every block here: 'lsmkv verify' does."),
       data.problems.length ? h("section", { class: "card damaged", "aria-label": "Damage" },
         h("p", {}, h("strong", {}, `${count(data.problems.length, "problem")}:`)),
-        h("ul", {}, data.problems.slice(0, 20).map((one) => h("li", {}, `${one.reason}, at ${number(one.offset)}`)))) : null);
+        h("ul", {}, data.problems.slice(0, 20).map((one) => h("li", {}, `${KINDS[one.kind]?.[0] ?? one.kind} at ${number(one.offset)}: ${one.reason}`))),
+        [...new Set(data.problems.map((one) => one.effect))].map((words) => h("p", {}, words))) : null);
     bars.set([{ bars: data.parts.map(bar) }], { selected: chosen() });
     const sums = new Map();
     for (const part of data.parts) {
@@ -86,10 +88,16 @@ function mount(root, page) {
     }
     const asked = { name: query.name, offset: query.block };
     if (query.from) asked.from = query.from;
+    const part = data.parts.find((one) => String(one.offset) === query.block);
+    if (part && !holds("block", asked)) {
+      show(inside, h("h2", {}, bar(part).about[0]),
+        h("p", { class: "quiet" }, `${bytes(part.size)} in the file. This report has the content of other parts alone.`));
+      return;
+    }
     try {
       const found = await ask("block", asked);
       if (String(found.offset) !== query.block) return;
-      const tab = query.show === "bytes" || !found.entries?.length ? "bytes" : "entries";
+      const tab = query.show === "bytes" || !(found.entries?.length || found.filters?.length) ? "bytes" : "entries";
       show(inside, contents(found, tab));
     } catch (error) {
       show(inside);
@@ -100,7 +108,7 @@ function mount(root, page) {
   function contents(found, tab) {
     const first = found.first ?? 0;
     const to = (more) => page.go("table", { ...query, ...more });
-    const more = tab === "bytes" ? found.more_pieces : found.more_entries;
+    const more = tab === "bytes" ? found.more_pieces : found.more_entries || found.more_filters;
     return [
       h("h2", {}, `${KINDS[found.kind]?.[0] ?? found.kind} at ${number(found.offset)}`),
       h("p", {}, `${bytes(found.size)} in the file`,
@@ -108,37 +116,59 @@ function mount(root, page) {
         found.plain_size !== undefined && found.plain_size !== found.size ? `, ${bytes(found.plain_size)} once decompressed` : "",
         found.restarts?.length ? `; ${count(found.restarts.length, "restart point")}, marked ⚑` : ""),
       h("p", { class: "actions" },
-        found.entries?.length ? button("Entries", () => to({ show: "entries" }), { "aria-pressed": String(tab === "entries") }) : null,
+        found.entries?.length || found.filters?.length ? button(found.filters?.length ? "Filters" : "Entries", () => to({ show: "entries" }), { "aria-pressed": String(tab === "entries") }) : null,
         button("Bytes", () => to({ show: "bytes" }), { "aria-pressed": String(tab === "bytes") })),
-      tab === "bytes" ? pieces(found) : entries(found),
-      first > 0 || more ? h("p", { class: "actions" },
-        button("← before", () => to({ from: Math.max(0, first - STEP) }), { disabled: first === 0 }),
-        button("more →", () => to({ from: first + STEP }), { disabled: !more })) : null,
+      tab === "bytes" ? pieces(found) : found.filters?.length ? filters(found) : entries(found),
+      turning(found, first, more, to),
     ];
+  }
+
+  /** Buttons to what comes before and after, or a sentence if this report has neither. */
+  function turning(found, first, more, to) {
+    if (first === 0 && !more) return null;
+    const at = (from) => from >= 0 && holds("block", { name: query.name, offset: found.offset, ...(from ? { from } : {}) });
+    const [before, after] = [first > 0 && at(Math.max(0, first - STEP)), more && at(first + STEP)];
+    if (!before && !after) return h("p", { class: "quiet" }, "There is more, which this report leaves out.");
+    return h("p", { class: "actions" },
+      button("← before", () => to({ from: Math.max(0, first - STEP) }), { disabled: !before }),
+      button("more →", () => to({ from: first + STEP }), { disabled: !after }));
   }
 
   function entries(found) {
     const isData = found.kind === "data";
-    const rows = found.entries.map((one) => {
-      if (one.problem) return h("tr", { class: "damaged" }, h("td", { colspan: "4" }, one.problem));
+    const head = isData ? [numeric("offset"), "key", numeric("prefix"), numeric("write"), "value"]
+      : [numeric("offset"), found.kind === "index" ? "separator" : "name", "leads to"];
+    return grid("Entries of the block", head, found.entries.map((one) => {
+      if (one.problem) return row(head, [h("td", { colspan: head.length }, one.problem)], { class: "damaged" });
       const flag = one.restart ? h("span", { title: "a restart point points here" }, "⚑ ") : "";
       if (!isData) {
         const to = one.handle ? h("a", { href: page.link("table", { name: query.name, block: one.handle.offset }) },
           `block at ${number(one.handle.offset)}, ${bytes(one.handle.size)}`) : "no handle";
         return [[flag, number(one.offset)], keyText(one.key), to];
       }
-      return [[flag, number(one.offset)], keyText(one.key), one.shared ? `shares ${one.shared}` : "whole",
+      return [[flag, number(one.offset)], keyText(one.key), one.shared ? `shares ${number(one.shared)}` : "whole",
         one.sequence === null ? "not an internal key" : number(one.sequence),
         one.deletion ? h("em", {}, "a deletion") : keyText(one.value)];
-    }).map((cells) => (cells instanceof Element ? cells
-      : h("tr", {}, cells.map((cell) => h("td", {}, cell)))));
-    const head = isData ? ["offset", "key", "prefix", "write", "value"] : ["offset", found.kind === "index" ? "separator" : "name", "leads to"];
-    return grid("Entries of the block", head, rows);
+    }));
+  }
+
+  function filters(found) {
+    const rows = found.filters.map((one) => [
+      h("a", { href: page.link("filters", { show: "table", name: query.name, ...(one.n ? { n: one.n } : {}), ...(several() ? { block: one.block } : {}) }) }, `filter ${number(one.n)}`),
+      one.kind === "block" ? `blocks at ${number(one.first)} to ${number(one.last)}` : one.kind === "prefix" ? "prefixes" : "the whole table",
+      bytes(one.bytes), formOf(one), one.rate === null ? "–" : percent(one.rate)]);
+    return grid("Filters of the block", ["filter", "of", numeric("size"), "consists of", numeric("false positives")], rows);
+  }
+
+  /** Whether the table has more than one filter block. */
+  function several() {
+    return data.parts.filter((part) => part.kind.endsWith("filter")).length > 1;
   }
 
   function pieces(found) {
-    return grid("Bytes and their meaning", ["offset", "meaning", "bytes"], found.pieces.map((one) => {
-      if (one.problem) return h("tr", { class: "damaged" }, h("td", { colspan: "3" }, one.problem));
+    const head = [numeric("offset"), "meaning", "bytes"];
+    return grid("Bytes and their meaning", head, found.pieces.map((one) => {
+      if (one.problem) return row(head, [h("td", { colspan: head.length }, one.problem)], { class: "damaged" });
       const cut = one.bytes * 2 > one.hex.length ? `… (${number(one.bytes)} bytes)` : "";
       return [one.inside ? `+${number(one.offset)}` : number(one.offset), one.meaning,
         h("code", { class: "hex" }, one.hex.replace(/(..)(?=.)/g, "$1 ") + cut)];
@@ -155,8 +185,19 @@ function mount(root, page) {
     },
     twin: () => (query.block === undefined ? ["table", { name: query.name }]
       : ["block", { name: query.name, offset: query.block, ...(query.from ? { from: query.from } : {}) }]),
+    // The file of a table never changes; a compaction removes it.
+    watches: () => ({ table: query.name }),
+    follow: ({ level }) => (level === null && data ? `${query.name} is in the store no more: a compaction has taken it out. What is shown is what was read of it.` : null),
+    again: "To the levels",
+    reload: () => page.go("levels"),
     close: () => bars.close(),
   };
+}
+
+/** What a filter consists of, in words. */
+function formOf({ bits, ones, probes, fuse }) {
+  if (fuse) return `fuse: ${number(fuse.slots)} slots, ${number(fuse.arity)} for each key, fingerprints of ${number(fuse.fingerprint_bits)} bits`;
+  return bits ? `${number(bits)} bits, ${number(ones)} set, ${count(probes, "probe")}` : "bytes of a custom policy";
 }
 
 function bar(part) {

@@ -1,7 +1,7 @@
 // A store's tables as rows of bars.
 
 import { plainKey } from "./dom.js";
-import { bytes, count } from "./format.js";
+import { bytes, count, number } from "./format.js";
 
 /** Rows for `Bars`: a row for each level up to the last that has tables; `change(bar, table)` adds. */
 export function levelRows(levels, change = () => {}) {
@@ -9,7 +9,7 @@ export function levelRows(levels, change = () => {}) {
   const last = used.length ? used[used.length - 1].level : 0;
   return levels.slice(0, last + 1).map((level) => ({
     label: `L${level.level}`,
-    note: level.files ? `${level.files.toLocaleString("en")} · ${bytes(level.bytes)}` : "empty",
+    note: level.files ? `${number(level.files)} · ${bytes(level.bytes)}` : "empty",
     overlaps: level.level === 0,
     bars: level.tables.map((table) => {
       const bar = {

@@ -2,7 +2,7 @@
 
 import { Bars } from "./bars.js";
 import { act, ask, isReport } from "./data.js";
-import { button, figure, grid, h, keyText, show } from "./dom.js";
+import { button, figure, grid, h, keyText, numeric, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
 import { Player } from "./player.js";
 import { levelRows } from "./tables.js";
@@ -73,7 +73,7 @@ function mount(root, page) {
     const moment = data.moments[at];
     const before = data.moments[at - 1];
     player.set(at, data.moments.length);
-    show(words, moment.words);
+    show(words, moment.words, moment.why ? h("span", { class: "quiet" }, `. ${moment.why}`) : null);
     drawLog(moment);
     drawMemtable(moment);
     const old = new Set((before?.levels ?? []).flatMap((level) => level.tables.map((table) => table.number)));
@@ -98,8 +98,8 @@ function mount(root, page) {
 
   function drawLog(moment) {
     show(log, h("h2", {}, "1. Write-ahead log"),
-      h("p", { class: "quiet" }, `${moment.log.name}, ${number(moment.log.size)} bytes; what this step added:`),
-      moment.log.new.length ? grid("Bytes of the log", ["offset", "meaning", "bytes"], moment.log.new.map((one) => [
+      h("p", { class: "quiet" }, `${moment.log.name}, ${count(moment.log.size, "byte")}; what this step added:`),
+      moment.log.new.length ? grid("Bytes of the log", [numeric("offset"), "meaning", "bytes"], moment.log.new.map((one) => [
         number(one.offset), one.meaning, h("code", { class: "hex" }, one.hex.replace(/(..)(?=.)/g, "$1 ")),
       ]), { class: "pieces" }) : h("p", {}, "nothing"));
   }
@@ -110,9 +110,9 @@ function mount(root, page) {
       h("p", { class: "quiet" }, `${count(entries, "entry")}; full at ${bytes(data.write_buffer)}`),
       h("meter", { min: "0", max: String(data.write_buffer), value: String(Math.min(used, data.write_buffer)), "aria-label": "How full the memtable is" }),
       h("span", { class: "quiet" }, ` ${bytes(used)}`),
-      shown.length ? grid("Entries of the memtable", ["key", "write", "value"], shown.map((one) => [
+      shown.length ? grid("Entries of the memtable", ["key", numeric("write"), "value"], shown.map((one) => [
         keyText(one.key), number(one.sequence), one.value === null ? h("em", {}, "a deletion") : keyText(one.value),
-      ])) : h("p", {}, "empty"));
+      ]), { class: "narrow" }) : h("p", {}, "empty"));
   }
 
   return {
@@ -122,6 +122,7 @@ function mount(root, page) {
       else load();
     },
     twin: () => ["scratch", {}],
+    follow: () => null, // it has nothing to do with the store
     key: (event) => data !== null && player.key(event),
     close() {
       player.stop();

@@ -1,0 +1,135 @@
+"""What is in the memtables: the writes that are in the log, and in no table yet.
+
+A store whose entries are all in its log has nothing but this to show.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator
+
+import lsmkv
+from lsmkv.db.observe.published import read_owner
+from lsmkv.db.tree.memtable import MemTable
+from lsmkv.errors import Error
+from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.format.keys import KIND_VALUE, TAG_SIZE, sequence_in
+from lsmkv.tools.inspect.plain import Plain, shown_bytes
+from lsmkv.tools.inspect.source import Source
+from lsmkv.tools.text import count, size
+
+WINDOW = 300
+"""Entries that one answer has at most."""
+
+
+def memtable(source: Source, first: int = 0, key: bytes | None = None) -> Plain:
+    """The newest entry of each key in the memtables: :data:`WINDOW` of them, in order.
+
+    They begin with entry ``first``, or with the first one at or after ``key``.  A key that is in
+    both memtables has an entry of each, the newer one first.  O(number of entries before).
+    """
+    db = source.db()
+    order = source.order()
+    entries = _entries(db, source)
+    if key is not None:
+        of = order.of
+        wanted = of(key)
+        before = itertools.takewhile(lambda entry: of(entry[0]) < wanted, _entries(db, source))
+        first = sum(1 for _ in before)
+    window = list(itertools.islice(entries, first, first + WINDOW + 1))
+    return {
+        "first": first,
+        "entries": [_shown(source, *entry) for entry in window[:WINDOW]],
+        "more": len(window) > WINDOW,
+    } | memtable_facts(source)
+
+
+def memtable_facts(source: Source) -> Plain:
+    """How much is in the memtables, in which logs, and when it becomes a table; and in words.
+
+    ``full_at`` is what the writer says of itself, if it publishes its statistics, or the default
+    size of a memtable: no file of the store states it.
+    """
+    db = source.db()
+    store = db._open_store()
+    view = store.open_view()
+    entries = sum(len(one) for one in (view.memtable, view.immutable) if one is not None)
+    logs = _logs(source, store.versions.log_number, store.versions.prev_log_number)
+    full_at = _full_at(source)
+    is_known = full_at is not None
+    full_at = full_at or db.options.write_buffer_size
+    return {
+        "total": entries,
+        "bytes": db.stats().memtable_bytes,
+        "logs": logs,
+        "full_at": full_at,
+        "full_at_known": is_known,
+        "where": _where(entries, logs, bool(view.version.numbers), full_at, is_known),
+    }
+
+
+def _where(entries: int, logs: list[str], has_tables: bool, full_at: int, is_known: bool) -> str:
+    """Where the entries are that no table has."""
+    if not entries:
+        return (
+            "" if has_tables else "The store is empty: its log has no entry, and there is no table."
+        )
+    names = " and ".join(logs) or "the log"
+    told = count(entries, "entry")
+    if has_tables:
+        return f"{told} in {names}, and in no table yet."
+    whose = "" if is_known else ", the default size of a memtable"
+    return f"{told}, all in {names}; a flush makes the first table at {size(full_at)}{whose}."
+
+
+def _entries(db: lsmkv.DB, source: Source) -> Iterator[tuple[bytes, bytes, str]]:
+    """The entries of both memtables, in the order of their keys: key, tagged value, and where."""
+    view = db._open_store().open_view()
+    newest = _named(view.memtable, "memtable")
+    if view.immutable is None:
+        return newest
+    older = _named(view.immutable, "immutable memtable")
+    return heapq.merge(newest, older, key=source.order().of_entry)
+
+
+def _named(memtable: MemTable, name: str) -> Iterator[tuple[bytes, bytes, str]]:
+    last: bytes | None = None
+    for entries in memtable.entries():
+        for key, tagged in entries:
+            if key != last:  # an older version follows the newest one
+                yield key, tagged, name
+            last = key
+
+
+def _shown(source: Source, key: bytes, tagged: bytes, where: str) -> Plain:
+    is_value = tagged[0] == KIND_VALUE
+    return {
+        "key": source.shown_key(key),
+        "sequence": sequence_in(tagged),
+        "type": "value" if is_value else "deletion",
+        "value": shown_bytes(tagged[TAG_SIZE:]) if is_value else None,
+        "where": where,
+    }
+
+
+def _logs(source: Source, oldest: int, other: int) -> list[str]:
+    """The names of the logs that no table covers, oldest first."""
+    found: list[tuple[int, str]] = []
+    for name in source.directory.names():
+        parsed = parse_filename(name)
+        if parsed is None or parsed[1] is not FileType.LOG:
+            continue
+        if parsed[0] >= oldest or parsed[0] == other:
+            found.append((parsed[0], name))
+    return [name for _, name in sorted(found)]
+
+
+def _full_at(source: Source) -> int | None:
+    """The size of a memtable that is flushed, if the writer says it."""
+    try:
+        owner = read_owner(source.directory)
+    except Error:
+        return None  # the view Now says what is wrong
+    published = owner.published
+    return None if published is None or not owner.publishes else published.write_buffer_size

@@ -1,0 +1,113 @@
+"""What a filter would save where there is none: of some block reads, for so many bytes.
+
+The figures are those of LevelDB's Bloom filter with the default of 10 bits a key.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lsmkv.env.base import RandomAccessFile
+from lsmkv.errors import CorruptionError
+from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
+from lsmkv.tools.dump.blocks import entry_spans, load_block, restart_points
+from lsmkv.tools.dump.records import Fault, Handle
+from lsmkv.tools.dump.tables import read_footer, read_handles
+from lsmkv.tools.inspect.plain import Plain
+from lsmkv.tools.text import count, size
+
+BITS: Final = 10
+"""Bits a key: the default of ``bloom_filter_bits``."""
+_SAMPLED = 8  # data blocks of a table whose entries are counted
+
+
+def passing_rate() -> float:
+    """The share of absent keys that such a filter is expected to let pass.
+
+    >>> round(passing_rate(), 4)
+    0.0084
+    """
+    return predicted_rate(BITS, BloomFilterPolicy(BITS).probes)
+
+
+def entries_in(file: RandomAccessFile) -> int:
+    """About how many entries a table has, by those in some of its data blocks and all their sizes.
+
+    Blocks that are damaged count as the others.  Exact for a table of eight blocks or fewer.
+    """
+    try:
+        records = read_handles(file, read_footer(file).index, "index")
+    except CorruptionError:
+        return 0
+    handles = [record.handle for record in records if isinstance(record, Handle)]
+    entries = size_of_counted = 0
+    for handle in handles[:: len(handles) // _SAMPLED + 1]:
+        block = load_block(file, handle)
+        if not isinstance(block, Fault):
+            try:
+                array, _ = restart_points(block.plain)
+                entries += sum(1 for _ in entry_spans(block.plain, array))
+                size_of_counted += handle.size
+            except CorruptionError:
+                continue
+    whole = sum(handle.size for handle in handles)
+    return round(entries * whole / size_of_counted) if size_of_counted else 0
+
+
+_PASSING = f"{100 * passing_rate():.2g}% of absent keys pass such a filter all the same"
+
+
+def saving_of_table(file: RandomAccessFile) -> Plain:
+    """What a filter of this table would take, and the share of wasted reads that it would save."""
+    entries = entries_in(file)
+    return {
+        "bits_per_key": BITS,
+        "entries": entries,
+        "table_bytes": file.size,
+        "filter_bytes": entries * BITS // 8,
+        "rate": passing_rate(),
+    }
+
+
+def words_for_table(name: str, saving: Plain) -> str:
+    """What a filter of a table that has none would save."""
+    share = f"{100 * (1 - saving['rate']):.1f} of 100 such reads"
+    return (
+        f"{name} has no filter: each Get of an absent key that reaches it is a wasted read of a"
+        f" data block. At {BITS} bits a key, a filter would save {share}, for about"
+        f" {size(saving['filter_bytes'])} ({count(saving['entries'], 'entry')})."
+    )
+
+
+def words_for_store(blocks: int, table_bytes: int, saving: Plain) -> str:
+    """What filters would save in a store whose newest table, of which ``saving`` is, has none.
+
+    An absent key in the range of all tables meets ``blocks`` data blocks; the tables have
+    ``table_bytes``.
+    """
+    filter_bytes = saving["filter_bytes"] * table_bytes / max(1, saving["table_bytes"])
+    saved = round(blocks * (1 - saving["rate"]))
+    return (
+        "The newest table has no filter. Where no other table has one, a Get of an absent key"
+        f" reads up to {count(blocks, 'block')}: one of each table of level 0, and one of each"
+        f" deeper level. At {BITS} bits a key, filters would save {saved:,} of"
+        f" {'this' if blocks == 1 else 'these'} {count(blocks, 'block read')}, for about"
+        f" {size(filter_bytes)}; {_PASSING}."
+    )
+
+
+def words_for_get(searched: int, wasted: int, tables: int, entries: int) -> str:
+    """What filters would save of a Get that searched so many blocks.
+
+    ``wasted`` of these blocks are of tables without a filter and do not hold the key; so many
+    ``tables`` without a filter were asked, and have so many ``entries``.
+    """
+    which = "The table that was asked has" if tables == 1 else f"{tables:,} tables asked have"
+    if not wasted:
+        return f"{which} no filter. None would help here: every block that was read holds the key."
+    saved = round(wasted * (1 - passing_rate()))
+    return (
+        f"{which} no filter. At {BITS} bits a key, filters would save {saved:,} of"
+        f" {'this' if searched == 1 else 'these'} {count(searched, 'block read')}, for about"
+        f" {size(entries * BITS // 8)} ({count(entries, 'entry')}); {_PASSING}."
+    )
