@@ -177,7 +177,7 @@ def test_the_arrow_keys_go_over_all_parts_of_a_table(browser: Any, report: str) 
 def test_a_block_with_more_entries_than_the_report_has_says_so(browser: Any, report: str) -> None:
     with quiet_page(browser, report) as page:
         go(page, report, "levels")
-        page.locator("summary").click()
+        page.locator("summary:visible").click()
         page.locator("details table a").first.click()
         page.locator(".legend li").first.wait_for()
         name = urllib.parse.parse_qs(page.url.partition("?")[2])["name"][0]
