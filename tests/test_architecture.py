@@ -253,6 +253,31 @@ def test_there_are_no_cycles() -> None:
     assert done == set(SOURCES)
 
 
+def db_room(module: str) -> str:
+    """The room of ``lsmkv.db`` that a module is in: a folder, or a module beside the folders."""
+    return ".".join(module.split(".")[:3])
+
+
+def test_the_rooms_of_the_tree_are_few_and_lie_on_floors() -> None:
+    arrows = {
+        (db_room(module), db_room(imported))
+        for module in SOURCES
+        for imported in imported_by(module)
+        if in_room(module, "db") and in_room(imported, "db")
+    }
+    arrows = {(above, below) for above, below in arrows if above != below}
+    rooms = {room for arrow in arrows for room in arrow}
+    assert len(rooms) <= 10
+    assert len(arrows) <= 30
+    floors = 0
+    while rooms:  # the ground floor is the rooms that need no other
+        ground = rooms - {above for above, below in arrows if below in rooms}
+        assert ground, f"a circle of rooms: {sorted(rooms)}"
+        rooms -= ground
+        floors += 1
+    assert floors <= 8
+
+
 @every_module
 def test_no_imports_inside_functions(module: str) -> None:
     late: set[tuple[str, str]] = set()
