@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 import redis
-import typer
 from commands import fails, lsm
 from processes import ENVIRON
 
@@ -188,6 +187,6 @@ def test_on_windows_there_are_no_unix_sockets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(typer.Exit):
+    with pytest.raises(SystemExit, match="2"):
         serve_module.serve(str(tmp_path), unix_socket="socket")
     assert "Unix sockets: Windows has --port alone" in capsys.readouterr().err
