@@ -89,6 +89,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "tools/shard_figures.py": "tools/test_shard_sets.py",
     "tools/shard_findings.py": "tools/test_shard_sets.py",
     "tools/output.py": "tools/test_exchange.py",
+    "tools/inspect/saving.py": "tools/inspect/test_filters.py",
     "tools/lab/reads.py": "tools/lab/test_replay.py",
     "tools/lab/trial.py": "tools/lab/test_replay.py",
     # A course: what its labs share.

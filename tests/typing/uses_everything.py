@@ -386,6 +386,9 @@ def looking(db: DB) -> None:
     assert_type(stats.levels, tuple[lsmkv.LevelStats, ...])
     assert_type(stats.levels[0].files, int)
     assert_type(stats.write_amplification, float)
+    assert_type(stats.expected_rate, float | None)
+    assert_type(stats.measured_rate, float | None)
+    assert_type(stats.levels[0].expected_rate, float | None)
     assert_type(stats.read_amplification, float)
     assert_type(stats.to_dict(), dict[str, Any])
     stats.gets = 0  # type: ignore[misc]
