@@ -21,6 +21,8 @@ MOST_BITS = 44.0
 """30 probes, the most that a filter may have, have no use for more."""
 
 _BITS_FOR_E = 1 / math.log(2) ** 2
+_ROUNDING = 1e-9
+"""Bits that a sum of logarithms may lose, by which one run of 1 bit a key would be left without."""
 
 
 class LevelBits(NamedTuple):
@@ -85,10 +87,10 @@ def spread(average: float, runs: Sequence[int]) -> list[float]:
         weighted = sum(runs[at] * math.log(runs[at]) for at in chosen) * _BITS_FOR_E
         level = (memory + weighted) / total
         given = {at: level - math.log(runs[at]) * _BITS_FOR_E for at in chosen}
-        kept = [at for at in chosen if given[at] >= FEWEST_BITS]
+        kept = [at for at in chosen if given[at] >= FEWEST_BITS - _ROUNDING]
         if len(kept) == len(chosen):
             for at, bits in given.items():
-                result[at] = min(bits, MOST_BITS)
+                result[at] = min(max(bits, FEWEST_BITS), MOST_BITS)
             break
         chosen = kept
     for at, size in enumerate(runs):
