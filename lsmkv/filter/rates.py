@@ -64,7 +64,7 @@ def expected_rate(keys: float, bits: int, probes: int) -> float:
     for power, shares in enumerate(law.distinct):
         size = bits >> power
         both = _both_set(probes, len(law.distinct) - 1, power, size)
-        both_clear = math.pow(max(0.0, 1.0 - 2.0 * law.mean / bits + both), keys)
+        both_clear = math.pow(min(1.0, max(0.0, 1.0 - 2.0 * law.mean / bits + both)), keys)
         for distinct, share in shares.items():
             rate += share * _all_set(distinct, fill, both_clear)
     for shared, offsets in law.overlaps.items():
@@ -98,7 +98,7 @@ def expected_rate64(keys: float, bits: int, probes: int) -> float:
     rate = 0.0
     for distinct, share in enumerate(_distinct_of_independent(bits, probes)):
         rate += share * _all_set(distinct, fill, both_clear)
-    return rate
+    return min(1.0, rate)
 
 
 def keys_from_fill(fill: float, bits: int, probes: int) -> float:
@@ -113,6 +113,16 @@ def keys_from_fill(fill: float, bits: int, probes: int) -> float:
         return math.inf
     law = _checked_law(0, bits, probes)
     return math.log1p(-fill) / math.log1p(-min(law.mean / bits, 1.0 - 1e-9))
+
+
+def keys_from_fill64(fill: float, bits: int, probes: int) -> float:
+    """As :func:`keys_from_fill`, of :class:`~lsmkv.Bloom64Policy`: ``-(m/k) ln(1 - fill)``.
+
+    >>> round(keys_from_fill64(0.451, 1000, 6))
+    100
+    """
+    _check(0, bits, probes)
+    return math.inf if fill >= 1.0 else math.log1p(-fill) / (probes * math.log1p(-1.0 / bits))
 
 
 def _check(keys: float, bits: int, probes: int) -> None:

@@ -87,8 +87,8 @@ def _clients(service: Service) -> Fields:
 
 
 def _memory(service: Service) -> Fields:
-    stats = service.db.stats()
-    used, peak = stats.memtable_bytes + stats.block_cache_bytes, _peak_memory()
+    usage = service.db.get_property("leveldb.approximate-memory-usage")
+    used, peak = int(usage or 0), _peak_memory()
     return {
         "used_memory": used,
         "used_memory_human": _human(used),

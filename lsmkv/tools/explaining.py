@@ -44,7 +44,7 @@ def explain(
     whose read is wasted is red. Nothing is written, and no lock is taken. In a shard set, a block
     that is read is a request, and the requests that were saved are told.
 
-    JSON: the fields of lsmkv.Explanation, with keys escaped as 'scan' prints them; of a shard set
+    JSON: the fields of lsmkv.Explanation, with keys as escaped text; of a shard set
     "version", "shard", "path", "requests", "requests_without_filters", "requests_saved", and these
     fields in "steps".
     """

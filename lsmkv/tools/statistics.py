@@ -99,8 +99,14 @@ def stats(
         else:
             console = stdout_console()
             look = Look.at(db, FilterFigures(db.path))
-            checked = check_hash(db, look.filters)
+            checked, damage = None, None
+            try:
+                checked = check_hash(db, look.filters)
+            except lsmkv.CorruptionError as error:
+                damage = error  # which is reported below what could be read
             _print(console, draw(look, console, checked))
+            if damage is not None:
+                raise damage
             if checked is not None and checked.suffers:
                 _print(console, [Text(), *hash_warning(checked)])
 
@@ -297,7 +303,7 @@ class _Drawing:
     def _filter_row(
         self, level: str, kind: str, number: str, held: str, expected: str, measured: str
     ) -> str:
-        room = self._width - 50
+        room = max(6, self._width - 50)
         shown = printable(kind)
         shown = shown if len(shown) <= room else f"{shown[: room - 3]}..."
         return (

@@ -123,3 +123,11 @@ def test_impossible_filters_are_refused() -> None:
         for function in (expected_rate, expected_rate64, expected_fill):
             with pytest.raises(ValueError, match="no filter has"):
                 function(keys, bits, probes)
+
+
+@pytest.mark.parametrize("probes", [1, 7, 21, 30])
+@pytest.mark.parametrize("bits", [8, 24, 64, 80])
+def test_a_rate_is_a_probability_however_full_the_filter_is(bits: int, probes: int) -> None:
+    for keys in (0, 1, 100, 1e6):
+        for rate in (expected_rate, expected_rate64):
+            assert 0.0 <= rate(keys, bits, probes) <= 1.0

@@ -277,3 +277,26 @@ def test_the_name_of_a_custom_policy_is_escaped(tmp_path: Path) -> None:
     assert all(line.isprintable() for line in lines[1:])
     assert max(map(len, lines[1:])) <= 80
     assert any(r"test.\x1b[31mxx" in line for line in lines)
+
+
+def test_narrow_terminals_have_rows_too(deep: Path) -> None:
+    for width in (20, 30, 45, 50, 52):
+        assert any("expected" in line for line in pictured(deep, width))
+
+
+def test_damage_is_reported_below_what_could_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with lsmkv.DB(path, create_if_missing=True, max_file_size=16 << 10) as db:
+        for number in range(2000):
+            db.put(b"%08d" % number, bytes(8))
+        db.compact_range()
+        tables = db.tables()
+    table = path / tables[len(tables) // 2].name
+    data = bytearray(table.read_bytes())
+    data[3] ^= 0xFF  # of its first data block
+    table.write_bytes(data)
+    done = lsm("stats", path)
+    assert done.status == 2
+    assert table.name in done.err
+    assert "tables" in done.out
+    assert "Data blocks" in done.out

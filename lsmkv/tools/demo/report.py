@@ -32,7 +32,7 @@ _LEGEND = (
         f" of its {ROUNDS} rounds, and this is the batches' median",
     ),
     ("measured", "the share of the filters asked about absent keys that said maybe"),
-    ("by fill", "the rate that the bits of these filters predict: (ones/m)^k"),
+    ("by fill", "the rate to expect of these filters, from their bits"),
     ("textbook", "the rate for n keys in m bits with k probes: (1-e^(-kn/m))^k"),
     ("", "both are 1/256 for a fuse filter"),
     ("bits", "the size of the filters, in bits a key"),

@@ -23,6 +23,7 @@ Line = list[tuple[str, str]]
 """The parts of a line, each with its style, in rich's words; none for an empty line."""
 
 WIDEST = 100
+NARROWEST = 20
 _LABEL = 18
 _MARKS = {"yes": "✓", "no": "✗", "less": "-"}
 _STYLES = {"yes": "green", "no": "red", "less": "yellow"}
@@ -55,7 +56,7 @@ def lines(found: Findings, width: int, encoding: str) -> Iterator[Line]:
         fine = True
     except UnicodeEncodeError:
         fine = False
-    return _Report(found, min(width, WIDEST), fine).lines()
+    return _Report(found, max(NARROWEST, min(width, WIDEST)), fine).lines()
 
 
 def _plain(here: Engine, there: Place, wrong: list[Advice], lesser: list[Advice]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from lsmkv.env.base import Env
 from lsmkv.errors import CorruptionError, Error
@@ -31,6 +31,7 @@ from lsmkv.tools.text import from_hex, unescape
 Query = Mapping[str, str]
 """The parameters of a question, by name."""
 _LONGEST_KEY = 64 << 10
+_PATIENCE = 10.0  # seconds
 
 
 class Api:
@@ -54,6 +55,8 @@ class Api:
         self._env = env
         self._own = own
         self._lock = threading.Lock()
+        self._idle = threading.Condition()
+        self._calls = 0  # questions and actions under way, which use the source
         self._open()
         self._scratch: Scratch | None = None
 
@@ -61,7 +64,7 @@ class Api:
         self.source = Source(self._path, self._env)
         self.replays = Replays(self._path, self._trace, self._env, self._own, self.reason)
         self.live = Live(self.source.directory)
-        self._replayed_at = 0  # the source's change when the latest replay began
+        self._replayed_at: int | None = None  # the source's change when the latest replay began
         self._histories: list[History] = []
         self.opened = time.time_ns()
         """When the path was opened: a page sees by it that it shows another store, or server."""
@@ -76,12 +79,26 @@ class Api:
     def reopen(self) -> None:
         """Show the store that is at the path now.  ``NotFoundError`` if there is none.
 
-        Questions about the one before that are being answered may fail.
+        Waits until the questions about the one before are answered, since they read through its
+        descriptors; those that take more than ten seconds may fail.
         """
-        with self._lock:
-            before = self.source, self.replays, self._histories
-            self._open()
-            _end(*before)
+        with self._idle:
+            self._idle.wait_for(lambda: self._calls == 0, _PATIENCE)
+            with self._lock:
+                before = self.source, self.replays, self._histories
+                self._open()
+                _end(*before)
+
+    @contextlib.contextmanager
+    def _call(self) -> Iterator[None]:
+        with self._idle:
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._calls -= 1
+                self._idle.notify_all()
 
     def answer(self, view: str, query: Query) -> Plain:
         """The data of a view.  Nothing changes by it.
@@ -90,18 +107,22 @@ class Api:
         """
         if view not in VIEWS:
             raise NotThereError(f"there is no view {view!r}")
-        if view not in _WITHOUT_STORE:
-            self.source.require()
-        return VIEWS[view](self, query)
+        with self._call():
+            if view not in _WITHOUT_STORE:
+                self.source.require()
+            return VIEWS[view](self, query)
 
     def act(self, action: str, body: Query) -> Plain:
         """Begin a survey or a replay, open the store that is there now, or do something to the
         scratch store; then its data."""
         if action not in ACTIONS:
             raise NotThereError(f"there is no action {action!r}")
-        if action in _ON_STORE:
-            self.source.require()
-        return ACTIONS[action](self, body)
+        if action == "reopen":
+            return ACTIONS[action](self, body)
+        with self._call():
+            if action in _ON_STORE:
+                self.source.require()
+            return ACTIONS[action](self, body)
 
     def reason(self, error: Exception) -> str:
         """An error in words; of damage, also what it means for reads and what repairs it."""
@@ -116,7 +137,7 @@ class Api:
     @property
     def is_replay_older(self) -> bool:
         """Whether the store has changed since the latest replay began."""
-        return self._replayed_at != self.source.change
+        return self._replayed_at not in (None, self.source.change)
 
     def history(self) -> History:
         """The index of the MANIFEST in force, which goes on if a writer has added to it."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import operator
 from collections.abc import Iterator
 from typing import Final
@@ -23,6 +22,7 @@ from lsmkv.filter.fuse import FINGERPRINT_BITS, filter64_may_match, look_at_fuse
 from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.filter.known import rate_of
 from lsmkv.filter.prefix import own_extractor
+from lsmkv.filter.rates import keys_from_fill, keys_from_fill64
 from lsmkv.format.filenames import FileType
 from lsmkv.tools.dump.blocks import (
     fuse_in,
@@ -251,16 +251,13 @@ def _probed(chosen: Filter, key: bytes) -> Plain | None:
     return None
 
 
-def _keys_by_fill(bits: Plain) -> int:
-    """How many keys would fill a Bloom filter as far, -(m/k) ln(1 - ones/m); 0 if that is unknown.
-
-    >>> _keys_by_fill({"bits": 1000, "probes": 6, "ones": 451})
-    100
-    """
-    m, probes, full = bits["bits"], bits["probes"], bits["ones"]
-    if not m or not probes or full == m:
+def _keys_by_fill(chosen: Filter, form: Plain) -> int:
+    """How many keys would fill a filter of bits as far; 0 if that is unknown."""
+    if not form["bits"] or not form["probes"] or form["ones"] == form["bits"]:
         return 0
-    return int(-m / probes * math.log1p(-full / m) + 0.5)
+    fill = form["ones"] / form["bits"]
+    of_keys = keys_from_fill if is_bloom(chosen.policy) else keys_from_fill64
+    return round(of_keys(fill, form["bits"], form["probes"]))
 
 
 def _keys(source: Source, file: RandomAccessFile, chosen: Filter, form: Plain) -> Plain:
@@ -268,13 +265,15 @@ def _keys(source: Source, file: RandomAccessFile, chosen: Filter, form: Plain) -
     keys: list[Plain] = []
     counted = 0
     problem = ""
+    extractor = own_extractor(chosen.extractor.decode("utf-8", "replace"))
+    unknown = bool(chosen.extractor) and extractor is None  # only its program knows the prefixes
     members = _members(file, chosen)
     try:
         for key in itertools.islice(members, MOST_COUNTED):
             counted += 1
             if counted <= MOST_KEYS:
                 keys.append(_shown_key(source, chosen, key))
-        whole = next(members, None) is None
+        whole = not unknown and next(members, None) is None
     except CorruptionError as error:
         problem = f"Keys are missing here. {describe(source, error)}"
         whole = False
@@ -282,7 +281,7 @@ def _keys(source: Source, file: RandomAccessFile, chosen: Filter, form: Plain) -
         "keys": keys,
         "more_keys": counted > len(keys),
         "keys_problem": problem,
-        "key_count": counted if whole else max(counted, _keys_by_fill(form)),
+        "key_count": counted if whole else max(counted, _keys_by_fill(chosen, form)),
         "counted": whole,
     }
 

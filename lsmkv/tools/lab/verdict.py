@@ -54,9 +54,11 @@ def judge(replay: Replay) -> Verdict:
         f"{words[0].upper()}{words[1:]} would save {number:,} of {stored.wasted_reads:,} wasted"
         f" reads {_price(_more(setting, stored))}."
     )
+    named: SettingReads | None = None
     if not parse_setting(setting.setting).leveldb_asks:
-        sentence += f" {_beside_leveldb(saved, stored, least)}"
-    if free is not None and priced is not None:
+        words, named = _beside_leveldb(saved, stored, least)
+        sentence += f" {words}"
+    if free is not None and priced is not None and priced[1] is not named:
         number_more, dearer = priced
         price = size(_more(dearer, stored))
         words = parse_setting(dearer.setting).in_words()
@@ -77,7 +79,7 @@ def _more(one: SettingReads, stored: SettingReads) -> int:
 def _best(saved: list[tuple[int, SettingReads]], least: float) -> tuple[int, SettingReads] | None:
     """The cheapest of those that save nearly as much as the best; None if it saves too little."""
     most = max((number for number, _ in saved), default=0)
-    return None if most < least else _cheapest(saved, most)
+    return None if most < least else _cheapest([one for one in saved if one[0] >= least], most)
 
 
 def _cheapest(saved: list[tuple[int, SettingReads]], most: int) -> tuple[int, SettingReads]:
@@ -88,7 +90,7 @@ def _cheapest(saved: list[tuple[int, SettingReads]], most: int) -> tuple[int, Se
 
 def _beside_leveldb(
     saved: list[tuple[int, SettingReads]], stored: SettingReads, least: float
-) -> str:
+) -> tuple[str, SettingReads | None]:
     """That LevelDB asks no such filters, and which setting is the best one for it: one that costs
     nothing, if it saves enough."""
     told = "LevelDB reads such tables unfiltered"
@@ -96,11 +98,12 @@ def _beside_leveldb(
     best = _best([pair for pair in asked if _more(pair[1], stored) <= 0], least)
     best = _best(asked, 1) if best is None else best
     if best is None:
-        return f"{told}."
+        return f"{told}.", None
     number, setting = best
     words = parse_setting(setting.setting).in_words()
     price = _price(_more(setting, stored))
-    return f"{told}; of the filters that it reads, {words} would save {number:,} {price}."
+    words = f"{told}; of the filters that it reads, {words} would save {number:,} {price}."
+    return words, setting
 
 
 def _price(more: int) -> str:

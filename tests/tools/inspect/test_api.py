@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,40 @@ def test_no_view_shows_the_store_that_took_the_place_of_another(tmp_path: Path) 
         assert after["opened"] != state["opened"]
         assert api.answer("levels", {})["check"]["state"] == "none"
         assert api.answer("get", {"key": "another"})["found"]
+
+
+def test_a_store_is_left_once_the_questions_about_it_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = levelled_store(tmp_path / "db")
+    asked, go = threading.Event(), threading.Event()
+
+    def slow(api: Api, _: object) -> dict[str, object]:
+        asked.set()
+        go.wait()
+        return {"names": len(api.source.directory.names())}
+
+    monkeypatch.setitem(VIEWS, "slow", slow)
+    answers: list[dict[str, object]] = []
+    with contextlib.closing(Api(str(path))) as api:
+        question = threading.Thread(target=lambda: answers.append(api.answer("slow", {})))
+        question.start()
+        asked.wait()
+        opening = threading.Thread(target=api.act, args=("reopen", {}))
+        opening.start()
+        opening.join(0.1)
+        assert opening.is_alive()
+        go.set()
+        question.join()
+        opening.join()
+    assert answers[0]["names"]
+
+
+def test_what_was_not_replayed_is_of_no_older_state(tmp_path: Path) -> None:
+    path = levelled_store(tmp_path / "db")
+    with contextlib.closing(Api(str(path))) as api:
+        api.answer("levels", {})
+        assert not api.answer("replay", {})["older"]
 
 
 def test_nothing_is_opened_where_no_store_is(tmp_path: Path) -> None:

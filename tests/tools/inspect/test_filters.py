@@ -270,3 +270,21 @@ def test_a_damaged_filter_beside_a_sound_one(tmp_path: Path) -> None:
     assert told["n"] == 0
     assert told["filters"] == 1
     assert "whole-table filter" in told["damage"][0]
+
+
+def test_the_number_of_prefixes_of_a_custom_extractor_follows_from_the_fill(tmp_path: Path) -> None:
+    class FirstTwo:
+        name = "first two"
+
+        def extract(self, key: bytes) -> bytes | None:
+            return key[:2]
+
+    keys = [b"%02d-%04d" % (at % 50, at) for at in range(500)]
+    path = one_table(
+        tmp_path / "db", sorted(keys), prefix_extractor=FirstTwo(), filter_layout="both"
+    )
+    with opened(path) as (api, _):
+        (told,) = [one for one in filters_of(api) if one["kind"] == "prefix"]
+    assert told["keys"] == []
+    assert not told["counted"]
+    assert told["key_count"] == pytest.approx(50, rel=0.25)

@@ -150,3 +150,24 @@ def test_an_order_that_filters_do_not_go_with() -> None:
 
 def test_no_gets() -> None:
     assert judge(replay_of(0, ("as stored", 0, 0), ("block:5", 0, 5))).setting is None
+
+
+def test_no_setting_is_named_twice() -> None:
+    results = [("as stored", 451, 175_000), ("block:20", 11, 343_000), ("fuse", 175, 162_600)]
+    verdict = judge(replay_of(10_000, *results))
+    assert verdict.setting == "fuse"
+    assert verdict.sentence.count("20 bits a key") == 1
+    assert verdict.sentence.endswith("20 bits a key would save 440 for 164.1 KiB more memory.")
+
+
+def test_a_price_is_named_only_for_what_it_saves_beyond_the_free_setting() -> None:
+    results = [
+        ("as stored", 200, 1000),
+        ("block:10", 103, 1000),
+        ("table:12", 97, 1100),  # six reads more, for a price
+        ("table:20", 92, 2000),
+    ]
+    verdict = judge(replay_of(1000, *results))
+    assert verdict.setting == "block:10"
+    assert "12 bits" not in verdict.sentence
+    assert "20 bits a key in a filter for each table would save 108" in verdict.sentence

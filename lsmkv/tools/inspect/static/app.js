@@ -86,7 +86,7 @@ const following = new Following(() => shown.mounted);
 
 function place() {
   const [path, text = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  const view = VIEWS.find((one) => one.name === path) ?? MENU[0];
+  const view = [...MENU, ...VIEWS.filter((one) => one.parent)].find((one) => one.name === path) ?? MENU[0];
   return { view, query: Object.fromEntries(new URLSearchParams(text)) };
 }
 

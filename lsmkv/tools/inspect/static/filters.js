@@ -76,7 +76,7 @@ function mount(root, page) {
     twin: () => current.twin(),
     follow: (state) => current.follow(state),
     watches: () => current.watches?.() ?? {},
-    reload: () => current.reload(),
+    reload: () => current.reload?.(),
     get again() {
       return current.again;
     },

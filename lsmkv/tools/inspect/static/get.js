@@ -184,7 +184,7 @@ function mount(root, page) {
       query = given;
       if (key() !== undefined && document.activeElement !== input) {
         // A space at an end is not seen in a field.
-      input.value = key().replace(/^ +| +$/g, (spaces) => "\\x20".repeat(spaces.length));
+        input.value = key().replace(/^ +| +$/g, (spaces) => "\\x20".repeat(spaces.length));
         hex.checked = query.hex !== undefined;
       }
       if (key() === undefined) {

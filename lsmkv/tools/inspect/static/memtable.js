@@ -40,6 +40,7 @@ export class Memtable {
     if (at !== this.at) {
       this.at = at;
       this.first = 0;
+      this.jump = at !== undefined;
       if (document.activeElement !== this.field) this.field.value = at ?? "";
     }
     this.facts = facts;
@@ -55,10 +56,11 @@ export class Memtable {
 
   async fill() {
     if (!this.details.open || !this.facts.total) return;
-    const from = this.first || this.at === undefined ? { from: this.first } : { key: this.at };
+    const from = this.jump ? { key: this.at } : { from: this.first };
     try {
       const found = await ask("memtable", isReport ? {} : from);
       this.first = found.first;
+      this.jump = false;
       show(this.body, found.entries.map((one) => row(HEAD, [this.link(one.key), number(one.sequence),
         one.where === "memtable" ? one.type : `${one.type}, in the ${one.where}`,
         one.value === null ? "–" : keyText(one.value)])));

@@ -115,7 +115,7 @@ export class Replay {
         total ? h("progress", { max: String(total), value: String(done), "aria-label": "How far the replay is" }) : null);
     } else if (error) show(this.status, h("strong", {}, error));
     else if (!found) show(this.status, isReport ? "This report has no replay." : "Nothing is replayed yet.");
-    else show(this.status);
+    else show(this.status, this.state.older && !isReport ? "The store has changed since these Gets were replayed." : null);
     this.status.hidden = !this.status.hasChildNodes();
   }
 

@@ -129,10 +129,12 @@ export class Stored {
 
   /** Begin again with the tables that the store has now. */
   reload() {
+    const { query } = this;
     this.tables = null;
     this.held = "";
     this.data = null;
     this.page.go("filters", { show: "table" }, { replace: true });
+    if (this.query === query) this.update(query); // the address was this one already
   }
 
   choose(name) {

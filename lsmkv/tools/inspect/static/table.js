@@ -154,10 +154,19 @@ function mount(root, page) {
 
   function filters(found) {
     const rows = found.filters.map((one) => [
-      h("a", { href: page.link("filters", { show: "table", name: query.name, ...(one.n ? { n: one.n } : {}), ...(several() ? { block: one.block } : {}) }) }, `filter ${number(one.n)}`),
+      linkOf(one),
       one.kind === "block" ? `blocks at ${number(one.first)} to ${number(one.last)}` : one.kind === "prefix" ? "prefixes" : "the whole table",
       bytes(one.bytes), formOf(one), one.rate === null ? "–" : percent(one.rate)]);
     return grid("Filters of the block", ["filter", "of", numeric("size"), "consists of", numeric("false positives")], rows);
+  }
+
+  /** A link to a filter, if this page can show it. */
+  function linkOf(one) {
+    const asked = { name: query.name, n: one.n };
+    const exact = { ...asked, block: one.block };
+    const words = `filter ${number(one.n)}`;
+    const known = holds("filter", asked) && !(several() && holds("filter", exact)) ? asked : exact;
+    return holds("filter", known) ? h("a", { href: page.link("filters", { show: "table", ...known }) }, words) : words;
   }
 
   /** Whether the table has more than one filter block. */
