@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from lsmkv.util.markup import table
 from lsmkv.util.record import Record
-from lsmkv.util.text import count, size
+from lsmkv.util.text import count, percent, size
 
 
 @dataclass(frozen=True)
@@ -309,8 +309,8 @@ class Stats(Record):
             f"{of.filters_asked:,}",
             f"{of.filter_negatives:,}",
             f"{of.filter_false_positives:,}",
-            _percent(of.expected_rate),
-            _percent(of.measured_rate),
+            percent(of.expected_rate),
+            percent(of.measured_rate),
         ]
 
     @property
@@ -362,10 +362,6 @@ def _absent(level: LevelStats) -> int:
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.2%}"
 
 
 _LEVELS = ("level", "tables", "size", "blocks read", "cached")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from rich.console import Console
-
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -45,10 +43,10 @@ class Bars:
         return EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8].strip()
 
 
-def can_encode(console: Console, text: str = EIGHTHS) -> bool:
-    """Whether a console's encoding has these characters: those of fine bars, if not told."""
+def can_encode(encoding: str, text: str = EIGHTHS) -> bool:
+    """Whether an encoding has these characters: those of fine bars, if no others are given."""
     try:
-        text.encode(console.encoding)
+        text.encode(encoding)
     except UnicodeEncodeError:
         return False
     return True

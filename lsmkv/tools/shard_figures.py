@@ -32,7 +32,7 @@ class _Drawing:
         self._document = document
         self._stats = stats
         self._width = min(console.width, _WIDEST) - 1
-        self._fine = can_encode(console)
+        self._fine = can_encode(console.encoding)
         self._sizes = [_bytes(entry) for entry in document.shards]
         self._room = max(8, min(self._width // 6, 24))
         self._pairs = max(10, len(f"{document.pairs:,}")) + 2

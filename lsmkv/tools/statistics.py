@@ -38,7 +38,7 @@ from lsmkv.tools.hash_check import HashCheck, check_hash
 from lsmkv.tools.shard_figures import draw_shards
 from lsmkv.tools.shard_sets import open_shards
 from lsmkv.tools.text import count, printable, size
-from lsmkv.util.text import quoted
+from lsmkv.util.text import percent, quoted
 
 _SECONDS = 2.0
 _WIDEST = 120
@@ -214,7 +214,7 @@ class _Drawing:
         self._look = look
         self._checked = checked
         self._width = min(console.width, _WIDEST) - 1
-        self._fine = can_encode(console)
+        self._fine = can_encode(console.encoding)
 
     def lines(self) -> Iterator[Text]:
         """All parts, with an empty line between them."""
@@ -281,13 +281,13 @@ class _Drawing:
                         one.kind,
                         f"{one.number:,}",
                         size(one.size),
-                        _percent(one.expected),
-                        _percent(rate),
+                        percent(one.expected),
+                        percent(rate),
                     )
                 )
             for level in sorted(set(measured) & {level for level in kinds if kinds[level] > 1}):
                 yield Text(
-                    self._filter_row(f"{level}", "all", "", "", "", _percent(measured[level]))
+                    self._filter_row(f"{level}", "all", "", "", "", percent(measured[level]))
                 )
             yield Text("expected  absent keys that pass, by the bits of the filters", "dim")
             yield Text(f"measured  {source}", "dim")
@@ -381,7 +381,3 @@ def _cut(key: bytes, longest: int, dots: str) -> str:
     text = quoted(key, longest)
     end = text.rfind("'") + 1
     return text if end == len(text) else text[:end] + dots
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.2%}"

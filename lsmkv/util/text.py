@@ -34,6 +34,15 @@ def plural(noun: str) -> str:
     return f"{noun}s"
 
 
+def percent(share: float | None) -> str:
+    """A share, for people; a dash if it is not known.
+
+    >>> percent(0.0091), percent(None)
+    ('0.91%', '-')
+    """
+    return "-" if share is None else f"{share:.2%}"
+
+
 def size(number: float) -> str:
     """A number of bytes, for people.
 

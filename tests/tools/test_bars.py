@@ -30,8 +30,8 @@ def test_bars_of_nothing() -> None:
 )
 def test_what_an_encoding_can_show(encoding: str, fine: bool) -> None:
     console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding=encoding))
-    assert can_encode(console) is fine
-    assert can_encode(console, "#")
+    assert can_encode(console.encoding) is fine
+    assert can_encode(console.encoding, "#")
 
 
 @pytest.mark.parametrize("room", [8, 14, 40])

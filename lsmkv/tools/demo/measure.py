@@ -213,7 +213,7 @@ def measure(
     compacted: bool,
     times: tuple[Times, Times] = (NOT_TIMED, NOT_TIMED),
 ) -> Measurement:
-    """Open the store anew, and look up records that exist and keys that do not.
+    """Open the store again, and look up records that exist and keys that do not.
 
     ``times`` are those of Gets of existing keys and of absent ones.
     """

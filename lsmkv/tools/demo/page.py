@@ -104,10 +104,7 @@ def _tables(told: Explanation) -> list[Plain]:
 
 def _state(measurements: Sequence[Measurement], keys: int) -> Plain:
     """The stores as they were loaded, or after the compaction."""
-    first = measurements[0]
     return {
-        "compacted": first.compacted,
-        "overlapping": first.overlapping,
         "spread": spread(measurements),
         "stores": [
             {
@@ -128,6 +125,5 @@ def _state(measurements: Sequence[Measurement], keys: int) -> Plain:
 def _lookups(lookups: Lookups) -> Plain:
     return {
         "blocks": lookups.blocks_per_get,
-        "bytes": lookups.bytes_per_get,
         "microseconds": lookups.times.per_get,
     }

@@ -77,8 +77,8 @@ class _Report:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._width = min(console.width, _WIDEST) - 1
-        self._fine = can_encode(console)
-        self._greek = can_encode(console, "µ")
+        self._fine = can_encode(console.encoding)
+        self._greek = can_encode(console.encoding, "µ")
 
     def title(self, text: str) -> None:
         """A bold line."""

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from lsmkv.tools.bars import can_encode
 from lsmkv.tools.doctor.engine import Advice, Engine, crc32c_text, engine, named
 from lsmkv.tools.doctor.findings import problems, remarks, works
 from lsmkv.tools.doctor.place import Place, place
@@ -51,11 +52,7 @@ def as_json(found: Findings) -> str:
 
 def lines(found: Findings, width: int, encoding: str) -> Iterator[Line]:
     """The report, ``width`` columns wide or :data:`WIDEST`, in characters that can be encoded."""
-    try:
-        "".join(_MARKS.values()).encode(encoding)
-        fine = True
-    except UnicodeEncodeError:
-        fine = False
+    fine = can_encode(encoding, "".join(_MARKS.values()))
     return _Report(found, max(NARROWEST, min(width, WIDEST)), fine).lines()
 
 

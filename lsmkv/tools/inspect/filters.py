@@ -21,7 +21,7 @@ from lsmkv.filter.bloom64 import bloom64_positions
 from lsmkv.filter.fuse import FINGERPRINT_BITS, filter64_may_match, look_at_fuse
 from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.filter.known import rate_of
-from lsmkv.filter.prefix import own_extractor
+from lsmkv.filter.prefix import PrefixExtractor, own_extractor
 from lsmkv.filter.rates import keys_from_fill, keys_from_fill64
 from lsmkv.format.filenames import FileType
 from lsmkv.tools.dump.blocks import (
@@ -265,15 +265,13 @@ def _keys(source: Source, file: RandomAccessFile, chosen: Filter, form: Plain) -
     keys: list[Plain] = []
     counted = 0
     problem = ""
-    extractor = own_extractor(chosen.extractor.decode("utf-8", "replace"))
-    unknown = bool(chosen.extractor) and extractor is None  # only its program knows the prefixes
     members = _members(file, chosen)
     try:
-        for key in itertools.islice(members, MOST_COUNTED):
+        for key in itertools.islice(members or (), MOST_COUNTED):
             counted += 1
             if counted <= MOST_KEYS:
                 keys.append(_shown_key(source, chosen, key))
-        whole = not unknown and next(members, None) is None
+        whole = members is not None and next(members, None) is None
     except CorruptionError as error:
         problem = f"Keys are missing here. {describe(source, error)}"
         whole = False
@@ -294,16 +292,22 @@ def _shown_key(source: Source, chosen: Filter, key: bytes) -> Plain:
     return shown | (_probed(chosen, key) or {})
 
 
-def _members(file: RandomAccessFile, chosen: Filter) -> Iterator[bytes]:
-    """What a filter was made of: user keys, or their prefixes."""
+def _members(file: RandomAccessFile, chosen: Filter) -> Iterator[bytes] | None:
+    """What a filter was made of: user keys, or their prefixes.
+
+    None for a custom extractor's: only its program knows what a prefix is.
+    """
+    keys = _user_keys(file, chosen)
     if not chosen.extractor:
-        yield from _user_keys(file, chosen)
-        return
+        return keys
     extractor = own_extractor(chosen.extractor.decode("utf-8", "replace"))
-    if extractor is None:
-        return  # a custom one: only its program knows what a prefix is
+    return None if extractor is None else _prefixes(keys, extractor)
+
+
+def _prefixes(keys: Iterator[bytes], extractor: PrefixExtractor) -> Iterator[bytes]:
+    """The different prefixes of sorted keys."""
     last: bytes | None = None
-    for key in _user_keys(file, chosen):
+    for key in keys:
         prefix = extractor.extract(key)
         if prefix is not None and prefix != last:
             yield prefix

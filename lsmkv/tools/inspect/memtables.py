@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import lsmkv
 from lsmkv.db.observe.published import read_owner
 from lsmkv.db.tree.memtable import MemTable
+from lsmkv.db.tree.store_stats import memtable_bytes
 from lsmkv.errors import Error
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.keys import KIND_VALUE, TAG_SIZE, sequence_in
@@ -61,7 +62,7 @@ def memtable_facts(source: Source) -> Plain:
     full_at = full_at or db.options.write_buffer_size
     return {
         "total": entries,
-        "bytes": db.stats().memtable_bytes,
+        "bytes": memtable_bytes(view),
         "logs": logs,
         "full_at": full_at,
         "full_at_known": is_known,

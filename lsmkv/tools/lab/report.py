@@ -75,7 +75,7 @@ class _Report:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._width = min(console.width, _WIDEST) - 1
-        self._fine = can_encode(console)
+        self._fine = can_encode(console.encoding)
 
     def line(self, text: str = "", style: str = "") -> None:
         """One line."""

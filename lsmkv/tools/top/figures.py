@@ -14,6 +14,7 @@ from lsmkv.db.observe.published import Published
 from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.tools.text import duration, printable, size
 from lsmkv.tools.top.watch import Watch, Window
+from lsmkv.util.text import percent
 
 PERCENTILES: Final = (50, 90, 99, 100)
 
@@ -82,9 +83,7 @@ def operations(watch: Watch) -> list[OperationFigures]:
     for operation in OPERATIONS:
         latencies = recent.latencies[operation]
         seen = latencies.count > 0
-        taken = (
-            duration(latencies.percentile(percent)) if seen else "-" for percent in PERCENTILES
-        )
+        taken = (duration(latencies.percentile(one)) if seen else "-" for one in PERCENTILES)
         each_second = rate(last.rate(last.operations(operation)))
         found.append(OperationFigures(operation, seen, each_second, tuple(taken)))
     return found
@@ -118,8 +117,8 @@ def filters(watch: Watch) -> list[Figure]:
     return [
         Figure("asked", _each_second(recent, stats.filters_asked)),
         Figure("blocks saved", _each_second(recent, stats.filter_negatives), "good"),
-        Figure("expected rate", _percent(stats.expected_rate)),
-        Figure("measured rate", _percent(measured), "bad" if is_high else ""),
+        Figure("expected rate", percent(stats.expected_rate)),
+        Figure("measured rate", percent(measured), "bad" if is_high else ""),
         Figure("blocks read", _each_second(recent, stats.blocks_read)),
     ]
 
@@ -238,10 +237,6 @@ def rate(number: float) -> str:
 
 def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else "-"
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.2%}"
 
 
 def _each_second(window: Window, number: int) -> str:
