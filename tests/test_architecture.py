@@ -1,8 +1,8 @@
 """The rules of the house (docs/tour.md), held by reading every module's source.
 
 A module imports only from its own room or one further down; there are no cycles, and no imports
-inside functions to dodge one.  Only ``env/`` touches the files of stores; only ``tools/`` prints,
-or reads ``argv`` or the environment.
+inside functions to dodge one.  Only ``env/`` touches the files of stores; only ``tools/`` and
+``course/`` print, or read ``argv`` or the environment.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ ROOT = Path(lsmkv.__path__[0])
 # From top to bottom.  A name stands for the module and everything in it.
 ROOMS: list[tuple[str, ...]] = [
     ("lsmkv.__main__",),
+    ("lsmkv.course",),
     ("lsmkv.tools",),
     ("lsmkv",),  # the public door, which tools may use as anyone does
     (
@@ -76,8 +77,8 @@ LATE_IMPORTS = {
     ("lsmkv.util.introspection", "lsmkv.util.source.class_facts"),
     ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.listen"),
     ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.serve"),
-    ("lsmkv.tools.course.command", "lsmkv.tools.course.plots.PLOTS"),
-    ("lsmkv.tools.course.command", "lsmkv.tools.course.plots.Plot"),
+    ("lsmkv.course.command", "lsmkv.course.plots.PLOTS"),
+    ("lsmkv.course.command", "lsmkv.course.plots.Plot"),
     ("lsmkv.tools.serve", "lsmkv.server.Server"),
     ("lsmkv.tools.serve", "uvloop"),
     ("lsmkv.testing", "lsmkv.server.server.Server"),
@@ -113,7 +114,7 @@ FILE_MODULES = {
     "stat",
     "tempfile",
 }
-WITH_FILES = ("env", "tools", "shards.remote", "bulk.sources.inputs")
+WITH_FILES = ("env", "tools", "course", "shards.remote", "bulk.sources.inputs")
 """Who may touch files: the env of stores; programs; object stores that are directories, and the
 pages that are kept of others; and what bulk builds read."""
 FILE_BUILTINS = {"open"}
@@ -151,6 +152,11 @@ def room_of(module: str) -> int:
 
 def in_room(module: str, room: str) -> bool:
     return module == f"lsmkv.{room}" or module.startswith(f"lsmkv.{room}.")
+
+
+def is_a_program(module: str) -> bool:
+    """Whether a module belongs to a command: the tools, and the course."""
+    return in_room(module, "tools") or in_room(module, "course")
 
 
 def imports(node: ast.AST) -> Iterator[str]:
@@ -316,7 +322,7 @@ def test_only_env_touches_the_file_system(module: str) -> None:
 
 @every_module
 def test_only_tools_talk_to_the_console_and_the_environment(module: str) -> None:
-    if in_room(module, "tools"):
+    if is_a_program(module):
         return
     assert not names_called(module) & CONSOLE_BUILTINS
     assert not modules_imported(module) & CONSOLE_MODULES
@@ -327,7 +333,7 @@ def test_only_tools_talk_to_the_console_and_the_environment(module: str) -> None
 
 @every_module
 def test_nothing_read_from_disk_is_run(module: str) -> None:
-    if in_room(module, "tools"):
+    if is_a_program(module):
         return
     assert not names_called(module) & UNTRUSTED
     assert not modules_imported(module) & UNTRUSTED_MODULES
@@ -338,7 +344,7 @@ def test_the_engine_needs_no_extras() -> None:
     needed: set[str] = set()
     for module in SOURCES:
         apart = ("lsmkv.__main__", "lsmkv.plot", "lsmkv.pytest_plugin")
-        if not (in_room(module, "tools") or in_room(module, "server") or module in apart):
+        if not (is_a_program(module) or in_room(module, "server") or module in apart):
             needed |= modules_imported(module)
     third_party = {"cramjam", "google_crc32c", "mypy_extensions", "sortedcontainers"}
     assert {"cramjam", "sortedcontainers"} <= needed

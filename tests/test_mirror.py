@@ -93,10 +93,10 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "tools/lab/reads.py": "tools/lab/test_replay.py",
     "tools/lab/trial.py": "tools/lab/test_replay.py",
     # A course: what its labs share.
-    "tools/course/labs/asked_tables.py": "tools/course/labs/test_reading.py",
-    "tools/course/labs/reading_store.py": "tools/course/labs/test_reading.py",
-    "tools/course/labs/scratch.py": "tools/course/labs/test_keys.py",
-    "tools/course/worker.py": "tools/course/test_grading.py",
+    "course/labs/asked_tables.py": "course/labs/test_reading.py",
+    "course/labs/reading_store.py": "course/labs/test_reading.py",
+    "course/labs/scratch.py": "course/labs/test_keys.py",
+    "course/worker.py": "course/test_grading.py",
     # One engine like the other: each test takes them in turn.
     "tools/bench/engines/base.py": "tools/bench/test_workloads.py",
     "tools/bench/engines/dbm.py": "tools/bench/test_workloads.py",
@@ -169,5 +169,5 @@ def test_a_module_without_a_mirror_is_noticed(tmp_path: Path) -> None:
     for name in ("test_errors.py", "db/test_scan.py", "db/read/test_scan.py"):
         (tests / name).touch()
     assert mirror_of("db/read/scan.py") == "db/read/test_scan.py"
-    assert mirror_of("tools/course/starters/lab2_log.py") == "tools/course/labs/test_log.py"
+    assert mirror_of("course/starters/lab2_log.py") == "course/labs/test_log.py"
     assert without_mirror(sources, tests) == {"db/write/wal.py"}

@@ -9,7 +9,7 @@ import runpy
 
 from drawing import HERE
 
-from lsmkv.tools.course.labs.registry import LABS
+from lsmkv.course.labs.registry import LABS
 
 
 def draw(slug: str) -> str:

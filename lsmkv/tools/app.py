@@ -16,48 +16,48 @@ from typer.core import TyperGroup
 
 GROUPS: dict[str, dict[str, str]] = {
     "Data": {
-        "put": "commands:put",
-        "get": "commands:get",
-        "delete": "commands:delete",
-        "scan": "scanning:scan",
-        "keys": "scanning:keys",
-        "count": "scanning:count",
-        "load": "load:load",
-        "export": "exchange:export",
-        "import": "exchange:import_",
+        "put": "tools.commands:put",
+        "get": "tools.commands:get",
+        "delete": "tools.commands:delete",
+        "scan": "tools.scanning:scan",
+        "keys": "tools.scanning:keys",
+        "count": "tools.scanning:count",
+        "load": "tools.load:load",
+        "export": "tools.exchange:export",
+        "import": "tools.exchange:import_",
     },
     "Serve": {
-        "serve": "serve:serve",
+        "serve": "tools.serve:serve",
     },
     "Look": {
-        "stats": "statistics:stats",
-        "explain": "explaining:explain",
-        "inspect": "inspect.command:inspect",
-        "report": "report.command:report",
-        "approximate-sizes": "maintenance:approximate_sizes",
-        "top": "top.command:top",
-        "trace": "trace.command:trace",
-        "dump": "dump.command:dump",
-        "diff": "compare:diff",
+        "stats": "tools.statistics:stats",
+        "explain": "tools.explaining:explain",
+        "inspect": "tools.inspect.command:inspect",
+        "report": "tools.report.command:report",
+        "approximate-sizes": "tools.maintenance:approximate_sizes",
+        "top": "tools.top.command:top",
+        "trace": "tools.trace.command:trace",
+        "dump": "tools.dump.command:dump",
+        "diff": "tools.compare:diff",
     },
     "Care": {
-        "doctor": "doctor.command:doctor",
-        "verify": "recovery:verify",
-        "repair": "recovery:repair",
-        "checkpoint": "maintenance:checkpoint",
-        "compact": "maintenance:compact",
-        "destroy": "maintenance:destroy",
+        "doctor": "tools.doctor.command:doctor",
+        "verify": "tools.recovery:verify",
+        "repair": "tools.recovery:repair",
+        "checkpoint": "tools.maintenance:checkpoint",
+        "compact": "tools.maintenance:compact",
+        "destroy": "tools.maintenance:destroy",
     },
     "Scale": {
-        "bulk build": "bulk.build:build",
-        "bulk list": "bulk.versions:list_",
-        "bulk prune": "bulk.versions:prune",
-        "bulk diff": "bulk.versions:diff",
+        "bulk build": "tools.bulk.build:build",
+        "bulk list": "tools.bulk.versions:list_",
+        "bulk prune": "tools.bulk.versions:prune",
+        "bulk diff": "tools.bulk.versions:diff",
     },
     "Measure": {
-        "demo": "demo.command:demo",
-        "filter-lab": "lab.command:filter_lab",
-        "bench": "bench.command:bench",
+        "demo": "tools.demo.command:demo",
+        "filter-lab": "tools.lab.command:filter_lab",
+        "bench": "tools.bench.command:bench",
     },
     "Learn": {
         "course new": "course.command:new",
@@ -67,7 +67,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "course grade": "course.command:grade",
     },
 }
-"""The module below ``lsmkv.tools``, and the function, of each command, by name and in groups.
+"""The module below ``lsmkv``, and the function, of each command, by name and in groups.
 
 A name of two words is a command below that of its first word.
 """
@@ -98,7 +98,7 @@ class _Group(TyperGroup):
 def _command(outer: str, name: str) -> Any:
     group = _PANELS[outer + name]
     module, _, function = GROUPS[group][outer + name].partition(":")
-    call = getattr(import_module(f"lsmkv.tools.{module}"), function)
+    call = getattr(import_module(f"lsmkv.{module}"), function)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name, help=_in_paragraphs(call.__doc__), rich_help_panel=group)(call)
     return typer.main.get_command(alone)

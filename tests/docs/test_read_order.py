@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from lsmkv.course import texts
 from lsmkv.table import reader
-from lsmkv.tools.course import texts
 
 DOCS = Path(__file__).parents[2] / "docs"
 COURSE = Path(texts.__path__[0])

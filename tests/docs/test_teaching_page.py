@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from lsmkv.course.grading import Grader, Limits
+from lsmkv.course.labs.compaction import engine_scores, levels_of
+from lsmkv.course.labs.log import log_of
+from lsmkv.course.labs.registry import LABS, find
 from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
 from lsmkv.format.keys import unpack
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.table.block import Block
-from lsmkv.tools.course.grading import Grader, Limits
-from lsmkv.tools.course.labs.compaction import engine_scores, levels_of
-from lsmkv.tools.course.labs.log import log_of
-from lsmkv.tools.course.labs.registry import LABS, find
 from lsmkv.util.coding import decode_varint32
 
 DOCS = Path(__file__).parents[2] / "docs"

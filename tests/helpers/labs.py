@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lsmkv.tools.course.lab import Lab
-from lsmkv.tools.course.running import FAILED, NOT_WRITTEN, PASSED, Result, judge, load, run_one
+from lsmkv.course.lab import Lab
+from lsmkv.course.running import FAILED, NOT_WRITTEN, PASSED, Result, judge, load, run_one
 
-COURSE = Path(__file__).parents[1] / "tools" / "course"
-STARTERS = Path(__file__).parents[2] / "lsmkv" / "tools" / "course" / "starters"
+COURSE = Path(__file__).parents[1] / "course"
+STARTERS = Path(__file__).parents[2] / "lsmkv" / "course" / "starters"
 
 
 class Mistake(NamedTuple):

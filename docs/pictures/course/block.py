@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from drawing import BOXES, MARGIN, box, card, text
 
+from lsmkv.course.labs.block import SAMPLE, built
 from lsmkv.table.block import Block
-from lsmkv.tools.course.labs.block import SAMPLE, built
 
 
 def draw() -> str:

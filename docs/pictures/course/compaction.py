@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drawing import BOXES, MARGIN, bar, card, text
 
-from lsmkv.tools.course.labs.compaction import engine_pick, engine_scores, levels_of
+from lsmkv.course.labs.compaction import engine_pick, engine_scores, levels_of
 
 LEVELS = levels_of(
     l0=[(14, 1, "p", "w"), (13, 1, "c", "f"), (12, 1, "a", "d"), (11, 1, "f", "i")],

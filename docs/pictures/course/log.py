@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from drawing import BOXES, MARGIN, bar, box, card, text
 
+from lsmkv.course.labs.log import parts
 from lsmkv.format.log import BLOCK_SIZE, frame
-from lsmkv.tools.course.labs.log import parts
 
 
 def draw() -> str:

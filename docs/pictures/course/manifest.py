@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from drawing import BOXES, MARGIN, bar, box, card, text
 
+from lsmkv.course.labs.edits import encoded, manifests, no_levels, version_of
 from lsmkv.format.version_edit import VersionEdit
-from lsmkv.tools.course.labs.edits import encoded, manifests, no_levels, version_of
 
 
 def draw() -> str:

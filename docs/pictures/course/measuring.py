@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from drawing import BOXES, MARGIN, bar, card, text
 
-from lsmkv.tools.course.labs.experimenting import alternate, conclude, ratio_interval
-from lsmkv.tools.course.labs.machines import Machine
+from lsmkv.course.labs.experimenting import alternate, conclude, ratio_interval
+from lsmkv.course.labs.machines import Machine
 
 ROUNDS = 6
 STEP = (480 - 2 * MARGIN) / (2 * ROUNDS)

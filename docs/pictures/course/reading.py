@@ -6,11 +6,11 @@ import os
 
 from drawing import BOXES, MARGIN, bar, box, card, line, text
 
+from lsmkv.course.labs.asked_tables import Step, walk
+from lsmkv.course.labs.reading import SAMPLE, sample
+from lsmkv.course.labs.reading_store import BITS, opened
+from lsmkv.course.labs.scratch import scratch
 from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.tools.course.labs.asked_tables import Step, walk
-from lsmkv.tools.course.labs.reading import SAMPLE, sample
-from lsmkv.tools.course.labs.reading_store import BITS, opened
-from lsmkv.tools.course.labs.scratch import scratch
 
 LEFT, RIGHT = 78, 462
 KEY = b"cow"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from drawing import BOXES, HEAD, MARGIN, box, card, text
 
-from lsmkv.format.keys import unpack
-from lsmkv.table.block import Block
-from lsmkv.table.format import FOOTER_SIZE
-from lsmkv.tools.course.labs.table import (
+from lsmkv.course.labs.table import (
     SAMPLE,
     SAMPLE_BLOCK_SIZE,
     blocks_in,
     built,
     contents_of,
 )
+from lsmkv.format.keys import unpack
+from lsmkv.table.block import Block
+from lsmkv.table.format import FOOTER_SIZE
 
 LEFT, WIDE = 76, 230
 HIGH, GAP = 48, 8

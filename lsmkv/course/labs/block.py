@@ -1,0 +1,267 @@
+"""Lab 3: blocks, which the engine reads, and which stand in a table of a store."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+from bisect import bisect_left
+from types import ModuleType
+
+import lsmkv
+from lsmkv.course.failure import CheckFailure, require, require_bytes, require_equal, shown
+from lsmkv.course.lab import Check, Lab
+from lsmkv.course.labs.scratch import (
+    files_of,
+    require_content,
+    require_content_by_leveldb,
+    scratch,
+)
+from lsmkv.env.local import LocalEnv
+from lsmkv.errors import CorruptionError
+from lsmkv.format.filenames import FileType
+from lsmkv.options import Options
+from lsmkv.table.block import Block
+from lsmkv.table.block_builder import BlockBuilder
+from lsmkv.table.format import read_block, seal_block
+from lsmkv.table.reader import Table
+from lsmkv.util.coding import varint_size
+from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, NO_COMPRESSION
+from lsmkv.util.search import common
+
+Entries = list[tuple[bytes, bytes]]
+
+SAMPLE: Entries = [(b"ant", b"1"), (b"antler", b"2"), (b"antonym", b"33"), (b"bee", b"4")]
+INTERVAL = 16
+"""Entries between restart points in LevelDB's data blocks."""
+
+
+def built(entries: Entries, interval: int) -> bytes:
+    """The engine's block."""
+    builder = BlockBuilder(interval)
+    for key, value in entries:
+        builder.add(key, value)
+    return builder.finish()
+
+
+def some_entries(seed: int, number: int) -> Entries:
+    """Keys with much in common, in order, and values; a few of them long."""
+    dice = random.Random(seed)
+    keys = {bytes(dice.choices(b"ab", k=dice.randrange(9))) for _ in range(number)}
+    keys |= {b"long" + bytes(dice.choices(b"xy", k=150)) for _ in range(number // 20)}
+    return [(key, bytes(dice.randrange(200 if len(key) > 7 else 4))) for key in sorted(keys)]
+
+
+def cases() -> list[tuple[Entries, int]]:
+    """Entries and restart intervals, small ones first."""
+    small = [(SAMPLE[:1], 16), (SAMPLE[:2], 16), (SAMPLE, 16), (SAMPLE, 1), (SAMPLE, 2), ([], 16)]
+    return small + [(some_entries(n, n), interval) for n in (20, 100) for interval in (1, 3, 16)]
+
+
+def prefixes(code: ModuleType) -> str:
+    """Common prefixes of two keys."""
+    pairs = (
+        (b"antler", b"antonym"),
+        (b"ant", b"antler"),
+        (b"antler", b"ant"),
+        (b"ant", b"bee"),
+        (b"ant", b"ant"),
+        (b"", b"ant"),
+        (b"abcx", b"abdx"),
+    )
+    for a, b in pairs:
+        require_equal(
+            code.shared_prefix(a, b),
+            common(a, 0, b, 0, min(len(a), len(b))),
+            f"shared_prefix({a!r}, {b!r})",
+            "It ends with the first byte that differs, and at the latest with the shorter key.",
+        )
+    return f"{len(pairs)} pairs"
+
+
+def blocks(code: ModuleType) -> str:
+    """Blocks, byte for byte."""
+    for entries, interval in cases():
+        expected = built(entries, interval)
+        few = f"the entries {entries}" if len(entries) < 3 else f"{len(entries)} entries"
+        require_bytes(
+            code.build_block(list(entries), interval),
+            expected,
+            f"the block of {few} with a restart interval of {interval}",
+            functools.partial(meaning, expected),
+            "An entry is: shared, unshared and value length as varints, the rest of the key, the"
+            " value. Every restart_interval entries the key is whole, and shared is 0.",
+        )
+    return f"{len(cases())} blocks"
+
+
+def meaning(data: bytes, wanted: int) -> str:
+    """What the byte of a block at an offset is."""
+    return next(
+        f"{told}, byte {wanted - start}" if size > 1 else told
+        for start, size, told in parts(data)
+        if start <= wanted < start + size
+    )
+
+
+def parts(data: bytes) -> list[tuple[int, int, str]]:
+    """The parts of a block in order: offset, size, and what it is."""
+    block = Block(data)
+    found: list[tuple[int, int, str]] = []
+    at, number = 0, 0
+    while at < block.end:
+        shared, unshared, size, key_at = block.header(at)
+        pieces = [
+            (varint_size(shared), f"shared length, {shared}"),
+            (varint_size(unshared), f"unshared length, {unshared}"),
+            (varint_size(size), f"value length, {size}"),
+            (unshared, f"rest of the key, {shown_text(data[key_at : key_at + unshared])}"),
+            (size, "value"),
+        ]
+        for width, told in pieces:
+            if width:
+                found.append((at, width, f"entry {number}: {told}"))
+            at += width
+        number += 1
+    points = block.restart_points()
+    for index, point in enumerate(points):
+        found.append((at + 4 * index, 4, f"restart point {index}, offset {point}"))
+    found.append((at + 4 * len(points), 4, f"number of restart points, {len(points)}"))
+    return found
+
+
+def shown_text(data: bytes) -> str:
+    """Bytes for a line, cut off."""
+    return repr(data if len(data) <= 20 else data[:20] + b"...")[1:]
+
+
+def reading(code: ModuleType) -> str:
+    """All entries of the engine's blocks."""
+    for entries, interval in cases():
+        data = built(entries, interval)
+        got = code.read_block(data)
+        what = f"read_block of {len(entries)} entries with a restart interval of {interval}"
+        require(isinstance(got, list), f"{what} must return a list, not {shown(got)}.")
+        for number, (one, expected) in enumerate(zip(got, entries, strict=False)):
+            require_equal(
+                one,
+                expected,
+                f"{what}: entry {number}",
+                "The key is the first `shared` bytes of the key before it, then the rest.",
+            )
+        require(
+            len(got) == len(entries),
+            f"{what} returned {len(got)} entries.\nThe entries end where the restart points begin:"
+            " 4 * (their number + 1) bytes before the end.",
+        )
+    return f"{len(cases())} blocks"
+
+
+def seeking(code: ModuleType) -> str:
+    """The first entry at or behind a key, for keys that are there and keys that are not."""
+    asked = 0
+    for entries, interval in cases():
+        data = built(entries, interval)
+        keys = [key for key, _ in entries]
+        targets = {b"", b"zzz", *keys, *(key + b"\0" for key in keys), *(key[:-1] for key in keys)}
+        for target in sorted(targets):
+            at = bisect_left(keys, target)
+            asked += 1
+            require_equal(
+                code.seek(data, target),
+                entries[at] if at < len(entries) else None,
+                f"seek({target!r}) in a block of {len(entries)} entries with a restart interval of"
+                f" {interval}",
+                "Begin at the last restart point whose key is below the target (or at the first),"
+                " and read on to the first key that is not below it.",
+            )
+    return f"{asked:,} keys"
+
+
+def bisecting(code: ModuleType) -> str:
+    """A seek near the end of a block does not read its beginning."""
+    entries = [(b"key%04d" % n, b"v") for n in range(1000)]
+    data = bytearray(built(entries, 4))
+    points = Block(bytes(data)).restart_points()
+    # No bisection for a late key looks at restart points of the first third.
+    data[points[1] : points[80]] = b"\xff" * (points[80] - points[1])
+    for number in (900, 998, 999):
+        key, value = entries[number]
+        try:
+            got = code.seek(bytes(data), key)
+        except (ValueError, IndexError, CorruptionError):
+            got = None
+        require(
+            got == (key, value),
+            f"seek({key!r}) does not find the key if entries near the beginning of the block are"
+            " damaged, where it has no need to look. Does it read the block from its start?\n"
+            "Bisect the restart points first: their keys are whole, so each can be read alone.",
+        )
+    return "3 keys in a block of 1,000 entries"
+
+
+def in_the_engine(code: ModuleType) -> str:
+    """Each block of a table is read and built anew by the student, and put in its place."""
+    content: dict[bytes, bytes | None] = {
+        b"user:%05d" % n: b"value %d" % n * (n % 5) for n in range(1000)
+    }
+    with scratch() as directory:
+        store = os.path.join(directory, "store")
+        with lsmkv.DB(store, create_if_missing=True, compression=None) as db:
+            for key, value in content.items():
+                db.put(key, value or b"")
+            db.flush()
+        (path,) = files_of(store, FileType.TABLE)
+        number = rebuild(code, store, os.path.basename(path))
+        what = "A store whose table has your blocks"
+        require_content(store, content, what)
+        by_leveldb = require_content_by_leveldb(store, content, what)
+    return f"a table of {number} blocks, all read and built by you, is read by lsmkv{by_leveldb}"
+
+
+def rebuild(code: ModuleType, store: str, name: str) -> int:
+    """Put the student's blocks in place of a table's own; how many there are."""
+    opened = LocalEnv().open_directory(store)
+    with opened.open(name) as file:
+        index = Table(Options(), file).index
+        handles = [index.handle(number) for number in range(len(index))]
+        contents = [read_block(file, handle, DEFAULT_MAX_BLOCK_BYTES) for handle in handles]
+    with open(os.path.join(store, name), "r+b") as table:
+        for number, (handle, data) in enumerate(zip(handles, contents, strict=True)):
+            entries = list(zip(*Block(data).entries(), strict=True))
+            what = f"block {number} of a table of the store"
+            if code.read_block(data) != entries:
+                raise CheckFailure(f"Your read_block does not find the entries of {what}.")
+            made = code.build_block(entries, INTERVAL)
+            require_bytes(made, data, what, functools.partial(meaning, data))
+            table.seek(handle.offset)
+            table.write(seal_block(made, NO_COMPRESSION))
+    return len(handles)
+
+
+def drawing() -> str:
+    """A block of four entries, part by part."""
+    data = built(SAMPLE, 2)
+    told = ", ".join(f"{key.decode()}={value.decode()}" for key, value in SAMPLE)
+    lines = [f"entries {told}; a restart point every 2 entries", ""]
+    lines.append(f"{'offset':>6}  {'bytes':<20}  what")
+    for start, size, what in parts(data):
+        lines.append(f"{start:6}  {data[start : start + size].hex(' '):<20}  {what}")
+    return "\n".join(lines) + "\n"
+
+
+LAB = Lab(
+    number=3,
+    slug="block",
+    title="Blocks",
+    functions=("shared_prefix", "build_block", "read_block", "seek"),
+    checks=(
+        Check("common prefixes", prefixes),
+        Check("the bytes of a block", blocks),
+        Check("reading a block", reading),
+        Check("seeking in a block", seeking),
+        Check("seeking by restart points", bisecting),
+        Check("in the real engine", in_the_engine),
+    ),
+    drawing=drawing,
+)

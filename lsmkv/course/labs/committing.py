@@ -1,0 +1,278 @@
+"""The checks of lab 10 that let a recovery commit: with the power cut, and on a failing disk."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import NamedTuple
+
+from lsmkv.course.failure import require, require_bytes
+from lsmkv.course.labs.flushing import work
+from lsmkv.course.labs.power_cuts import (
+    CONTENT,
+    NAME,
+    PATH,
+    Rule,
+    Run,
+    content_differs,
+    write,
+)
+from lsmkv.db.tree.manifest import Manifest, read_manifest
+from lsmkv.db.tree.table_output import write_entries
+from lsmkv.env.base import Directory
+from lsmkv.env.faulty import FaultyEnv
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.env.recording import RecordingEnv
+from lsmkv.format.filenames import (
+    CURRENT,
+    FileType,
+    log_name,
+    manifest_name,
+    parse_filename,
+    read_current,
+    table_name,
+)
+from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, pack
+from lsmkv.format.log import BLOCK_SIZE, frame
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.options import Options
+
+LEFT_BEHIND = "000099.ldb", "000100.dbtmp"
+"""A table that no version names, and a temporary file: a killed process has left them."""
+
+
+class Plan(NamedTuple):
+    """What a recovery has to write: new files by their names, and the number of its MANIFEST."""
+
+    files: Mapping[str, bytes]
+    manifest_number: int
+    tables: frozenset[int]
+    """The tables of the new version."""
+    log_number: int
+
+
+def plan_for(
+    directory: Directory, entries: Mapping[bytes, bytes | None], last_sequence: int
+) -> Plan:
+    """The table of what was replayed, a log for the writes to come, and a MANIFEST of both."""
+    names = directory.names()
+    state = read_manifest(directory, read_current(directory))
+    first = 1 + max(parsed[0] for parsed in map(parse_filename, names) if parsed is not None)
+    table, log, manifest = first, first + 1, first + 2
+    files: dict[str, bytes] = {}
+    edit = VersionEdit()
+    edit.log_number, edit.prev_log_number = log, 0
+    edit.next_file_number, edit.last_sequence = first + 3, last_sequence
+    tables = {number for level in state.levels for number in level}
+    if entries:
+        made, files[table_name(table)] = table_of(entries, table, last_sequence)
+        edit.add_file(0, made)
+        tables.add(table)
+    files[log_name(log)] = b""
+    snapshot = snapshot_of(state).encode()
+    content = frame(snapshot, 0)
+    files[manifest_name(manifest)] = content + frame(edit.encode(), len(content) % BLOCK_SIZE)
+    return Plan(files, manifest, frozenset(tables), log)
+
+
+def table_of(
+    entries: Mapping[bytes, bytes | None], number: int, sequence: int
+) -> tuple[FileMetaData, bytes]:
+    """A table of the newest versions, which all get the last sequence; and its bytes."""
+    keys = sorted(entries)
+    tagged = []
+    for key in keys:
+        value = entries[key]
+        kind = KIND_DELETION if value is None else KIND_VALUE
+        tagged.append(pack(b"", sequence, kind) + (value or b""))
+    with MemoryEnv().open_directory(PATH, create=True) as directory:
+        made = write_entries([(keys, tagged)], directory, number, Options())
+        return made, directory.read_file(table_name(number), 1 << 24)
+
+
+def snapshot_of(state: Manifest) -> VersionEdit:
+    """One edit with all tables of a state."""
+    edit = VersionEdit()
+    edit.comparator = state.comparator
+    for level, files in enumerate(state.levels):
+        for file in files.values():
+            edit.add_file(level, file)
+    return edit
+
+
+def obsolete_after(names: list[str], plan: Plan) -> list[str]:
+    """What a store does not need any more once the plan is carried out, by the engine's rules."""
+    found: list[str] = []
+    for name in names:
+        parsed = parse_filename(name)
+        if parsed is None:
+            continue
+        number, kind = parsed
+        if (
+            (kind is FileType.TABLE and number not in plan.tables)
+            or (kind is FileType.LOG and number < plan.log_number)
+            or (kind is FileType.MANIFEST and number < plan.manifest_number)
+            or kind is FileType.TEMPORARY
+        ):
+            found.append(name)
+    return found
+
+
+class Crashed(NamedTuple):
+    """A directory that a killed process has left, and what a recovery of it has to do."""
+
+    env: MemoryEnv
+    plan: Plan
+    obsolete: list[str]
+    content: Mapping[bytes, bytes]
+
+
+@functools.cache
+def crashed() -> Crashed:
+    """A store with a table, two logs, a table that is no part of it, and a temporary file."""
+    job = work()
+    env = RecordingEnv(job.env)
+    with env.open_directory(PATH) as directory:
+        for name in LEFT_BEHIND:
+            write(directory, name, b"half done")
+        # All keys that the tables and logs ever held: what was deleted is deleted again.
+        keys = {b"key%02d" % number for number in range(40)} | job.content.keys()
+        plan = plan_for(directory, {key: job.content.get(key) for key in keys}, 99)
+        obsolete = obsolete_after(directory.names(), plan)
+    return Crashed(env, plan, obsolete, job.content)
+
+
+def commit_plan(code: ModuleType, directory: Directory, plan: Plan, obsolete: list[str]) -> None:
+    """Let the student carry out a plan."""
+    code.commit(directory, dict(plan.files), plan.manifest_number, list(obsolete))
+
+
+def commit_with(code: ModuleType, directory: Directory) -> None:
+    """Let the student commit the recovery of the crashed store."""
+    commit_plan(code, directory, crashed().plan, crashed().obsolete)
+
+
+def committing(code: ModuleType) -> str:
+    """A recovery commits, and nothing is lost, whenever the power is cut."""
+    env, plan, obsolete, content = crashed()
+    run = Run(env, functools.partial(commit_with, code))
+    with run.env.open_directory(PATH) as directory:
+        names = directory.names()
+        for name, data in plan.files.items():
+            require(name in names, f"commit has not made {name}.\n{run.listing()}")
+            got = directory.read_file(name, 1 << 20)
+            require_bytes(got, data, name, lambda at: "a byte that commit was given")
+        got = directory.read_file(CURRENT, 1000) if CURRENT in names else b""
+    expected = manifest_name(plan.manifest_number).encode() + b"\n"
+    require_bytes(got, expected, CURRENT, lambda at: f"character {at} of it", run.listing())
+    left = sorted(set(obsolete) & set(names))
+    require(not left, f"commit has not removed {', '.join(left)}.\n{run.listing()}")
+    states = run.survives(
+        lambda env: content_differs(env, PATH, content),
+        "Your commit",
+        rules(plan, obsolete),
+        "What is new must be durable before CURRENT names it, and what is old is removed last.",
+    )
+    return f"{states} states that a power cut or a kill can leave"
+
+
+def rules(plan: Plan, obsolete: list[str]) -> list[Rule]:
+    """What must be durable before what."""
+    change = ("rename", CURRENT)
+    found: list[Rule] = []
+    for name, data in plan.files.items():
+        kind = "MANIFEST" if name.startswith("MANIFEST") else name
+        if data:
+            told = f"{name} is not synced before CURRENT names the new MANIFEST: a power cut may"
+            found.append(
+                Rule(name, CONTENT, change, f"{told} leave a store whose {kind} is empty or torn.")
+            )
+        told = f"The directory is not synced between the making of {name} and the change of"
+        found.append(
+            Rule(name, NAME, change, f"{told} CURRENT: the file may be gone after a power cut.")
+        )
+    for name in obsolete:
+        told = f"{name} is removed before the new MANIFEST is in force: until CURRENT names it,"
+        found.append(Rule(CURRENT, NAME, ("remove", name), f"{told} durably, all is needed."))
+    return found
+
+
+def failing(code: ModuleType) -> str:
+    """Each call on the disk fails in turn: before the change of CURRENT commit says so, and removes
+    nothing; afterwards it may go on, with all the others."""
+    env, directory = on_a_faulty_disk()
+    before = env.calls
+    commit_with(code, directory)
+    number = env.calls - before
+    for n in range(1, number + 1):
+        env, directory = on_a_faulty_disk()
+        made = env.calls
+        env.fail_at(n)
+        try:
+            commit_with(code, directory)
+            raised = False
+        except OSError:
+            raised = True
+        env.heal()
+        judge_failure(env, raised, n, is_in_force(env.history[made : made + n - 1]))
+    return f"{number} calls, each of which failed once"
+
+
+def is_in_force(calls: Sequence[str]) -> bool:
+    """Whether the change of CURRENT is durable after these calls on the disk."""
+    return "rename" in calls and "dir_sync" in calls[calls.index("rename") :]
+
+
+def judge_failure(env: FaultyEnv, raised: bool, n: int, in_force: bool) -> None:
+    """Fail unless the student's commit did right after its n-th call on the disk failed.
+
+    ``in_force``: the change of CURRENT was durable by then.  lsmkv goes on with the other files if
+    it cannot remove one, and so may the student.
+    """
+    if not env.struck:
+        return
+    call, path = env.struck[0]
+    name = path.rpartition("/")[2]
+    what = "the sync of the directory" if call == "dir_sync" else f"the {call} of {name}"
+    _, _, obsolete, content = crashed()
+    with env.open_directory(PATH) as directory:
+        names = set(directory.names())
+    if in_force:
+        left = sorted(set(obsolete) & names - {name})
+        require(
+            raised or not left,
+            f"When {what} fails (call {n} on the disk), your commit returns, and leaves"
+            f" {', '.join(left)}.\nThe new MANIFEST is in force by then, so you may go on, but with"
+            " all the other files. Or let the OSError through.",
+        )
+    elif call != "remove":
+        gone = sorted(set(obsolete) - names)
+        require(
+            not gone,
+            f"When {what} fails (call {n} on the disk), your commit goes on, and removes"
+            f" {', '.join(gone)}.\nAn OSError must end it: do not catch it, and remove nothing in a"
+            " finally clause.",
+        )
+        require(
+            raised,
+            f"When {what} fails (call {n} on the disk), your commit returns as if all were well.\n"
+            "Let the OSError through: its caller must not acknowledge anything.",
+        )
+    wrong = content_differs(env.power_cut(), PATH, content)
+    require(
+        not wrong,
+        f"When {what} fails (call {n} on the disk), and then the power is cut, writes are lost:"
+        f" {wrong}\nWhat was not synced before that is gone, and after a sync that failed, a second"
+        " one makes nothing durable. See the check 'a commit and power cuts'.",
+    )
+
+
+def on_a_faulty_disk() -> tuple[FaultyEnv, Directory]:
+    """The crashed store on a disk that can fail, and its directory, open."""
+    env = FaultyEnv()
+    target = env.open_directory(PATH, create=True)
+    with crashed().env.open_directory(PATH) as source:
+        for name in source.names():
+            write(target, name, source.read_file(name, 1 << 20))
+    return env, target

@@ -1,0 +1,246 @@
+"""The checks of lab 9 that cut the power: within the change of CURRENT, and within a flush."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from types import ModuleType
+from typing import NamedTuple
+
+import lsmkv
+from lsmkv.course.failure import CheckFailure, require, require_bytes
+from lsmkv.course.labs.log import meaning as meaning_of_frame
+from lsmkv.course.labs.power_cuts import (
+    CONTENT,
+    NAME,
+    PATH,
+    Rule,
+    Run,
+    content_differs,
+    write,
+)
+from lsmkv.db.tree.manifest import read_manifest
+from lsmkv.db.tree.table_output import write_entries
+from lsmkv.env.base import Directory, Env
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.env.recording import RecordingEnv
+from lsmkv.format.batch import decode_batch, encode_batch
+from lsmkv.format.filenames import (
+    CURRENT,
+    log_name,
+    manifest_name,
+    parse_filename,
+    read_current,
+    table_name,
+)
+from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, pack
+from lsmkv.format.log import BLOCK_SIZE, LogReader, frame
+from lsmkv.format.version_edit import VersionEdit
+from lsmkv.options import Options
+
+OLD, NEW = 4, 11
+"""Numbers of the MANIFEST in force, and of the one that CURRENT shall name."""
+
+
+def naming(code: ModuleType) -> str:
+    """CURRENT names one MANIFEST or the other, whenever the power is cut."""
+    env = MemoryEnv()
+    names = {number: manifest_name(number).encode() + b"\n" for number in (OLD, NEW)}
+    with env.open_directory(PATH, create=True) as directory:
+        for name, content in ((manifest_name(OLD), b""), (manifest_name(NEW), b"")):
+            write(directory, name, content)
+        write(directory, CURRENT, names[OLD])
+    run = Run(env, lambda directory: code.set_current(directory, NEW))
+    touched = [one for one in run.operations if one.name == CURRENT and one.verb != "rename"]
+    if touched:
+        raise CheckFailure(
+            f"set_current must not {touched[0].words}: a power cut would leave CURRENT empty, in"
+            " part, or gone.\nWrite a file of another name, and rename it to CURRENT."
+        )
+    with run.env.open_directory(PATH) as directory:
+        left = sorted(set(directory.names()) - {CURRENT, manifest_name(OLD), manifest_name(NEW)})
+        got = directory.read_file(CURRENT, 1000)
+    require(
+        got != names[OLD],
+        f"CURRENT still names the old MANIFEST when set_current returns.\n{run.listing()}",
+    )
+    require(
+        got != names[NEW][:-1],
+        "CURRENT lacks the newline behind the name. LevelDB refuses it then, since a file that is"
+        " cut off would look like a whole one.",
+    )
+    require_bytes(
+        got, names[NEW], "CURRENT", lambda at: f"character {at} of the name", run.listing()
+    )
+    require(not left, f"set_current left {left} behind.")
+    temporary = f"{NEW:06d}.dbtmp"
+    made = next((one.name for one in run.operations if one.verb == "create"), "none")
+    require(
+        made == temporary,
+        f"The temporary file must be {temporary}, and yours is {made}.\nWhen a store is opened, it"
+        " removes what a crash has left, but only under the names that it knows.",
+    )
+    rules = (
+        Rule(
+            temporary,
+            CONTENT,
+            ("rename", CURRENT),
+            f"{temporary} is renamed before it is synced: CURRENT may then be empty after a power"
+            " cut.",
+        ),
+        Rule(
+            CURRENT,
+            NAME,
+            None,
+            "The directory is not synced after the rename, so a power cut may undo it, after the"
+            " store has begun to rely on the new MANIFEST.",
+        ),
+    )
+
+    def judge(env: Env) -> str:
+        with env.open_directory(PATH) as directory:
+            try:
+                found = directory.read_file(CURRENT, 1000)
+            except FileNotFoundError:
+                return "there is no CURRENT."
+        return "" if found in names.values() else f"CURRENT holds {found!r}."
+
+    states = run.survives(judge, "set_current", rules, "CURRENT must be replaced at once.")
+    return f"{states} states that a power cut or a kill can leave"
+
+
+class Work(NamedTuple):
+    """A store whose memtable is full, and all that its flush needs."""
+
+    env: MemoryEnv
+    manifest: str
+    table_name: str
+    table: bytes
+    edit: bytes
+    old_log: str
+    content: Mapping[bytes, bytes]
+
+
+@functools.cache
+def work() -> Work:
+    """A store with a table, a log that is full, and a new log that writes go to already."""
+    env = MemoryEnv()
+    content: dict[bytes, bytes] = {}
+    with lsmkv.DB(PATH, create_if_missing=True, env=env) as db:
+        for number in range(60):
+            if number == 20:
+                db.flush()
+            key = b"key%02d" % (number % 40)
+            if number % 7 == 6:
+                db.delete(key)
+                content.pop(key, None)
+            else:
+                content[key] = b"value %d" % number
+                db.put(key, content[key])
+    with env.open_directory(PATH) as directory:
+        name = read_current(directory)
+        state = read_manifest(directory, name)
+        old_log = log_name(state.log_number)
+        entries, last = entries_of_log(directory, old_log)
+        number = 1 + max(parse[0] for parse in map(parse_filename, directory.names()) if parse)
+        content[b"later"] = b"written to the new log"
+        later = encode_batch(last + 1, [(b"later", content[b"later"])])
+        write(directory, log_name(number), frame(later, 0))
+    scratch_env = MemoryEnv()
+    with scratch_env.open_directory(PATH, create=True) as directory:
+        columns = [list(column) for column in zip(*sorted(entries.items()), strict=True)]
+        made = write_entries([(columns[0], columns[1])], directory, number + 1, Options())
+        table = directory.read_file(table_name(number + 1), 1 << 20)
+    edit = VersionEdit()
+    edit.log_number, edit.prev_log_number = number, 0
+    edit.next_file_number, edit.last_sequence = number + 2, last
+    edit.add_file(0, made)
+    return Work(env, name, table_name(number + 1), table, edit.encode(), old_log, content)
+
+
+def entries_of_log(directory: Directory, name: str) -> tuple[dict[bytes, bytes], int]:
+    """The newest version of each key in a log, as a tagged value, and the last sequence."""
+    entries: dict[bytes, bytes] = {}
+    last = 0
+    with directory.open(name) as opened:
+        for record in LogReader(opened, reserved=True):
+            sequence, operations = decode_batch(record.payload)
+            for last, (key, value) in enumerate(operations, sequence):
+                kind = KIND_DELETION if value is None else KIND_VALUE
+                entries[key] = pack(b"", last, kind) + (value or b"")
+    return entries, last
+
+
+def flush_with(code: ModuleType, directory: Directory) -> None:
+    """Let the student flush the store in a directory."""
+    job = work()
+    with directory.append_to(job.manifest) as manifest:
+        code.flush(directory, manifest, job.table_name, job.table, job.edit, job.old_log)
+
+
+def flushing(code: ModuleType) -> str:
+    """A store is flushed, and holds all that was acknowledged, whenever the power is cut."""
+    job = work()
+    run = Run(job.env, functools.partial(flush_with, code))
+    require_flushed(run.env, job)
+    rules = (
+        Rule(
+            job.table_name,
+            CONTENT,
+            ("append", job.manifest),
+            f"The table is not synced before the MANIFEST names it. Sync {job.table_name}, then"
+            " append the edit.",
+        ),
+        Rule(
+            job.table_name,
+            NAME,
+            ("append", job.manifest),
+            "The directory is not synced before the MANIFEST names the table: its content is"
+            " durable then, but its name is not.",
+        ),
+        Rule(
+            job.manifest,
+            CONTENT,
+            ("remove", job.old_log),
+            f"{job.old_log} is removed before the edit that frees it is durable: append it, sync"
+            " the MANIFEST, and only then remove the log.",
+        ),
+    )
+    states = run.survives(
+        lambda env: content_differs(env, PATH, job.content),
+        "Your flush",
+        rules,
+        "What the store needs must be durable before what it replaces goes away.",
+    )
+    return f"{states} states that a power cut or a kill can leave"
+
+
+def require_flushed(env: RecordingEnv, job: Work) -> None:
+    """Fail unless table, MANIFEST and log are as they must be behind a flush."""
+    with env.open_directory(PATH) as directory:
+        names = directory.names()
+        require(job.table_name in names, f"Your flush has not made the table {job.table_name}.")
+        table = directory.read_file(job.table_name, 1 << 20)
+        require_bytes(
+            table,
+            job.table,
+            job.table_name,
+            lambda at: "a byte of the table",
+            "The table is what flush is given, byte for byte.",
+        )
+        manifest = directory.read_file(job.manifest, 1 << 20)
+    with job.env.open_directory(PATH) as before:
+        begin = before.size(job.manifest)
+    expected = frame(job.edit, begin % BLOCK_SIZE)
+    require_bytes(
+        manifest[begin:],
+        expected,
+        f"what your flush appended to {job.manifest}, from byte {begin} on",
+        functools.partial(meaning_of_frame, expected, begin % BLOCK_SIZE),
+        "The MANIFEST is a log: the edit becomes a record, by frame, at the offset in its block"
+        " that manifest.size() tells.",
+    )
+    require(
+        job.old_log not in names,
+        f"Your flush has not removed {job.old_log}, whose writes the table holds now.",
+    )

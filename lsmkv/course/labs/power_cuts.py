@@ -1,0 +1,158 @@
+"""Runs a student's procedure on a recording file system, and cuts the power at every point of it.
+
+The states that the cuts leave are the judge: a store must open, with all that was acknowledged.
+Rules of order only say which sync is missing, or comes too late.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import lsmkv
+from lsmkv.course.failure import CheckFailure, shown
+from lsmkv.env.base import Directory, Env
+from lsmkv.env.durable import NameModel
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.env.recording import CrashState, RecordingEnv
+
+PATH = "/store"
+"""Where the store is on the recording file system."""
+
+CONTENT = "content"
+NAME = "name"
+"""What a sync makes durable: that of a file, and that of its directory."""
+
+_STATES = 160
+"""So many states are drawn at least: each point gives four, and seeds are taken one by one."""
+_MOMENT = re.compile(
+    r"before the (?P<verb>[a-z]+) of ((?P<size>[0-9]+) bytes to )?(?P<path>\S+)( to (?P<to>\S+))?"
+)
+_VERBS = {"link": "create", "unlink": "remove"}
+
+
+class Operation(NamedTuple):
+    """A change of the disk.  ``name`` is "" for the directory, the new one for a rename."""
+
+    verb: str
+    name: str
+    words: str = ""
+    """What it is called in a message."""
+
+
+class Rule(NamedTuple):
+    """A file's content or name must be durable before an operation, or in the end."""
+
+    name: str
+    part: str
+    before: tuple[str, str] | None
+    """Verb and name of the operation."""
+    told: str
+    """The mistake, if it is not so."""
+
+    def holds(self, operations: Sequence[Operation]) -> bool:
+        """Whether the operations keep the rule.  One whose operation never comes does."""
+        end = len(operations)
+        if self.before is not None:
+            same = (at for at in range(end) if operations[at][:2] == self.before)
+            first = next(same, None)
+            if first is None:
+                return True
+            end = first
+        done = [operation[:2] for operation in operations[:end]]
+        if self.part == CONTENT:
+            return _comes_last(done, {("append", self.name)}, ("sync", self.name))
+        made = {("create", self.name), ("rename", self.name)}
+        return _comes_last(done, made, ("sync", ""))
+
+
+def _comes_last(done: list[tuple[str, str]], changes: set[tuple[str, str]], sync: object) -> bool:
+    """Whether there was a change, and a sync behind the last one."""
+    last = max((at for at, operation in enumerate(done) if operation in changes), default=None)
+    return last is not None and sync in done[last:]
+
+
+class Run:
+    """A procedure that was run once, with what it did to the disk."""
+
+    def __init__(self, start: MemoryEnv, procedure: Callable[[Directory], object]) -> None:
+        """``start`` holds the store before it, all of it durable."""
+        self.env = RecordingEnv(start)
+        with self.env.open_directory(PATH) as directory:
+            procedure(directory)
+        states = self.env.crash_states(models=[NameModel.SYNCED], kills=False)
+        found = [_MOMENT.fullmatch(state.moment) for state in states]
+        self.operations = [_operation(match) for match in found if match is not None]
+
+    def survives(
+        self, judge: Callable[[Env], str], what: str, rules: Sequence[Rule], hint: str
+    ) -> int:
+        """Fail unless ``judge`` finds nothing wrong, in words, with any state that a crash leaves.
+
+        Then the rules are asked, too, since the states are drawn at random.  Returns how many
+        states there were.
+        """
+        broken = [rule for rule in rules if not rule.holds(self.operations)]
+        number = seed = 0
+        while number < _STATES:
+            for state in self.env.crash_states(seed=seed):
+                number += 1
+                wrong = judge(state.env)
+                if wrong:
+                    told = f"{what} does not survive {self._when(state)}: {wrong}"
+                    about_it = [rule for rule in broken if rule.name in wrong] or broken
+                    why = about_it[0].told if about_it else hint
+                    raise CheckFailure(f"{told}\n{self.listing()}\n{why}")
+            seed += 1
+        if broken:
+            raise CheckFailure(f"{what}: {broken[0].told}\n{self.listing()}")
+        return number
+
+    def listing(self) -> str:
+        """What the procedure did, numbered."""
+        lines = [f"  {at:2}  {one.words}" for at, one in enumerate(self.operations, 1)]
+        return "\n".join(["What your code did:", *(lines or ["      nothing"])])
+
+    def _when(self, state: CrashState) -> str:
+        what = "a kill of its process" if state.names is None else "a power cut"
+        begin = re.match(r"[0-9]+", state.label)
+        assert begin is not None
+        at = int(begin[0])
+        if at == len(self.operations):
+            return f"{what} after its last operation"
+        where = "within" if state.moment.startswith("in ") else "before"
+        return f"{what} {where} operation {at + 1}"
+
+
+def _operation(match: re.Match[str]) -> Operation:
+    verb = _VERBS.get(match["verb"], match["verb"])
+    name = match["path"].removeprefix(PATH).removeprefix("/")
+    if match["to"] is not None:
+        return Operation(verb, match["to"], f"rename {name} to {match['to']}")
+    if match["size"] is not None:
+        return Operation(verb, name, f"append {int(match['size']):,} bytes to {name}")
+    return Operation(verb, name, f"{verb} {name or 'the directory'}")
+
+
+def content_differs(env: Env | None, path: str, content: Mapping[bytes, bytes]) -> str:
+    """What is wrong with a store that should hold exactly this, in words; empty if nothing is."""
+    try:
+        with lsmkv.DB(path, env=env) as db:
+            found = dict(db.iterator())
+    except lsmkv.Error as error:
+        return f"lsmkv does not open the store. {error}"
+    for key in sorted({*found, *content}):
+        got, expected = found.get(key), content.get(key)
+        if got != expected:
+            written = "it was deleted" if expected is None else f"{shown(expected)} was written"
+            return f"lsmkv reads {shown(got)} for the key {key!r}, where {written}."
+    return ""
+
+
+def write(directory: Directory, name: str, content: bytes) -> None:
+    """Write a file, durably."""
+    with directory.create(name) as made:
+        made.append(content)
+        made.sync()
+    directory.sync()

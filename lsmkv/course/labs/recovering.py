@@ -1,0 +1,283 @@
+"""Lab 10: what a student's functions make of a directory that a crash has left."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import NamedTuple
+
+import lsmkv
+from lsmkv.counters import ReadCounters
+from lsmkv.course.failure import CheckFailure, require, shown
+from lsmkv.course.labs.committing import snapshot_of, table_of
+from lsmkv.course.labs.power_cuts import PATH, write
+from lsmkv.db.tree.manifest import Manifest, read_manifest
+from lsmkv.env.base import Directory, Env
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.env.recording import CrashState, RecordingEnv
+from lsmkv.format.batch import encode_batch
+from lsmkv.format.filenames import (
+    CURRENT,
+    LOG,
+    FileType,
+    log_name,
+    manifest_name,
+    parse_filename,
+    read_current,
+    table_name,
+)
+from lsmkv.format.keys import KIND_DELETION, sequence_in
+from lsmkv.format.log import BLOCK_SIZE, LogReader, frame
+from lsmkv.options import Options
+from lsmkv.table.reader import Table
+
+Pieces = list[bytes | None]
+"""A log: its batches, and None where bytes are bad."""
+
+
+class Damage(NamedTuple):
+    """Where the bytes of a log begin to be bad, and whether a record comes after them."""
+
+    offset: int
+    torn: bool
+
+
+def pieces_of(directory: Directory, name: str) -> tuple[Pieces, Damage | None]:
+    """What the engine's reader finds in a log, and the first damage."""
+    pieces: Pieces = []
+    first: int | None = None
+    last = -1
+    with directory.open(name) as file:
+        reader = LogReader(file, reserved=True)
+        for record in reader:
+            if record.damage is not None:
+                pieces.append(None)
+                first = record.damage.offset if first is None else first
+            pieces.append(record.payload)
+            last = record.offset
+        if reader.tail is not None:
+            pieces.append(None)
+            first = reader.tail.offset if first is None else first
+    return pieces, None if first is None else Damage(first, last < first)
+
+
+def pieces_of_log(data: bytes) -> tuple[Pieces, Damage | None]:
+    """What the engine's reader finds in the bytes of a log."""
+    with MemoryEnv().open_directory(PATH, create=True) as directory:
+        write(directory, log_name(1), data)
+        return pieces_of(directory, log_name(1))
+
+
+def log_of(pieces: Pieces) -> bytes:
+    """A log of some batches; for None, bytes that are bad."""
+    log = b""
+    for piece in pieces:
+        made = frame(b"a record whose checksum is wrong" if piece is None else piece, len(log))
+        log += made[:-1] + b"?" if piece is None else made
+    assert len(log) < BLOCK_SIZE
+    return log
+
+
+BAD_BEGINNING = "Bad bytes before the first batch: nobody can tell what was in them."
+GAP = "A batch that does not begin where the one before it ended comes after a gap."
+
+
+def why_missing(logs: Sequence[Pieces]) -> str:
+    """Why writes are missing, where lsmkv says that they are."""
+    first = next((piece for log in logs for piece in log), b"")
+    return BAD_BEGINNING if first is None else GAP
+
+
+def needed_logs(directory: Directory) -> list[Pieces]:
+    """The logs of a directory that count, by the engine's rules, in order."""
+    state = read_manifest(directory, read_current(directory))
+    parsed = [parse_filename(name) for name in directory.names()]
+    numbers = sorted(one[0] for one in parsed if one is not None and one[1] is FileType.LOG)
+    needed = [n for n in numbers if n >= state.log_number or n == state.prev_log_number]
+    return [pieces_of(directory, log_name(number))[0] for number in needed]
+
+
+class Found(NamedTuple):
+    """What a recovery has found."""
+
+    content: dict[bytes, bytes]
+    last_sequence: int
+
+
+def by_the_engine(env: Env) -> Found | None:
+    """What lsmkv recovers; None if it refuses the store, since writes are missing."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", lsmkv.RecoveryWarning)  # the damage is made on purpose
+            db = lsmkv.DB(PATH, env=env, paranoid_checks=True)
+        with db:
+            content = dict(db.iterator())
+    except lsmkv.CorruptionError:
+        return None
+    with env.open_directory(PATH) as directory:
+        state = read_manifest(directory, read_current(directory))
+    return Found(content, state.last_sequence)
+
+
+def engine_replays(logs: list[Pieces], last_sequence: int, keys: list[bytes]) -> Found | None:
+    """What lsmkv makes of some logs, in a store whose table holds old values of the keys."""
+    env = MemoryEnv()
+    state = Manifest("MANIFEST")
+    state.comparator = "leveldb.BytewiseComparator"
+    with env.open_directory(PATH, create=True) as directory:
+        made, table = table_of(dict.fromkeys(keys, b"old"), 2, 0)
+        state.levels[6][2] = made
+        write(directory, table_name(2), table)
+        for number, pieces in enumerate(logs, 10):
+            write(directory, log_name(number), log_of(pieces))
+        edit = snapshot_of(state)
+        edit.log_number, edit.next_file_number, edit.last_sequence = 10, 20, last_sequence
+        write(directory, manifest_name(5), frame(edit.encode(), 0))
+        write(directory, CURRENT, manifest_name(5).encode() + b"\n")
+    return by_the_engine(env)
+
+
+# Crashes of a real store
+
+
+@functools.cache
+def recording() -> RecordingEnv:
+    """A store at work: writes, synced at times, deletions, and two flushes."""
+    env = RecordingEnv()
+    with env.open_directory(PATH, create=True) as directory:
+        # In place of the info log, whose lines differ from run to run, and the draws with them.
+        directory.subdirectory(LOG, create=True).close()
+    with lsmkv.DB(PATH, create_if_missing=True, env=env) as db:
+        for number in range(45):
+            key = b"key%02d" % (number * 7 % 20)
+            if number % 6 == 5:
+                db.delete(key)
+            else:
+                db.put(key, b"%d " % number * (20 + 90 * (number % 4)), sync=number % 9 == 8)
+            if number in (14, 29):
+                db.flush()
+    return env
+
+
+def crash_states(points: int, seed: int) -> Iterator[CrashState]:
+    """States of the disk after a crash of that store, from the moment at which it is one."""
+    for state in recording().crash_states(points=points, seed=seed):
+        with state.env.open_directory("/") as root:
+            if PATH[1:] not in root.names():
+                continue
+        with state.env.open_directory(PATH) as directory:
+            if CURRENT in directory.names():
+                yield state
+
+
+def by_the_student(code: ModuleType, directory: Directory, when: str) -> Found | None:
+    """What the student's functions find in a directory; None if they refuse it."""
+    found = replayed_by_the_student(code, directory, when)
+    if found is None:
+        return None
+    entries, last_sequence = found
+    content = content_of_tables(directory)
+    for key, value in entries.items():
+        if value is None:
+            content.pop(key, None)
+        else:
+            content[key] = value
+    return Found(content, last_sequence)
+
+
+def replayed_by_the_student(
+    code: ModuleType, directory: Directory, when: str
+) -> tuple[dict[bytes, bytes | None], int] | None:
+    """What the student replays of a directory's logs; None if writes are missing, by replay."""
+    state = read_manifest(directory, read_current(directory))
+    names = directory.names()
+    logs: list[Pieces] = []
+    for name in code.logs_to_replay(names, state.log_number, state.prev_log_number):
+        require(name in names, f"logs_to_replay named {name!r}, which is not in the directory.")
+        pieces, damage = pieces_of(directory, name)
+        logs.append(pieces)
+        if damage is None:
+            continue
+        data = directory.read_file(name, 1 << 24)
+        got = code.is_torn_tail(data, damage.offset)
+        require(
+            got is damage.torn,
+            f"{when}, {name} is bad from byte {damage.offset:,} on, and the engine finds"
+            f" {'no record' if damage.torn else 'records'} after that. is_torn_tail must be"
+            f" {damage.torn}, and your code returned {shown(got)}.",
+        )
+    try:
+        got = code.replay(logs, state.last_sequence)
+    except ValueError:
+        return None
+    require_replayed(got, when)
+    entries, last_sequence = got
+    return entries, last_sequence
+
+
+def require_replayed(got: object, when: str) -> None:
+    """Fail unless this is what replay returns."""
+    require(
+        isinstance(got, tuple)
+        and len(got) == 2
+        and isinstance(got[0], dict)
+        and isinstance(got[1], int),
+        f"{when}, replay must return a dict and a number, not {shown(got)}.",
+    )
+
+
+def content_of_tables(directory: Directory) -> dict[bytes, bytes]:
+    """The keys and values of a store's tables alone."""
+    state = read_manifest(directory, read_current(directory))
+    newest: dict[bytes, bytes] = {}
+    for files in state.levels:
+        for number in files:
+            with directory.open(table_name(number)) as file:
+                for entries in Table(Options(), file).entries(ReadCounters(), 0, 1 << 30):
+                    for key, tagged in entries:
+                        if key not in newest or sequence_in(newest[key]) < sequence_in(tagged):
+                            newest[key] = tagged
+    return {key: tagged[8:] for key, tagged in newest.items() if tagged[0] != KIND_DELETION}
+
+
+def require_found(
+    got: Found | None, expected: Found | None, when: str, engine: str, hint: str = ""
+) -> None:
+    """Fail unless the student's recovery finds what an engine's does."""
+    if expected is None:
+        require(
+            got is None,
+            f"{when}, writes are missing: {engine} refuses the store, and your replay does not.\n"
+            f"{hint or GAP}",
+        )
+        return
+    if got is None:
+        bad = "Bad bytes alone are no loss: only a batch after them at another sequence is."
+        raise CheckFailure(
+            f"{when}, {engine} recovers the store, and your replay raises ValueError.\n"
+            f"{hint or bad}"
+        )
+    for key in sorted({*got.content, *expected.content}):
+        one, other = got.content.get(key), expected.content.get(key)
+        require(
+            one == other,
+            f"{when}, {engine} finds {shown(other)} for the key {key!r}, and your recovery finds"
+            f" {shown(one)}.\nAll logs that count are replayed, in order. The last operation on a"
+            " key decides, and a deletion hides what the tables hold.",
+        )
+    last = "A batch of three operations has three sequences, and its record states the first."
+    require(
+        got.last_sequence == expected.last_sequence,
+        f"{when}, the last sequence is {expected.last_sequence}, and your replay returned"
+        f" {got.last_sequence}.\n{hint or last}",
+    )
+
+
+def batches(*starts: int) -> Pieces:
+    """Batches that begin at these sequences, each with one put; 0 stands for bad bytes."""
+    return [
+        encode_batch(start, [(b"key%d" % start, b"value %d" % start)]) if start else None
+        for start in starts
+    ]

@@ -1,0 +1,118 @@
+"""Stores that checks make for themselves, and remove."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+
+import lsmkv
+from lsmkv.course.failure import CheckFailure, require, shown
+from lsmkv.env.local import LocalEnv
+from lsmkv.format.filenames import (
+    FileType,
+    manifest_name,
+    parse_filename,
+    set_current,
+    table_name,
+)
+from lsmkv.format.log import LogWriter
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.util.comparator import BYTEWISE
+
+try:
+    import plyvel
+except ImportError:
+    plyvel = None
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[str]:
+    """A directory for stores that is removed in the end."""
+    with tempfile.TemporaryDirectory(prefix="lsmkv-course-") as directory:
+        yield directory
+
+
+def store_with_log(directory: str, log: bytes) -> None:
+    """Make a store whose log, which the next opening recovers, has these bytes."""
+    lsmkv.DB(directory, create_if_missing=True).close()
+    (name,) = files_of(directory, FileType.LOG)
+    with open(name, "wb") as file:
+        file.write(log)
+
+
+def store_with_table(
+    directory: str, table: bytes, smallest: bytes, largest: bytes, last_sequence: int
+) -> None:
+    """Make a store whose only file of data is this table; its first and last key are internal
+    keys."""
+    opened = LocalEnv().open_directory(directory, create=True)
+    with opened.create(table_name(2)) as file:
+        file.append(table)
+    edit = VersionEdit()
+    edit.comparator = BYTEWISE.name
+    edit.log_number = 0
+    edit.prev_log_number = 0
+    edit.next_file_number = 3
+    edit.last_sequence = last_sequence
+    edit.add_file(0, FileMetaData(2, len(table), smallest, largest))
+    with opened.create(manifest_name(1)) as manifest:
+        LogWriter(manifest).add_record(edit.encode())
+    set_current(opened, 1)
+
+
+def files_of(directory: str, kind: FileType) -> list[str]:
+    """The paths of a store's files of one kind, in order."""
+    found: list[str] = []
+    for name in sorted(os.listdir(directory)):
+        parsed = parse_filename(name)
+        if parsed is not None and parsed[1] is kind:
+            found.append(os.path.join(directory, name))
+    return found
+
+
+def require_content(directory: str, content: Mapping[bytes, bytes | None], what: str) -> None:
+    """lsmkv reads what a store holds; a value of None is of a key that must not be there."""
+    try:
+        with lsmkv.DB(directory, read_only=True, paranoid_checks=True) as db:
+            found = {key: db.get(key) for key in content}
+    except lsmkv.Error as error:
+        raise CheckFailure(f"{what}: lsmkv finds it damaged. {error}") from None
+    require_same(found, content, f"{what}: lsmkv reads")
+
+
+def require_same(
+    found: Mapping[bytes, bytes | None], content: Mapping[bytes, bytes | None], reads: str
+) -> None:
+    """What a store answered is what was written to it."""
+    for key, value in content.items():
+        got = found[key]
+        require(
+            got == value,
+            f"{reads} {shown(got)} for the key {key!r}, where {shown(value)} was written.",
+        )
+
+
+def require_content_by_leveldb(
+    directory: str,
+    content: Mapping[bytes, bytes | None],
+    what: str,
+    bloom_filter_bits: int = 0,
+    paranoid_checks: bool = True,
+) -> str:
+    """LevelDB reads the same, if plyvel is installed; words for the result, empty if it is not."""
+    if plyvel is None:
+        return ""
+    try:
+        db = plyvel.DB(
+            directory, bloom_filter_bits=bloom_filter_bits, paranoid_checks=paranoid_checks
+        )
+        try:
+            found = {key: db.get(key) for key in content}
+        finally:
+            db.close()
+    except plyvel.Error as error:
+        raise CheckFailure(f"{what}: LevelDB finds it damaged. {error}") from None
+    require_same(found, content, f"{what}: LevelDB reads")
+    return ", and LevelDB itself reads it too"

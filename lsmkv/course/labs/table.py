@@ -1,0 +1,690 @@
+"""Lab 6: a table, which becomes the only one of a store."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import random
+from types import ModuleType
+
+import lsmkv
+from lsmkv.course.failure import (
+    CheckFailure,
+    require,
+    require_bytes,
+    require_equal,
+    require_refused,
+    shown,
+)
+from lsmkv.course.lab import Check, Lab
+from lsmkv.course.labs import block
+from lsmkv.course.labs.scratch import (
+    files_of,
+    require_content,
+    require_content_by_leveldb,
+    require_same,
+    scratch,
+    store_with_table,
+)
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.format.filenames import FileType
+from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, InternalKeyComparator, pack, unpack
+from lsmkv.options import Options
+from lsmkv.table.block import Block
+from lsmkv.table.builder import TableBuilder
+from lsmkv.table.format import (
+    BLOCK_TRAILER_SIZE,
+    FOOTER_SIZE,
+    MAGIC,
+    BlockHandle,
+    Footer,
+)
+from lsmkv.table.format import seal_block as sealed
+from lsmkv.tools.text import count
+from lsmkv.util.checksum import crc32c, masked_crc32c
+from lsmkv.util.comparator import BYTEWISE
+from lsmkv.util.compression import NO_COMPRESSION, SNAPPY
+
+Entries = list[tuple[bytes, bytes]]
+Content = dict[bytes, bytes | None]
+
+ORDER = InternalKeyComparator(BYTEWISE)
+
+
+def key_of(user_key: bytes, sequence: int = 1, kind: int = KIND_VALUE) -> bytes:
+    """An internal key."""
+    return pack(user_key, sequence, kind)
+
+
+SAMPLE: Entries = [
+    (key_of(b"antelope", 3), b"swift"),
+    (key_of(b"antler", 1), b"hard"),
+    (key_of(b"cat", 2), b"sly"),
+]
+SAMPLE_BLOCK_SIZE = 40
+
+
+def built(entries: Entries, block_size: int) -> bytes:
+    """The engine's table."""
+    options = Options()._replace(block_size=block_size, compression=NO_COMPRESSION)
+    directory = MemoryEnv().open_directory("tables", create=True)
+    with directory.create("table") as file:
+        builder = TableBuilder(options, file)
+        for key, value in entries:
+            builder.add(key, value)
+        builder.finish()
+    return directory.read_file("table", builder.file_size)
+
+
+def some_entries(seed: int, number: int) -> Entries:
+    """Versions of keys in order: some keys are beginnings of others, some have many versions."""
+    dice = random.Random(seed)
+    keys = {bytes(dice.choices(b"\x00\x01ab\xff", k=dice.randrange(7))) for _ in range(number)}
+    keys |= {b"user%04d" % dice.randrange(10000) for _ in range(number)}
+    found: Entries = []
+    for key in sorted(keys):
+        for sequence in range(dice.choice((1, 1, 1, 2, 9)), 0, -1):
+            kind = KIND_DELETION if dice.randrange(8) == 0 else KIND_VALUE
+            value = b"" if kind == KIND_DELETION else b"version %d" % sequence
+            found.append((key_of(key, sequence, kind), value))
+    return found
+
+
+def cases() -> list[tuple[Entries, int, str]]:
+    """Entries, the size of blocks, and both in words; small ones first."""
+    found: list[tuple[Entries, int, str]] = [
+        ([], 4096, "no entries"),
+        (SAMPLE[:1], 4096, "the key antelope alone"),
+        (SAMPLE, 4096, "three keys in one block"),
+        (SAMPLE, SAMPLE_BLOCK_SIZE, "three keys in two blocks"),
+        (SAMPLE, 1, "three keys in three blocks"),
+    ]
+    for seed, number, block_size in ((1, 20, 100), (2, 60, 1000), (3, 400, 4096), (4, 30, 1)):
+        entries = some_entries(seed, number)
+        found.append(
+            (entries, block_size, f"{len(entries):,} entries in blocks of {block_size:,} bytes")
+        )
+    return found
+
+
+def seals(code: ModuleType) -> str:
+    """Blocks with their trailers."""
+    contents = (b"", b"abc", bytes(100), random.Random(6).randbytes(4096))
+    for data in contents:
+        got = code.seal_block(data)
+        expected = sealed(data, NO_COMPRESSION)
+        known = {
+            crc32c(data + b"\0"): "That is the CRC itself: mask it.",
+            masked_crc32c(data): "That checksum is of the contents: it covers the type byte, too.",
+            masked_crc32c(b"\0" + data): "The type byte comes behind the contents, not before them"
+            " as in the log.",
+        }
+        hint = "Behind the contents: a type byte of 0, then the masked checksum of both."
+        if isinstance(got, bytes) and got[: len(data) + 1] == data + b"\0":
+            number = int.from_bytes(got[-4:], "little")
+            hint = known.get(number, hint)
+            if got[-4:] == expected[-4:][::-1]:
+                hint = "The checksum is stored little-endian: the lowest byte first."
+        require_bytes(
+            got,
+            expected,
+            f"the stored block of {count(len(data), 'byte')}",
+            functools.partial(sealed_meaning, len(data)),
+            hint,
+        )
+    return f"{len(contents)} blocks"
+
+
+def sealed_meaning(size: int, at: int) -> str:
+    """What the byte of a stored block is."""
+    if at < size:
+        return "of the contents"
+    return "the type, 0" if at == size else f"of the masked checksum, byte {at - size - 1}"
+
+
+def unseals(code: ModuleType) -> str:
+    """Blocks are taken apart, and refused if they are damaged."""
+    for data in (b"", b"abc", bytes(100)):
+        require_equal(
+            code.unseal_block(sealed(data, NO_COMPRESSION)),
+            data,
+            f"unseal_block(the stored block of {count(len(data), 'byte')})",
+        )
+    stored = sealed(b"abc", NO_COMPRESSION)
+    for at in range(len(stored)):
+        bad = stored[:at] + bytes([stored[at] ^ 4]) + stored[at + 1 :]
+        require_refused(
+            functools.partial(code.unseal_block, bad),
+            f"unseal_block on a block whose byte {at} is damaged ({sealed_meaning(3, at)})",
+            hint="Check the checksum, of contents and type, before you believe them.",
+        )
+    for short in range(BLOCK_TRAILER_SIZE):
+        require_refused(
+            functools.partial(code.unseal_block, stored[:short]),
+            f"unseal_block on {count(short, 'byte')}",
+            hint="A stored block has at least the five bytes of its trailer.",
+        )
+    other = b"abc" + bytes([SNAPPY])
+    checksum = masked_crc32c(other).to_bytes(4, "little")
+    require_refused(
+        functools.partial(code.unseal_block, other + checksum),
+        "unseal_block on a block of type 1, whose checksum is right",
+        hint="Type 1 is compressed by Snappy: its contents are not what is stored.",
+    )
+    return f"3 blocks, and {len(stored) + BLOCK_TRAILER_SIZE + 1} damaged ones"
+
+
+def handles(code: ModuleType) -> str:
+    """Block handles, byte for byte."""
+    numbers = ((0, 0), (0, 127), (300, 4096), (1 << 21, 130), ((1 << 40) - 1, 1 << 20))
+    for offset, size in numbers:
+        expected = BlockHandle(offset, size).encode()
+        first = len(BlockHandle(offset, 0).encode()) - 1
+        require_bytes(
+            code.block_handle(offset, size),
+            expected,
+            f"block_handle({offset}, {size})",
+            functools.partial(handle_meaning, first),
+            "Two varints: the offset, then the size of the contents, without the trailer.",
+        )
+    return f"{len(numbers)} handles"
+
+
+def handle_meaning(first: int, at: int) -> str:
+    """What the byte of a handle is, whose offset has ``first`` bytes."""
+    return "of the offset" if at < first else "of the size"
+
+
+SEPARATED: tuple[tuple[bytes, bytes, str], ...] = (
+    (
+        key_of(b"ant", 5),
+        key_of(b"cat", 2),
+        "The first byte that differs is raised by one, a to b, and what follows it is cut off.",
+    ),
+    (
+        key_of(b"antelope", 5),
+        key_of(b"antler", 2),
+        "The keys have ant in common; the next byte, e, is raised by one, and the rest cut off.",
+    ),
+    (
+        key_of(b"ant", 5),
+        key_of(b"bee", 2),
+        "a raised by one would be b, which is not below the b of bee: the key stays as it is.",
+    ),
+    (
+        key_of(b"ant", 5),
+        key_of(b"anthill", 2),
+        "The first key is the beginning of the second. There is nothing to raise: it stays.",
+    ),
+    (
+        key_of(b"ant", 5),
+        key_of(b"ant", 2),
+        "Two versions of one key: there is no user key in between, so the internal key stays.",
+    ),
+    (
+        key_of(b"ant", 5),
+        key_of(b"anz", 2),
+        "anu would be no shorter than ant. Only a key that gets shorter is replaced.",
+    ),
+    (
+        key_of(b"an\xff\xff\xff", 5),
+        key_of(b"b", 2),
+        "a raised by one would be b, which is not below the b of the next key: the key stays.",
+    ),
+    (
+        key_of(b"a\x00xyz", 5),
+        key_of(b"a\xff", 2),
+        "The byte 00 is raised to 01, and the rest cut off.",
+    ),
+)
+"""Last and first keys of neighbouring blocks, and what the pair tries."""
+
+
+def separators(code: ModuleType) -> str:
+    """Keys between two blocks."""
+    for last, first, hint in SEPARATED:
+        expected = ORDER.find_shortest_separator(last, first)
+        call = f"separator({told(last)}, {told(first)})"
+        require_index_key(code.separator(last, first), expected, last, call, hint)
+    entries = some_entries(5, 300)
+    for (last, _), (first, _) in itertools.pairwise(entries):
+        expected = ORDER.find_shortest_separator(last, first)
+        call = f"separator({told(last)}, {told(first)})"
+        require_index_key(code.separator(last, first), expected, last, call, "See the rules.")
+    return f"{len(SEPARATED) + len(entries) - 1:,} pairs of keys"
+
+
+def successors(code: ModuleType) -> str:
+    """Keys behind the last block."""
+    keys = (
+        (b"cat", "The first byte is raised by one, and what follows it is cut off."),
+        (b"c", "d would be no shorter than c: the key stays as it is."),
+        (b"\xff\xffcat", "Bytes of ff cannot be raised: the first one that is not ff is."),
+        (b"\xff\xff", "All bytes are ff: the key stays as it is."),
+        (b"", "There is nothing to raise: the key stays as it is."),
+    )
+    for user_key, hint in keys:
+        last = key_of(user_key, 7)
+        expected = ORDER.find_short_successor(last)
+        require_index_key(code.successor(last), expected, last, f"successor({told(last)})", hint)
+    return f"{len(keys)} keys"
+
+
+def require_index_key(got: object, expected: bytes, last: bytes, call: str, hint: str) -> None:
+    """Fail unless an index key is the one expected."""
+    require(isinstance(got, bytes), f"{call} must be bytes, not {shown(got)}.")
+    assert isinstance(got, bytes)
+    if got == expected:
+        return
+    if got == expected[:-8]:
+        hint = "That is a user key. An index key is an internal key, and needs a tag."
+    elif got[:-8] == expected[:-8]:
+        hint = (
+            "The tag of a shortened key is that of the largest sequence and a value: 01, and seven"
+            " times ff. So it sorts before all versions of that key."
+        )
+        if expected == last:
+            hint = "A key that is not shortened keeps its own tag."
+    raise CheckFailure(
+        f"{call} must be {told(expected)}, and your code returned {told(got)}.\n{hint}"
+    )
+
+
+def told(key: bytes) -> str:
+    """An internal key in a message: the user key, and the tag in hexadecimal."""
+    if len(key) < 8:
+        return repr(key)
+    return f"{key[:-8]!r} + {key[-8:].hex()}"
+
+
+def footers(code: ModuleType) -> str:
+    """Footers, byte for byte."""
+    numbers = (
+        (BlockHandle(0, 8), BlockHandle(13, 20)),
+        (BlockHandle(10**6, 8), BlockHandle(10**6 + 13, 30000)),
+        (BlockHandle(1 << 62, 1 << 62), BlockHandle(1 << 63, 1 << 61)),
+    )
+    for metaindex, index in numbers:
+        expected = Footer(metaindex, index).encode()
+        require_bytes(
+            code.footer(metaindex.encode(), index.encode()),
+            expected,
+            f"the footer for {metaindex} and {index}",
+            functools.partial(meaning_in, footer_parts(expected)),
+            "The handles of metaindex and index, zeros up to 40 bytes, and the eight of the magic"
+            " number, lowest byte first.",
+        )
+    return f"{len(numbers)} footers"
+
+
+Parts = list[tuple[int, int, str]]
+
+
+def footer_parts(data: bytes) -> Parts:
+    """The parts of a footer: offset, size, and what it is."""
+    footer = Footer.decode(data)
+    sizes = (
+        (len(footer.metaindex.encode()), f"handle of the metaindex, {spelled(footer.metaindex)}"),
+        (len(footer.index.encode()), f"handle of the index, {spelled(footer.index)}"),
+    )
+    found: Parts = []
+    at = 0
+    for size, what in sizes:
+        found.append((at, size, what))
+        at += size
+    end = FOOTER_SIZE - len(MAGIC)
+    found.append((at, end - at, "zeros"))
+    found.append((end, len(MAGIC), "magic number"))
+    return [part for part in found if part[1] > 0]
+
+
+def spelled(handle: BlockHandle) -> str:
+    """A handle in words."""
+    return f"{handle.size} bytes at {handle.offset}"
+
+
+def blocks_in(data: bytes) -> list[tuple[str, BlockHandle]]:
+    """The blocks of a table in their order, by name."""
+    footer = Footer.decode(data[-FOOTER_SIZE:])
+    _, found = Block(contents_of(data, footer.index)).entries()
+    blocks = [
+        (f"data block {number}", BlockHandle.decode(handle)[0])
+        for number, handle in enumerate(found)
+    ]
+    return [*blocks, ("metaindex", footer.metaindex), ("index", footer.index)]
+
+
+def contents_of(data: bytes, handle: BlockHandle) -> bytes:
+    """A block of a table."""
+    return data[handle.offset : handle.offset + handle.size]
+
+
+def parts(data: bytes) -> Parts:
+    """The parts of a table in order: offset, size, and what it is."""
+    found: Parts = []
+    for name, handle in blocks_in(data):
+        contents = contents_of(data, handle)
+        for start, size, what in block.parts(contents):
+            if name == "index" and "rest of the key" in what:  # which is the whole key
+                user_key = contents[start : start + size - 8]
+                what = f"{what.partition(':')[0]}: key, {user_key!r} and a tag"
+            elif name == "index" and what.endswith(": value"):
+                what = what.replace(": value", ": handle")
+            found.append((handle.offset + start, size, f"{name}: {what}"))
+        end = handle.offset + handle.size
+        found.append((end, 1, f"{name}: type, 0"))
+        found.append((end + 1, 4, f"{name}: masked checksum of contents and type"))
+    start = len(data) - FOOTER_SIZE
+    found += [
+        (start + at, size, f"footer: {what}") for at, size, what in footer_parts(data[start:])
+    ]
+    return found
+
+
+def meaning_in(found: Parts, wanted: int) -> str:
+    """What the byte at an offset is."""
+    return next(
+        f"{what}, byte {wanted - start}" if size > 1 else what
+        for start, size, what in found
+        if start <= wanted < start + size
+    )
+
+
+HINTS = {
+    "data block": "A data block ends with the entry that brings its size estimate to block_size."
+    " Its restart interval is 16.",
+    "metaindex": "The metaindex comes behind the data blocks, and has no entries.",
+    "index": "The index comes behind the metaindex. Its restart interval is 1. A block's index key"
+    " is a separator, or the successor of the last key; its value is the block's handle: offset and"
+    " size, without the trailer.",
+    "footer": "The handle of the metaindex comes first, and then that of the index.",
+}
+"""What to look at if the first byte that differs is in one of these."""
+
+
+def tables(code: ModuleType) -> str:
+    """Tables, byte for byte."""
+    for entries, block_size, what in cases():
+        expected = built(entries, block_size)
+        found = parts(expected)
+        got = code.build_table(list(entries), block_size)
+        hint = ""
+        if isinstance(got, bytes) and got != expected:
+            pairs = enumerate(zip(got, expected, strict=False))
+            shorter = min(len(got), len(expected))
+            at = next((at for at, (one, other) in pairs if one != other), shorter)
+            name = meaning_in(found, min(at, len(expected) - 1))
+            hint = next(hint for start, hint in HINTS.items() if name.startswith(start))
+        meaning = functools.partial(meaning_in, found)
+        require_bytes(got, expected, f"the table of {what}", meaning, hint)
+    return f"{len(cases())} tables"
+
+
+class Reads:
+    """A table that is read by offset and length; it notes what was read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.noted: list[tuple[int, int]] = []
+
+    def __call__(self, offset: int, length: int) -> bytes:
+        require(
+            offset >= 0 and length >= 0 and offset + length <= len(self.data),
+            f"get reads {length} bytes at {offset} of a table of {len(self.data)} bytes.",
+        )
+        self.noted.append((offset, length))
+        return self.data[offset : offset + length]
+
+
+def newest(entries: Entries) -> Content:
+    """What a table says of each of its user keys; None is a deletion."""
+    found: Content = {}
+    for key, value in entries:
+        user_key, _, kind = unpack(key)
+        found.setdefault(user_key, value if kind == KIND_VALUE else None)
+    return found
+
+
+def questions(entries: Entries) -> Content:
+    """Keys of a table and keys beside them, with the answers."""
+    there = newest(entries)
+    asked = {b"", b"zzz", b"\xff" * 9, *there, *(key + b"\0" for key in there)}
+    asked |= {key[:-1] for key in there}
+    return {key: there.get(key) for key in sorted(asked)}
+
+
+def reading(code: ModuleType) -> str:
+    """Gets in the engine's tables."""
+    asked = 0
+    for entries, block_size, what in cases():
+        data = built(entries, block_size)
+        versions: dict[bytes, list[int]] = {}
+        for key, _ in entries:
+            user_key, _, kind = unpack(key)
+            versions.setdefault(user_key, []).append(kind)
+        for key, value in questions(entries).items():
+            asked += 1
+            kinds = versions.get(key, [])
+            hint = "Find the first index key whose user key is not below the key: its block, alone."
+            if not kinds:
+                hint = f"The table does not hold this key.\n{hint}"
+            elif kinds[0] == KIND_DELETION:
+                hint = "The newest version is a deletion, of kind 0: the key is not there."
+            elif len(kinds) > 1:
+                hint = (
+                    f"It has {len(kinds)} versions, the newest first. They may fill several blocks:"
+                    f" the first is the one.\n{hint}"
+                )
+            require_equal(
+                code.get(Reads(data), len(data), key),
+                value,
+                f"get(..., {key!r}) in the table of {what}",
+                hint,
+            )
+    return f"{asked:,} keys"
+
+
+def few_reads(code: ModuleType) -> str:
+    """A get reads the footer, the index, and one data block."""
+    entries, block_size, what = cases()[-2]
+    data = built(entries, block_size)
+    blocks = blocks_in(data)
+    index = blocks[-1][1]
+    most = max(handle.size for _, handle in blocks[:-2]) + BLOCK_TRAILER_SIZE
+    ends = FOOTER_SIZE + index.size + BLOCK_TRAILER_SIZE
+    for key in [*newest(entries), b"user", b"\xff" * 9]:
+        reads = Reads(data)
+        code.get(reads, len(data), key)
+        behind = key == b"\xff" * 9
+        allowed, enough = (2, ends) if behind else (3, ends + most)
+        total = sum(length for _, length in reads.noted)
+        hint = "Footer and index; the key is behind the last index key, so in no block."
+        if not behind:
+            hint = "Footer, index, and the one data block that the index names."
+        require(
+            len(reads.noted) <= allowed and total <= enough,
+            f"get(..., {key!r}) in the table of {what} makes {count(len(reads.noted), 'read')} of"
+            f" {total:,} bytes in all, where {allowed} of at most {enough:,} suffice.\n{hint}",
+        )
+    return f"at most 3 reads for each of {len(newest(entries)):,} keys"
+
+
+def damaged(code: ModuleType) -> str:
+    """A get that reads damage says so, and one that does not, does not mind."""
+    data = built(SAMPLE, SAMPLE_BLOCK_SIZE)
+    places = {what: start for start, _, what in parts(data)}
+    value = next(start for what, start in places.items() if what.endswith("entry 1: value"))
+    bad_places = {
+        "the magic number": places["footer: magic number"] + 7,
+        "the index": next(start for what, start in places.items() if what.startswith("index")),
+        "the checksum of the index": len(data) - FOOTER_SIZE - 1,
+        "the value": value,
+    }
+    for what, at in bad_places.items():
+        bad = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        require_refused(
+            functools.partial(code.get, Reads(bad), len(bad), b"antler"),
+            f"get(..., b'antler') in a table in which {what} is damaged",
+            hint="Compare the magic number, and open each block with unseal_block.",
+        )
+    bad = data[:value] + bytes([data[value] ^ 1]) + data[value + 1 :]
+    try:
+        got = code.get(Reads(bad), len(bad), b"cat")
+    except (ValueError, lsmkv.CorruptionError):
+        got = None
+    require(
+        got == b"sly",
+        "get(..., b'cat') does not find the key in a table in which the value of antler is damaged."
+        "\nThe block that holds cat is another one, and sound: no other data block is read.",
+    )
+    for size in (0, 20, FOOTER_SIZE - 1):
+        require_refused(
+            functools.partial(code.get, Reads(data[len(data) - size :]), size, b"cat"),
+            f"get in a table of {count(size, 'byte')}",
+            hint="A table has at least the 48 bytes of its footer. Look at the size first.",
+        )
+    return f"{len(bad_places) + 4} damaged tables"
+
+
+NUMBER = 1000
+
+
+def versions() -> Entries:
+    """What the table of the last check holds: some keys have two versions, some are deleted."""
+    found: Entries = []
+    for n in range(NUMBER):
+        key = b"user:%05d" % (3 * n)
+        if n % 21 == 3:
+            found.append((key_of(key, NUMBER + n, KIND_DELETION), b""))
+        elif n % 3 == 0:
+            found.append((key_of(key, NUMBER + n), b"new %d" % n))
+        found.append((key_of(key, n + 1), b"value %d " % n * (n % 9)))
+    return found
+
+
+def in_the_engine(code: ModuleType) -> str:
+    """The student's table is the only one of a store, and the student reads one of a store."""
+    entries = versions()
+    content = newest(entries)
+    there = sum(value is not None for value in content.values())
+    content |= {b"user:%05d" % (3 * n + 1): None for n in range(NUMBER)}
+    table = code.build_table(list(entries), Options().block_size)
+    require(isinstance(table, bytes), f"build_table returned {shown(table)}, not bytes.")
+    what = "A store whose only table is yours"
+    with scratch() as directory:
+        ours, theirs = os.path.join(directory, "student"), os.path.join(directory, "engine")
+        store_with_table(ours, table, entries[0][0], entries[-1][0], 2 * NUMBER)
+        require_sound(ours, what)
+        require_content(ours, content, what)
+        by_leveldb = require_content_by_leveldb(ours, content, what)
+        compacted(ours, content)
+        with lsmkv.DB(theirs, create_if_missing=True, compression=None) as db:
+            for key, value in content.items():
+                db.put(key, value or b"")
+            db.flush()
+        (path,) = files_of(theirs, FileType.TABLE)
+        with open(path, "rb") as file:
+            data = file.read()
+    written: Content = {key: value or b"" for key, value in content.items()}
+    written[b"user"] = None
+    found = {key: code.get(Reads(data), len(data), key) for key in written}
+    require_same(found, written, "Your get reads a table of a store:")
+    return (
+        f"lsmkv finds {there:,} keys in your table of {len(table):,} bytes{by_leveldb}; a"
+        f" compaction takes it in; you read a store's own table"
+    )
+
+
+def require_sound(directory: str, what: str) -> None:
+    """The engine's own check of a store finds nothing."""
+    try:
+        with lsmkv.DB(directory, read_only=True) as db:
+            db.check()
+    except lsmkv.Error as error:
+        raise CheckFailure(f"{what}: lsmkv finds it damaged. {error}") from None
+
+
+def compacted(directory: str, content: Content) -> None:
+    """A compaction of the student's table and a new one keeps what is there."""
+    what = "A store that has compacted your table"
+    try:
+        with lsmkv.DB(directory, compression=None) as db:
+            db.put(b"user:", b"new")
+            db.flush()
+            db.compact_range()
+            found = dict(db)
+    except lsmkv.Error as error:
+        raise CheckFailure(f"{what}: lsmkv finds it damaged. {error}") from None
+    there = {key: value for key, value in content.items() if value is not None}
+    require_same(
+        {key: found.get(key) for key in content}, content, f"{what}: a scan with lsmkv reads"
+    )
+    require(len(found) == len(there) + 1, f"{what} has {len(found) - 1} keys, not {len(there)}.")
+
+
+def drawing() -> str:
+    """A table of three keys in two blocks, part by part."""
+    data = built(SAMPLE, SAMPLE_BLOCK_SIZE)
+    lines = [
+        "antelope@3=swift, antler@1=hard, cat@2=sly; blocks of 40 bytes",
+        "",
+        f"{'offset':>6}  {'bytes':<26}  what",
+    ]
+    name = ""
+    for start, size, what in outlined(data):
+        new, _, rest = what.partition(": ")
+        if new != name:
+            lines.append(f"--- {new} ---")
+            name = new
+        piece = data[start : start + size]
+        text = piece.hex(" ") if size <= 9 else f"{piece[:4].hex(' ')} .. {piece[-4:].hex(' ')}"
+        lines.append(f"{start:6}  {text:<26}  {rest}")
+    return "\n".join(lines) + "\n"
+
+
+def outlined(data: bytes) -> Parts:
+    """The parts of a table, with the contents of all blocks but the index as one."""
+    found: Parts = []
+    names = {name: handle for name, handle in blocks_in(data) if name != "index"}
+    for start, size, what in parts(data):
+        name = what.partition(": ")[0]
+        handle = names.get(name)
+        if handle is None or start >= handle.offset + handle.size:
+            found.append((start, size, what))
+        elif start == handle.offset:
+            keys, _ = Block(contents_of(data, handle)).entries()
+            held = ", ".join(unpack(key)[0].decode() for key in keys) or "no entries"
+            found.append((start, handle.size, f"{name}: contents, {handle.size} bytes: {held}"))
+    return found
+
+
+LAB = Lab(
+    number=6,
+    slug="table",
+    title="A table",
+    functions=(
+        "seal_block",
+        "unseal_block",
+        "block_handle",
+        "separator",
+        "successor",
+        "footer",
+        "build_table",
+        "get",
+    ),
+    checks=(
+        Check("sealing a block", seals),
+        Check("opening a block", unseals),
+        Check("block handles", handles),
+        Check("keys between blocks", separators),
+        Check("the last index key", successors),
+        Check("the footer", footers),
+        Check("the bytes of a table", tables),
+        Check("reading a table", reading),
+        Check("the reads of a get", few_reads),
+        Check("damaged tables", damaged),
+        Check("in the real engine", in_the_engine),
+    ),
+    drawing=drawing,
+)

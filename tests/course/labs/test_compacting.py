@@ -1,0 +1,80 @@
+"""The store that lab 11 compacts, and what is said of results that are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from labs import reference
+
+import lsmkv
+from lsmkv.counters import NUM_LEVELS
+from lsmkv.course.failure import CheckFailure
+from lsmkv.course.labs.compacting import (
+    OPTIONS,
+    ORDER,
+    compacted_by_the_engine,
+    entry_of,
+    history,
+    in_the_engine,
+    lay_out,
+    tagged_of,
+)
+from lsmkv.course.labs.compaction import LAB
+from lsmkv.course.running import load
+from lsmkv.db.compact.compaction import pick_compaction
+from lsmkv.env.local import LocalEnv
+
+
+def test_entries_are_tagged_and_read_back() -> None:
+    for entry in ((b"ant", 7, b"value"), (b"bee", 1 << 40, None), (b"", 1, b"")):
+        assert entry_of(entry[0], tagged_of(entry)) == entry
+
+
+def test_the_store_is_whole_and_needs_a_compaction_of_level_0(tmp_path: Path) -> None:
+    lsmkv.DB(str(tmp_path), create_if_missing=True).close()
+    with LocalEnv().open_directory(str(tmp_path)) as directory:
+        version = lay_out(directory, history()).version(ORDER)
+    assert [len(files) for files in version.levels[:3]] == [5, 4, 2]
+    compaction = pick_compaction(version, [None] * NUM_LEVELS, OPTIONS)
+    assert compaction is not None
+    assert (compaction.level, len(compaction.inputs)) == (0, 4)
+    assert compaction.next_inputs
+
+
+def test_a_snapshot_and_a_deeper_level_matter_in_the_store() -> None:
+    tables = history()
+    last = max(entry[1] for level in tables for run in level for entry in run)
+    old = compacted_by_the_engine(tables, last - 200)
+    new = compacted_by_the_engine(tables, last)
+    assert len(new) < len(old)
+    assert any(value is None for _, _, value in new)  # they hide what lies on level 2
+    given = {entry for level in tables[:2] for run in level for entry in run}
+    assert set(new) < given
+
+
+@pytest.mark.parametrize(
+    ("function", "result", "words"),
+    [
+        ("level_scores", None, "a list of 6 scores"),
+        ("pick", (0, None, []), "a level and two lists of tables"),
+        ("pick", None, "your pick returned None"),
+        ("compact", iter(()), "a list of entries"),
+        ("compact", [b"ant"], "a list of entries"),
+        ("write_amplification", 2, "the user put"),
+    ],
+)
+def test_results_that_are_none_are_named(function: str, result: Any, words: str) -> None:
+    module = load(reference(LAB))
+    setattr(module, function, lambda *arguments: result)
+    with pytest.raises(CheckFailure, match=words):
+        in_the_engine(module)
+
+
+def test_an_entry_that_was_invented_is_named() -> None:
+    module = load(reference(LAB))
+    compact = module.compact
+    module.compact = lambda *given: [*compact(*given), (b"zebra", 1, b"")]
+    with pytest.raises(CheckFailure, match="in none of the runs"):
+        in_the_engine(module)

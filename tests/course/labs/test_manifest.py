@@ -1,0 +1,356 @@
+"""Lab 9: planted mistakes are named."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import pytest
+from labs import Mistake, assert_caught, reference
+
+from lsmkv.course.labs.edits import (
+    COMPARATOR,
+    DELETED_FILE,
+    LAST_SEQUENCE,
+    NEW_FILE,
+    PREV_LOG_NUMBER,
+    Field,
+    Levels,
+    encoded,
+    no_levels,
+    replayed,
+)
+from lsmkv.course.labs.manifest import LAB
+from lsmkv.course.running import load
+from lsmkv.env.base import Directory, WritableFile
+from lsmkv.format.filenames import CURRENT, manifest_name
+from lsmkv.format.log import BLOCK_SIZE, frame
+
+
+@functools.cache
+def solution() -> ModuleType:
+    return load(reference(LAB))
+
+
+def decoded(record: bytes) -> list[Field]:
+    fields: list[Field] = solution().decode_edit(record)
+    return fields
+
+
+def applied(levels: Levels, fields: Sequence[Field]) -> Levels:
+    after: Levels = solution().apply_edit(levels, fields)
+    return after
+
+
+# Mistakes in edits.
+
+
+def without_tag(tag: int, fields: Sequence[Field]) -> bytes:
+    return encoded([field for field in fields if field[0] != tag])
+
+
+def tag_8_for_9(fields: Sequence[Field]) -> bytes:
+    return b"".join(
+        b"\x08" + encoded([one])[1:] if one[0] == PREV_LOG_NUMBER else encoded([one])
+        for one in fields
+    )
+
+
+def fixed_numbers(fields: Sequence[Field]) -> bytes:
+    return b"".join(
+        bytes([one[0]]) + one[1].to_bytes(8, "little")
+        if one[0] == LAST_SEQUENCE
+        else encoded([one])
+        for one in fields
+    )
+
+
+def name_without_length(fields: Sequence[Field]) -> bytes:
+    return b"".join(
+        bytes([one[0]]) + one[1] if one[0] == COMPARATOR else encoded([one]) for one in fields
+    )
+
+
+def number_before_level(fields: Sequence[Field]) -> bytes:
+    return encoded([(one[0], *one[:0:-1]) if one[0] == DELETED_FILE else one for one in fields])
+
+
+def without_the_last(record: bytes) -> list[Field]:
+    return decoded(record)[:-1]
+
+
+def without_levels(record: bytes) -> list[Field]:
+    return [(NEW_FILE, *one[2:]) if one[0] == NEW_FILE else one for one in decoded(record)]
+
+
+def stops_at_an_unknown_tag(record: bytes) -> list[Field]:
+    try:
+        return decoded(record)
+    except Exception:
+        return decoded(record[: record.index(b"\x0a")]) if b"\x0a" in record else []
+
+
+def raises_key_error(record: bytes) -> list[Field]:
+    if record[0] not in range(1, 10):
+        raise KeyError(record[0])
+    return decoded(record)
+
+
+# Mistakes in levels.
+
+
+def without_deletions(levels: Levels, fields: Sequence[Field]) -> Levels:
+    return applied(levels, [field for field in fields if field[0] != DELETED_FILE])
+
+
+def deletions_by_number(levels: Levels, fields: Sequence[Field]) -> Levels:
+    after = applied(levels, fields)
+    gone = {number for tag, *content in fields if tag == DELETED_FILE for number in content[1:]}
+    return [[one for one in files if one[0] not in gone] for files in after]
+
+
+def in_the_order_of_the_record(levels: Levels, fields: Sequence[Field]) -> Levels:
+    for field in fields:
+        levels = applied(levels, [field])
+    return levels
+
+
+def oldest_first(levels: Levels, fields: Sequence[Field]) -> Levels:
+    first, *others = applied(levels, fields)
+    return [sorted(first), *others]
+
+
+def by_number(levels: Levels, fields: Sequence[Field]) -> Levels:
+    first, *others = applied(levels, fields)
+    return [first, *map(sorted, others)]
+
+
+def in_place(levels: Levels, fields: Sequence[Field]) -> Levels:
+    levels[:] = applied(levels, fields)
+    return levels
+
+
+def first_values(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
+    counters, levels = solution().replay_edits(records)
+    for record in reversed(records):
+        counters |= {field[0]: field[1] for field in decoded(record) if field[0] in counters}
+    return counters, levels
+
+
+def last_edit_alone(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
+    counters, _ = solution().replay_edits(records)
+    return counters, applied(no_levels(), decoded(records[-1]))
+
+
+# Mistakes in CURRENT.
+
+
+def change_current(
+    directory: Directory,
+    number: int,
+    content: bytes | None = None,
+    temporary: str | None = None,
+    syncs: tuple[bool, bool] = (True, True),
+) -> None:
+    temporary = temporary or f"{number:06d}.dbtmp"
+    with directory.create(temporary) as file:
+        file.append(content or manifest_name(number).encode() + b"\n")
+        if syncs[0]:
+            file.sync()
+    directory.rename(temporary, CURRENT)
+    if syncs[1]:
+        directory.sync()
+
+
+def without_newline(directory: Directory, number: int) -> None:
+    change_current(directory, number, manifest_name(number).encode())
+
+
+def six_digits_forgotten(directory: Directory, number: int) -> None:
+    change_current(directory, number, b"MANIFEST-%d\n" % number)
+
+
+def in_its_place(directory: Directory, number: int) -> None:
+    directory.remove(CURRENT)
+    change_current(directory, number, temporary=CURRENT)
+
+
+def temporary_left(directory: Directory, number: int) -> None:
+    change_current(directory, number)
+    directory.create("000099.dbtmp").close()
+
+
+# Mistakes in a flush.
+
+STEPS = ("write", "sync table", "sync directory", "append", "sync manifest", "remove")
+"""A flush, step by step, in the right order."""
+
+
+def flush_by(
+    steps: Sequence[str],
+    directory: Directory,
+    manifest: WritableFile,
+    table_name: str,
+    table: bytes,
+    edit: bytes,
+    old_log: str,
+) -> None:
+    """A flush of these steps."""
+    do: dict[str, Callable[[], object]] = {
+        "write": lambda: written.append(table),
+        "sync table": lambda: written.sync(),  # noqa: PLW0108 - it is not made yet
+        "sync directory": directory.sync,
+        "append": lambda: manifest.append(frame(edit, manifest.size() % BLOCK_SIZE)),
+        "append unframed": lambda: manifest.append(edit),
+        "sync manifest": manifest.sync,
+        "remove": lambda: directory.remove(old_log),
+    }
+    with directory.create(table_name) as written:
+        for step in steps:
+            do[step]()
+
+
+def flush_without(*steps: str) -> Callable[..., None]:
+    return functools.partial(flush_by, [step for step in STEPS if step not in steps])
+
+
+def flush_in_order(*steps: str) -> Callable[..., None]:
+    return functools.partial(flush_by, steps)
+
+
+EDIT, READ, BAD = "the bytes of an edit", "reading an edit", "records that are no edits"
+APPLY, REPLAY, ENGINE = "applying edits", "replaying a MANIFEST", "in the real engine"
+FLUSH = "a flush and power cuts"
+
+MISTAKES = (
+    Mistake(
+        "no previous log number",
+        "encode_edit",
+        functools.partial(without_tag, PREV_LOG_NUMBER),
+        EDIT,
+        "Byte 0 is tag 9, previous log number",
+    ),
+    Mistake("tag 8", "encode_edit", tag_8_for_9, EDIT, "tag 9, previous log number: expected 09"),
+    Mistake("fixed64 numbers", "encode_edit", fixed_numbers, EDIT, "levels are varints"),
+    Mistake("name without length", "encode_edit", name_without_length, EDIT, "length of name, 26"),
+    Mistake("number before level", "encode_edit", number_before_level, EDIT, "level 0"),
+    Mistake("one field too few", "decode_edit", without_the_last, READ, "until the record ends"),
+    Mistake("no levels", "decode_edit", without_levels, READ, "a new file, must be (7, 1, 7"),
+    Mistake("unknown tags end it", "decode_edit", stops_at_an_unknown_tag, BAD, "tag 8 is none"),
+    Mistake("KeyError", "decode_edit", raises_key_error, BAD, "your code raised KeyError"),
+    Mistake("no deletions", "apply_edit", without_deletions, APPLY, "A deleted file leaves"),
+    Mistake(
+        "deletions by number",
+        "apply_edit",
+        deletions_by_number,
+        APPLY,
+        "a deletion is of a level and a number",
+    ),
+    Mistake(
+        "in the record's order",
+        "apply_edit",
+        in_the_order_of_the_record,
+        APPLY,
+        "All deletions of an edit come before all its additions",
+    ),
+    Mistake("oldest first", "apply_edit", oldest_first, APPLY, "the highest number first"),
+    Mistake("by number", "apply_edit", by_number, APPLY, "the smallest keys comes first"),
+    Mistake("in place", "apply_edit", in_place, APPLY, "changed the levels that it was given"),
+    Mistake("first values", "replay_edits", first_values, REPLAY, "The last edit that has a field"),
+    Mistake("last edit alone", "replay_edits", last_edit_alone, REPLAY, "to those that the one"),
+    Mistake(
+        "no counter needed", "replay_edits", replayed, REPLAY, "no record has a log number (tag 2)"
+    ),
+    Mistake("no newline", "set_current", without_newline, "CURRENT", "lacks the newline"),
+    Mistake("no zeros", "set_current", six_digits_forgotten, "CURRENT", "character 9 of the name"),
+    Mistake("in its place", "set_current", in_its_place, "CURRENT", "must not remove CURRENT"),
+    Mistake("one left", "set_current", temporary_left, "CURRENT", "left ['000099.dbtmp'] behind"),
+    Mistake(
+        "another temporary name",
+        "set_current",
+        functools.partial(change_current, temporary="CURRENT.new"),
+        "CURRENT",
+        "The temporary file must be 000011.dbtmp",
+    ),
+    Mistake(
+        "temporary file not synced",
+        "set_current",
+        functools.partial(change_current, syncs=(False, True)),
+        "CURRENT",
+        "000011.dbtmp is renamed before it is synced",
+    ),
+    Mistake(
+        "directory not synced",
+        "set_current",
+        functools.partial(change_current, syncs=(True, False)),
+        "CURRENT",
+        "The directory is not synced after the rename",
+    ),
+    Mistake("nothing done", "set_current", lambda *_: None, "CURRENT", "still names the old"),
+    Mistake("no flush", "flush", lambda *_: None, FLUSH, "has not made the table"),
+    Mistake(
+        "table not synced",
+        "flush",
+        flush_without("sync table"),
+        FLUSH,
+        "The table is not synced before the MANIFEST names it",
+    ),
+    Mistake(
+        "directory not synced before the edit",
+        "flush",
+        flush_without("sync directory"),
+        FLUSH,
+        "its content is durable then, but its name is not",
+    ),
+    Mistake(
+        "MANIFEST not synced",
+        "flush",
+        flush_without("sync manifest"),
+        FLUSH,
+        "Your flush does not survive a power cut",
+    ),
+    Mistake(
+        "edit before the table is synced",
+        "flush",
+        flush_in_order(
+            "write", "append", "sync manifest", "sync table", "sync directory", "remove"
+        ),
+        FLUSH,
+        "The table is not synced before the MANIFEST names it",
+    ),
+    Mistake(
+        "log removed first",
+        "flush",
+        flush_in_order("write", "sync table", "sync directory", "remove", *STEPS[3:5]),
+        FLUSH,
+        "is removed before the edit that frees it is durable",
+    ),
+    Mistake("log kept", "flush", flush_without("remove"), FLUSH, "has not removed 0000"),
+    Mistake(
+        "no record",
+        "flush",
+        flush_in_order(*STEPS[:3], "append unframed", *STEPS[4:]),
+        FLUSH,
+        "the edit becomes a record",
+    ),
+    Mistake(
+        "no previous log number in a store",
+        "encode_edit",
+        functools.partial(without_tag, PREV_LOG_NUMBER),
+        ENGINE,
+        "decoded and encoded again by your code",
+    ),
+    Mistake("no deletions in a store", "replay_edits", last_edit_alone, ENGINE, "must have the"),
+    Mistake("no newline in a store", "set_current", without_newline, ENGINE, "CURRENT does not"),
+)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+def test_a_mistake_is_named(mistake: Mistake) -> None:
+    assert_caught(LAB, mistake)
+
+
+def test_each_check_catches_a_mistake() -> None:
+    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
