@@ -55,6 +55,9 @@ ROOMS: list[tuple[str, ...]] = [
 ]
 
 LATE_IMPORTS = {
+    ("lsmkv.util.checksum", "crc32c"),
+    ("lsmkv.util.checksum", "crcmod.crcmod"),
+    ("lsmkv.util.checksum", "crcmod.predefined"),
     ("lsmkv.util.checksum", "google_crc32c"),
     ("lsmkv.env.process", "subprocess"),
     ("lsmkv.shards.remote.objects.open", "lsmkv.shards.remote.objects.fsspec_objects.open_fsspec"),
@@ -346,7 +349,14 @@ def test_the_engine_needs_no_extras() -> None:
         apart = ("lsmkv.__main__", "lsmkv.plot", "lsmkv.pytest_plugin")
         if not (is_a_program(module) or in_room(module, "server") or module in apart):
             needed |= modules_imported(module)
-    third_party = {"cramjam", "google_crc32c", "mypy_extensions", "sortedcontainers"}
+    third_party = {
+        "cramjam",
+        "crc32c",
+        "crcmod",
+        "google_crc32c",
+        "mypy_extensions",
+        "sortedcontainers",
+    }
     assert {"cramjam", "sortedcontainers"} <= needed
     extras = {"hypothesis", "matplotlib", "numpy", "plyvel", "pytest", "rich", "typer", "hiredis"}
     assert not needed & extras

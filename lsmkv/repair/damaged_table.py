@@ -19,6 +19,7 @@ from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.format.keys import TAG_SIZE, InternalKeyComparator
 from lsmkv.options import Options
+from lsmkv.repair.sealed_blocks import SealFinder, find_sealed_end
 from lsmkv.table.block import Block
 from lsmkv.table.filter_block import (
     BLOCK_FILTER_PREFIX,
@@ -37,7 +38,6 @@ from lsmkv.table.format import (
     read_block,
 )
 from lsmkv.table.reader import usable_policies
-from lsmkv.util.checksum import SealFinder, find_sealed_end
 from lsmkv.util.coding import decode_varint32
 from lsmkv.util.compression import NO_COMPRESSION, codec_of
 

@@ -3,110 +3,115 @@
 LevelDB stores a checksum *masked*, so that the CRC of bytes that contain CRCs of their own stays a
 good one (source: LevelDB, ``util/crc32c.h``; the polynomial is Castagnoli's, RFC 3720, B.4).
 
-``google-crc32c`` computes it where its C implementation is installed.  It has no wheel for musl,
-nor for rarer processors, and its Python fallback is slow; there, this module computes it.
-
-Repair also uses this module: it finds the blocks of a damaged table by their checksums, with
-:func:`find_sealed_end` and :class:`SealFinder`.
-
-Fast paths: :func:`_extend_by_tables` takes eight bytes a step (M. Kounavis and F. Berry,
-"Novel table lookup-based algorithms for high-performance CRC generation", 2008), out of tables of
-machine integers.  Compiled, that is 1.5 GB/s, where a byte a step is 0.4 GB/s and lists of Python's
-integers make it 0.06 GB/s.  Interpreted, it is 0.01 GB/s however it is done.
+A library computes it, the fastest that is installed: ``google-crc32c`` where it has its C code;
+``crc32c``, if a user has installed that; ``crcmod``, which lsmkv depends on.  Where none of them
+has C code, a table of 256 does: 0.4 GB/s where this module is compiled, 0.01 GB/s where it is not.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
-from librt.strings import read_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
 _MASK_DELTA: Final = 0xA282EAD8
-_POLYNOMIAL = 0x82F63B78  # its bits in reverse order, as CRCs of this kind run
-
-_Calls = tuple[Callable[[bytes], int], Callable[[int, bytes], int]]
-"""The CRC of some bytes, and that of more bytes after those with a given CRC."""
+POLYNOMIAL: Final = 0x82F63B78
+"""Castagnoli's, with its bits in reverse order, as CRCs of this kind run."""
 
 
-def _find_google_crc32c() -> _Calls | None:
-    """What ``google-crc32c`` has in C, if that is installed."""
-    try:
-        with warnings.catch_warnings():
-            # Without its C implementation it warns that it is slow; it is not used then.
-            warnings.simplefilter("ignore", RuntimeWarning)
-            import google_crc32c  # noqa: PLC0415 - an optional dependency
-    except ImportError:
-        return None
+class _Crc32c(NamedTuple):
+    """An implementation."""
+
+    package: str
+    value: Callable[[bytes], int]
+    """The CRC of some bytes."""
+    extend: Callable[[int, bytes], int]
+    """The CRC of the bytes whose CRC is given, and then of more bytes."""
+
+
+def _google() -> _Crc32c | None:
+    import google_crc32c  # noqa: PLC0415 - not installed everywhere
+
     if google_crc32c.implementation == "python":
         return None
-    found: _Calls = google_crc32c.value, google_crc32c.extend
-    return found
+    return _Crc32c("google-crc32c", google_crc32c.value, google_crc32c.extend)
 
 
-def _tables(count: int) -> vec[i64]:
-    """``count`` tables of 256, one after the other.
+def _crc32c() -> _Crc32c | None:
+    import crc32c as package  # noqa: PLC0415 - where a user has installed it
 
-    The first has, for each byte, the XOR that shifting it out applies to a running CRC.  The n-th
-    has that of a byte which n - 1 zero bytes follow.
-    """
-    tables = vec[i64](capacity=256 * count)
+    return _Crc32c("crc32c", package.crc32c, lambda crc, data: package.crc32c(data, crc))
+
+
+def _crcmod() -> _Crc32c | None:
+    # crcmod and crcmod-plus have the same modules: removing one of the two breaks the other.
+    import crcmod.crcmod  # noqa: PLC0415 - see above
+    import crcmod.predefined  # noqa: PLC0415
+
+    if not crcmod.crcmod._usingExtension:
+        return None
+    value = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
+    return _Crc32c("crcmod", value, lambda crc, data: value(data, crc))
+
+
+def _table() -> vec[i64]:
+    """For each byte, the XOR that shifting it out applies to a running CRC."""
+    table = vec[i64](capacity=256)
     for byte in range(256):
         crc: i64 = byte
         for _ in range(8):
-            crc = crc >> 1 ^ (_POLYNOMIAL if crc & 1 else 0)
-        tables = append(tables, crc)
-    for at in range(256 * (count - 1)):
-        before: i64 = tables[at]
-        tables = append(tables, tables[before & 0xFF] ^ before >> 8)
-    return tables
+            crc = crc >> 1 ^ (POLYNOMIAL if crc & 1 else 0)
+        table = append(table, crc)
+    return table
 
 
-def _extend_by_tables(crc: i64, data: bytes) -> i64:
-    """The CRC-32C of bytes whose CRC is ``crc``, and then ``data``."""
-    tables = _TABLES
+TABLE: Final = _table()
+"""For each byte, the XOR that shifting it out applies to a running CRC."""
+
+
+def _extend_by_table(crc: i64, data: bytes) -> i64:
+    table = TABLE
     running: i64 = crc ^ 0xFFFFFFFF
-    at: i64 = 0
-    length: i64 = len(data)
-    while at + 8 <= length:
-        word: i64 = read_i64_le(data, at) ^ running
-        running = (
-            tables[1792 + (word & 0xFF)]
-            ^ tables[1536 + (word >> 8 & 0xFF)]
-            ^ tables[1280 + (word >> 16 & 0xFF)]
-            ^ tables[1024 + (word >> 24 & 0xFF)]
-            ^ tables[768 + (word >> 32 & 0xFF)]
-            ^ tables[512 + (word >> 40 & 0xFF)]
-            ^ tables[256 + (word >> 48 & 0xFF)]
-            ^ tables[word >> 56 & 0xFF]
-        )
-        at += 8
-    while at < length:
-        running = tables[(running ^ data[at]) & 0xFF] ^ running >> 8
-        at += 1
+    for at in range(i64(len(data))):
+        running = table[(running ^ data[at]) & 0xFF] ^ running >> 8
     return running ^ 0xFFFFFFFF
 
 
-def _compute_by_tables(data: bytes) -> int:
-    """The CRC-32C of ``data``."""
-    return _extend_by_tables(0, data)
+def _value_by_table(data: bytes) -> i64:
+    return _extend_by_table(0, data)
 
 
-_GOOGLE = _find_google_crc32c()
-_TABLES: Final = _tables(8 if _GOOGLE is None else 1)
-_CALLS: _Calls = (_compute_by_tables, _extend_by_tables) if _GOOGLE is None else _GOOGLE
-_value: Final = _CALLS[0]
-_extend: Final = _CALLS[1]
+def _implementation() -> _Crc32c:
+    """The first that is here with C code; the table if there is none."""
+    with warnings.catch_warnings():
+        # google-crc32c warns that it is slow without its C code; it is not used then.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for find in (_google, _crc32c, _crcmod):
+            try:
+                found = find()
+            except (ImportError, AttributeError):  # not installed, or half removed
+                found = None
+            if found is not None:
+                return found
+    return _Crc32c("lsmkv", _value_by_table, _extend_by_table)
 
-CRC32C_IMPLEMENTATION: Final = "lsmkv" if _GOOGLE is None else "google-crc32c"
-"""The package whose code computes checksums here."""
+
+_CRC32C = _implementation()
+_value: Final = _CRC32C.value
+_extend: Final = _CRC32C.extend
+
+CRC32C_IMPLEMENTATION: Final = _CRC32C.package
+"""The package whose code computes checksums here: its name, or ``lsmkv``."""
 
 
 def crc32c(data: bytes) -> int:
-    """The CRC-32C of ``data``.  O(len(data)): 4 KiB take 0.4 us with google-crc32c, else 3 us."""
+    """The CRC-32C of ``data``.
+
+    O(len(data)): 4 KiB take 0.4 us with google-crc32c or crc32c, and 10 us with crcmod.
+    """
     return _value(data)
 
 
@@ -140,118 +145,4 @@ def sealing_crc32c(data: bytes, kind: i64) -> int:
     """What :func:`masked_crc32c` gives for ``data`` and then the byte ``kind``, unjoined."""
     crc: i64 = _value(data)
     running: i64 = crc ^ 0xFFFFFFFF
-    return mask(_TABLES[(running ^ kind) & 0xFF] ^ running >> 8 ^ 0xFFFFFFFF)
-
-
-def _inverse_table() -> vec[i64]:
-    """The table for a step back; the top bytes of the table of steps are all different."""
-    inverse = vec[i64](256 * [0])
-    for byte in range(256):
-        changed: i64 = _TABLES[byte]
-        inverse[changed >> 24] = (changed << 8 & 0xFFFFFFFF) ^ byte
-    return inverse
-
-
-_INVERSE: Final = _inverse_table()
-_ONE = 0x80000000  # the polynomial 1, its bits in reverse order
-_MOST_STARTS = 1 << 20
-_CODECS = (0, 1, 2, 4)
-
-
-def find_sealed_end(data: bytes, length: int, crc: int = -1) -> tuple[int, int]:
-    """Find where a stored block that begins at ``data[0]`` may end, within ``data[:length]``.
-
-    It ends in a type byte, which the masked CRC-32C of all bytes up to and with it follows.
-    Returns ``(offset after the type byte, crc)``.  The offset is -1 if there is none; the search
-    then goes on in the next bytes with this ``crc``.  ``data`` holds four bytes more than
-    ``length``.  O(length): 0.15 us a byte in pure Python, since each byte needs the running value.
-    """
-    running = 0xFFFFFFFF if crc < 0 else crc
-    table = _TABLES
-    for at in range(length):
-        byte = data[at]
-        running = table[(running ^ byte) & 0xFF] ^ running >> 8
-        if byte <= 4 and byte in _CODECS and _stored(data, at + 1) == mask(running ^ 0xFFFFFFFF):
-            return at + 1, running
-    return -1, running
-
-
-class SealFinder:
-    """Finds stored blocks in one pass, where only their possible starts are known.
-
-    Call order: ``feed*``.
-
-    A CRC is linear.  With A for the step over a zero byte and R(n) for the value that runs from 0
-    at the stream's beginning, the CRC of the bytes from ``s`` to ``e`` has the value T exactly if
-
-        A^-s (R(s) ^ 0xFFFFFFFF)  ==  A^-e (R(e) ^ T ^ 0xFFFFFFFF)
-
-    The left side needs only the start and the right side only the end.  So all starts are tried at
-    once: each end looks up its start in a dict.  A wrong pair turns up once in 2^32.
-
-    No block ends in five zeros, of which the last would be its type: the bytes before the type are
-    the end of a compressed stream, or the number of restart points, which is one or more.
-
-    Cost: 0.25 us a byte in pure Python, and 3 us for each start and each byte that may be a type.
-    """
-
-    def __init__(self, position: int) -> None:
-        """``position`` is that of the stream's first byte; all positions are counted from there."""
-        self._position = position
-        self._running = 0
-        self._scale = _ONE  # A^-n, as the polynomial to multiply by
-        self._starts: dict[int, int] = {}
-        self._zeros = 0  # the length of the run of zeros that ends here
-
-    def feed(self, data: bytes, length: int, starts: list[int]) -> list[tuple[int, int]]:
-        """Search ``data[:length]``, where a block may begin at each of ``starts``, in rising order.
-
-        Returns the start and the end (after the type byte) of each block found, by rising ends.
-        ``data`` holds four bytes more than ``length``.
-        """
-        found: list[tuple[int, int]] = []
-        running = self._running
-        scale = self._scale
-        table = _TABLES
-        inverse = _INVERSE
-        known = self._starts
-        zeros = self._zeros
-        coming = 0
-        if len(known) + len(starts) > _MOST_STARTS:
-            known.clear()  # only a crafted file has so many; this bounds memory
-        for at in range(length):
-            if coming < len(starts) and starts[coming] == at:
-                coming += 1
-                known[_multiply(running ^ 0xFFFFFFFF, scale)] = self._position + at
-            byte = data[at]
-            running = table[(running ^ byte) & 0xFF] ^ running >> 8
-            scale = (scale << 8 & 0xFFFFFFFF) ^ inverse[scale >> 24]
-            zeros = 0 if byte else zeros + 1
-            if byte <= 4 and zeros < 5 and byte in _CODECS:
-                wanted = running ^ unmask(_stored(data, at + 1)) ^ 0xFFFFFFFF
-                start = known.get(_multiply(wanted, scale), -1)
-                if start >= 0:
-                    found.append((start, self._position + at + 1))
-        self._running = running
-        self._scale = scale
-        self._zeros = zeros
-        self._position += length
-        return found
-
-
-def _stored(data: bytes, at: int) -> int:
-    """The fixed32 at ``at``."""
-    return data[at] | data[at + 1] << 8 | data[at + 2] << 16 | data[at + 3] << 24
-
-
-def _multiply(a: int, b: int) -> int:
-    """The product of two polynomials, in a CRC's bit order, modulo the CRC's polynomial."""
-    product = 0
-    bit = _ONE
-    while a:
-        if a & bit:
-            product ^= b
-            a ^= bit
-        bit >>= 1
-        b = b >> 1 ^ (_POLYNOMIAL if b & 1 else 0)
-    return product
+    return mask(TABLE[(running ^ kind) & 0xFF] ^ running >> 8 ^ 0xFFFFFFFF)

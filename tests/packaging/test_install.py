@@ -152,6 +152,44 @@ def test_the_wheel_is_compiled_and_whole(tmp_path: Path, distributions: Path) ->
     assert modules == SOURCES
 
 
+CHECKSUMS = """
+import sys
+sys.modules["google_crc32c"] = sys.modules["crc32c"] = None
+from lsmkv.util import checksum
+assert checksum.crc32c(bytes(32)) == 0x8A9136AA
+assert checksum.typed_crc32c(1, b"a") == checksum.masked_crc32c(b"\\1a")
+print(checksum.CRC32C_IMPLEMENTATION)
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_crcmod_and_its_successor_in_one_environment(
+    when: str, tmp_path: Path, distributions: Path
+) -> None:
+    """Both install the module ``crcmod``; a removal of either takes files of the other with it."""
+    major, minor = sys.version_info[:2]
+    (wheel,) = distributions.glob(f"lsmkv-*-cp{major}{minor}-*.whl")
+    venv.create(tmp_path / "env", with_pip=True)
+    python = tmp_path / "env" / "bin" / "python"
+
+    def pip(*arguments: str | Path) -> None:
+        command = [python, "-m", "pip", "--disable-pip-version-check", "-q", *arguments]
+        subprocess.run(command, check=True, cwd=tmp_path)
+
+    def used() -> str:
+        command = [python, "-c", CHECKSUMS]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        return ran.stdout.strip()
+
+    for what in ("crcmod==1.7", wheel) if when == "before" else (wheel, "crcmod==1.7"):
+        pip("install", what)
+    assert used() == "crcmod"
+    pip("uninstall", "--yes", "crcmod")
+    assert used() == "lsmkv"
+    pip("install", "--force-reinstall", "crcmod-plus")
+    assert used() == "crcmod"
+
+
 def test_the_source_distribution_holds_the_tests(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}

@@ -1,7 +1,8 @@
-"""lsmkv.util.checksum: published vectors, and both implementations side by side."""
+"""lsmkv.util.checksum: published vectors, and all implementations side by side."""
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import subprocess
 import sys
@@ -30,26 +31,31 @@ VECTORS = [  # RFC 3720, B.4, the last one an iSCSI read command; the first line
     ),
 ]
 
-# google_crc32c as it is where its C implementation is missing, or not there at all.
-WITHOUT_C = """
+LIBRARIES = {"google-crc32c": "google_crc32c", "crc32c": "crc32c", "crcmod": "crcmod"}
+"""The modules of the libraries, by what they are called, in the order in which they are asked."""
+
+# Libraries as they are where their C code is missing, and where they are not there at all.
+WITHOUT = """
 import sys, types, warnings
-if sys.argv[1] == "missing":
-    sys.modules["google_crc32c"] = None
-else:
+sys.path[:0] = sys.argv[3].split("|")
+for name in sys.argv[2].split():
+    sys.modules[name] = None
+if sys.argv[1] == "slow":
     slow = types.ModuleType("google_crc32c")
     slow.implementation = "python"
     slow.value = slow.extend = lambda *_: 1 // 0
     sys.modules["google_crc32c"] = slow
-sys.path[:0] = sys.argv[2].split("|")
+    if "crcmod" not in sys.argv[2]:
+        import crcmod.crcmod
+        crcmod.crcmod._usingExtension = False
 from lsmkv.util import checksum
-assert checksum.CRC32C_IMPLEMENTATION == "lsmkv"
 """
 
 
-def run_without_c(google: str, program: str, *arguments: str) -> str:
-    """What a program prints that begins by :data:`WITHOUT_C`."""
-    whole = WITHOUT_C + textwrap.dedent(program)
-    command = [sys.executable, "-c", whole, google, "|".join(sys.path), *arguments]
+def run_without(names: list[str], how: str, program: str, *arguments: str) -> str:
+    """What a program prints that begins by :data:`WITHOUT`."""
+    whole = WITHOUT + textwrap.dedent(program)
+    command = [sys.executable, "-c", whole, how, " ".join(names), "|".join(sys.path), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -120,27 +126,61 @@ def samples() -> list[bytes]:
     return [data for data, _ in VECTORS] + [source.randbytes(length) for length in lengths]
 
 
-@pytest.mark.parametrize("google", ["missing", "slow"])
-def test_without_the_c_of_google_crc32c_the_tables_give_the_same(
-    google: str, tmp_path: Path
-) -> None:
+PRINT = """
+print(checksum.CRC32C_IMPLEMENTATION)
+for line in open(sys.argv[4]):
+    data = bytes.fromhex(line)
+    print(checksum.crc32c(data), checksum.masked_crc32c(data), end=" ")
+    print(checksum.typed_crc32c(4, data), checksum.sealing_crc32c(data, 200))
+"""
+
+
+@pytest.mark.parametrize("used", [*LIBRARIES, "lsmkv"])
+def test_each_implementation_gives_the_same(used: str, tmp_path: Path) -> None:
+    if used in LIBRARIES:
+        pytest.importorskip(LIBRARIES[used])
+    before = [module for name, module in LIBRARIES.items() if name != used]
+    assert_the_same(used, before, "missing", tmp_path)
+
+
+def test_libraries_without_c_are_passed_over(tmp_path: Path) -> None:
+    assert_the_same("lsmkv", ["crc32c"], "slow", tmp_path)
+
+
+def assert_the_same(used: str, without: list[str], how: str, tmp_path: Path) -> None:
     given = tmp_path / "samples"
     given.write_text("\n".join(map(bytes.hex, samples())))
-    found = run_without_c(
-        google,
-        """
-        for line in open(sys.argv[3]):
-            data = bytes.fromhex(line)
-            print(checksum.crc32c(data), checksum.masked_crc32c(data), end=" ")
-            print(checksum.typed_crc32c(4, data), checksum.sealing_crc32c(data, 200))
-        """,
-        str(given),
-    )
     expected = [
         f"{crc32c(data)} {masked_crc32c(data)} {typed_crc32c(4, data)} {sealing_crc32c(data, 200)}"
         for data in samples()
     ]
-    assert found.splitlines() == expected
+    found = run_without(without, how, PRINT, str(given))
+    assert found.splitlines() == [used, *expected]
+
+
+def test_the_first_library_that_is_there_is_used() -> None:
+    there = [name for name, module in LIBRARIES.items() if importlib.util.find_spec(module)]
+    for at, name in enumerate(there):
+        before = [LIBRARIES[other] for other in there[:at]]
+        found = run_without(before, "missing", "print(checksum.CRC32C_IMPLEMENTATION)")
+        assert found == name
+
+
+def test_a_half_removed_crcmod_is_passed_over(tmp_path: Path) -> None:
+    """What is left of crcmod-plus where crcmod was installed as well, and removed."""
+    (tmp_path / "crcmod").mkdir()
+    (tmp_path / "crcmod" / "types.py").write_text("")
+    program = f"""
+    import sys
+    sys.modules["google_crc32c"] = sys.modules["crc32c"] = None
+    sys.path[:0] = [{str(tmp_path)!r}, *sys.argv[1].split("|")]
+    from lsmkv.util.checksum import CRC32C_IMPLEMENTATION, crc32c
+    print(CRC32C_IMPLEMENTATION, crc32c(bytes(32)) == 0x8A9136AA)
+    """
+    (tmp_path / "crcmod" / "__init__.py").write_text("")
+    command = [sys.executable, "-c", textwrap.dedent(program), "|".join(sys.path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("lsmkv True", "")
 
 
 def test_a_google_crc32c_without_c_is_passed_over_in_silence(tmp_path: Path) -> None:
@@ -150,6 +190,7 @@ def test_a_google_crc32c_without_c_is_passed_over_in_silence(tmp_path: Path) -> 
     (package / "__init__.py").write_text(source)
     program = """
     import sys
+    sys.modules["crc32c"] = sys.modules["crcmod"] = None
     sys.path[:0] = sys.argv[1].split("|")
     from lsmkv.util.checksum import CRC32C_IMPLEMENTATION
     print(CRC32C_IMPLEMENTATION)

@@ -104,7 +104,12 @@ def why_pure(installed: Installation, implementation: str) -> Advice:
 
 def crc32c_text(found: Engine) -> str:
     """What computes checksums, with its version if it is another package."""
-    return named(found.crc32c, None if found.crc32c == "lsmkv" else version_of(found.crc32c))
+    package = found.crc32c
+    if package == "lsmkv":
+        return package
+    if package == "crcmod" and version_of("crcmod-plus") is not None:
+        package = "crcmod-plus"
+    return named(package, version_of(package))
 
 
 def named(name: str, version: str | None) -> str:

@@ -92,10 +92,10 @@ def _no_room(place: Place) -> Iterator[Advice]:
 def _slow(engine: Engine) -> Iterator[Advice]:
     if engine.pure is not None:
         yield Advice(f"the engine is not compiled: {engine.pure.what}", engine.pure.do)
-        if engine.crc32c != "google-crc32c":
+        if engine.crc32c == "lsmkv":
             yield Advice(
                 "checksums are computed by Python code, which is slow",
-                "pip install google-crc32c, where there is a wheel of it for this system.",
+                "pip install --force-reinstall crcmod-plus (lsmkv depends on it), or crc32c.",
             )
 
 

@@ -10,7 +10,7 @@ import pytest
 import lsmkv
 from lsmkv.env.installed import Installation, Requirement, version_of
 from lsmkv.tools.doctor import engine as engine_module
-from lsmkv.tools.doctor.engine import engine, version_text, why_pure
+from lsmkv.tools.doctor.engine import crc32c_text, engine, version_text, why_pure
 
 
 def test_the_engine_that_runs_these_tests() -> None:
@@ -19,7 +19,7 @@ def test_the_engine_that_runs_these_tests() -> None:
     assert found.compiled is lsmkv.COMPILED
     assert (found.pure is None) is lsmkv.COMPILED
     assert found.codecs == {"snappy": True, "zstd": True}
-    assert found.crc32c in ("google-crc32c", "lsmkv")
+    assert found.crc32c in ("google-crc32c", "crc32c", "crcmod", "lsmkv")
     assert ".".join(map(str, sys.version_info[:3])) in found.python
     assert set(found.extras) == {"tools", "server", "remote", "plot"}
 
@@ -92,3 +92,10 @@ def test_a_free_threaded_interpreter_is_told(monkeypatch: pytest.MonkeyPatch) ->
     settings.get_config_var = lambda name: name == "Py_GIL_DISABLED"  # type: ignore[attr-defined]
     monkeypatch.setattr(engine_module, "sysconfig", settings)
     assert engine().python.endswith(", free-threaded")
+
+
+def test_crcmod_has_the_version_of_the_package_that_it_comes_from() -> None:
+    text = crc32c_text(engine()._replace(crc32c="crcmod"))
+    there = version_of("crcmod-plus")
+    assert text == ("crcmod" if there is None else f"crcmod-plus {there}")
+    assert crc32c_text(engine()._replace(crc32c="lsmkv")) == "lsmkv"
