@@ -6,20 +6,29 @@ import importlib
 import importlib.machinery
 import os
 import pkgutil
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import lsmkv
 
-ROOMS = ("util", "filter", "format", "table", "db", "repair")
-INTERPRETED = {"lsmkv.util.entry_type", "lsmkv.util.ticket"}
-"""What setup.py leaves out of these rooms."""
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+ROOMS = PROJECT["tool"]["lsmkv"]
+
+
+def name_of(path: str) -> str:
+    return f"lsmkv.{path.removesuffix('.py').replace('/', '.')}"
+
+
+INTERPRETED = {name_of(path) for path in ROOMS["interpreted-modules"]}
+"""What is left out of the compiled rooms."""
 
 
 def modules_of_the_wings() -> list[str]:
     """Every module that setup.py hands to the compiler, by its full name."""
-    found = ["lsmkv.counters", "lsmkv.stats"]
-    for room in ROOMS:
+    found = [name_of(path) for path in ROOMS["compiled-modules"]]
+    for room in ROOMS["compiled"]:
         package = importlib.import_module(f"lsmkv.{room}")
         found += [
             module.name

@@ -12,8 +12,10 @@ import hashlib
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 MOST_BYTES = 4096
 MOST_BYTES_OF_A_LOG = 70_000
 
@@ -64,7 +66,8 @@ def fuzz(name: str, directory: Path, seconds: int) -> int:
     """Fuzz one target in this process, which atheris ends."""
     import atheris  # pyright: ignore[reportMissingImports]
 
-    rooms = ("db", "filter", "format", "repair", "server", "table", "util")
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
+    rooms = project["tool"]["lsmkv"]["compiled"]
     with atheris.instrument_imports(include=[f"lsmkv.{room}" for room in rooms]):
         from targets import TARGETS
 
