@@ -1,4 +1,4 @@
-"""README.md's pictures say what was measured, and its figures of speed are docs/performance.md's."""
+"""README.md's pictures say what was measured, and its speeds are docs/performance.md's."""
 
 from __future__ import annotations
 
