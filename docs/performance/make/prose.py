@@ -15,8 +15,8 @@ HEAD = """
 # Performance
 
 `lsmkv bench` measures lsmkv and its peers, each through its own Python API, with db_bench's
-workloads. This page is made from its figures by `make bench`: every bar that lsmkv was asked to
-reach stands beside what was measured, reached or not.
+workloads. This page is made from its figures by `make bench`: each target stands next to its
+measurement, reached or not.
 
 **How to read it.** Times are microseconds an operation, the median of the rounds. A ratio is the
 peer's time over lsmkv's: above 1, lsmkv is faster. It is taken round by round; the median is
