@@ -32,6 +32,7 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv.bulk",),
     ("lsmkv.shards", "lsmkv.exchange"),
     ("lsmkv.repair",),
+    ("lsmkv.files",),
     ("lsmkv.db.db",),
     ("lsmkv.db.admin",),
     ("lsmkv.db.handle",),

@@ -15,6 +15,14 @@ TESTS = Path(__file__).parent
 SOURCES = TESTS.parent / "lsmkv"
 
 BY_ANOTHER_FILE: dict[str, str] = {
+    "files/batches.py": "files/test_logs.py",
+    "files/blocks.py": "files/test_tables.py",
+    "files/filters.py": "files/test_tables.py",
+    "files/keys.py": "files/test_names.py",
+    "files/manifests.py": "files/test_logs.py",
+    "files/parts.py": "files/test_surface.py",
+    "files/readable.py": "files/test_names.py",
+    "files/stores.py": "files/test_names.py",
     # Parts of one class that users see, tested through it.
     "aio/batch.py": "test_aio.py",
     "aio/db.py": "test_aio.py",

@@ -41,6 +41,7 @@ FACES = (
     "lsmkv",
     "lsmkv.aio",
     "lsmkv.bulk",
+    "lsmkv.files",
     "lsmkv.indexeddb",
     "lsmkv.mapping",
     "lsmkv.plot",
@@ -55,6 +56,9 @@ OPERATORS = {
 RECORDS = {
     *("LevelStats", "NameModel", "OptionArguments", "Options", "Report", "Tails", "Violation"),
     *("Limits", "ShardEntry", "ShardExplanation", "ShardsStats", "StoredFile"),
+    *("BlockHandle", "BlockPlace", "Damage", "Edit", "Entry", "EntrySpans", "Field", "FileName"),
+    *("FilterLayout", "Footer", "Fragment", "FuseShape", "InternalKey", "LogEnd", "LogRecord"),
+    *("Operation", "Probe", "Span", "TableEntry", "TableFile", "Trailer", "Version"),
     *("Change", "PairChange", "Pruned", "ShardSurvey", "VersionSurvey"),
 }
 """Classes of fields or members alone."""

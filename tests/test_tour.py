@@ -19,6 +19,7 @@ NOT_SYMBOLS = {"CURRENT", "LOCK", "LOG", "False", "None"} | {
     *("int", "threading", "i64", "u8", "librt", "BytesWriter", "vec", "Lock"),
     # Variables of examples, and options.
     *(
+        "lsmkv.files",
         "lsmkv.testing",
         "lost/",
         "db.put",

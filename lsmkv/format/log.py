@@ -230,7 +230,7 @@ class LogReader:
                 zeros = not block[at:].strip(b"\0")
                 if zeros and self._reserved and self._zeros_from(self._next):
                     return _END, 0, 0, b"", ""
-                next_at: i64 = size if zeros else _next_fragment(block, at + 1)
+                next_at: i64 = size if zeros else next_fragment(block, at + 1)
                 torn = may_be_torn(self._file, base, block, at, next_at == size)
                 # Asked last: what lies behind may have been written since the block was read.
                 if self._was_changed():
@@ -309,7 +309,7 @@ def _may_go_on_in(block: bytes) -> bool:
         return True
     kind, data, _ = check_fragment(block, 0)
     if kind == 0:
-        return block[6] in (0, MIDDLE, LAST) and _next_fragment(block, 1) == len(block)
+        return block[6] in (0, MIDDLE, LAST) and next_fragment(block, 1) == len(block)
     end: i64 = HEADER_SIZE + len(data)
     return kind in (MIDDLE, LAST) and not block[end:].strip(b"\0")
 
@@ -334,7 +334,7 @@ def check_fragment(block: bytes, at: i64) -> tuple[i64, bytes, str]:
     return kind, data, ""
 
 
-def _next_fragment(block: bytes, at: int) -> int:
+def next_fragment(block: bytes, at: int) -> int:
     """Where the next good fragment of the block starts; its length if there is none."""
     if not block[at:].strip(b"\0"):
         return len(block)

@@ -1,0 +1,138 @@
+"""What is in LevelDB's files, byte for byte, as plain data: for tools that look into them.
+
+One reader for each kind of file, each of which takes a path, ``bytes`` or an object that reads
+(:class:`Readable`), and writes nothing:
+
+=====================  ===========================================================================
+:class:`Table`         blocks, entries, filters, index and footer of a ``.ldb`` or ``.sst`` file
+:class:`Log`           records and fragments of a write-ahead log
+:class:`Manifest`      version edits, and the version after each of them
+:class:`Batch`         the operations in a record of a log
+:class:`Current`       the name of the MANIFEST in force
+:class:`StoreFiles`    the files of a store's directory
+:func:`parse_name`     the kind and the number in a file's name
+=====================  ===========================================================================
+
+The rest are their parts: named tuples of numbers, ``bytes`` and each other.  Nothing here is a
+class of the engine, and no store has to be open, or sound.  ``docs/format.md`` has the layouts.
+
+**Damage is data.**  What walks a file (``walk``, ``walk_edits``, ``filters``) gives
+:class:`Damage` where the file is not what its format requires, and goes on behind it.  What returns
+single things raises :class:`~lsmkv.CorruptionError` with the file and the offset.  Bytes of any
+content raise errors of :mod:`lsmkv.errors` and no others; a file that cannot be read raises
+``OSError``.
+
+**Offsets** are in bytes from the beginning of the file, or, where it says so, of a record or a
+plain block (a block's content, once it is decompressed).  Spans do not include their end.
+
+>>> import lsmkv
+>>> env = lsmkv.MemoryEnv()
+>>> with lsmkv.DB("store", create_if_missing=True, env=env) as db:
+...     db.put(b"key", b"value")
+...     db.flush()
+>>> directory = env.open_directory("store")
+>>> names = {parse_name(name): name for name in directory.names()}
+>>> with Table(directory.open(names["table", 6])) as table:
+...     [(entry.user_key, entry.sequence, entry.value) for entry in table.entries()]
+[(b'key', 1, b'value')]
+"""
+
+from __future__ import annotations
+
+from lsmkv.files.batches import Batch, Operation
+from lsmkv.files.blocks import (
+    Block,
+    BlockKind,
+    BlockPlace,
+    Entry,
+    EntrySpans,
+    Trailer,
+    parse_block,
+)
+from lsmkv.files.filters import (
+    Filter,
+    FilterKind,
+    FilterLayout,
+    FuseShape,
+    Probe,
+    filters_in,
+    parse_filter_block,
+)
+from lsmkv.files.keys import (
+    BlockHandle,
+    InternalKey,
+    handle_fields,
+    make_key,
+    parse_handle,
+    parse_key,
+)
+from lsmkv.files.logs import Fragment, FragmentKind, Log, LogEnd, LogRecord
+from lsmkv.files.manifests import (
+    Edit,
+    Manifest,
+    TableFile,
+    Version,
+    VersionBuilder,
+    edit_fields,
+    parse_edit,
+)
+from lsmkv.files.names import FileKind, FileName, make_name, parse_current, parse_name
+from lsmkv.files.parts import Damage, DamageKind, Field, Span
+from lsmkv.files.readable import FileSource, Readable
+from lsmkv.files.stores import Current, Folder, StoreFiles
+from lsmkv.files.tables import Footer, Table, TableEntry, parse_footer
+
+__all__ = [
+    "Batch",
+    "Block",
+    "BlockHandle",
+    "BlockKind",
+    "BlockPlace",
+    "Current",
+    "Damage",
+    "DamageKind",
+    "Edit",
+    "Entry",
+    "EntrySpans",
+    "Field",
+    "FileKind",
+    "FileName",
+    "FileSource",
+    "Filter",
+    "FilterKind",
+    "FilterLayout",
+    "Folder",
+    "Footer",
+    "Fragment",
+    "FragmentKind",
+    "FuseShape",
+    "InternalKey",
+    "Log",
+    "LogEnd",
+    "LogRecord",
+    "Manifest",
+    "Operation",
+    "Probe",
+    "Readable",
+    "Span",
+    "StoreFiles",
+    "Table",
+    "TableEntry",
+    "TableFile",
+    "Trailer",
+    "Version",
+    "VersionBuilder",
+    "edit_fields",
+    "filters_in",
+    "handle_fields",
+    "make_key",
+    "make_name",
+    "parse_block",
+    "parse_current",
+    "parse_edit",
+    "parse_filter_block",
+    "parse_footer",
+    "parse_handle",
+    "parse_key",
+    "parse_name",
+]

@@ -1,0 +1,137 @@
+"""A write batch: what one record of a write-ahead log holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lsmkv.errors import CorruptionError
+from lsmkv.files.parts import Field
+from lsmkv.format.batch import HEADER_SIZE
+from lsmkv.format.keys import KIND_VALUE
+from lsmkv.util.coding import decode_fixed32, decode_fixed64, decode_string
+from lsmkv.util.text import count
+
+
+class Operation(NamedTuple):
+    """A put, or a deletion if ``value`` is None.
+
+    >>> put = next(Batch(bytes.fromhex("0700000000000000 01000000 01016b0176")).operations())
+    >>> put.key, put.value, [field.name for field in put.fields]
+    (b'k', b'v', ['kind', 'key length', 'key', 'value length', 'value'])
+    """
+
+    sequence: int
+    key: bytes
+    value: bytes | None
+    fields: tuple[Field, ...]
+    """Its bytes in the record: ``kind``, ``key length``, ``key``, and those of the value."""
+
+
+class Batch:
+    """A record of a write-ahead log: operations that are applied together.
+
+    The layout is ``fixed64 sequence, fixed32 count``, then for each operation a byte of its kind (1
+    put, 0 deletion), and key and value, each after its length as a varint32::
+
+        sequence count kind key length key value length value ...
+
+    Making one checks nothing.  What is asked of it raises :class:`~lsmkv.CorruptionError` with the
+    position in the record.  A walk costs O(bytes); memory: the record, and one operation.
+
+    >>> batch = Batch(bytes.fromhex("0700000000000000 02000000 01016b0176 00026f6c"))
+    >>> batch.sequence, batch.count
+    (7, 2)
+    >>> [(one.sequence, one.key, one.value) for one in batch.operations()]
+    [(7, b'k', b'v'), (8, b'ol', None)]
+    >>> [(field.name, field.start, field.end) for field in batch.fields()][2:5]
+    [('kind', 12, 13), ('key length', 13, 14), ('key', 14, 15)]
+    >>> len(batch.payload)
+    21
+    """
+
+    __slots__ = ("payload",)
+
+    def __init__(self, payload: bytes) -> None:
+        """``payload`` is the record."""
+        self.payload = payload
+        """The bytes of the record."""
+
+    @property
+    def sequence(self) -> int:
+        """The sequence of the first operation; each later operation has the next one."""
+        self._check_header()
+        return decode_fixed64(self.payload, 0)
+
+    @property
+    def count(self) -> int:
+        """The number of operations that the header states."""
+        self._check_header()
+        return decode_fixed32(self.payload, 8)
+
+    def operations(self) -> Iterator[Operation]:
+        """The operations, one by one.
+
+        Raises :class:`~lsmkv.CorruptionError` after the last sound one, and at the end if there
+        are more or fewer than :attr:`count`.
+        """
+        sequence = self.sequence
+        done = 0
+        fields: list[Field] = []
+        for field in self._operation_fields():
+            fields.append(field)
+            if field.name == "kind":
+                is_put = field.value == KIND_VALUE
+            elif field.name == ("value" if is_put else "key"):
+                key, value = fields[2].value, field.value if is_put else None
+                assert isinstance(key, bytes)
+                assert not isinstance(value, int)
+                yield Operation(sequence + done, key, value, tuple(fields))
+                done += 1
+                fields = []
+        self._check_count(done, None)
+
+    def fields(self) -> Iterator[Field]:
+        """The fields in the order of their bytes; they leave no byte out.
+
+        Raises as :meth:`operations` does, after the last sound field.
+        """
+        if len(self.payload) < HEADER_SIZE:
+            raise CorruptionError("a record too short for a batch", None, 0)
+        yield Field("sequence", 0, 8, self.sequence)
+        yield Field("count", 8, 12, self.count)
+        done = 0
+        for field in self._operation_fields():
+            done += field.name == "kind"
+            yield field
+        self._check_count(done, 8)
+
+    def _operation_fields(self) -> Iterator[Field]:
+        payload = self.payload
+        at = HEADER_SIZE
+        while at < len(payload):
+            kind = payload[at]
+            if kind > KIND_VALUE:
+                raise CorruptionError(f"a batch operation of kind {kind}", None, at)
+            yield Field("kind", at, at + 1, kind)
+            at += 1
+            for name in ("key", "value")[: kind + 1]:
+                content, end = decode_string(payload, at)
+                begin = end - len(content)
+                yield Field(f"{name} length", at, begin, len(content))
+                yield Field(name, begin, end, content)
+                at = end
+
+    def _check_header(self) -> None:
+        if len(self.payload) < HEADER_SIZE:
+            length = count(len(self.payload), "byte")
+            raise CorruptionError(f"a record of {length}, too short for a batch")
+
+    def _check_count(self, done: int, at: int | None) -> None:
+        if done != self.count:
+            raise CorruptionError(
+                f"a batch of {count(done, 'operation')} states {self.count:,}", None, at
+            )
+
+    def __repr__(self) -> str:
+        return f"<lsmkv.files.Batch, {count(len(self.payload), 'byte')}>"

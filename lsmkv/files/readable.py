@@ -1,0 +1,153 @@
+"""Where bytes come from: a file by its path, bytes in memory, or an object that reads.
+
+This is the one place where :mod:`lsmkv.files` opens anything.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol, Self
+
+from lsmkv.env.base import RandomAccessFile
+from lsmkv.env.local import LocalEnv
+
+
+class Readable(Protocol):
+    """What can be read at any position; a file of any environment of lsmkv's is such an object.
+
+    >>> class Zeros:
+    ...     path, size = "zeros", 100
+    ...     def read(self, offset: int, length: int, /) -> bytes:
+    ...         return bytes(min(length, max(0, self.size - offset)))
+    ...     def close(self) -> None: ...
+    >>> from lsmkv.files import Log
+    >>> with Log(Zeros()) as log:
+    ...     list(log.records())
+    []
+    """
+
+    @property
+    def path(self) -> str:
+        """Its name, for messages."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+        ...
+
+    def read(self, offset: int, length: int, /) -> bytes:
+        """``length`` bytes from ``offset``; fewer only where it ends.  Raises ``OSError``.
+
+        Costs whatever it takes: callers ask for each block once.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what it holds; a second close has no effect."""
+        ...
+
+
+FileSource = str | os.PathLike[str] | bytes | Readable
+"""What can be looked into: the path of a file, its bytes, or a :class:`Readable`."""
+
+_IN_MEMORY = "<bytes>"
+
+
+def open_source(source: FileSource) -> RandomAccessFile:
+    """The file; ``OSError`` if there is none, or none that is regular.
+
+    Symbolic links are not followed, as the engine does not follow them.
+    """
+    if isinstance(source, RandomAccessFile):
+        return source
+    if isinstance(source, bytes):
+        return _InMemory(source)
+    if isinstance(source, (str, os.PathLike)):
+        parent, name = os.path.split(os.fspath(source))
+        with LocalEnv().open_directory(parent or ".") as directory:
+            return directory.open(name)
+    if not hasattr(source, "read"):
+        kind = type(source).__name__
+        raise TypeError(f"give a path, bytes or an object that reads, not {kind}")
+    return _Adapted(source)
+
+
+class _InMemory(RandomAccessFile):
+    def __init__(self, data: bytes) -> None:
+        self.path = _IN_MEMORY
+        self.size = len(data)
+        self._data = data
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self._data[offset : offset + length]
+
+    def close(self) -> None:
+        pass
+
+
+class _Adapted(RandomAccessFile):
+    """A :class:`Readable` as the engine takes it."""
+
+    def __init__(self, source: Readable) -> None:
+        self.path = source.path
+        self.size = source.size
+        self._source = source
+
+    def read(self, offset: int, length: int) -> bytes:
+        return bytes(self._source.read(offset, length))
+
+    def close(self) -> None:
+        self._source.close()
+
+
+class FromBlock(RandomAccessFile):
+    """A file from one of its blocks on, so that a log reader may begin there."""
+
+    def __init__(self, file: RandomAccessFile, base: int) -> None:
+        self.path = file.path
+        self.size = max(0, file.size - base)
+        self._file = file
+        self._base = base
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Read from the file behind this one."""
+        return self._file.read(self._base + offset, length)
+
+    def close(self) -> None:
+        """The file stays open."""
+
+
+class OpenFile:
+    """A file that is looked into: what tables, logs and MANIFESTs have in common."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._file = open_source(source)
+
+    @property
+    def path(self) -> str:
+        """The path, for messages; ``<bytes>`` for bytes in memory."""
+        return self._file.path
+
+    @property
+    def size(self) -> int:
+        """The length in bytes when it was opened."""
+        return self._file.size
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from ``start`` to ``end``; fewer where the file ends.  Raises ``OSError``."""
+        end = min(end, self._file.size)
+        return self._file.read(start, end - start) if 0 <= start < end else b""
+
+    def close(self) -> None:
+        """Close the file, one that was given too.  A second close has no effect."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<lsmkv.files.{type(self).__name__} {self.path!r}, {self.size:,} bytes>"
