@@ -69,7 +69,7 @@ def extensions() -> list[Extension]:
     try:
         from mypyc.build import mypycify  # noqa: PLC0415 - needed for compiling alone
 
-        modules += ["lsmkv/counters.py", "lsmkv/stats.py"]
+        modules.append("lsmkv/counters.py")
         found: list[Extension] = mypycify(
             modules,
             # One group, but named as a separate one: only then does mypyc let classes that are not

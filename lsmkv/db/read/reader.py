@@ -139,7 +139,7 @@ class Reader:
             # compaction may remove the files, has to be asked for each of them.
             place = version.next_candidate(0, sort_key, MAX_SEQUENCE)
             while place > 0:
-                counters = store.counters.reads[place >> PLACE_BITS]
+                counters = store.counters.levels[place >> PLACE_BITS]
                 counters.tables_asked += 1
                 table = store.tables.find(version.file_in(place))
                 if table.hash_kind != hash_kind:
@@ -258,7 +258,7 @@ def look_up(
     blocks_read: i64 = 0
     place = version.next_candidate(0, sort_key, bound)
     while place > 0:
-        counters = store.counters.reads[place >> PLACE_BITS]
+        counters = store.counters.levels[place >> PLACE_BITS]
         counters.tables_asked += 1
         table = store.tables.find(version.file_in(place))
         if table.hash_kind != hash_kind:
