@@ -1,29 +1,30 @@
 """Counters: what the engine does, as plain numbers.
 
+**A counter is declared here, in one place**: an attribute of :class:`StoreCounts`, or of
+:class:`LevelCounts` if it is kept by level, with its meaning below it.  The code that counts adds
+to it.  :class:`~lsmkv.Stats` and :class:`~lsmkv.LevelStats` derive from these two, so all of these
+have it at once: ``db.stats()``, its differences and ``to_dict``, ``lsmkv stats --json`` and
+``STATS.json``.  ``tests/test_counters.py`` follows every counter through all of them, and demands
+its row in ``docs/api.md``.
+
 They only ever grow while a store is open.  They are exact when one thread uses the store; under
 several, an increment may on rare occasions be lost, never invented.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from types import GetSetDescriptorType
+from typing import Any, Final
+
+from mypy_extensions import mypyc_attr
 
 NUM_LEVELS: Final = 7
 """Levels 0 to 6, as LevelDB has them."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ReadCounters:
-    """What lookups and scans did to the tables of one level."""
-
-    __slots__ = (
-        "block_cache_hits",
-        "blocks_read",
-        "bytes_read",
-        "filter_false_positives",
-        "filter_negatives",
-        "filters_asked",
-        "tables_asked",
-    )
+    """What lookups and scans did to some tables, as a rule those of one level."""
 
     def __init__(self) -> None:
         self.tables_asked = 0
@@ -34,73 +35,123 @@ class ReadCounters:
         self.filter_false_positives = 0
         """Filters that said maybe for a key that the block did not hold."""
         self.blocks_read = 0
-        """Data blocks read from the file.  A scan or a compaction may read several with one system
-        call."""
+        """Data blocks read from files by lookups and iterators.  A scan or a compaction may read
+        several with one system call."""
         self.bytes_read = 0
         """Bytes of those blocks as stored, trailers included."""
         self.block_cache_hits = 0
         """Data blocks found in lsmkv's own block cache."""
 
-    @property
-    def filter_positives(self) -> int:
-        """Filters that said maybe."""
-        return self.filters_asked - self.filter_negatives
 
-
-class CompactionCounters:
-    """What compactions into one level did, or flushes that landed on it."""
-
-    __slots__ = ("bytes_read", "bytes_written", "runs", "seconds")
+@mypyc_attr(allow_interpreted_subclasses=True)  # LevelStats derives from it
+class LevelCounts(ReadCounters):
+    """What is counted by level."""
 
     def __init__(self) -> None:
-        self.runs = 0
-        self.seconds = 0.0
-        self.bytes_read = 0
-        self.bytes_written = 0
-
-    def add(self, seconds: float, bytes_read: int, bytes_written: int) -> None:
-        """One more run."""
-        self.runs += 1
-        self.seconds += seconds
-        self.bytes_read += bytes_read
-        self.bytes_written += bytes_written
-
-
-class Counters:
-    """All counters of one open store, as the engine keeps them."""
-
-    def __init__(self) -> None:
-        self.reads = [ReadCounters() for _ in range(NUM_LEVELS)]
-        self.flushes_into = [CompactionCounters() for _ in range(NUM_LEVELS)]
-        self.compactions_into = [CompactionCounters() for _ in range(NUM_LEVELS)]
-        self.gets = 0
-        self.gets_found = 0
-        self.gets_from_memory = 0
-        self.gets_from_rows = 0
-        self.iterators = 0
-        self.tables_opened = 0
-        self.metadata_reads = 0
-        self.metadata_bytes_read = 0
-        self.writes = 0
-        self.operations = 0
-        self.user_bytes = 0
-        self.log_bytes = 0
-        self.log_writes = 0
-        self.log_syncs = 0
-        self.slowdowns = 0
-        self.stalls = 0
-        self.stall_seconds = 0.0
+        super().__init__()
         self.flushes = 0
+        """Memtables made into tables of this level."""
+        self.flush_seconds = 0.0
         self.flush_bytes = 0
         self.compactions = 0
-        self.trivial_moves = 0
-        self.seek_compactions = 0
+        """Compactions into this level; neither flushes nor trivial moves are among them."""
+        self.compaction_seconds = 0.0
         self.compaction_bytes_read = 0
         self.compaction_bytes_written = 0
 
+
+@mypyc_attr(allow_interpreted_subclasses=True)  # Stats derives from it
+class StoreCounts:
+    """What is counted once for a store."""
+
+    def __init__(self) -> None:
+        self.gets = 0
+        self.gets_found = 0
+        self.gets_from_memory = 0
+        """Gets that a memtable answered, with a value or with a deletion."""
+        self.gets_from_rows = 0
+        """Gets answered by the row cache: the key is asked for again and again."""
+        self.iterators = 0
+        """Iterators opened."""
+        self.tables_opened = 0
+        self.metadata_reads = 0
+        """Reads of footers, indexes and filters: they happen when a table is opened."""
+        self.metadata_bytes_read = 0
+        self.writes = 0
+        """Batches written; a put or a delete is a batch of one."""
+        self.operations = 0
+        """Puts and deletions in them."""
+        self.user_bytes = 0
+        """Bytes of their keys and values."""
+        self.log_bytes = 0
+        self.log_writes = 0
+        """Writes to the log: fewer than batches when several threads write."""
+        self.log_syncs = 0
+        self.slowdowns = 0
+        """Writes that were delayed by a millisecond, so that level 0 gets fewer files."""
+        self.stalls = 0
+        """Writes that waited for a flush or a compaction."""
+        self.stall_seconds = 0.0
+        self.flushes = 0
+        """Memtables made into tables."""
+        self.flush_bytes = 0
+        self.compactions = 0
+        """Tables merged into the next level.  Flushes and trivial moves are not among them."""
+        self.trivial_moves = 0
+        """Files that moved down a level unchanged, in place of a compaction."""
+        self.seek_compactions = 0
+        """Compactions and moves that lookups called for."""
+        self.compaction_bytes_read = 0
+        self.compaction_bytes_written = 0
+
+
+class Counters(StoreCounts):
+    """All counters of one open store, as the engine keeps them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.levels = [LevelCounts() for _ in range(NUM_LEVELS)]
+
     def make_room(self, levels: int) -> None:
         """Count for at least so many levels: a store of goleveldb's may have more than seven."""
-        while len(self.reads) < levels:
-            self.reads.append(ReadCounters())
-            self.flushes_into.append(CompactionCounters())
-            self.compactions_into.append(CompactionCounters())
+        while len(self.levels) < levels:
+            self.levels.append(LevelCounts())
+
+    def count_flush(self, level: int, seconds: float, written: int) -> None:
+        """One more flush, to a table of ``level``."""
+        into = self.levels[level]
+        self.flushes += 1
+        into.flushes += 1
+        self.flush_bytes += written
+        into.flush_bytes += written
+        into.flush_seconds += seconds
+
+    def count_compaction(self, level: int, seconds: float, read: int, written: int) -> None:
+        """One more compaction, into ``level``."""
+        into = self.levels[level]
+        self.compactions += 1
+        into.compactions += 1
+        self.compaction_bytes_read += read
+        into.compaction_bytes_read += read
+        self.compaction_bytes_written += written
+        into.compaction_bytes_written += written
+        into.compaction_seconds += seconds
+
+
+def names_of(counts: StoreCounts | LevelCounts) -> list[str]:
+    """The counters by name, as they are declared; the same compiled and interpreted."""
+    kind: Any = type(counts)
+    names: list[str] = [
+        *getattr(counts, "__dict__", ()),  # interpreted, they are in the object
+        *(
+            name
+            for cls in reversed(kind.__mro__)  # compiled, they are descriptors of its classes
+            for name, member in vars(cls).items()
+            if isinstance(member, GetSetDescriptorType) and not name.startswith("_")
+        ),
+    ]
+    return [name for name in names if type(getattr(counts, name)) in (int, float)]
+
+
+LEVEL_COUNTERS: Final = names_of(LevelCounts())
+STORE_COUNTERS: Final = names_of(StoreCounts())

@@ -1,18 +1,51 @@
-"""Statistics: the counters of a store at one moment, as records that users get."""
+"""Statistics: the counters of a store at one moment, as records that users get.
+
+The counters are those of ``counters.py``, from which the records derive; what says how things stand
+(files, bytes in memory) is declared here.  This module is not compiled: only at run time does a
+frozen dataclass take the counters of a compiled class as its fields.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
+from lsmkv.counters import LevelCounts, StoreCounts, names_of
 from lsmkv.util.markup import table
-from lsmkv.util.record import Record
 from lsmkv.util.text import count, percent, size
+
+T = TypeVar("T", bound=type)
+
+
+class _Record:
+    """Makes a copy, or a pickled object, by ``__init__``: a frozen object refuses each field."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        whole: Any = self
+        return type(self), tuple([getattr(self, field.name) for field in fields(whole)])
+
+
+def _counting(counts: StoreCounts | LevelCounts, after: str) -> Callable[[T], T]:
+    """Makes the counters that a class inherits fields of the dataclass that it becomes, in their
+    order, ``after`` one of its own."""
+
+    def decorate(cls: T) -> T:
+        counters = {name: type(getattr(counts, name)).__name__ for name in names_of(counts)}
+        ordered: dict[str, Any] = {}
+        for name, kind in cls.__annotations__.items():
+            ordered[name] = kind
+            if name == after:
+                ordered |= counters
+        cls.__annotations__ = ordered
+        return cls
+
+    return decorate
 
 
 @dataclass(frozen=True)
-class LevelStats(Record):
+@_counting(LevelCounts(), after="bytes")
+class LevelStats(LevelCounts, _Record):
     """One level: what it holds, and what was done to it since the store was opened.
 
     >>> import lsmkv
@@ -29,25 +62,8 @@ class LevelStats(Record):
     level: int
     files: int
     bytes: int
-    tables_asked: int
-    """Lookups that found the level to cover their key."""
-    filters_asked: int
-    filter_negatives: int
     filter_positives: int
-    filter_false_positives: int
-    blocks_read: int
-    """Data blocks read from files by lookups and iterators."""
-    bytes_read: int
-    block_cache_hits: int
-    flushes: int
-    """Memtables made into tables of this level."""
-    flush_seconds: float
-    flush_bytes: int
-    compactions: int
-    """Compactions into this level; neither flushes nor trivial moves are among them."""
-    compaction_seconds: float
-    compaction_bytes_read: int
-    compaction_bytes_written: int
+    """Filters that said maybe."""
     expected_rate: float | None = None
     """The false-positive rate that the bits of the filters promise, those of the tables that are
     open; None if no such table has a filter whose rate is known."""
@@ -62,7 +78,8 @@ class LevelStats(Record):
 
 
 @dataclass(frozen=True)
-class Stats(Record):
+@_counting(StoreCounts(), after="levels")
+class Stats(StoreCounts, _Record):
     """A store's counters at one moment: ``db.stats()``.
 
     It is plain data: reading it costs nothing more, and raises nothing.  ``str`` is a table.
@@ -88,53 +105,15 @@ class Stats(Record):
     """
 
     levels: tuple[LevelStats, ...]
-    gets: int
-    gets_found: int
-    gets_from_memory: int
-    """Gets that a memtable answered, with a value or with a deletion."""
-    gets_from_rows: int
-    """Gets answered by the row cache: the key is asked for again and again."""
-    iterators: int
-    """Iterators opened."""
-    tables_opened: int
-    metadata_reads: int
-    """Reads of footers, indexes and filters: they happen when a table is opened."""
-    metadata_bytes_read: int
     block_cache_bytes: int
     """Bytes in the block cache now."""
     memtable_bytes: int
     """Size of the memtables now, counted as for ``write_buffer_size``."""
-    writes: int
-    """Batches written; a put or a delete is a batch of one."""
-    operations: int
-    """Puts and deletions in them."""
-    user_bytes: int
-    """Bytes of their keys and values."""
     mapped_log: bool
     """Whether the log is mapped into memory; for a read-only store, whether lsmkv would map it."""
     compression: str
     """The codec of new tables, as ``compression=`` takes it; in a read-only store, a writer's, if
     the store is in a local directory."""
-    log_bytes: int
-    log_writes: int
-    """Writes to the log: fewer than batches when several threads write."""
-    log_syncs: int
-    slowdowns: int
-    """Writes held up for a millisecond, for level 0 to thin out."""
-    stalls: int
-    """Writes that waited for a flush or a compaction."""
-    stall_seconds: float
-    flushes: int
-    """Memtables made into tables."""
-    flush_bytes: int
-    compactions: int
-    """Tables merged into the next level.  Flushes and trivial moves are not among them."""
-    trivial_moves: int
-    """Files that went down a level as they are, in place of a compaction."""
-    seek_compactions: int
-    """Compactions and moves that lookups called for."""
-    compaction_bytes_read: int
-    compaction_bytes_written: int
 
     @property
     def blocks_read(self) -> int:
@@ -328,23 +307,19 @@ class Stats(Record):
         >>> plain["writes"], plain["blocks_read"], plain["levels"][0]["files"]
         (1, 0, 0)
         """
-        plain = asdict(self)
+        plain = asdict(self) | _properties(self)
         for level, shown in zip(self.levels, plain["levels"], strict=True):
-            shown["measured_rate"] = level.measured_rate
-        for name in (
-            "blocks_read",
-            "bytes_read",
-            "block_cache_hits",
-            "filters_asked",
-            "filter_negatives",
-            "filter_false_positives",
-            "expected_rate",
-            "measured_rate",
-            "write_amplification",
-            "read_amplification",
-        ):
-            plain[name] = getattr(self, name)
+            shown |= _properties(level)
         return plain
+
+
+def _properties(record: LevelStats | Stats) -> dict[str, Any]:
+    """The public properties of a record's own class, by name."""
+    return {
+        name: getattr(record, name)
+        for name, member in vars(type(record)).items()
+        if isinstance(member, property) and not name.startswith("_")
+    }
 
 
 def _row(headings: Sequence[str], cells: Sequence[str]) -> str:
@@ -369,29 +344,17 @@ _FILTERS = ("level", "filters asked", "said no", "false positives", "expected", 
 _HEADINGS = [*_LEVELS[:3], "", *_LEVELS[3:], *_FILTERS[1:]]
 """HTML column headings."""
 
-_GAUGES = frozenset(
-    {
-        "level",
-        "files",
-        "bytes",
-        "levels",
-        "block_cache_bytes",
-        "memtable_bytes",
-        "mapped_log",
-        "compression",
-        "expected_rate",
-    }
-)
-"""Fields that say how things stand, rather than count what happened."""
+_COUNTED = frozenset({*names_of(LevelCounts()), *names_of(StoreCounts()), "filter_positives"})
+"""Fields that count what happened; the others say how things stand."""
 
-_Record = TypeVar("_Record", LevelStats, Stats)
+R = TypeVar("R", LevelStats, Stats)
 
 
-def _difference(later: _Record, earlier: _Record) -> _Record:
+def _difference(later: R, earlier: R) -> R:
     """``later`` with its counters less those of ``earlier``."""
     changes = {
         field.name: getattr(later, field.name) - getattr(earlier, field.name)
         for field in fields(later)
-        if field.name not in _GAUGES
+        if field.name in _COUNTED
     }
     return replace(later, **changes)

@@ -17,7 +17,8 @@ import pytest
 
 import lsmkv
 from lsmkv.db.read.iterator import IteratorArguments, RangeArguments
-from lsmkv.options import make_options
+from lsmkv.options import OPTIONS, make_options
+from lsmkv.options.shown import option_meanings
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 PACKAGE = Path(lsmkv.__file__).parent
@@ -142,29 +143,24 @@ def code(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
 
 
-def option_rows(page: str) -> dict[str, str]:
-    """Each option of the page's table with its default."""
-    found: dict[str, str] = {}
+def option_rows(page: str) -> dict[str, list[str]]:
+    """Each option of the page's table: its default, its meaning, and what LevelDB has."""
+    found: dict[str, list[str]] = {}
     for cells in rows(page[page.index("\n## Options") : page.index("\n## DB")]):
         (name,) = code(cells[0])
         assert len(cells) == 4
         assert name not in found
-        found[name] = cells[1]
+        found[name] = cells[1:]
     return found
 
 
 def true_default(name: str) -> Any:
     """What an option left out comes to."""
-    options = make_options()
-    if name == "lru_cache_size":
-        assert options.block_cache is not None
-        return options.block_cache.capacity
     if name == "bloom_filter_bits":
-        assert isinstance(options.filter_policy, lsmkv.BloomFilterPolicy)
-        return options.filter_policy.bits_per_key
-    default = dict(make_options.__kwdefaults__ or {})[name]
-    in_force = getattr(options, name, None)
-    return in_force if default is None and isinstance(in_force, int) else default
+        policy = make_options().filter_policy
+        assert isinstance(policy, lsmkv.BloomFilterPolicy)
+        return policy.bits_per_key
+    return OPTIONS[name].default
 
 
 def stated_default(cell: str) -> Any:
@@ -176,14 +172,32 @@ def stated_default(cell: str) -> Any:
 
 
 def wrong_options(page: str) -> list[str]:
-    """What is missing in the table of options, too much in it, or has another default."""
+    """What is missing in the table of options, too much in it, or differs from the declaration."""
     stated = option_rows(page)
-    wrong = sorted(set(stated) ^ set(make_options.__kwdefaults__ or {}))
+    wrong = sorted(set(stated) ^ set(OPTIONS))
+    meanings = option_meanings()
     for name in set(stated) - set(wrong):
-        said, true = stated_default(stated[name]), true_default(name)
+        default, meaning, leveldb = stated[name]
+        said, true = stated_default(default), true_default(name)
         if (type(said), said) != (type(true), true):
             wrong.append(f"{name}: {said!r}, not {true!r}")
+        declared = as_in_a_table(meanings[name])
+        if without_links(meaning) != declared:
+            wrong.append(f"{name}: {without_links(meaning)}\nthe declaration says: {declared}")
+        if leveldb != OPTIONS[name].leveldb:
+            wrong.append(f"{name}: in LevelDB {leveldb}, not {OPTIONS[name].leveldb}")
     return wrong
+
+
+def without_links(text: str) -> str:
+    """The text of a cell: links in brackets of their own left out, others reduced to their text."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r" \(\[[^\]]*\]\([^)]*\)\)", "", text))
+
+
+def as_in_a_table(meaning: str) -> str:
+    """An option's meaning as its cell has it."""
+    text = " ".join(meaning.replace("``", "`").split()).removesuffix(".")
+    return text[0].lower() + text[1:]
 
 
 def wrong_members(page: str) -> list[str]:
@@ -283,7 +297,7 @@ def test_the_page_is_right(check: Any) -> None:
     assert check(PAGE.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("name", sorted(make_options.__kwdefaults__ or {}))
+@pytest.mark.parametrize("name", sorted(OPTIONS))
 def test_options_explain_themselves(name: str) -> None:
     """``help(lsmkv.Options)`` shows what each keyword means."""
     assert f"``{name}``:" in (lsmkv.Options.__doc__ or "")
@@ -297,6 +311,8 @@ def test_options_explain_themselves(name: str) -> None:
         (wrong_options, r"`seek_compaction` \| `True`", "`seek_compaction` | `False`"),
         (wrong_options, r"`bloom_filter_bits` \| 10", "`bloom_filter_bits` | 12"),
         (wrong_options, r"`lru_cache_size` \| 32 MiB", "`lru_cache_size` | 4 MiB"),
+        (wrong_options, r"\| makes a store where", "| makes a database where"),
+        (wrong_options, r"`Comparator::Name` \|", "same |"),
         (wrong_options, r"`background` \| `\"auto\"`", '`background` | `"thread"`'),
         (wrong_members, r"\| `db\.may_contain.*\n", ""),
         (wrong_members, r"`db\.flush\(\)`", "`db.rotate()`"),

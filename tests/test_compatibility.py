@@ -19,7 +19,7 @@ import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
 from lsmkv.exchange import recognize
-from lsmkv.options import make_options
+from lsmkv.options import OPTIONS
 from lsmkv.testing import serving
 from lsmkv.tools.app import GROUPS
 
@@ -162,7 +162,7 @@ def public(line: str) -> Any:
     """Whether what a line of ``names.txt`` names is there."""
     where, name = line.split(" ", 1)
     if where == "option":
-        return name in (make_options.__kwdefaults__ or {})
+        return name in OPTIONS
     if where == "command":
         return any(name in members for members in GROUPS.values())
     try:

@@ -53,7 +53,9 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/handles/scannable.py": "db/read/test_iterator.py",
     "db/handles/steps.py": "db/handles/test_explanation.py",
     # Parts of one mechanism, tested as a whole.
-    "counters.py": "db/test_gets.py",
+    "options/filters.py": "test_options.py",
+    "options/option.py": "options/test_arguments.py",
+    "options/settings.py": "test_options.py",
     "db/compact/background_jobs.py": "db/compact/test_background.py",
     "db/write/log_rotation.py": "db/write/test_commit.py",
     "db/tree/store_lock.py": "db/test_nested_calls.py",

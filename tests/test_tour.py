@@ -46,6 +46,7 @@ def defined_names() -> frozenset[str]:
                 names.add(node.name)
             elif isinstance(node, ast.Assign):
                 names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+                names |= {one.attr for one in node.targets if isinstance(one, ast.Attribute)}
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 names.add(node.target.id)
     for name in classes:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from inspect import isawaitable
-from typing import Never, Self, TypeVar, Unpack, cast, overload
+from typing import Any, Never, Self, TypeVar, Unpack, cast, overload
 
 from lsmkv.aio.batch import WriteBatch, plain_batch
 from lsmkv.aio.prefixed import PrefixedDB
@@ -24,6 +24,7 @@ from lsmkv.db.opening.dropped import RecoveryReport
 from lsmkv.errors import ClosedError, CorruptionError, LockedError
 from lsmkv.format import batch as _batch
 from lsmkv.options import OptionArguments, Options, checked_lock_timeout
+from lsmkv.options.shown import KeywordSignature
 from lsmkv.stats import Stats
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.copying import refuse_copy
@@ -105,6 +106,7 @@ class DB(Openable):
 
     _sync_db: _db.DB | None = None
     _threads: CallThreads | None = None
+    __signature__: Any = KeywordSignature(OptionArguments)
 
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> None:
         """Opens nothing yet.  The keywords are those of :class:`lsmkv.DB`."""

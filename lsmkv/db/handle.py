@@ -31,6 +31,7 @@ from lsmkv.errors import (
 )
 from lsmkv.format.filenames import parse_filename
 from lsmkv.options import OptionArguments, Options
+from lsmkv.options.shown import KeywordSignature
 from lsmkv.util.introspection import described
 from lsmkv.util.threads import ThreadLock
 
@@ -46,6 +47,7 @@ class Handle:
     _store: Store | None = None  # until it is open
     _reader: Reader | None = None
     _at_exit = False  # whether the interpreter ends
+    __signature__: Any = KeywordSignature(OptionArguments)
 
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> None:
         """Open the store in directory ``path``, or ``':memory:'`` for one that is gone when closed.

@@ -1,4 +1,4 @@
-"""What the source of a class says of it: its docstring, and the signatures of its methods.
+"""What the source of a class says of it: docstrings, and the signatures of its methods.
 
 :mod:`lsmkv.util.introspection` imports this when a compiled class is asked for them, and never
 otherwise: ``inspect`` and ``ast`` would be a large part of the time that importing lsmkv takes.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import linecache
 import os.path
 import sys
@@ -36,15 +37,20 @@ def class_facts(module: str, name: str) -> ClassFacts:
 
 
 def _read(module: str, name: str) -> ClassFacts:
-    extension = str(sys.modules[module].__file__)
-    source = os.path.join(os.path.dirname(extension), module.rpartition(".")[2] + ".py")
-    for node in ast.parse("".join(linecache.getlines(source))).body:
+    for node in _tree(module).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             methods = [member for member in node.body if isinstance(member, ast.FunctionDef)]
             names = vars(sys.modules[module])
             signatures = {method.name: _signature(method, names) for method in methods}
             return ClassFacts(ast.get_docstring(node), signatures)
     return ClassFacts(None, {})
+
+
+def _tree(module: str) -> ast.Module:
+    """The source beside the extension, or of the module itself; empty if it is not there."""
+    extension = str(sys.modules[module].__file__)
+    source = os.path.join(os.path.dirname(extension), module.rpartition(".")[2] + ".py")
+    return ast.parse("".join(linecache.getlines(source)))
 
 
 def _signature(function: ast.FunctionDef, names: dict[str, Any]) -> inspect.Signature:
@@ -87,3 +93,18 @@ def _value(default: ast.expr | None, names: dict[str, Any]) -> Any:
 def _annotation(node: ast.expr | None) -> Any:
     """A string, as ``from __future__ import annotations`` has it."""
     return inspect.Parameter.empty if node is None else ast.unparse(node)
+
+
+def field_docs(module: str, name: str) -> dict[str, str]:
+    """The docstrings below the annotated fields of a class at the top of a module, by field; empty
+    if the source is not there.
+    """
+    found: dict[str, str] = {}
+    for node in _tree(module).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            for field, text in itertools.pairwise(node.body):
+                if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                    found[ast.unparse(field.target)] = inspect.cleandoc(
+                        ast.literal_eval(text.value)
+                    )
+    return found

@@ -21,7 +21,7 @@ from typing import Any
 
 import lsmkv
 import lsmkv.bulk
-from lsmkv.options import make_options
+from lsmkv.options import OPTIONS
 from lsmkv.testing import serving
 from lsmkv.tools.app import GROUPS
 
@@ -87,7 +87,7 @@ def names() -> Iterator[str]:
             if inspect.isclass(value):
                 members = [member for member in dir(value) if not member.startswith("_")]
                 yield from (f"{module_name} {name}.{member}" for member in members)
-    yield from (f"option {name}" for name in make_options.__kwdefaults__ or {})
+    yield from (f"option {name}" for name in OPTIONS)
     yield from (f"command {name}" for members in GROUPS.values() for name in members)
 
 

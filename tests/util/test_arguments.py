@@ -415,7 +415,7 @@ def _takers() -> Iterator[str]:
     internal = {
         "db/read/reader.py",
         "db/compact/obsolete.py",
-        "db/observe/observed.py",
+        "db/tree/listener.py",
         "util/arguments.py",
     }
     protocols = ("Steps", "Iterable", "PrefixableDB", "SupportsKeys")

@@ -108,7 +108,7 @@ def written_keys(store: Store, numbers: frozenset[int]) -> list[bytes]:
         if unknown:
             raise ValueError(f"not a table of this store as it is now: {min(unknown)}")
         for level, files in enumerate(view.version.levels):
-            reads = store.counters.reads[level]
+            reads = store.counters.levels[level]
             for file in files:
                 if file.number in numbers:
                     sources.append(store.tables.entries(file, reads, _READAHEAD, _CHUNK))
@@ -131,14 +131,13 @@ def _stats_table(store: Store, view: View) -> str:
     ]
     for level in range(len(view.version.levels)):
         files = view.version.levels[level]
-        flushed = store.counters.flushes_into[level]
-        into = store.counters.compactions_into[level]
-        if files or flushed.runs or into.runs:
-            seconds = flushed.seconds + into.seconds
-            written = flushed.bytes_written + into.bytes_written
+        into = store.counters.levels[level]
+        if files or into.flushes or into.compactions:
+            seconds = into.flush_seconds + into.compaction_seconds
+            written = into.flush_bytes + into.compaction_bytes_written
             lines.append(
                 f"{level:3d} {len(files):8d} {total_size(files) / _MB:8.0f} {seconds:9.0f}"
-                f" {into.bytes_read / _MB:8.0f} {written / _MB:9.0f}"
+                f" {into.compaction_bytes_read / _MB:8.0f} {written / _MB:9.0f}"
             )
     return "\n".join(lines) + "\n"
 

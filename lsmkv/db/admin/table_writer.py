@@ -10,7 +10,7 @@ import itertools
 import os
 import warnings
 from types import TracebackType
-from typing import Never, Self, Unpack
+from typing import Any, Never, Self, Unpack
 
 from mypy_extensions import mypyc_attr
 
@@ -20,6 +20,7 @@ from lsmkv.env.local import LocalEnv
 from lsmkv.errors import ClosedError, Error, raise_typed
 from lsmkv.format.keys import KIND_VALUE, pack
 from lsmkv.options import TableArguments, make_options, refuse_unknown
+from lsmkv.options.shown import KeywordSignature
 from lsmkv.table.builder import TableBuilder
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.coding import MAX_UINT32
@@ -67,16 +68,15 @@ class TableWriter:
     """
 
     _builder: TableBuilder | None = None  # None before it is open and after it is closed
+    __signature__: Any = KeywordSignature(TableArguments)
 
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[TableArguments]) -> None:
         """Begin the table ``path``, by convention ``something.ldb``.
 
-        The keywords are those of ``lsmkv.DB`` that shape a table: ``comparator`` and
-        ``comparator_name``, which must be those of the store that will ingest the file,
-        ``compression``, ``zstd_compression_level``, ``block_size``, ``block_restart_interval``,
-        ``bloom_filter_bits``, ``filter_policy``, ``filter_layout`` and ``env``.  Ingesting rewrites
-        the entries with the store's own settings, so all but the comparator and the env matter
-        only for a file that is read by other means.
+        The keywords are those of ``lsmkv.DB`` that shape a table.  ``comparator`` and
+        ``comparator_name`` must be those of the store that will ingest the file.  Ingesting
+        rewrites the entries with the store's own settings, so all but the comparator and the
+        ``env`` matter only for a file that is read by other means.
 
         Raises :class:`IOError` with ``errno.EEXIST`` if ``path`` exists, or with any other error of
         the file system; ``TypeError`` and ``ValueError`` for wrong arguments.

@@ -192,9 +192,7 @@ class BackgroundJobs:
 
     def _count_flush(self, level: int, file: FileMetaData, seconds: float) -> None:
         store = self._store
-        store.counters.flushes += 1
-        store.counters.flush_bytes += file.size
-        store.counters.flushes_into[level].add(seconds, 0, file.size)
+        store.counters.count_flush(level, seconds, file.size)
         store.info_log.write(f"Level-{level} table #{file.number}: {file.size} bytes flushed")
 
     # Ingest
@@ -343,13 +341,8 @@ class BackgroundJobs:
 
     def _count_compaction(self, compaction: Compaction, written: int, seconds: float) -> None:
         store = self._store
-        counters = store.counters
-        level = compaction.level
-        counters.compactions += 1
-        counters.compaction_bytes_read += compaction.input_size
-        counters.compaction_bytes_written += written
-        output_level = compaction.output_level
-        counters.compactions_into[output_level].add(seconds, compaction.input_size, written)
+        level, output_level = compaction.level, compaction.output_level
+        store.counters.count_compaction(output_level, seconds, compaction.input_size, written)
         if compaction.is_rewrite:
             told = f"Rewrote {len(compaction.inputs)}@{level} files => {written} bytes"
         else:

@@ -30,26 +30,18 @@ from lsmkv.filter.policy import FilterPolicy
 from lsmkv.filter.prefix import own_extractor
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.options import Options
+from lsmkv.options import OPTIONS, Options
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
 
 _COMPARATORS: dict[str, Comparator] = {
     comparator.name: comparator for comparator in (BYTEWISE, REVERSE_BYTEWISE)
 }
-_PLAIN_OPTIONS = (
-    "block_size",
-    "block_restart_interval",
-    "max_file_size",
-    "max_open_files",
-    "max_block_bytes",
-    "compression",
-    "zstd_compression_level",
-)
+_PLAIN_OPTIONS = tuple([name for name, option in OPTIONS.items() if option.in_workers])
 
 
 def encode_settings(token: str, low_priority: bool, options: Options) -> bytes:
     """The first line.  ``options`` are the user's; comparator, policy and prefix extractor are
-    ones of lsmkv's."""
+    lsmkv's own."""
     extractor = options.prefix_extractor
     settings: dict[str, Any] = {name: getattr(options, name) for name in _PLAIN_OPTIONS}
     settings["token"] = token

@@ -1,7 +1,7 @@
 """The observation of a store: what ``publish_stats`` and ``trace`` ask for, from open to close.
 
 ``open.py`` makes an :class:`Observation` where an option asks for one, and imports this package
-only then.  It makes the reader and the writer of the store, and ends before the lock is given up.
+only then.  It listens to the store's calls, and ends before the lock is given up.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 import os
 
 from lsmkv.db.compact.background import Background
-from lsmkv.db.observe.observed import ObservedReader, ObservedWriter
 from lsmkv.db.observe.observer import Observer
 from lsmkv.db.observe.publisher import Publisher
 from lsmkv.db.observe.trace_writer import TraceWriter, create_trace
 from lsmkv.db.tree.info_log import InfoLog
 from lsmkv.db.tree.store import Store
-from lsmkv.db.write.wal import WriteAheadLog
 from lsmkv.db.write.writer import Writer
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
@@ -23,7 +21,7 @@ from lsmkv.options import Options
 
 
 class Observation:
-    """Call order: ``(reader | writer)* publish? close``.  In a forked child nothing is written."""
+    """Call order: ``attach publish? close``.  In a forked child nothing is written."""
 
     def __init__(self, directory: Directory, options: Options) -> None:
         """Creates the trace, if one is asked for.  Raises ``OSError``."""
@@ -36,14 +34,10 @@ class Observation:
         self._observer = Observer(self._trace)
         self._publisher: Publisher | None = None
 
-    def reader(self, store: Store, background: Background | None) -> ObservedReader:
-        """A reader for the store, or for a later view of it."""
+    def attach(self, store: Store) -> None:
+        """Listen to the store from now on."""
         self._info_log = store.info_log
-        return ObservedReader(store, background, self._observer)
-
-    def writer(self, store: Store, background: Background, wal: WriteAheadLog) -> ObservedWriter:
-        """The writer of the store."""
-        return ObservedWriter(store, background, wal, self._observer)
+        store.listener = self._observer
 
     def publish(self, store: Store, background: Background, writer: Writer) -> None:
         """Publish what the store does, from now on."""

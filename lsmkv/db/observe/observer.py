@@ -1,7 +1,6 @@
-"""The observer of one open store: it is told of each operation, and keeps what is known of them.
+"""The observer of one open store: it listens to each operation, and keeps what is known of them.
 
-The reader and the writer of ``observed.py`` and the scans of ``seeks.py`` call
-:meth:`Observer.note`, in any thread; the publisher reads the latencies.
+The store's reader, writer and scans call it, in any thread; the publisher reads the latencies.
 """
 
 from __future__ import annotations
@@ -9,19 +8,39 @@ from __future__ import annotations
 import time
 
 from lsmkv.db.observe.histogram import Histogram
-from lsmkv.db.observe.trace import OPERATIONS
+from lsmkv.db.observe.trace import DELETE, GET, OPERATIONS, PUT, SEEK, WRITE
 from lsmkv.db.observe.trace_writer import TraceWriter
+from lsmkv.db.tree.listener import Listener
+from lsmkv.format.batch import Operation
 
 
-class Observer:
+class Observer(Listener):
     """Latencies of each operation, and the trace, if one is written."""
 
     def __init__(self, trace: TraceWriter | None) -> None:
         self._trace = trace
         self.latencies = [Histogram() for _ in OPERATIONS]
         """By the operation's number less one."""
-        self.stalled_since = 0.0
-        """When the write stall under way began (``time.monotonic``); 0.0 if there is none."""
+
+    def got(self, key: bytes, started: int, value: bytes | None) -> None:
+        """Note a Get; also one of ``multi_get`` or of a snapshot."""
+        self.note(GET, key, started, -1 if value is None else len(value), 1)
+
+    def wrote(self, operations: list[Operation], started: int) -> None:
+        """Note a put, a delete, or a batch of several."""
+        if len(operations) == 1:
+            key, value = operations[0]
+            if value is None:
+                self.note(DELETE, key, started, -1, 1)
+            else:
+                self.note(PUT, key, started, len(value), 1)
+        elif operations:
+            size = sum(len(key) + (0 if value is None else len(value)) for key, value in operations)
+            self.note(WRITE, operations[0][0], started, size, len(operations))
+
+    def sought(self, key: bytes, started: int, value: bytes | None) -> None:
+        """Note a seek of an iterator."""
+        self.note(SEEK, key, started, -1 if value is None else len(value), 1)
 
     def note(self, operation: int, key: bytes, started: int, size: int, operations: int) -> None:
         """An operation that began at ``started`` (``time.perf_counter_ns``) has just ended.
@@ -32,9 +51,3 @@ class Observer:
         self.latencies[operation - 1].add(duration)
         if self._trace is not None:
             self._trace.add((operation, key, started, duration, size, operations))
-
-    @property
-    def stalled_seconds(self) -> float:
-        """For how long writers have been waiting; 0.0 if none waits."""
-        since = self.stalled_since
-        return time.monotonic() - since if since > 0 else 0.0

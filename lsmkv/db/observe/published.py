@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, Final, NamedTuple, TypeVar
 
-from lsmkv.counters import NUM_LEVELS
+from lsmkv.counters import LEVEL_COUNTERS, NUM_LEVELS, STORE_COUNTERS
 from lsmkv.db.observe.histogram import Histogram
 from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.env.base import Directory
@@ -175,13 +175,16 @@ _Record = TypeVar("_Record", LevelStats, Stats)
 
 
 def _record(kind: type[_Record], plain: Any, known: dict[str, Any]) -> _Record:
-    """A record of numbers, but for the fields that are known already."""
+    """A record of numbers, except for the fields that are known already.
+
+    An older owner does not publish a counter that is new: it is 0.
+    """
     values = dict(known)
     for field in fields(kind):
         if field.name not in known:
-            value = plain[field.name]
-            seconds = field.name.endswith("seconds")
-            values[field.name] = _seconds(value) if seconds else _number(value)
+            is_counter = field.name in (LEVEL_COUNTERS if kind is LevelStats else STORE_COUNTERS)
+            value = plain.get(field.name, 0) if is_counter else plain[field.name]
+            values[field.name] = _seconds(value) if field.type == "float" else _number(value)
     made: _Record = kind(**values)
     return made
 

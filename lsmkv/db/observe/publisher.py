@@ -115,16 +115,15 @@ class Publisher:
         view = store.open_view()
         options = store.options
         cache = options.block_cache
-        observer = self._observer
         return Published(
             pid=self._pid,
             time=time.time(),
             opened=self._opened,
             stats=collect_stats(store, self._writer.log_is_mapped),
-            latencies=dict(zip(OPERATIONS, observer.latencies, strict=True)),
+            latencies=dict(zip(OPERATIONS, self._observer.latencies, strict=True)),
             compaction=self._compaction(),
             flushing=view.immutable is not None,
-            stalled_seconds=observer.stalled_seconds,
+            stalled_seconds=self._writer.stalled_seconds,
             row_cache_bytes=view.version.row_cache.usage,
             block_cache_capacity=0 if cache is None else cache.capacity,
             write_buffer_size=options.write_buffer_size,

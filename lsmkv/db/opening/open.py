@@ -62,10 +62,9 @@ class OpenStore:
         self.store = store
         self.writer = writer
         self.background = background
-        if self.observation is None:
-            self.reader = Reader(store, background)
-        else:
-            self.reader = self.observation.reader(store, background)
+        self.reader = Reader(store, background)
+        if self.observation is not None:
+            self.observation.attach(store)
 
     def end_observation(self) -> None:
         """Publish and trace nothing any more."""
@@ -162,16 +161,12 @@ def _recover(opened: OpenStore, path: str) -> None:
         directory, options, comparator, recovered.versions, recovered.memtable, info_log, lock
     )
     background = Background(store)
-    observation = opened.observation
-    if observation is None:
-        writer = Writer(store, background, wal)
-    else:
-        writer = observation.writer(store, background, wal)
+    writer = Writer(store, background, wal)
     opened.start(store, writer, background)
     if recovered.versions.manifest_number > 0:  # else nothing was committed, and nothing replaced
         remove_obsolete_files(store, background.pending_outputs)
     with store.lock.afterwards, store.lock.guard:
         store.lock.claim()
         background.schedule()
-    if observation is not None and options.publish_stats:
-        observation.publish(store, background, writer)
+    if opened.observation is not None and options.publish_stats:
+        opened.observation.publish(store, background, writer)

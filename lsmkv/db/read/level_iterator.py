@@ -81,7 +81,7 @@ class LevelReader:
         self._tables = store.tables
         self._held = read.held
         self._sequence: i64 = read.table_sequence
-        self._counters = store.counters.reads[level]
+        self._counters = store.counters.levels[level]
         self._share = share
         self._prefix_hash: i64 = prefix_hash
         self.hidden_by: DeletionRun | None = None

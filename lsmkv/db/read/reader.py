@@ -62,6 +62,8 @@ class Reader:
     def get_in(self, view: View, key: bytes, sequence: int, fill_cache: bool) -> bytes | None:
         """:meth:`get` in a view that the caller has taken."""
         store = self.store
+        listener = store.listener
+        started = 0 if listener is None else listener.now()
         store.counters.gets += 1
         tagged = _in_memtables(view, key, sequence)
         if tagged is not None:
@@ -71,6 +73,8 @@ class Reader:
             value = self._in_tables(view.version, key, sequence, fill_cache)
         if value is not None:
             store.counters.gets_found += 1
+        if listener is not None:
+            listener.got(key, started, value)
         return value
 
     def _in_tables(
@@ -139,7 +143,7 @@ class Reader:
             # compaction may remove the files, has to be asked for each of them.
             place = version.next_candidate(0, sort_key, MAX_SEQUENCE)
             while place > 0:
-                counters = store.counters.reads[place >> PLACE_BITS]
+                counters = store.counters.levels[place >> PLACE_BITS]
                 counters.tables_asked += 1
                 table = store.tables.find(version.file_in(place))
                 if table.hash_kind != hash_kind:
@@ -258,7 +262,7 @@ def look_up(
     blocks_read: i64 = 0
     place = version.next_candidate(0, sort_key, bound)
     while place > 0:
-        counters = store.counters.reads[place >> PLACE_BITS]
+        counters = store.counters.levels[place >> PLACE_BITS]
         counters.tables_asked += 1
         table = store.tables.find(version.file_in(place))
         if table.hash_kind != hash_kind:

@@ -19,6 +19,7 @@ from lsmkv.db.read.level_iterator import (
 )
 from lsmkv.db.read.memtable_iterator import MemTableIterator
 from lsmkv.db.read.merging_iterator import MergingIterator
+from lsmkv.db.read.seek import ReportedSeek
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.filter.hash64 import xxh3_hash
@@ -109,20 +110,30 @@ class Scan:
 
     def forward(self, start: Position | None) -> InternalIterator:
         """The pairs after ``start`` and below the upper bound, a chunk at a time."""
+        listener = self._store.listener
+        started = 0 if listener is None else listener.now()
         upper = self._bounds.upper
         levels: list[BaseLevelIterator] = [
             LevelIterator(reader, start, upper) for reader in self._level_readers()
         ]
-        return self._merged(levels, start, upper, False)
+        source = self._merged(levels, start, upper, False)
+        if listener is not None:
+            return ReportedSeek(source, start, started, False, listener)
+        return source
 
     def backward(self, before: Position | None) -> InternalIterator:
         """The pairs before ``before`` and above the lower bound: the last chunk first, each in
         rising order."""
+        listener = self._store.listener
+        started = 0 if listener is None else listener.now()
         lower = self._bounds.lower
         levels: list[BaseLevelIterator] = [
             ReverseLevelIterator(reader, before, lower) for reader in self._level_readers()
         ]
-        return self._merged(levels, before, lower, True)
+        source = self._merged(levels, before, lower, True)
+        if listener is not None:
+            return ReportedSeek(source, before, started, True, listener)
+        return source
 
     def hold_tables(self) -> None:
         """Open the tables that may hold a part of the range, and keep them open for this scan,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from lsmkv.counters import Counters
 from lsmkv.db.tree.info_log import InfoLog
+from lsmkv.db.tree.listener import Listener
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.pinned import Pin, PinnedSequences
 from lsmkv.db.tree.store_lock import StoreLock
@@ -153,6 +154,8 @@ class Store:
         self.pinned = PinnedSequences()
         self.view: View | None = View(memtable, None, versions.current)
         """None once the store is closed."""
+        self.listener: Listener | None = None
+        """What each call is reported to, if the store is observed."""
         self.closing = False
         self.forked = False
         """Whether this is the copy of the store in a forked child."""

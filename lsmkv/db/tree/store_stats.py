@@ -5,8 +5,9 @@ Any thread may call it; it takes the current view, and no lock.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lsmkv.counters import LEVEL_COUNTERS, STORE_COUNTERS, Counters, LevelCounts
 from lsmkv.db.tree.store import Store, View
 from lsmkv.db.tree.stored_codec import in_stored_codec
 from lsmkv.db.tree.version import total_size
@@ -33,63 +34,29 @@ def collect_stats(store: Store, mapped_log: bool) -> Stats:
     levels: list[LevelStats] = []
     for level in range(len(view.version.levels)):
         files = view.version.levels[level]
-        reads = counters.reads[level]
-        flushed = counters.flushes_into[level]
-        into = counters.compactions_into[level]
+        counts = counters.levels[level]
         levels.append(
             LevelStats(
                 level=level,
                 files=len(files),
                 bytes=total_size(files),
-                tables_asked=reads.tables_asked,
-                filters_asked=reads.filters_asked,
-                filter_negatives=reads.filter_negatives,
-                filter_positives=reads.filter_positives,
-                filter_false_positives=reads.filter_false_positives,
-                blocks_read=reads.blocks_read,
-                bytes_read=reads.bytes_read,
-                block_cache_hits=reads.block_cache_hits,
-                flushes=flushed.runs,
-                flush_seconds=flushed.seconds,
-                flush_bytes=flushed.bytes_written,
-                compactions=into.runs,
-                compaction_seconds=into.seconds,
-                compaction_bytes_read=into.bytes_read,
-                compaction_bytes_written=into.bytes_written,
+                filter_positives=counts.filters_asked - counts.filter_negatives,
                 expected_rate=_expected_rate(store, files),
+                **_values(counts, LEVEL_COUNTERS),
             )
         )
     return Stats(
         levels=tuple(levels),
-        gets=counters.gets,
-        gets_found=counters.gets_found,
-        gets_from_memory=counters.gets_from_memory,
-        gets_from_rows=counters.gets_from_rows,
-        iterators=counters.iterators,
-        tables_opened=counters.tables_opened,
-        metadata_reads=counters.metadata_reads,
-        metadata_bytes_read=counters.metadata_bytes_read,
         block_cache_bytes=block_cache_bytes(store),
         memtable_bytes=memtable_bytes(view),
-        writes=counters.writes,
-        operations=counters.operations,
-        user_bytes=counters.user_bytes,
         mapped_log=mapped_log,
         compression=codec_name(options.compression),
-        log_bytes=counters.log_bytes,
-        log_writes=counters.log_writes,
-        log_syncs=counters.log_syncs,
-        slowdowns=counters.slowdowns,
-        stalls=counters.stalls,
-        stall_seconds=counters.stall_seconds,
-        flushes=counters.flushes,
-        flush_bytes=counters.flush_bytes,
-        compactions=counters.compactions,
-        trivial_moves=counters.trivial_moves,
-        seek_compactions=counters.seek_compactions,
-        compaction_bytes_read=counters.compaction_bytes_read,
-        compaction_bytes_written=counters.compaction_bytes_written,
+        **_values(counters, STORE_COUNTERS),
     )
+
+
+def _values(counts: Counters | LevelCounts, names: list[str]) -> dict[str, Any]:
+    return {name: getattr(counts, name) for name in names}
 
 
 def _expected_rate(store: Store, files: list[FileMetaData]) -> float | None:

@@ -56,6 +56,8 @@ class Writer:
         self._closed = False
         self._eighth_full = 0.0
         """When the memtable was an eighth full."""
+        self._stalled_since = 0.0
+        """When the write stall under way began (``time.monotonic``); 0.0 if there is none."""
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
 
@@ -79,6 +81,8 @@ class Writer:
             for key, _ in operations:
                 self._probe(key, key)
         store = self._store
+        listener = store.listener
+        started = 0 if listener is None else listener.now()
         if store.view is None:
             store.open_view()  # raises
         lock = self._lock
@@ -93,6 +97,8 @@ class Writer:
             or (store_lock.threads and thread in store_lock.threads)
         ) and store_lock.must_not_wait:
             self._write_nested(operations, sync, condition)
+            if listener is not None:
+                listener.wrote(operations, started)
             return
         pending = PendingWrite(operations, sync, condition)
         try:
@@ -118,6 +124,8 @@ class Writer:
             queue.wake_first()
         if pending.error is not None:
             raise pending.error
+        if listener is not None:
+            listener.wrote(operations, started)
 
     def finish_nested(self) -> None:
         """Write what nested calls have left in the queue.
@@ -146,6 +154,12 @@ class Writer:
                 return
             self._queue.remove(pending)
             self._report_nested(pending)
+
+    @property
+    def stalled_seconds(self) -> float:
+        """For how long writers have been waiting; 0.0 if none waits."""
+        since = self._stalled_since
+        return time.monotonic() - since if since > 0 else 0.0
 
     @property
     def log_is_mapped(self) -> bool:
@@ -402,16 +416,21 @@ class Writer:
         started = time.monotonic()
         work = self._background.work_before_room(view)
         since = work.attempts
-        while store.view is view:
-            with store.lock.guard:
-                store.lock.claim()
-                # The view changes under this lock, so no change is missed between look and ticket.
-                ticket = None
-                if store.view is view:
-                    work.resume_for(since)
-                    ticket = self._background.ticket()
-            if ticket is not None:
-                ticket.acquire()
+        self._stalled_since = started
+        try:
+            while store.view is view:
+                with store.lock.guard:
+                    store.lock.claim()
+                    # The view changes under this lock, so no change is missed between look and
+                    # ticket.
+                    ticket = None
+                    if store.view is view:
+                        work.resume_for(since)
+                        ticket = self._background.ticket()
+                if ticket is not None:
+                    ticket.acquire()
+        finally:
+            self._stalled_since = 0.0
         store.counters.stalls += 1
         store.counters.stall_seconds += time.monotonic() - started
 

@@ -94,7 +94,7 @@ def scan_absent(
     """
     store = db._open_store()
     read = store.read_view()
-    counters = store.counters.reads[0]
+    counters = store.counters.levels[0]
     found: dict[int, int] = {}
     try:
         for done, prefix in enumerate(prefixes, 1):

@@ -21,13 +21,12 @@ from lsmkv.db.read.reader import Reader
 from lsmkv.db.write.writer import Writer
 
 
-def test_a_store_that_is_not_observed_has_the_plain_parts(tmp_path: Path) -> None:
-    with DB(tmp_path / "db", create_if_missing=True, trace_sample=5) as db:
-        assert type(db._reader) is Reader
-        assert type(db._writer) is Writer
-    with DB(tmp_path / "db", publish_stats=True) as db:
-        assert type(db._reader) is not Reader
-        assert type(db._writer) is not Writer
+def test_only_a_store_that_is_observed_has_a_listener(tmp_path: Path) -> None:
+    """Reader and writer are the same with it and without."""
+    for options, observed in (({"trace_sample": 5}, False), ({"publish_stats": True}, True)):
+        with DB(tmp_path / "db", create_if_missing=True, **options) as db:  # type: ignore[arg-type]
+            assert (db._open_store().listener is not None) == observed
+            assert (type(db._reader), type(db._writer)) == (Reader, Writer)
 
 
 def test_what_observes_is_imported_when_it_is_asked_for() -> None:

@@ -21,15 +21,6 @@ def test_latencies_are_kept_by_operation() -> None:
     assert observer.latencies[GET - 1].percentile(1) >= 5_000_000
 
 
-def test_a_stall_is_as_long_as_it_lasts() -> None:
-    observer = Observer(None)
-    assert observer.stalled_seconds == 0.0
-    observer.stalled_since = time.monotonic() - 3
-    assert observer.stalled_seconds >= 3
-    observer.stalled_since = 0.0
-    assert observer.stalled_seconds == 0.0
-
-
 def test_threads_may_note_at_the_same_time() -> None:
     observer = Observer(None)
 

@@ -1,4 +1,4 @@
-"""lsmkv.db.observe.seeks: where iterators begin to read, forwards and backwards."""
+"""lsmkv.db.read.seek: where iterators begin to read, forwards and backwards."""
 
 from __future__ import annotations
 

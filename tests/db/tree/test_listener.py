@@ -1,4 +1,4 @@
-"""lsmkv.db.observe.observed: every operation is noted, with what it found; and is what it was."""
+"""lsmkv.db.tree.listener: every operation is reported, with what it found; and is what it was."""
 
 from __future__ import annotations
 

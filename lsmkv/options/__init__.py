@@ -1,0 +1,55 @@
+"""Every setting of a store, under LevelDB's name and with LevelDB's default.
+
+``arguments.py`` declares them, ``settings.py`` makes the record that the engine passes on.
+"""
+
+from __future__ import annotations
+
+from lsmkv.options.arguments import (
+    OPTIONS,
+    BackgroundWork,
+    Compression,
+    FilterBits,
+    FilterLayout,
+    OptionArguments,
+    Prefixes,
+    TableArguments,
+    checked_lock_timeout,
+    refuse_unknown,
+)
+from lsmkv.options.option import KIB, MIB
+from lsmkv.options.settings import (
+    L0_COMPACTION_TRIGGER,
+    L0_SLOWDOWN_WRITES_TRIGGER,
+    L0_STOP_WRITES_TRIGGER,
+    MAX_MEM_COMPACT_LEVEL,
+    Options,
+    has_own_parts_alone,
+    in_stored_order,
+    make_options,
+    own_comparator,
+)
+
+__all__ = [
+    "KIB",
+    "L0_COMPACTION_TRIGGER",
+    "L0_SLOWDOWN_WRITES_TRIGGER",
+    "L0_STOP_WRITES_TRIGGER",
+    "MAX_MEM_COMPACT_LEVEL",
+    "MIB",
+    "OPTIONS",
+    "BackgroundWork",
+    "Compression",
+    "FilterBits",
+    "FilterLayout",
+    "OptionArguments",
+    "Options",
+    "Prefixes",
+    "TableArguments",
+    "checked_lock_timeout",
+    "has_own_parts_alone",
+    "in_stored_order",
+    "make_options",
+    "own_comparator",
+    "refuse_unknown",
+]

@@ -1,0 +1,138 @@
+"""What is declared of an option beside its name and type: its default, its check, where it counts.
+
+``arguments.py`` has one of these in the annotation of each option.  A check gets the option's name,
+for its error, and returns the value in force.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+from lsmkv.util.compression import SNAPPY, codec_named
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+GIB: Final = 1024 * MIB
+
+
+class Option:
+    """An option that is taken as it is, or checked together with others (``settings.py``)."""
+
+    def __init__(self, default: Any, *, leveldb: str = "same", in_workers: bool = False) -> None:
+        self.default = default
+        """What it is if it is left out."""
+        self.leveldb = leveldb
+        """``same`` if LevelDB has it under this name; else what it has instead, or ``none``."""
+        self.in_workers = in_workers
+        """Whether it is sent to worker processes as it is: plain data on which their work depends.
+        What else they need is in ``db/compact/messages.py``."""
+
+    def checked(self, name: str, value: Any) -> Any:
+        """The value in force.  ``TypeError`` and ``ValueError`` name the option."""
+        return value
+
+
+class Flag(Option):
+    """An option that is on or off; any object counts by its truth."""
+
+    def checked(self, name: str, value: Any) -> bool:
+        """True or False."""
+        return bool(value)
+
+
+class Size(Option):
+    """A number from ``least`` to ``most``: one beyond them stands for them, None for the default.
+
+    The upper ends are LevelDB's; the lower ones are smaller, for small machines and for tests.
+    """
+
+    def __init__(
+        self,
+        default: int,
+        least: int = 0,
+        most: int | None = None,
+        *,
+        leveldb: str = "same",
+        in_workers: bool = False,
+    ) -> None:
+        super().__init__(default, leveldb=leveldb, in_workers=in_workers)
+        self.least = least
+        self.most = most
+
+    def checked(self, name: str, value: Any) -> int:
+        """A number within the bounds."""
+        size = max(self.least, not_negative(name, self.default if value is None else value))
+        return size if self.most is None else min(size, self.most)
+
+
+class Checked(Option):
+    """An option with a check of its own."""
+
+    def __init__(
+        self,
+        default: Any,
+        check: Callable[[str, Any], Any],
+        *,
+        leveldb: str = "same",
+        in_workers: bool = False,
+    ) -> None:
+        super().__init__(default, leveldb=leveldb, in_workers=in_workers)
+        self._check = check
+
+    def checked(self, name: str, value: Any) -> Any:
+        """What the check makes of it."""
+        return self._check(name, value)
+
+
+# Checks
+
+
+def not_negative(name: str, value: object) -> int:
+    """A whole number, 0 or more."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+    if value < 0:
+        raise ValueError(f"{name} cannot be negative: {value}")
+    return value
+
+
+def sampling(name: str, value: object) -> int:
+    """A whole number, 1 or more; None is 1."""
+    number = 1 if value is None else not_negative(name, value)
+    if number < 1:
+        raise ValueError(f"{name} is 1 for every operation, or more: not 0")
+    return number
+
+
+def seconds(name: str, value: object) -> float:
+    """A number of seconds, 0 or more."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number of seconds, not {type(value).__name__}")
+    if not value >= 0:  # nor a NaN
+        raise ValueError(f"{name} cannot be negative: {value}")
+    return float(value)
+
+
+def path_or_none(name: str, value: object) -> str | None:
+    """A path as text."""
+    if value is None:
+        return None
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        raise TypeError(f"{name} must be a path or None, not {type(value).__name__}")
+    return os.fsdecode(value)
+
+
+def codec(name: str, value: object) -> int:
+    """The number of a codec; ``auto`` is Snappy, until the store says otherwise."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} must be a str or None, not {type(value).__name__}")
+    return SNAPPY if value == "auto" else codec_named(value)
+
+
+def background_work(name: str, value: object) -> str:
+    """Where flushes and compactions run."""
+    if value not in ("auto", "thread", "process"):
+        raise ValueError(f"{name} is 'auto', 'thread' or 'process', not {value!r}")
+    return str(value)
