@@ -25,8 +25,9 @@ NESTED_LINES ?= 0
 NESTED_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
+ARGS ?=
 
-.PHONY: demo test compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server test-scale test-server test-redis-tcl wheel lint clean
+.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server test-scale test-server test-redis-tcl wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -50,8 +51,11 @@ pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md)
 screens: $(VENV)/.browser  ## docs/inspect.md's pictures of the page (needs chromium)
 	$(BIN)/python docs/pictures/screens.py
 
-test: $(VENV)/.test  ## the test suite, doctests included
-	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto
+test: $(VENV)/.test  ## what protects the engine and the README's promises, doctests included; ARGS="tests/db -k recovery" for a part
+	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m "not long" $(ARGS)
+
+test-all: test  ## every test
+	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m long
 
 wheel: $(VENV)/.wheel  ## the wheel, compiled by mypyc (needs a C compiler), and the source distribution
 	rm -rf $(DIST)

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from progress import Progress
 
 collect_ignore = ["browser", "fuzz", "packaging", "stress"]
 
@@ -31,6 +32,14 @@ settings.load_profile("lsmkv")
 # A shell lets what it starts in the background ignore Ctrl-C, and so would the processes of tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """A line of progress, unless something else was asked for."""
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    if reporter is not None and config.option.verbose <= 0 and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Progress(reporter))
 
 
 @pytest.fixture
