@@ -8,7 +8,7 @@ frozen dataclass take the counters of a compiled class as its fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from lsmkv.counters import LevelCounts, StoreCounts, names_of
@@ -23,7 +23,7 @@ class _Record:
 
     def __reduce__(self) -> tuple[Any, ...]:
         whole: Any = self
-        return type(self), tuple([getattr(self, field.name) for field in fields(whole)])
+        return type(self), tuple([getattr(self, one.name) for one in fields(whole)])
 
 
 def _counting(counts: StoreCounts | LevelCounts, after: str) -> Callable[[T], T]:
@@ -38,6 +38,8 @@ def _counting(counts: StoreCounts | LevelCounts, after: str) -> Callable[[T], T]
             if name == after:
                 ordered |= counters
         cls.__annotations__ = ordered
+        for name in counters:
+            setattr(cls, name, field())  # else a compiled class's descriptor passes for a default
         return cls
 
     return decorate
@@ -353,8 +355,8 @@ R = TypeVar("R", LevelStats, Stats)
 def _difference(later: R, earlier: R) -> R:
     """``later`` with its counters less those of ``earlier``."""
     changes = {
-        field.name: getattr(later, field.name) - getattr(earlier, field.name)
-        for field in fields(later)
-        if field.name in _COUNTED
+        one.name: getattr(later, one.name) - getattr(earlier, one.name)
+        for one in fields(later)
+        if one.name in _COUNTED
     }
     return replace(later, **changes)
