@@ -18,8 +18,9 @@ from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.fuse import is_filter64
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.filter.known import KNOWN_POLICIES
-from lsmkv.filter.policy import NO_HASH, FilterPolicy
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.table.block import Block
@@ -109,11 +110,8 @@ class Table:
         if options.filter_policy is not None or options.prefix_extractor is not None:
             readers = self._read_filters(footer.metaindex)
         self.filters = TableFilters(readers, self.index.offsets)
-        self._whole = self.filters.whole
         self.has_filter = bool(readers)
         """Whether lookups ask a filter before they read a data block."""
-        self.hash_kind: i64 = readers[0].hash_kind if readers else NO_HASH
-        """Which hash of a key the filters take: see :mod:`lsmkv.filter.policy`."""
         self._cached: list[CacheEntry | None] = [None] * len(self.index)
         """The entry of each data block in the block cache, by block number, or None."""
         self._data_end = footer.metaindex.offset
@@ -138,7 +136,7 @@ class Table:
         user_key: bytes,
         sort_key: Any,
         sequence: i64,
-        key_hash: i64,
+        hashes: KeyHashes,
         counters: ReadCounters,
         fill_cache: bool,
     ) -> tuple[i64, i64, bytes | None]:
@@ -146,26 +144,20 @@ class Table:
 
         Returns ``(outcome, tag, value)``; the value is None where the table has no such version.  A
         deletion has an empty value, and the kind in its tag.  ``sort_key`` is the key's sort key,
-        ``key_hash`` its hash of the kind :attr:`hash_kind`, or -1.  Raises the errors of reading a
-        file, and :class:`CorruptionError`.
+        ``hashes`` are the key's.  Raises the errors of reading a file, and
+        :class:`CorruptionError`.
 
         Cost: a binary search of the index, k bits of a filter, at most one block.
         """
-        whole = self._whole if key_hash >= 0 else None
-        if whole is not None:
-            counters.filters_asked += 1
-            if not whole.may_match(key_hash):
-                counters.filter_negatives += 1
-                return RULED_OUT, 0, None
+        filters = self.filters
+        filter_first = filters.need_no_block
+        if filter_first and not filters.may_match(0, hashes, counters):
+            return RULED_OUT, 0, None
         number = self.index.block_for(sort_key, sequence)
         if number == len(self._cached):
             return RULED_OUT, 0, None
         # The filter comes before any data block: if it denies the key, the file is not read.
-        if (
-            whole is None
-            and self.has_filter
-            and not self.filters.may_match(number, user_key, key_hash, counters)
-        ):
+        if not filter_first and not filters.may_match(number, hashes, counters):
             return RULED_OUT, 0, None
         outcome, block = self.load_block(number, counters, fill_cache)
         try:
@@ -174,17 +166,13 @@ class Table:
             raise self.damaged(error, number) from None
         return outcome, tag, value
 
-    def may_contain(
-        self, user_key: bytes, sort_key: Any, key_hash: i64, counters: ReadCounters
-    ) -> bool:
+    def may_contain(self, sort_key: Any, hashes: KeyHashes, counters: ReadCounters) -> bool:
         """False if the index or a filter rules a user key out; no data block is read.
 
         The arguments are those of :meth:`get`.
         """
         number = self.index.block_for(sort_key, MAX_SEQUENCE)
-        if number == len(self._cached):
-            return False
-        return self.filters.may_match(number, user_key, key_hash, counters)
+        return number < len(self._cached) and self.filters.may_match(number, hashes, counters)
 
     def entries(self, counters: ReadCounters, readahead: int, enough: int) -> Iterator[list[Entry]]:
         """All entries in order, in reads of about ``readahead`` bytes; the block cache is not used.

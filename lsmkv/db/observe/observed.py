@@ -32,10 +32,12 @@ class ObservedReader(Reader):
         super().__init__(store, background)
         self._observer = observer
 
-    def get_in(self, view: View, key: bytes, sequence: int, fill_cache: bool) -> bytes | None:
+    def get(
+        self, key: bytes, sequence: int, fill_cache: bool, view: View | None = None
+    ) -> bytes | None:
         """As in the base class.  A Get that raises is not noted."""
         started = time.perf_counter_ns()
-        value = super().get_in(view, key, sequence, fill_cache)
+        value = super().get(key, sequence, fill_cache, view)
         self._observer.note(GET, key, started, -1 if value is None else len(value), 1)
         return value
 
