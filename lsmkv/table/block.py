@@ -219,16 +219,7 @@ class Block:
         key = b""
         spent: i64 = 0
         while at < end:
-            shared: i64 = data[at]
-            unshared: i64 = 128
-            size: i64 = 128
-            if at + 3 <= end:
-                unshared = data[at + 1]
-                size = data[at + 2]
-            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
-                at += 3
-            else:
-                shared, unshared, size, at = self.header(at)
+            shared, unshared, size, at = self.header(at)
             if shared > 0 and spent > self.max_shared:
                 raise CorruptionError("keys that share more than a block may hold", None, at)
             spent += shared
@@ -252,16 +243,7 @@ class Block:
         at: i64 = 0
         spent: i64 = 0
         while at < end:
-            shared: i64 = data[at]
-            unshared: i64 = 128
-            size: i64 = 128
-            if at + 3 <= end:
-                unshared = data[at + 1]
-                size = data[at + 2]
-            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
-                at += 3
-            else:
-                shared, unshared, size, at = self.header(at)
+            shared, unshared, size, at = self.header(at)
             middle: i64 = at + unshared - TAG_SIZE
             stop: i64 = at + unshared + size
             if shared == 0 and unshared >= TAG_SIZE:
