@@ -24,7 +24,6 @@ from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
 from lsmkv.table.reader import Table
-from lsmkv.util.threads import new_lock
 from lsmkv.util.ticket import Ticket
 
 if TYPE_CHECKING:
@@ -95,16 +94,15 @@ class StateChange:
 
     def ticket(self) -> Ticket:
         """A lock that is released at the next change.  Caller holds the store's lock."""
-        lock = new_lock()
-        lock.acquire()
-        self._tickets.append(lock)
-        return Ticket(lock)
+        ticket = Ticket()
+        self._tickets.append(ticket.lock)
+        return ticket
 
     def notify_all(self) -> None:
         """Release all tickets: the state has changed.  Caller holds the store's lock."""
-        tickets = self._tickets
+        locks = self._tickets
         self._tickets = []
-        for lock in tickets:
+        for lock in locks:
             lock.release()
 
 
