@@ -52,6 +52,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/opening/manifest_tail.py": "db/opening/test_refresh.py",
     "db/opening/store_tail.py": "db/opening/test_refresh.py",
     "db/read/internal_iterator.py": "db/read/test_merging_iterator.py",
+    "db/read/window.py": "db/read/test_iterator.py",
     "shards/entry.py": "shards/test_version.py",
     "util/cache_entry.py": "util/test_block_cache.py",
     "util/copying.py": "test_pickling.py",
