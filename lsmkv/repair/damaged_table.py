@@ -37,7 +37,7 @@ from lsmkv.table.format import (
     Footer,
     read_block,
 )
-from lsmkv.table.reader import usable_policies
+from lsmkv.table.metadata import usable_policies
 from lsmkv.util.checksum import SealFinder, find_sealed_end
 from lsmkv.util.coding import decode_varint32
 from lsmkv.util.compression import NO_COMPRESSION, codec_of

@@ -46,15 +46,10 @@ TABLE_FILTER_PREFIX = b"fullfilter."
 PREFIX_FILTER_PREFIX = b"prefixfilter."
 
 
-def prefix_filter_key(policy: FilterPolicy, extractor: PrefixExtractor) -> bytes:
-    """The metaindex key of a prefix filter: it names the policy and the extractor."""
-    return PREFIX_FILTER_PREFIX + f"{policy.name}.{extractor.name}".encode()
-
-
 class FilterBlockBuilder:
     """Builds the filter block of a table.
 
-    Call order: ``(start_block (add_key | add_keys)*)* finish``.
+    Call order: ``(start_block add_keys*)* finish``.
     """
 
     def __init__(self, policy: FilterPolicy) -> None:
@@ -74,12 +69,8 @@ class FilterBlockBuilder:
         while index > len(self._offsets):
             self._generate_filter()
 
-    def add_key(self, key: bytes) -> None:
-        """One key of the current block; a key added twice counts twice, as in LevelDB."""
-        self._keys.append(key)
-
     def add_keys(self, keys: list[bytes]) -> None:
-        """Many keys of the current block."""
+        """Keys of the current block; a key added twice counts twice, as in LevelDB."""
         self._keys += keys
 
     def finish(self) -> bytes:
@@ -101,76 +92,6 @@ class FilterBlockBuilder:
         if self._keys:
             self._result += as_bytes(self._policy.create_filter(self._keys), "filter")
             self._keys = []
-
-
-class TableFilterBuilder:
-    """Builds the filter of a whole table.
-
-    Call order: ``add_keys* finish``.  A policy of lsmkv's own with 64-bit hashes gets
-    hashes, which take 8 bytes a key until the table is finished; another one gets the keys.
-    """
-
-    def __init__(self, policy: FilterPolicy) -> None:
-        self._policy = policy
-        self._takes_hashes = is_filter64(policy)
-        self._hashes = vec[i64]()
-        self._last: bytes | None = None
-        self._keys: list[bytes] = []
-
-    def add_keys(self, keys: list[bytes]) -> None:
-        """Many keys of the table."""
-        if self._takes_hashes:
-            self._hashes = append_hashes(self._hashes, keys, self._last)
-            self._last = keys[-1] if keys else self._last
-        else:
-            self._keys += keys
-
-    def finish(self) -> bytes:
-        """The filter."""
-        if self._takes_hashes:
-            return build_filter64(self._policy, self._hashes)
-        return as_bytes(self._policy.create_filter(self._keys), "filter")
-
-
-class PrefixFilterBuilder:
-    """Builds a table's prefix filter.
-
-    Call order: ``add_keys* finish``.  Deletions count as keys.
-    """
-
-    def __init__(self, policy: FilterPolicy | None, extractor: PrefixExtractor) -> None:
-        """``policy`` is that of the store's other filters."""
-        self.policy = prefix_policy(policy)
-        self._extractor = extractor
-        self._hashes = vec[i64]()
-        self._last: bytes | None = None
-
-    def add_keys(self, keys: list[bytes]) -> None:
-        """Many keys of the table."""
-        self._hashes, self._last = append_prefix_hashes(
-            self._hashes, keys, self._extractor, self._last
-        )
-
-    def finish(self) -> bytes:
-        """The filter."""
-        return build_filter64(self.policy, self._hashes)
-
-
-def prefix_policy(policy: FilterPolicy | None) -> FilterPolicy:
-    """The policy of prefix filters beside filters of ``policy``.
-
-    Prefixes often differ in few bits, which LevelDB's hash does not suit; and LevelDB reads none
-    of them.
-    """
-    return policy if policy is not None and is_filter64(policy) else Bloom64Policy()
-
-
-def build_filter64(policy: FilterPolicy, hashes: vec[i64]) -> bytes:
-    """The filter of these hashes, of a policy with 64-bit hashes."""
-    if isinstance(policy, BinaryFusePolicy):
-        return build_fuse(hashes, policy.bloom_bits_per_key)
-    assert isinstance(policy, Bloom64Policy)
-    return build_bloom64(hashes, policy.bits_per_key)
 
 
 class FilterReader:
@@ -243,48 +164,6 @@ class FilterBlockReader(FilterReader):
         return self._starts[index], self._starts[index + 1]
 
 
-class TableFilterReader(FilterReader):
-    """One filter for every block of the table."""
-
-    layout = "table"
-
-
-def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list[bytes]) -> int:
-    """How many user keys of a block its filters deny; if it is not 0, lookups miss keys.
-
-    O(keys): a hash and some bits of each filter for every key.
-    """
-    denied = 0
-    for user_key in user_keys:
-        hashes = KeyHashes(user_key)
-        for reader in readers:
-            if not reader.may_match(block_offset, hashes):
-                denied += 1
-    return denied
-
-
-class PrefixFilterReader:
-    """The prefix filter of one table."""
-
-    def __init__(self, policy: FilterPolicy, extractor: PrefixExtractor, contents: bytes) -> None:
-        self.policy = policy
-        self.extractor = extractor
-        self.contents = contents
-
-    def may_match(self, prefix_hash: i64) -> bool:
-        """False only if no key of the table has the prefix of this hash."""
-        return filter64_may_match(prefix_hash, self.contents, 0, len(self.contents))
-
-    def count_denied(self, user_keys: list[bytes]) -> int:
-        """How many of these keys have prefixes that the filter denies; scans would miss them."""
-        denied = 0
-        for user_key in user_keys:
-            prefix = prefix_of(self.extractor, user_key)
-            if prefix is not None and not self.may_match(xxh3_hash(prefix)):
-                denied += 1
-        return denied
-
-
 class TableFilters:
     """The filters of one table, for its data blocks by their numbers."""
 
@@ -304,6 +183,23 @@ class TableFilters:
         answer for every block, and is asked before the index: it costs less than the index does."""
         self._offsets = offsets
         self._expected = _NOT_COMPUTED
+
+    def may_match(self, number: i64, hashes: KeyHashes, counters: ReadCounters) -> bool:
+        """False only if data block ``number`` does not hold the user key.
+
+        Every filter asked is counted, and every no.  Cost: k bits of each filter, until one says
+        no.
+        """
+        reader = self._first
+        while reader is not None:
+            counters.filters_asked += 1
+            if not reader.may_match(self._offsets[number], hashes):
+                counters.filter_negatives += 1
+                return False
+            reader = self._second if reader is self._first else None
+        return True
+
+    # Beyond the tour: what the filters promise
 
     def expected_rate(self) -> float | None:
         """The false-positive rate that the filters' bits promise; None if it is not known.
@@ -337,17 +233,122 @@ class TableFilters:
                 found.append(data)
         return found
 
-    def may_match(self, number: i64, hashes: KeyHashes, counters: ReadCounters) -> bool:
-        """False only if data block ``number`` does not hold the user key.
 
-        Every filter asked is counted, and every no.  Cost: k bits of each filter, until one says
-        no.
-        """
-        reader = self._first
-        while reader is not None:
-            counters.filters_asked += 1
-            if not reader.may_match(self._offsets[number], hashes):
-                counters.filter_negatives += 1
-                return False
-            reader = self._second if reader is self._first else None
-        return True
+# Filters of a whole table, of its keys or of their prefixes
+
+
+class TableFilterBuilder:
+    """Builds the filter of a whole table.
+
+    Call order: ``add_keys* finish``.  A policy of lsmkv's own with 64-bit hashes gets
+    hashes, which take 8 bytes a key until the table is finished; another one gets the keys.
+    """
+
+    def __init__(self, policy: FilterPolicy) -> None:
+        self._policy = policy
+        self._takes_hashes = is_filter64(policy)
+        self._hashes = vec[i64]()
+        self._last: bytes | None = None
+        self._keys: list[bytes] = []
+
+    def add_keys(self, keys: list[bytes]) -> None:
+        """Many keys of the table."""
+        if self._takes_hashes:
+            self._hashes = append_hashes(self._hashes, keys, self._last)
+            self._last = keys[-1] if keys else self._last
+        else:
+            self._keys += keys
+
+    def finish(self) -> bytes:
+        """The filter."""
+        if self._takes_hashes:
+            return build_filter64(self._policy, self._hashes)
+        return as_bytes(self._policy.create_filter(self._keys), "filter")
+
+
+class TableFilterReader(FilterReader):
+    """One filter for every block of the table."""
+
+    layout = "table"
+
+
+def prefix_filter_key(policy: FilterPolicy, extractor: PrefixExtractor) -> bytes:
+    """The metaindex key of a prefix filter: it names the policy and the extractor."""
+    return PREFIX_FILTER_PREFIX + f"{policy.name}.{extractor.name}".encode()
+
+
+def prefix_policy(policy: FilterPolicy | None) -> FilterPolicy:
+    """The policy of prefix filters beside filters of ``policy``.
+
+    Prefixes often differ in few bits, which LevelDB's hash does not suit; and LevelDB reads none
+    of them.
+    """
+    return policy if policy is not None and is_filter64(policy) else Bloom64Policy()
+
+
+class PrefixFilterBuilder:
+    """Builds a table's prefix filter.
+
+    Call order: ``add_keys* finish``.  Deletions count as keys.
+    """
+
+    def __init__(self, policy: FilterPolicy | None, extractor: PrefixExtractor) -> None:
+        """``policy`` is that of the store's other filters."""
+        self.policy = prefix_policy(policy)
+        self._extractor = extractor
+        self._hashes = vec[i64]()
+        self._last: bytes | None = None
+
+    def add_keys(self, keys: list[bytes]) -> None:
+        """Many keys of the table."""
+        self._hashes, self._last = append_prefix_hashes(
+            self._hashes, keys, self._extractor, self._last
+        )
+
+    def finish(self) -> bytes:
+        """The filter."""
+        return build_filter64(self.policy, self._hashes)
+
+
+class PrefixFilterReader:
+    """The prefix filter of one table."""
+
+    def __init__(self, policy: FilterPolicy, extractor: PrefixExtractor, contents: bytes) -> None:
+        self.policy = policy
+        self.extractor = extractor
+        self.contents = contents
+
+    def may_match(self, prefix_hash: i64) -> bool:
+        """False only if no key of the table has the prefix of this hash."""
+        return filter64_may_match(prefix_hash, self.contents, 0, len(self.contents))
+
+    def count_denied(self, user_keys: list[bytes]) -> int:
+        """How many of these keys have prefixes that the filter denies; scans would miss them."""
+        denied = 0
+        for user_key in user_keys:
+            prefix = prefix_of(self.extractor, user_key)
+            if prefix is not None and not self.may_match(xxh3_hash(prefix)):
+                denied += 1
+        return denied
+
+
+def build_filter64(policy: FilterPolicy, hashes: vec[i64]) -> bytes:
+    """The filter of these hashes, of a policy with 64-bit hashes."""
+    if isinstance(policy, BinaryFusePolicy):
+        return build_fuse(hashes, policy.bloom_bits_per_key)
+    assert isinstance(policy, Bloom64Policy)
+    return build_bloom64(hashes, policy.bits_per_key)
+
+
+def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list[bytes]) -> int:
+    """How many user keys of a block its filters deny; if it is not 0, lookups miss keys.
+
+    O(keys): a hash and some bits of each filter for every key.
+    """
+    denied = 0
+    for user_key in user_keys:
+        hashes = KeyHashes(user_key)
+        for reader in readers:
+            if not reader.may_match(block_offset, hashes):
+                denied += 1
+    return denied

@@ -71,8 +71,7 @@ def build(blocks: list[tuple[int, list[bytes]]], policy: FilterPolicy | None = N
     builder = FilterBlockBuilder(policy or HashListPolicy())
     for offset, keys in blocks:
         builder.start_block(offset)
-        for key in keys:
-            builder.add_key(key)
+        builder.add_keys(list(keys))
     return builder.finish()
 
 
@@ -209,7 +208,7 @@ def test_members_always_match(steps: list[tuple[int, list[bytes]]]) -> None:
 def test_builder_misuse() -> None:
     builder = FilterBlockBuilder(HashListPolicy())
     builder.start_block(5000)
-    builder.add_key(b"k")
+    builder.add_keys([b"k"])
     with pytest.raises(ValueError, match="before a block"):
         builder.start_block(2000)
     builder.finish()

@@ -46,6 +46,53 @@ COMPACTION_DUE: Final = 2
 """A flag of a lookup: it used up the seeks that a file is allowed, so compact the file."""
 
 
+def look_up(
+    store: Store, version: Version, user_key: bytes, sequence: int, fill_cache: bool
+) -> tuple[i64, i64, bytes | None]:
+    """Look for the newest version of a key at or before ``sequence`` in a version's tables.
+
+    Returns flags (:data:`BLOCK_CACHED`, :data:`COMPACTION_DUE`), the tag of the version that was
+    found (0 for none), and its value (None for a deletion).  Files are asked newest first, and the
+    filter of a file before any of its blocks is read.
+
+    LevelDB charges a seek to the first table that a lookup asks, if it asks a second one, even if
+    the filter of the first says no.  So lookups of absent keys can rewrite a database that is not
+    written to.  Here a file is charged only if a block of it was read, the key was not in it, and a
+    block of a second file had to be read too.
+    """
+    sort_key = store.order.of(user_key)
+    hashes = KeyHashes(user_key)
+    bound: i64 = sequence
+    flags: i64 = 0
+    missed: i64 = 0  # the place of the first file that had a block read and not the key
+    blocks_read: i64 = 0
+    place = version.next_candidate(0, sort_key, bound)
+    while place > 0:
+        counters = store.counters.reads[place >> PLACE_BITS]
+        counters.tables_asked += 1
+        table = store.tables.find(version.file_in(place))
+        outcome, tag, value = table.get(user_key, sort_key, bound, hashes, counters, fill_cache)
+        if outcome != RULED_OUT:
+            if outcome == FROM_FILE:
+                blocks_read += 1
+                if blocks_read == 2 and missed > 0 and version.charge_seek(missed):
+                    flags = COMPACTION_DUE
+            if value is not None:
+                kind = tag & 0xFF
+                if kind > KIND_VALUE:
+                    key = pack(user_key, (tag >> 8) & MAX_SEQUENCE, kind)
+                    raise CorruptionError(f"not an internal key: {key!r}", table.path)
+                if outcome == FROM_CACHE:
+                    flags |= BLOCK_CACHED
+                return flags, tag, value if kind == KIND_VALUE else None
+            if table.has_filter:
+                counters.filter_false_positives += 1
+            if outcome == FROM_FILE and missed == 0:
+                missed = place
+        place = version.next_candidate(place, sort_key, bound)
+    return flags, 0, None
+
+
 class Reader:
     """All reads of one store.  Any thread may call any method; none takes the writers' lock."""
 
@@ -91,17 +138,7 @@ class Reader:
             store.counters.gets_found += 1
         return value
 
-    def _keep_row(self, row_cache: RowCache, key: bytes, value: bytes | None) -> None:
-        """Put the value that a Get found into the row cache: every value until the cache is half
-        full, then that of one Get in four, so that a key that is read often gets in soon."""
-        if value is not None and (2 * row_cache.usage < self._row_cache_limit or self._is_fourth()):
-            row_cache.keep(key, value, self._row_cache_limit)
-
-    def _is_fourth(self) -> bool:
-        """Whether to keep this Get's value: one Get in four.  The pattern shifts, so that keys that
-        are read in turn all get in."""
-        gets: i64 = self.store.counters.gets
-        return (gets + (gets >> 3) + (gets >> 8)) & 3 == 0
+    # Beyond the tour: the other reads
 
     def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
         """The values of these keys, all at one moment, looked up in the order of the store."""
@@ -216,52 +253,19 @@ class Reader:
                 self.store.lock.claim()
                 background.schedule()
 
+    # Fast paths: the row cache
 
-def look_up(
-    store: Store, version: Version, user_key: bytes, sequence: int, fill_cache: bool
-) -> tuple[i64, i64, bytes | None]:
-    """Look for the newest version of a key at or before ``sequence`` in a version's tables.
+    def _keep_row(self, row_cache: RowCache, key: bytes, value: bytes | None) -> None:
+        """Put the value that a Get found into the row cache: every value until the cache is half
+        full, then that of one Get in four, so that a key that is read often gets in soon."""
+        if value is not None and (2 * row_cache.usage < self._row_cache_limit or self._is_fourth()):
+            row_cache.keep(key, value, self._row_cache_limit)
 
-    Returns flags (:data:`BLOCK_CACHED`, :data:`COMPACTION_DUE`), the tag of the version that was
-    found (0 for none), and its value (None for a deletion).  Files are asked newest first, and the
-    filter of a file before any of its blocks is read.
-
-    LevelDB charges a seek to the first table that a lookup asks, if it asks a second one, even if
-    the filter of the first says no.  So lookups of absent keys can rewrite a database that is not
-    written to.  Here a file is charged only if a block of it was read, the key was not in it, and a
-    block of a second file had to be read too.
-    """
-    sort_key = store.order.of(user_key)
-    hashes = KeyHashes(user_key)
-    bound: i64 = sequence
-    flags: i64 = 0
-    missed: i64 = 0  # the place of the first file that had a block read and not the key
-    blocks_read: i64 = 0
-    place = version.next_candidate(0, sort_key, bound)
-    while place > 0:
-        counters = store.counters.reads[place >> PLACE_BITS]
-        counters.tables_asked += 1
-        table = store.tables.find(version.file_in(place))
-        outcome, tag, value = table.get(user_key, sort_key, bound, hashes, counters, fill_cache)
-        if outcome != RULED_OUT:
-            if outcome == FROM_FILE:
-                blocks_read += 1
-                if blocks_read == 2 and missed > 0 and version.charge_seek(missed):
-                    flags = COMPACTION_DUE
-            if value is not None:
-                kind = tag & 0xFF
-                if kind > KIND_VALUE:
-                    key = pack(user_key, (tag >> 8) & MAX_SEQUENCE, kind)
-                    raise CorruptionError(f"not an internal key: {key!r}", table.path)
-                if outcome == FROM_CACHE:
-                    flags |= BLOCK_CACHED
-                return flags, tag, value if kind == KIND_VALUE else None
-            if table.has_filter:
-                counters.filter_false_positives += 1
-            if outcome == FROM_FILE and missed == 0:
-                missed = place
-        place = version.next_candidate(place, sort_key, bound)
-    return flags, 0, None
+    def _is_fourth(self) -> bool:
+        """Whether to keep this Get's value: one Get in four.  The pattern shifts, so that keys that
+        are read in turn all get in."""
+        gets: i64 = self.store.counters.gets
+        return (gets + (gets >> 3) + (gets >> 8)) & 3 == 0
 
 
 def _in_memtables(view: View, key: bytes, sequence: int) -> bytes | None:
