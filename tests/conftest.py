@@ -90,16 +90,17 @@ def signals_are_heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def interrupted_at() -> Callable[[ModuleType, int, Callable[[], object]], bool]:
+def interrupted_at() -> Callable[..., bool]:
     """Makes a call, with a Ctrl-C before one line, by its number of all those that the call runs in
-    a module; returns whether it came to that.  Where the module is not compiled."""
+    a module, or in several; returns whether it came to that.  Where they are not compiled."""
 
-    def run(module: ModuleType, line: int, call: Callable[[], object]) -> bool:
+    def run(module: ModuleType, line: int, call: Callable[[], object], *more: ModuleType) -> bool:
         left = line
+        files = {one.__file__ for one in (module, *more)}
 
         def trace(frame: FrameType, event: str, _argument: object) -> Any:
             nonlocal left
-            if frame.f_code.co_filename != module.__file__:
+            if frame.f_code.co_filename not in files:
                 return None
             # CPython looks for signals after calls: none comes just behind a with, or at its end,
             # nor at a try, which calls nothing.

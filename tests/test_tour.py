@@ -16,7 +16,7 @@ HOW = {f"how/{page.stem}": page for page in sorted((ROOT / "docs" / "how").glob(
 NOT_SYMBOLS = {"CURRENT", "LOCK", "LOG", "False", "None"} | {
     # Python's, and mypyc's library.
     *("hiredis", "appendfsync always"),
-    *("int", "threading", "i64", "u8", "librt", "BytesWriter", "vec", "Lock"),
+    *("int", "threading", "SortedDict", "i64", "u8", "librt", "BytesWriter", "vec", "Lock"),
     # Variables of examples, and options.
     *(
         "lsmkv.files",
@@ -108,3 +108,51 @@ def test_the_page_names_things(page: str) -> None:
 def test_the_pages_on_how_it_works_name_things() -> None:
     assert len(HOW) == 6
     assert sum(len(quoted(page)) for page in HOW.values()) > 40
+
+
+# The tree in ten files
+
+BEYOND = "# Beyond the tour"
+MOST_LINES = 1500
+
+
+def ten_files() -> list[str]:
+    """The files of the tour's table, in its order."""
+    page = PAGES["tour"].read_text(encoding="utf-8")
+    table = page.partition("## The tree in ten files")[2].partition("\n## ")[0]
+    return re.findall(r"^\| \d+ \| `([\w/.]+)`", table, re.MULTILINE)
+
+
+def lines_to_read(source: str) -> list[str]:
+    """The lines of a file up to the comment that ends its part of the tour."""
+    lines = source.splitlines()
+    ends = [at for at, line in enumerate(lines) if line.strip().startswith(BEYOND)]
+    assert len(ends) <= 1
+    return lines[: ends[0]] if ends else lines
+
+
+def test_the_ten_files_are_there_in_reading_order() -> None:
+    assert PAGES["tour"].read_text(encoding="utf-8").index("## The tree in ten files") < 1000
+    order = [
+        *("keys", "log", "memtable", "block", "filter_block"),
+        *("reader", "version", "reader", "flush", "compaction"),
+    ]
+    assert [Path(name).stem for name in ten_files()] == order
+    assert all((ROOT / name).is_file() for name in ten_files())
+
+
+def test_the_ten_files_are_read_in_an_afternoon() -> None:
+    sources = [(ROOT / name).read_text(encoding="utf-8") for name in ten_files()]
+    assert 1000 < sum(len(lines_to_read(source)) for source in sources) <= MOST_LINES
+
+
+@pytest.mark.parametrize("name", ten_files())
+def test_one_of_the_ten_begins_with_its_contract_and_ends_in_fast_paths(name: str) -> None:
+    source = (ROOT / name).read_text(encoding="utf-8")
+    contract = ast.get_docstring(ast.parse(source))
+    assert contract is not None
+    assert len(contract.splitlines()) >= 3
+    assert "Fast path" not in contract.splitlines()[0]
+    # The comments that head a section of a class or of the module.
+    sections = re.findall(r"^(?:    )?# (Beyond the tour|Fast paths): ", source, re.MULTILINE)
+    assert sections == sorted(sections)

@@ -34,8 +34,6 @@ class Installation(NamedTuple):
 
     kind: Kind
     version: str
-    pure_wheel: bool
-    """Whether a wheel without compiled modules was installed; False if there was no wheel."""
 
 
 class Requirement(NamedTuple):
@@ -52,10 +50,9 @@ def installation() -> Installation:
     """How this package is installed, and as which version."""
     found = _distribution()
     if found is None:
-        return Installation("source", NOT_INSTALLED, False)
+        return Installation("source", NOT_INSTALLED)
     kind: Kind = "editable" if _is_editable(found) else "wheel"
-    pure = kind == "wheel" and "Root-Is-Purelib: true" in (found.read_text("WHEEL") or "")
-    return Installation(kind, found.version, pure)
+    return Installation(kind, found.version)
 
 
 def requirements() -> list[Requirement]:

@@ -356,29 +356,13 @@ def filter64_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> boo
     seed: i64 = data[stop - 2]
     if not _fits(arity, bits, segments, size - _TRAILER):
         return True
-    return _fuse_may_match(key_hash, data, start, arity, bits, segments << bits, seed)
-
-
-def _fits(arity: i64, bits: i64, segments: i64, slots: i64) -> bool:
-    """Whether these sizes, which may be damaged, are those of a fuse filter of so many slots."""
-    return (
-        slots <= _MOST_SLOTS
-        and segments >= 1
-        and (arity - 1) * bits <= HALF_BITS  # so that no shift is too wide
-        and (segments + arity - 1) << bits == slots
-    )
-
-
-def _fuse_may_match(
-    key_hash: i64, data: bytes, start: i64, arity: i64, bits: i64, span: i64, seed: i64
-) -> bool:
     h: i64 = key_hash
     if seed > 0:
         h = _seeded(h, seed)
-    low: i64 = h & HALF_MASK
+    low = h & HALF_MASK
     length: i64 = 1 << bits
     mask: i64 = length - 1
-    slot: i64 = start + ((h >> HALF_BITS) * span >> HALF_BITS)
+    slot: i64 = start + ((h >> HALF_BITS) * (segments << bits) >> HALF_BITS)
     segment: i64 = slot - (slot - start & mask) + length
     one: i64 = data[slot]
     two: i64 = data[segment + (low >> (HALF_BITS - bits))]
@@ -392,33 +376,14 @@ def _fuse_may_match(
     return value == _fingerprint(h)
 
 
-class TableFilter64:
-    """The filter of a table, its trailer read once: ready for lookups."""
-
-    __slots__ = ("_arity", "_bits", "_data", "_seed", "_span", "is_fuse")
-
-    def __init__(self, data: bytes) -> None:
-        shape = shape_of(data)
-        self._data = data
-        self.is_fuse = shape is not None
-        """Whether it is a fuse filter: if not, it is a Bloom filter, or one yet to come."""
-        self._arity: i64 = 0
-        self._bits: i64 = 0
-        self._span: i64 = 0
-        self._seed: i64 = 0
-        if shape is not None:
-            self._arity = shape.arity
-            self._bits = shape.segment_bits
-            self._span = shape.segments << shape.segment_bits
-            self._seed = data[-2]
-
-    def may_match(self, key_hash: i64) -> bool:
-        """:func:`filter64_may_match`."""
-        if not self.is_fuse:
-            return filter64_may_match(key_hash, self._data, 0, len(self._data))
-        return _fuse_may_match(
-            key_hash, self._data, 0, self._arity, self._bits, self._span, self._seed
-        )
+def _fits(arity: i64, bits: i64, segments: i64, slots: i64) -> bool:
+    """Whether these sizes, which may be damaged, are those of a fuse filter of so many slots."""
+    return (
+        slots <= _MOST_SLOTS
+        and segments >= 1
+        and (arity - 1) * bits <= HALF_BITS  # so that no shift is too wide
+        and (segments + arity - 1) << bits == slots
+    )
 
 
 def filter64_positions(key_hash: int, filter_data: bytes) -> list[int]:

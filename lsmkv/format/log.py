@@ -115,6 +115,9 @@ def _append_fragment(writer: BytesWriter, data: bytes, kind: i64) -> None:
     writer.write(data)
 
 
+# Beyond the tour: reading a log, as recovery does
+
+
 class LogDamage(NamedTuple):
     """Bytes that are part of no whole record: where they begin, and what is wrong there."""
 

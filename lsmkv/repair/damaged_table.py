@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.format.keys import TAG_SIZE, InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.repair.sealed_blocks import SealFinder, find_sealed_end
@@ -37,7 +38,7 @@ from lsmkv.table.format import (
     Footer,
     read_block,
 )
-from lsmkv.table.reader import usable_policies
+from lsmkv.table.metadata import usable_policies
 from lsmkv.util.coding import decode_varint32
 from lsmkv.util.compression import NO_COMPRESSION, codec_of
 
@@ -109,7 +110,8 @@ class Hole(Problem):
 
     def may_hold(self, user_key: bytes) -> bool:
         """False if a filter rules ``user_key`` out.  The caller compares it with the bounds."""
-        return all(reader.may_match(self.offset, user_key, -1) for reader in self._filters)
+        hashes = KeyHashes(user_key)
+        return all(reader.may_match(self.offset, hashes) for reader in self._filters)
 
 
 class FoundBlock:

@@ -62,6 +62,108 @@ class Block:
         self._decoded: tuple[list[bytes], list[bytes]] | None = None
         self._orders: list[Any] | None = None  # no list: most blocks are never decoded
 
+    def header(self, at: i64) -> tuple[i64, i64, i64, i64]:
+        """An entry's three lengths, and the offset of its key's suffix; all checked."""
+        data = self.data
+        end = self.end
+        if at + 3 <= end:
+            a: i64 = data[at]
+            b: i64 = data[at + 1]
+            c: i64 = data[at + 2]
+            if (a | b | c) < 128:
+                if at + 3 + b + c > end:
+                    raise CorruptionError("an entry runs past the block", None, at)
+                return a, b, c, at + 3
+        shared, position = decode_varint32(data, at)
+        unshared, position = decode_varint32(data, position)
+        size, position = decode_varint32(data, position)
+        if position + unshared + size > end:
+            raise CorruptionError("an entry runs past the block", None, at)
+        return shared, unshared, size, position
+
+    def entries(self) -> tuple[list[bytes], list[bytes]]:
+        """All keys and all values, in order; two lists of one length."""
+        if self._decoded is not None:
+            return self._decoded
+        data = self.data
+        end = self.end
+        at: i64 = 0
+        keys: list[bytes] = []
+        values: list[bytes] = []
+        key = b""
+        spent: i64 = 0
+        while at < end:
+            shared, unshared, size, at = self.header(at)
+            if shared > 0 and spent > self.max_shared:
+                raise CorruptionError("keys that share more than a block may hold", None, at)
+            spent += shared
+            if shared > len(key):
+                raise CorruptionError("an entry shares more than the key before it has", None, at)
+            key = key[:shared] + data[at : at + unshared]
+            at += unshared
+            keys.append(key)
+            values.append(data[at : at + size])
+            at += size
+        return keys, values
+
+    def restart_before(self, user_key: bytes, order: KeyOrder) -> i64:
+        """Offset of the last restart point whose user key is before this one; else of the first."""
+        data = self.data
+        bytewise = order.is_bytewise
+        low: i64 = 0
+        high: i64 = self._restarts - 1
+        while low < high:
+            middle = (low + high + 1) >> 1
+            shared, unshared, _size, at = self.header(self._restart(middle))
+            if shared != 0:
+                raise CorruptionError("a restart point whose key is not whole", None, at)
+            size = unshared - TAG_SIZE
+            if size < 0:
+                raise CorruptionError("a key shorter than its tag", None, at)
+            if bytewise:
+                before = is_below(data, at, size, user_key)
+            else:
+                before = order.compare(data[at : at + size], user_key) < 0
+            if before:
+                low = middle
+            else:
+                high = middle - 1
+        return 0 if low == 0 else self._restart(low)
+
+    def _restart(self, index: i64) -> i64:
+        at = self.end + 4 * index
+        # Eight bytes can be read: after the last restart point follows their number.
+        offset: i64 = read_i64_le(self.data, at) & MAX_UINT32
+        if offset > self.end or (offset == self.end and self.end > 0):
+            raise CorruptionError("a restart point beyond the entries", None, at)
+        return offset
+
+    def _get_decoded(
+        self, user_key: bytes, sequence: i64, order: KeyOrder
+    ) -> tuple[i64, bytes | None]:
+        """What :meth:`get` returns, by bisection of all keys: the plain search.
+
+        It serves the user's comparators, and interpreted code that searches a block often.
+        """
+        keys, values = self.entries()
+        orders = self._orders
+        if orders is None:
+            orders = order.of_all([user_key_of(key) for key in keys])
+            if not order.is_bytewise or not IS_COMPILED:
+                self._orders = orders
+                self._decoded = keys, values
+        wanted = order.of(user_key)
+        at: i64 = bisect_left(orders, wanted)
+        while at < len(keys) and not wanted < orders[at]:
+            key = keys[at]
+            tag: i64 = read_i64_le(key, len(key) - TAG_SIZE)
+            if (tag >> 8) & MAX_SEQUENCE <= sequence:
+                return tag, values[at]
+            at += 1
+        return 0, None
+
+    # Beyond the tour: parts and checks
+
     def __len__(self) -> int:
         """Bytes held, for a cache's charge."""
         return len(self.data)
@@ -72,6 +174,70 @@ class Block:
             return b""
         _, unshared, _, at = self.header(0)
         return self.data[at : at + unshared]
+
+    @property
+    def last_restart(self) -> i64:
+        """Offset of the last restart point."""
+        return 0 if self._restarts == 0 else self._restart(self._restarts - 1)
+
+    def restart_points(self) -> list[int]:
+        """Offsets of the entries whose keys are whole."""
+        return [self._restart(index) for index in range(self._restarts)]
+
+    def check(self) -> None:
+        """Raise :class:`CorruptionError` unless the restart points rise from the first entry on,
+        and each is an entry whose key is whole, as searches expect."""
+        whole: set[int] = set() if self.end > 0 else {0}
+        at: i64 = 0
+        while at < self.end:
+            shared, unshared, size, key_at = self.header(at)
+            if shared == 0:
+                whole.add(at)
+            at = key_at + unshared + size
+        points = self.restart_points()
+        if points[:1] != [0] or points != sorted(set(points)) or not whole.issuperset(points):
+            raise CorruptionError("restart points that lead elsewhere", None, self.end)
+
+    # Fast paths: entries without the tag apart, and a search that builds no key
+
+    def tagged_entries(self) -> list[Entry]:
+        """All entries; :class:`CorruptionError` for a key shorter than a tag."""
+        data = self.data
+        end = self.end
+        most = self.max_shared
+        found: list[Entry] = []
+        user_key = b""
+        tagged = b""
+        at: i64 = 0
+        spent: i64 = 0
+        while at < end:
+            shared, unshared, size, at = self.header(at)
+            middle: i64 = at + unshared - TAG_SIZE
+            stop: i64 = at + unshared + size
+            if shared == 0 and unshared >= TAG_SIZE:
+                user_key = data[at:middle]
+                tagged = data[middle:stop]
+            else:
+                if spent > most:
+                    raise CorruptionError("keys that share more than a block may hold", None, at)
+                spent += shared
+                if unshared >= TAG_SIZE and shared <= len(user_key):
+                    user_key = user_key[:shared] + data[at:middle]
+                    tagged = data[middle:stop]
+                else:  # a part of the tag is shared
+                    key = user_key + tagged[:TAG_SIZE]
+                    if shared > len(key):
+                        raise CorruptionError(
+                            "an entry shares more than the key before it has", None, at
+                        )
+                    key = key[:shared] + data[at : at + unshared]
+                    if len(key) < TAG_SIZE:
+                        raise CorruptionError("a key shorter than its tag", None, at)
+                    user_key = key[: len(key) - TAG_SIZE]
+                    tagged = key[len(key) - TAG_SIZE :] + data[at + unshared : stop]
+            found.append((user_key, tagged))
+            at = stop
+        return found
 
     def get(self, user_key: bytes, sequence: i64, order: KeyOrder) -> tuple[i64, bytes | None]:
         """The newest version of a user key at or before ``sequence``: its tag, and its value.
@@ -157,184 +323,7 @@ class Block:
             at += size
         return 0, None
 
-    def _get_decoded(
-        self, user_key: bytes, sequence: i64, order: KeyOrder
-    ) -> tuple[i64, bytes | None]:
-        """:meth:`get` by bisection."""
-        keys, values = self.entries()
-        orders = self._orders
-        if orders is None:
-            orders = order.of_all([user_key_of(key) for key in keys])
-            if not order.is_bytewise or not IS_COMPILED:
-                self._orders = orders
-                self._decoded = keys, values
-        wanted = order.of(user_key)
-        at: i64 = bisect_left(orders, wanted)
-        while at < len(keys) and not wanted < orders[at]:
-            key = keys[at]
-            tag: i64 = read_i64_le(key, len(key) - TAG_SIZE)
-            if (tag >> 8) & MAX_SEQUENCE <= sequence:
-                return tag, values[at]
-            at += 1
-        return 0, None
-
     def _is_searched_often(self) -> bool:
         """Count a search; whether there were so many that decoding the block pays."""
         self._searches += 1
         return self._searches >= _SEARCHES_BEFORE_DECODING
-
-    def restart_before(self, user_key: bytes, order: KeyOrder) -> i64:
-        """Offset of the last restart point whose user key is before this one; else of the first."""
-        data = self.data
-        bytewise = order.is_bytewise
-        low: i64 = 0
-        high: i64 = self._restarts - 1
-        while low < high:
-            middle = (low + high + 1) >> 1
-            shared, unshared, _size, at = self.header(self._restart(middle))
-            if shared != 0:
-                raise CorruptionError("a restart point whose key is not whole", None, at)
-            size = unshared - TAG_SIZE
-            if size < 0:
-                raise CorruptionError("a key shorter than its tag", None, at)
-            if bytewise:
-                before = is_below(data, at, size, user_key)
-            else:
-                before = order.compare(data[at : at + size], user_key) < 0
-            if before:
-                low = middle
-            else:
-                high = middle - 1
-        return 0 if low == 0 else self._restart(low)
-
-    def entries(self) -> tuple[list[bytes], list[bytes]]:
-        """All keys and all values, in order; two lists of one length."""
-        if self._decoded is not None:
-            return self._decoded
-        data = self.data
-        end = self.end
-        at: i64 = 0
-        keys: list[bytes] = []
-        values: list[bytes] = []
-        key = b""
-        spent: i64 = 0
-        while at < end:
-            shared: i64 = data[at]
-            unshared: i64 = 128
-            size: i64 = 128
-            if at + 3 <= end:
-                unshared = data[at + 1]
-                size = data[at + 2]
-            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
-                at += 3
-            else:
-                shared, unshared, size, at = self.header(at)
-            if shared > 0 and spent > self.max_shared:
-                raise CorruptionError("keys that share more than a block may hold", None, at)
-            spent += shared
-            if shared > len(key):
-                raise CorruptionError("an entry shares more than the key before it has", None, at)
-            key = key[:shared] + data[at : at + unshared]
-            at += unshared
-            keys.append(key)
-            values.append(data[at : at + size])
-            at += size
-        return keys, values
-
-    def tagged_entries(self) -> list[Entry]:
-        """All entries; :class:`CorruptionError` for a key shorter than a tag."""
-        data = self.data
-        end = self.end
-        most = self.max_shared
-        found: list[Entry] = []
-        user_key = b""
-        tagged = b""
-        at: i64 = 0
-        spent: i64 = 0
-        while at < end:
-            shared: i64 = data[at]
-            unshared: i64 = 128
-            size: i64 = 128
-            if at + 3 <= end:
-                unshared = data[at + 1]
-                size = data[at + 2]
-            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
-                at += 3
-            else:
-                shared, unshared, size, at = self.header(at)
-            middle: i64 = at + unshared - TAG_SIZE
-            stop: i64 = at + unshared + size
-            if shared == 0 and unshared >= TAG_SIZE:
-                user_key = data[at:middle]
-                tagged = data[middle:stop]
-            else:
-                if spent > most:
-                    raise CorruptionError("keys that share more than a block may hold", None, at)
-                spent += shared
-                if unshared >= TAG_SIZE and shared <= len(user_key):
-                    user_key = user_key[:shared] + data[at:middle]
-                    tagged = data[middle:stop]
-                else:  # a part of the tag is shared
-                    key = user_key + tagged[:TAG_SIZE]
-                    if shared > len(key):
-                        raise CorruptionError(
-                            "an entry shares more than the key before it has", None, at
-                        )
-                    key = key[:shared] + data[at : at + unshared]
-                    if len(key) < TAG_SIZE:
-                        raise CorruptionError("a key shorter than its tag", None, at)
-                    user_key = key[: len(key) - TAG_SIZE]
-                    tagged = key[len(key) - TAG_SIZE :] + data[at + unshared : stop]
-            found.append((user_key, tagged))
-            at = stop
-        return found
-
-    @property
-    def last_restart(self) -> i64:
-        """Offset of the last restart point."""
-        return 0 if self._restarts == 0 else self._restart(self._restarts - 1)
-
-    def restart_points(self) -> list[int]:
-        """Offsets of the entries whose keys are whole."""
-        return [self._restart(index) for index in range(self._restarts)]
-
-    def check(self) -> None:
-        """Raise :class:`CorruptionError` unless the restart points rise from the first entry on,
-        and each is an entry whose key is whole, as searches expect."""
-        whole: set[int] = set() if self.end > 0 else {0}
-        at: i64 = 0
-        while at < self.end:
-            shared, unshared, size, key_at = self.header(at)
-            if shared == 0:
-                whole.add(at)
-            at = key_at + unshared + size
-        points = self.restart_points()
-        if points[:1] != [0] or points != sorted(set(points)) or not whole.issuperset(points):
-            raise CorruptionError("restart points that lead elsewhere", None, self.end)
-
-    def _restart(self, index: i64) -> i64:
-        at = self.end + 4 * index
-        # Eight bytes can be read: after the last restart point follows their number.
-        offset: i64 = read_i64_le(self.data, at) & MAX_UINT32
-        if offset > self.end or (offset == self.end and self.end > 0):
-            raise CorruptionError("a restart point beyond the entries", None, at)
-        return offset
-
-    def header(self, at: i64) -> tuple[i64, i64, i64, i64]:
-        """An entry's three lengths, and the offset of its key's suffix; all checked."""
-        data = self.data
-        end = self.end
-        if at + 3 <= end:
-            a: i64 = data[at]
-            b: i64 = data[at + 1]
-            c: i64 = data[at + 2]
-            if (a | b | c) < 128:
-                if at + 3 + b + c > end:
-                    raise CorruptionError("an entry runs past the block", None, at)
-                return a, b, c, at + 3
-        shared, position = decode_varint32(data, at)
-        unshared, position = decode_varint32(data, position)
-        size, position = decode_varint32(data, position)
-        if position + unshared + size > end:
-            raise CorruptionError("an entry runs past the block", None, at)
-        return shared, unshared, size, position

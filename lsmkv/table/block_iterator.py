@@ -44,8 +44,8 @@ the sequences of their deletions."""
 class BlockIterator:
     """Returns the visible entries of a block, in order.
 
-    Call order: ``seek_to_restart? (skip_deletions? skip_hidden? next_entries)*``.  All but the two
-    that skip raise :class:`CorruptionError` for damage that the checksum does not show.
+    Call order: ``seek_to_restart? (skip_deletions? skip_hidden? next_entries)*``.  All raise
+    :class:`CorruptionError` for damage that the checksum does not show.
     """
 
     __slots__ = (
@@ -135,7 +135,7 @@ class BlockIterator:
         """Step over deletions of keys before ``before``, or of any keys if it is None, and over the
         older versions that they hide, up to the first other entry.
 
-        Only in the bytewise order.  An entry that the block stores in an unusual way ends it, too.
+        Only in the bytewise order.  An entry that shares a part of a tag ends it, too.
         """
         data = self._data
         end = self._end
@@ -156,16 +156,11 @@ class BlockIterator:
         at = self._at
         base = at  # where the last key can be built from
         last: i64 = -1  # the last entry that was stepped over
-        while at + 3 <= end:
-            shared: i64 = data[at]
-            unshared: i64 = data[at + 1]
-            size: i64 = data[at + 2]
-            begin = at + 3
+        while at < end:
+            shared, unshared, size, begin = self._block.header(at)
             tag = begin + unshared - TAG_SIZE
             if (
-                (shared | unshared | size) >= 128
-                or unshared < TAG_SIZE
-                or tag + TAG_SIZE + size > end
+                unshared < TAG_SIZE
                 or shared > known
                 or spent > most
                 or data[tag] != 0
@@ -194,10 +189,10 @@ class BlockIterator:
         self.settled = True
         at = base
         while at <= last:
-            begin = at + 3
-            tag = begin + data[at + 1] - TAG_SIZE
-            user_key = user_key[: data[at]] + data[begin:tag]
-            at = tag + TAG_SIZE + data[at + 2]
+            shared, unshared, size, begin = self._block.header(at)
+            tag = begin + unshared - TAG_SIZE
+            user_key = user_key[:shared] + data[begin:tag]
+            at = tag + TAG_SIZE + size
         self.user_key = user_key
         self._tag = data[tag : tag + TAG_SIZE]
 
@@ -205,8 +200,7 @@ class BlockIterator:
         """Step over entries of keys that a newer source has deleted, up to the first other one.
 
         Only in the bytewise order.  ``by_sequence``: the source of the run is not known to be
-        newer, so that the sequences decide.  An entry that the block stores in an unusual way ends
-        it, too.
+        newer, so that the sequences decide.  An entry that shares a part of a tag ends it, too.
         """
         data = self._data
         end = self._end
@@ -221,20 +215,10 @@ class BlockIterator:
         found: i64 = -1  # the deletion of the last key
         last: i64 = -1  # the tag of the last entry that was stepped over
         hidden_by: i64 = 0  # the deletion of that entry's key
-        while at + 3 <= end:
-            shared: i64 = data[at]
-            unshared: i64 = data[at + 1]
-            size: i64 = data[at + 2]
-            begin = at + 3
+        while at < end:
+            shared, unshared, size, begin = self._block.header(at)
             tag = begin + unshared - TAG_SIZE
-            if (
-                (shared | unshared | size) >= 128
-                or unshared < TAG_SIZE
-                or tag + TAG_SIZE + size > end
-                or shared > known
-                or spent > most
-                or data[tag] > 1
-            ):
+            if unshared < TAG_SIZE or shared > known or spent > most or data[tag] > 1:
                 break
             length = shared + tag - begin
             if found < 0 or length != known or not _ends_in(key, shared, data, begin, tag):
@@ -396,16 +380,7 @@ class BlockIterator:
         known: i64 = 0  # its length
         while at < end:
             here = at
-            shared: i64 = data[at]
-            unshared: i64 = 128
-            size: i64 = 128
-            if at + 3 <= end:
-                unshared = data[at + 1]
-                size = data[at + 2]
-            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
-                at += 3
-            else:
-                shared, unshared, size, at = self._block.header(at)
+            shared, unshared, size, at = self._block.header(at)
             length = shared + unshared - TAG_SIZE
             if shared > matched:
                 if matched == known and length != matched:

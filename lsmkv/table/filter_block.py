@@ -23,26 +23,19 @@ from mypy_extensions import i64
 
 from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError
-from lsmkv.filter.bloom import bloom_may_match, is_bloom
+from lsmkv.filter.asker import asker_for
 from lsmkv.filter.bloom64 import Bloom64Policy, build_bloom64
-from lsmkv.filter.fuse import (
-    BinaryFusePolicy,
-    TableFilter64,
-    build_fuse,
-    filter64_may_match,
-    is_filter64,
-)
+from lsmkv.filter.fuse import BinaryFusePolicy, build_fuse, filter64_may_match, is_filter64
 from lsmkv.filter.hash64 import append_hashes, xxh3_hash
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.filter.known import SAMPLE, mean_rate
-from lsmkv.filter.policy import FilterPolicy, hash_kind, key_hasher
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.filter.prefix import PrefixExtractor, append_prefix_hashes, prefix_of
 from lsmkv.util.arguments import as_bytes
 from lsmkv.util.coding import decode_fixed32
 
 FILTER_BASE_LG: Final = 11
 _MAX_SHIFT: Final = 63  # shifted by this many bits or more, every offset is 0
-_SIZE_BITS: Final = 32  # a filter's place is start << 32 | size
-_SIZE_MASK: Final = 0xFFFFFFFF
 
 _NOT_COMPUTED: Final = -2.0
 _NOT_KNOWN: Final = -1.0
@@ -53,15 +46,10 @@ TABLE_FILTER_PREFIX = b"fullfilter."
 PREFIX_FILTER_PREFIX = b"prefixfilter."
 
 
-def prefix_filter_key(policy: FilterPolicy, extractor: PrefixExtractor) -> bytes:
-    """The metaindex key of a prefix filter: it names the policy and the extractor."""
-    return PREFIX_FILTER_PREFIX + f"{policy.name}.{extractor.name}".encode()
-
-
 class FilterBlockBuilder:
     """Builds the filter block of a table.
 
-    Call order: ``(start_block (add_key | add_keys)*)* finish``.
+    Call order: ``(start_block add_keys*)* finish``.
     """
 
     def __init__(self, policy: FilterPolicy) -> None:
@@ -81,12 +69,8 @@ class FilterBlockBuilder:
         while index > len(self._offsets):
             self._generate_filter()
 
-    def add_key(self, key: bytes) -> None:
-        """One key of the current block; a key added twice counts twice, as in LevelDB."""
-        self._keys.append(key)
-
     def add_keys(self, keys: list[bytes]) -> None:
-        """Many keys of the current block."""
+        """Keys of the current block; a key added twice counts twice, as in LevelDB."""
         self._keys += keys
 
     def finish(self) -> bytes:
@@ -110,131 +94,34 @@ class FilterBlockBuilder:
             self._keys = []
 
 
-class TableFilterBuilder:
-    """Builds the filter of a whole table.
-
-    Call order: ``add_keys* finish``.  A policy of lsmkv's own with 64-bit hashes gets
-    hashes, which take 8 bytes a key until the table is finished; another one gets the keys.
-    """
-
-    def __init__(self, policy: FilterPolicy) -> None:
-        self._policy = policy
-        self._takes_hashes = is_filter64(policy)
-        self._hashes = vec[i64]()
-        self._last: bytes | None = None
-        self._keys: list[bytes] = []
-
-    def add_keys(self, keys: list[bytes]) -> None:
-        """Many keys of the table."""
-        if self._takes_hashes:
-            self._hashes = append_hashes(self._hashes, keys, self._last)
-            self._last = keys[-1] if keys else self._last
-        else:
-            self._keys += keys
-
-    def finish(self) -> bytes:
-        """The filter."""
-        if self._takes_hashes:
-            return build_filter64(self._policy, self._hashes)
-        return as_bytes(self._policy.create_filter(self._keys), "filter")
-
-
-class PrefixFilterBuilder:
-    """Builds a table's prefix filter.
-
-    Call order: ``add_keys* finish``.  Deletions count as keys.
-    """
-
-    def __init__(self, policy: FilterPolicy | None, extractor: PrefixExtractor) -> None:
-        """``policy`` is that of the store's other filters."""
-        self.policy = prefix_policy(policy)
-        self._extractor = extractor
-        self._hashes = vec[i64]()
-        self._last: bytes | None = None
-
-    def add_keys(self, keys: list[bytes]) -> None:
-        """Many keys of the table."""
-        self._hashes, self._last = append_prefix_hashes(
-            self._hashes, keys, self._extractor, self._last
-        )
-
-    def finish(self) -> bytes:
-        """The filter."""
-        return build_filter64(self.policy, self._hashes)
-
-
-def prefix_policy(policy: FilterPolicy | None) -> FilterPolicy:
-    """The policy of prefix filters beside filters of ``policy``.
-
-    Prefixes often differ in few bits, which LevelDB's hash does not suit; and LevelDB reads none
-    of them.
-    """
-    return policy if policy is not None and is_filter64(policy) else Bloom64Policy()
-
-
-def build_filter64(policy: FilterPolicy, hashes: vec[i64]) -> bytes:
-    """The filter of these hashes, of a policy with 64-bit hashes."""
-    if isinstance(policy, BinaryFusePolicy):
-        return build_fuse(hashes, policy.bloom_bits_per_key)
-    assert isinstance(policy, Bloom64Policy)
-    return build_bloom64(hashes, policy.bits_per_key)
-
-
 class FilterReader:
-    """The filters of one table; base of the two layouts."""
+    """The filters of one table that one policy has made; base of the two layouts."""
 
     layout = ""
     """``block`` or ``table``, as in ``filter_layout``."""
 
-    def __init__(self, policy: FilterPolicy) -> None:
+    def __init__(self, policy: FilterPolicy, contents: bytes) -> None:
         self.policy = policy
         """The policy that made them."""
-        self.hash_kind: i64 = hash_kind(policy)
-        """Which hash it takes: see :mod:`lsmkv.filter.policy`."""
-        self._hasher = key_hasher(policy)
-        self.is_bloom = is_bloom(policy)
-        """Whether :func:`~lsmkv.filter.bloom.bloom_may_match` gives its answers."""
-        self.is_filter64 = is_filter64(policy)
-        """Whether :func:`~lsmkv.filter.fuse.filter64_may_match` gives its answers."""
+        self.contents = contents
+        """The bytes of all of them, as the table stores them."""
+        self._asker = asker_for(policy)
 
-    def may_match(self, block_offset: i64, key: bytes, key_hash: i64) -> bool:
-        """False only if the data block at ``block_offset`` does not hold the user key.
-
-        ``key_hash`` is the policy's hash of the key, or -1 if it was not taken.
-        """
-        return self._ask(self.filter_for(block_offset), key, key_hash)
+    def may_match(self, block_offset: i64, hashes: KeyHashes) -> bool:
+        """False only if the data block at ``block_offset`` does not hold the user key."""
+        return self._asker.may_match(hashes, self.contents, 0, len(self.contents))
 
     def filter_for(self, block_offset: i64) -> bytes | None:
         """The policy's bytes for the block; None if it has no filter."""
-        return None
+        start, stop = self.place_for(block_offset)
+        return None if start < 0 else self.contents[start:stop]
 
-    def _ask(self, filter_data: bytes | None, key: bytes, key_hash: i64) -> bool:
-        if filter_data is None:
-            return True
-        if not filter_data:
-            return False  # no keys went into it
-        if self.is_bloom and key_hash >= 0:
-            return bloom_may_match(key_hash, filter_data, 0, len(filter_data))
-        if self.is_filter64:
-            # Without a hash too: what check() finds is what a Get will be told.
-            hash64 = key_hash if key_hash >= 0 else xxh3_hash(key)
-            return filter64_may_match(hash64, filter_data, 0, len(filter_data))
-        if key_hash >= 0 and self._hasher is not None:
-            return self._hasher.hash_may_match(key_hash, filter_data)
-        return self.policy.key_may_match(key, filter_data)
+    def place_for(self, block_offset: i64) -> tuple[i64, i64]:
+        """Where in ``contents`` the block's filter starts and ends; -1 and -1 if there is none.
 
-
-def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list[bytes]) -> int:
-    """How many user keys of a block its filters deny; if it is not 0, lookups miss keys.
-
-    O(keys): a hash and some bits of each filter for every key.
-    """
-    denied = 0
-    for reader in readers:
-        for user_key in user_keys:
-            if not reader.may_match(block_offset, user_key, -1):
-                denied += 1
-    return denied
+        A block without a filter may hold any key.
+        """
+        return 0, len(self.contents)
 
 
 class FilterBlockReader(FilterReader):
@@ -244,7 +131,7 @@ class FilterBlockReader(FilterReader):
 
     def __init__(self, policy: FilterPolicy, contents: bytes) -> None:
         """Checks the offset array here, once for all lookups."""
-        super().__init__(policy)
+        super().__init__(policy, contents)
         size = len(contents)
         if size < 5:
             raise CorruptionError("filter block cut short", None, 0)
@@ -257,94 +144,62 @@ class FilterBlockReader(FilterReader):
             starts = append(starts, decode_fixed32(contents, at))
             if len(starts) > 1 and starts[-2] > starts[-1]:
                 raise CorruptionError("filter offsets that fall", None, array)
-        self.contents = contents
-        """The whole block."""
         self._starts = starts  # where each filter starts, and where the last one ends
         self._count: i64 = len(starts) - 1
         self._base_lg: i64 = min(base_lg, _MAX_SHIFT)
 
-    def filter_for(self, block_offset: i64) -> bytes | None:
-        start, stop = self.place_for(block_offset)
-        return None if start < 0 else self.contents[start:stop]
+    def may_match(self, block_offset: i64, hashes: KeyHashes) -> bool:
+        """As in the base class."""
+        index = block_offset >> self._base_lg
+        if index >= self._count:
+            return True
+        start = self._starts[index]
+        return self._asker.may_match(hashes, self.contents, start, self._starts[index + 1])
 
     def place_for(self, block_offset: i64) -> tuple[i64, i64]:
-        """Where in ``contents`` the block's filter starts and ends; -1 and -1 if there is none.
-
-        A block without a filter may hold any key.
-        """
+        """As in the base class."""
         index = block_offset >> self._base_lg
         if index >= self._count:
             return -1, -1
         return self._starts[index], self._starts[index + 1]
 
 
-class TableFilterReader(FilterReader):
-    """One filter for every block of the table."""
-
-    layout = "table"
-
-    def __init__(self, policy: FilterPolicy, contents: bytes) -> None:
-        super().__init__(policy)
-        self.contents = contents
-        """The filter."""
-
-    def filter_for(self, block_offset: i64) -> bytes | None:
-        return self.contents
-
-
-class PrefixFilterReader:
-    """The prefix filter of one table."""
-
-    def __init__(self, policy: FilterPolicy, extractor: PrefixExtractor, contents: bytes) -> None:
-        self.policy = policy
-        self.extractor = extractor
-        self.contents = contents
-        self._filter = TableFilter64(contents)
-
-    def may_match(self, prefix_hash: i64) -> bool:
-        """False only if no key of the table has the prefix of this hash."""
-        return self._filter.may_match(prefix_hash)
-
-    def count_denied(self, user_keys: list[bytes]) -> int:
-        """How many of these keys have prefixes that the filter denies; scans would miss them."""
-        denied = 0
-        for user_key in user_keys:
-            prefix = prefix_of(self.extractor, user_key)
-            if prefix is not None and not self.may_match(xxh3_hash(prefix)):
-                denied += 1
-        return denied
-
-
 class TableFilters:
-    """The filters of one table, for its data blocks by their numbers.
-
-    Fast paths: where a table has LevelDB's Bloom filters and no others, the place of each block's
-    filter is computed when the table is opened, and a lookup makes no object.  A whole-table filter
-    of 64-bit hashes is asked before the index is searched.
-    """
+    """The filters of one table, for its data blocks by their numbers."""
 
     def __init__(self, readers: list[FilterReader], offsets: vec[i64]) -> None:
-        """``readers`` are asked in their order, and are of one policy; ``offsets`` are those of the
-        data blocks."""
+        """``readers`` are asked in their order; they are at most two, one for each layout, and of
+        one policy.  ``offsets`` are those of the data blocks."""
         self.readers = readers
-        self.whole: TableFilter64 | None = None
-        """The filter of the whole table, if the table has no other and it takes 64-bit hashes."""
+        self._first = readers[0] if readers else None
+        self._second = readers[1] if len(readers) > 1 else None
+        self.need_no_block = (
+            len(readers) == 1
+            and readers[0].layout == "table"
+            and is_filter64(readers[0].policy)
+            and len(offsets) > 0
+        )
+        """Whether the only filter is one of 64-bit hashes for the whole table.  It gives the same
+        answer for every block, and is asked before the index: it costs less than the index does."""
         self._offsets = offsets
         self._expected = _NOT_COMPUTED
-        self._blooms: bytes | None = None
-        """The filter block, if the table has no other filters and these are Bloom filters."""
-        self._places = vec[i64]()
-        """The place of each data block's filter, by the block's number; negative if it has none."""
-        only = readers[0] if len(readers) == 1 else None
-        if isinstance(only, FilterBlockReader) and only.is_bloom:
-            places = vec[i64](capacity=len(offsets))
-            for offset in offsets:
-                start, stop = only.place_for(offset)
-                places = append(places, start << _SIZE_BITS | stop - start)
-            self._places = places
-            self._blooms = only.contents
-        elif isinstance(only, TableFilterReader) and only.is_filter64:
-            self.whole = TableFilter64(only.contents)
+
+    def may_match(self, number: i64, hashes: KeyHashes, counters: ReadCounters) -> bool:
+        """False only if data block ``number`` does not hold the user key.
+
+        Every filter asked is counted, and every no.  Cost: k bits of each filter, until one says
+        no.
+        """
+        reader = self._first
+        while reader is not None:
+            counters.filters_asked += 1
+            if not reader.may_match(self._offsets[number], hashes):
+                counters.filter_negatives += 1
+                return False
+            reader = self._second if reader is self._first else None
+        return True
+
+    # Beyond the tour: what the filters promise
 
     def expected_rate(self) -> float | None:
         """The false-positive rate that the filters' bits promise; None if it is not known.
@@ -378,27 +233,122 @@ class TableFilters:
                 found.append(data)
         return found
 
-    def may_match(
-        self, number: i64, user_key: bytes, key_hash: i64, counters: ReadCounters
-    ) -> bool:
-        """False only if data block ``number`` does not hold the user key.
 
-        ``key_hash`` is the policy's hash of the key, or -1.  Every filter asked is counted, and
-        every no.  Cost: k bits of each filter, until one says no.
-        """
-        blooms = self._blooms
-        if blooms is not None and key_hash >= 0:
-            counters.filters_asked += 1
-            place = self._places[number]
-            start = place >> _SIZE_BITS
-            if place < 0 or bloom_may_match(key_hash, blooms, start, start + (place & _SIZE_MASK)):
-                return True
-            counters.filter_negatives += 1
-            return False
-        offset = self._offsets[number]
-        for reader in self.readers:
-            counters.filters_asked += 1
-            if not reader.may_match(offset, user_key, key_hash):
-                counters.filter_negatives += 1
-                return False
-        return True
+# Filters of a whole table, of its keys or of their prefixes
+
+
+class TableFilterBuilder:
+    """Builds the filter of a whole table.
+
+    Call order: ``add_keys* finish``.  A policy of lsmkv's own with 64-bit hashes gets
+    hashes, which take 8 bytes a key until the table is finished; another one gets the keys.
+    """
+
+    def __init__(self, policy: FilterPolicy) -> None:
+        self._policy = policy
+        self._takes_hashes = is_filter64(policy)
+        self._hashes = vec[i64]()
+        self._last: bytes | None = None
+        self._keys: list[bytes] = []
+
+    def add_keys(self, keys: list[bytes]) -> None:
+        """Many keys of the table."""
+        if self._takes_hashes:
+            self._hashes = append_hashes(self._hashes, keys, self._last)
+            self._last = keys[-1] if keys else self._last
+        else:
+            self._keys += keys
+
+    def finish(self) -> bytes:
+        """The filter."""
+        if self._takes_hashes:
+            return build_filter64(self._policy, self._hashes)
+        return as_bytes(self._policy.create_filter(self._keys), "filter")
+
+
+class TableFilterReader(FilterReader):
+    """One filter for every block of the table."""
+
+    layout = "table"
+
+
+def prefix_filter_key(policy: FilterPolicy, extractor: PrefixExtractor) -> bytes:
+    """The metaindex key of a prefix filter: it names the policy and the extractor."""
+    return PREFIX_FILTER_PREFIX + f"{policy.name}.{extractor.name}".encode()
+
+
+def prefix_policy(policy: FilterPolicy | None) -> FilterPolicy:
+    """The policy of prefix filters beside filters of ``policy``.
+
+    Prefixes often differ in few bits, which LevelDB's hash does not suit; and LevelDB reads none
+    of them.
+    """
+    return policy if policy is not None and is_filter64(policy) else Bloom64Policy()
+
+
+class PrefixFilterBuilder:
+    """Builds a table's prefix filter.
+
+    Call order: ``add_keys* finish``.  Deletions count as keys.
+    """
+
+    def __init__(self, policy: FilterPolicy | None, extractor: PrefixExtractor) -> None:
+        """``policy`` is that of the store's other filters."""
+        self.policy = prefix_policy(policy)
+        self._extractor = extractor
+        self._hashes = vec[i64]()
+        self._last: bytes | None = None
+
+    def add_keys(self, keys: list[bytes]) -> None:
+        """Many keys of the table."""
+        self._hashes, self._last = append_prefix_hashes(
+            self._hashes, keys, self._extractor, self._last
+        )
+
+    def finish(self) -> bytes:
+        """The filter."""
+        return build_filter64(self.policy, self._hashes)
+
+
+class PrefixFilterReader:
+    """The prefix filter of one table."""
+
+    def __init__(self, policy: FilterPolicy, extractor: PrefixExtractor, contents: bytes) -> None:
+        self.policy = policy
+        self.extractor = extractor
+        self.contents = contents
+
+    def may_match(self, prefix_hash: i64) -> bool:
+        """False only if no key of the table has the prefix of this hash."""
+        return filter64_may_match(prefix_hash, self.contents, 0, len(self.contents))
+
+    def count_denied(self, user_keys: list[bytes]) -> int:
+        """How many of these keys have prefixes that the filter denies; scans would miss them."""
+        denied = 0
+        for user_key in user_keys:
+            prefix = prefix_of(self.extractor, user_key)
+            if prefix is not None and not self.may_match(xxh3_hash(prefix)):
+                denied += 1
+        return denied
+
+
+def build_filter64(policy: FilterPolicy, hashes: vec[i64]) -> bytes:
+    """The filter of these hashes, of a policy with 64-bit hashes."""
+    if isinstance(policy, BinaryFusePolicy):
+        return build_fuse(hashes, policy.bloom_bits_per_key)
+    assert isinstance(policy, Bloom64Policy)
+    return build_bloom64(hashes, policy.bits_per_key)
+
+
+def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list[bytes]) -> int:
+    """How many user keys of a block its filters deny; if it is not 0, lookups miss keys.
+
+    O(keys): a hash and some bits of each filter for every key.
+    """
+    denied = 0
+    for user_key in user_keys:
+        hashes = KeyHashes(user_key)
+        for reader in readers:
+            if not reader.may_match(block_offset, hashes):
+                denied += 1
+    return denied

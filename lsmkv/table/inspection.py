@@ -11,6 +11,7 @@ from typing import NamedTuple
 from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.keys import MAX_SEQUENCE, user_key_of
 from lsmkv.table.block import Block
@@ -60,12 +61,12 @@ class TableLook(NamedTuple):
     """The block where the key would be, whatever the filters say; None past the last one."""
 
 
-def look(table: Table, user_key: bytes, key_hash: int) -> TableLook:
+def look(table: Table, user_key: bytes) -> TableLook:
     """The parts of a table that a lookup of ``user_key`` reads.
 
-    The block is read even where a filter says no.  ``key_hash`` is that of the table's
-    ``hash_kind``, or -1.
+    The block is read even where a filter says no.
     """
+    hashes = KeyHashes(user_key)
     index = table.index
     number = index.block_for(table.comparator.order.of(user_key), MAX_SEQUENCE)
     if number == len(index):
@@ -75,7 +76,7 @@ def look(table: Table, user_key: bytes, key_hash: int) -> TableLook:
     for reader in table.filters.readers:
         data = reader.filter_for(handle.offset)
         if data is not None:
-            may_match = reader.may_match(handle.offset, user_key, key_hash)
+            may_match = reader.may_match(handle.offset, hashes)
             filters.append(FilterLook(reader.layout, reader.policy, data, may_match))
             if not may_match:
                 break

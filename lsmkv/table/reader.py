@@ -17,34 +17,14 @@ from mypy_extensions import i64
 from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
-from lsmkv.filter.fuse import is_filter64
-from lsmkv.filter.known import KNOWN_POLICIES
-from lsmkv.filter.policy import NO_HASH, FilterPolicy
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.table.block import Block
-from lsmkv.table.filter_block import (
-    BLOCK_FILTER_PREFIX,
-    TABLE_FILTER_PREFIX,
-    FilterBlockReader,
-    FilterReader,
-    PrefixFilterReader,
-    TableFilterReader,
-    TableFilters,
-    prefix_filter_key,
-)
-from lsmkv.table.format import (
-    BLOCK_TRAILER_SIZE,
-    FOOTER_SIZE,
-    BlockHandle,
-    Footer,
-    read_block,
-    read_stored,
-    unpack_block,
-)
-from lsmkv.table.index import TableIndex
+from lsmkv.table.filter_block import TableFilters
+from lsmkv.table.format import read_block, read_stored, unpack_block
+from lsmkv.table.metadata import TableMetadata
 from lsmkv.util.cache_entry import CacheEntry
-from lsmkv.util.comparator import equal_means_identical
 
 RULED_OUT: Final = 0
 """A lookup's outcome: the index or a filter ruled the key out; no data block was needed."""
@@ -54,26 +34,6 @@ FROM_FILE: Final = 2
 """A lookup's outcome: one data block was read from the file and searched."""
 
 _MOST_AHEAD: Final = 1 << 16  # bytes of several blocks that a scan reads at once
-
-
-class Readahead:
-    """Neighbouring data blocks as they are stored, from ``first`` to ``stop``.
-
-    A block is decompressed only when it is needed: the scan may end before, and a few bytes may
-    decompress to many.
-    """
-
-    __slots__ = ("first", "stop", "stored", "table")
-
-    def __init__(self, table: Table, stored: bytes, first: i64, stop: i64) -> None:
-        self.table = table
-        self.stored = stored
-        self.first: i64 = first
-        self.stop: i64 = stop
-
-    def has(self, table: Table, number: i64) -> bool:
-        """Whether it has that block of that table."""
-        return table is self.table and self.first <= number < self.stop
 
 
 class Table:
@@ -97,48 +57,27 @@ class Table:
         self._order = self.comparator.order
         self._cache = options.block_cache
         self._max_block_bytes = options.max_block_bytes
-        self.metadata_reads = 0
+        metadata = TableMetadata(options, file, self._order)
+        self.metadata_reads = metadata.reads
         """Reads made to open the table."""
-        self.metadata_bytes = 0
+        self.metadata_bytes = metadata.bytes_read
         """Bytes that they returned."""
-        footer = self._read_footer()
-        self.index = self._read_index(footer.index)
-        self.prefix_filter: PrefixFilterReader | None = None
-        """The filter that scans of one prefix ask."""
-        readers: list[FilterReader] = []
-        if options.filter_policy is not None or options.prefix_extractor is not None:
-            readers = self._read_filters(footer.metaindex)
-        self.filters = TableFilters(readers, self.index.offsets)
-        self._whole = self.filters.whole
-        self.has_filter = bool(readers)
+        self.index = metadata.index
+        self.filters = TableFilters(metadata.filters, self.index.offsets)
+        self.has_filter = bool(metadata.filters)
         """Whether lookups ask a filter before they read a data block."""
-        self.hash_kind: i64 = readers[0].hash_kind if readers else NO_HASH
-        """Which hash of a key the filters take: see :mod:`lsmkv.filter.policy`."""
+        self.prefix_filter = metadata.prefix_filter
+        """The filter that scans of one prefix ask."""
         self._cached: list[CacheEntry | None] = [None] * len(self.index)
         """The entry of each data block in the block cache, by block number, or None."""
-        self._data_end = footer.metaindex.offset
-
-    @property
-    def path(self) -> str:
-        """The file's path, for messages."""
-        return self.file.path
-
-    @property
-    def num_blocks(self) -> i64:
-        """The number of data blocks."""
-        return len(self._cached)
-
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
-        self._raw_read = self.file.raw_read  # which raises from now on
+        self._data_end = metadata.data_end
 
     def get(
         self,
         user_key: bytes,
         sort_key: Any,
         sequence: i64,
-        key_hash: i64,
+        hashes: KeyHashes,
         counters: ReadCounters,
         fill_cache: bool,
     ) -> tuple[i64, i64, bytes | None]:
@@ -146,26 +85,20 @@ class Table:
 
         Returns ``(outcome, tag, value)``; the value is None where the table has no such version.  A
         deletion has an empty value, and the kind in its tag.  ``sort_key`` is the key's sort key,
-        ``key_hash`` its hash of the kind :attr:`hash_kind`, or -1.  Raises the errors of reading a
-        file, and :class:`CorruptionError`.
+        ``hashes`` are the key's.  Raises the errors of reading a file, and
+        :class:`CorruptionError`.
 
         Cost: a binary search of the index, k bits of a filter, at most one block.
         """
-        whole = self._whole if key_hash >= 0 else None
-        if whole is not None:
-            counters.filters_asked += 1
-            if not whole.may_match(key_hash):
-                counters.filter_negatives += 1
-                return RULED_OUT, 0, None
+        filters = self.filters
+        filter_first = filters.need_no_block
+        if filter_first and not filters.may_match(0, hashes, counters):
+            return RULED_OUT, 0, None
         number = self.index.block_for(sort_key, sequence)
         if number == len(self._cached):
             return RULED_OUT, 0, None
         # The filter comes before any data block: if it denies the key, the file is not read.
-        if (
-            whole is None
-            and self.has_filter
-            and not self.filters.may_match(number, user_key, key_hash, counters)
-        ):
+        if not filter_first and not filters.may_match(number, hashes, counters):
             return RULED_OUT, 0, None
         outcome, block = self.load_block(number, counters, fill_cache)
         try:
@@ -174,17 +107,81 @@ class Table:
             raise self.damaged(error, number) from None
         return outcome, tag, value
 
-    def may_contain(
-        self, user_key: bytes, sort_key: Any, key_hash: i64, counters: ReadCounters
-    ) -> bool:
+    def load_block(
+        self, number: i64, counters: ReadCounters, fill_cache: bool
+    ) -> tuple[i64, Block]:
+        """A data block, with :data:`FROM_CACHE` or :data:`FROM_FILE` before it."""
+        held = self._cached[number]
+        cached: Block | None = None if held is None else held.take()
+        if cached is not None:
+            counters.block_cache_hits += 1
+            return FROM_CACHE, cached
+        block = self.read(number, counters)
+        if fill_cache:
+            self.keep(number, block)
+        return FROM_FILE, block
+
+    def read(self, number: i64, counters: ReadCounters) -> Block:
+        """A data block, from the file."""
+        stored = self._read_stored(number, number + 1, counters)
+        return self._block_in(stored, self.index.offsets[number], number)
+
+    def _read_stored(self, first: i64, stop: i64, counters: ReadCounters) -> bytes:
+        """The data blocks from ``first`` to ``stop``, which adjoin, as they are stored."""
+        start = self.index.offsets[first]
+        size = self.index.end(stop - 1) - start
+        try:
+            stored = self._raw_read(size, start)
+        except OSError as error:
+            error.filename = self.path
+            raise
+        except MemoryError:
+            stored = b""  # read_stored finds the cause
+        if len(stored) < size:
+            stored = read_stored(self.file, start, size)
+        counters.blocks_read += stop - first
+        counters.bytes_read += size
+        return stored
+
+    def _block_in(self, stored: bytes, begin: i64, number: i64) -> Block:
+        """A data block in ``stored``, the bytes of the file from the offset ``begin`` on."""
+        offset = self.index.offsets[number]
+        contents = unpack_block(
+            stored,
+            self.path,
+            offset,
+            self._max_block_bytes,
+            offset - begin,
+            self.index.end(number) - begin,
+        )
+        return self._block_of(contents, number)
+
+    # Beyond the tour: what is no Get
+
+    def _block_of(self, contents: bytes, number: i64) -> Block:
+        """The block with these decompressed contents."""
+        try:
+            return Block(contents, self._max_block_bytes)
+        except CorruptionError as error:
+            raise self.damaged(error, number) from None
+
+    def keep(self, number: i64, block: Block) -> None:
+        """Put a data block into the cache, if there is one and it does not hold the block."""
+        cache = self._cache
+        if cache is not None:
+            held = self._cached[number]
+            if held is None:
+                self._cached[number] = cache.add(block, len(block))
+            else:
+                cache.refill(held, block, len(block))
+
+    def may_contain(self, sort_key: Any, hashes: KeyHashes, counters: ReadCounters) -> bool:
         """False if the index or a filter rules a user key out; no data block is read.
 
         The arguments are those of :meth:`get`.
         """
         number = self.index.block_for(sort_key, MAX_SEQUENCE)
-        if number == len(self._cached):
-            return False
-        return self.filters.may_match(number, user_key, key_hash, counters)
+        return number < len(self._cached) and self.filters.may_match(number, hashes, counters)
 
     def entries(self, counters: ReadCounters, readahead: int, enough: int) -> Iterator[list[Entry]]:
         """All entries in order, in reads of about ``readahead`` bytes; the block cache is not used.
@@ -221,30 +218,38 @@ class Table:
         if self.num_blocks == 0:
             return False
         try:
-            block = Block(self._read_metadata(self.index.handle(0)), self._max_block_bytes)
-            return block.first_key() == key
+            contents = read_block(self.file, self.index.handle(0), self._max_block_bytes)
+            self.metadata_reads += 1
+            self.metadata_bytes += self.index.sizes[0]
+            return Block(contents, self._max_block_bytes).first_key() == key
         except (CorruptionError, UnsupportedCompressionError):
             return True
+
+    def forget_blocks(self) -> None:
+        """Remove the table's blocks from the block cache: they will not be read any more."""
+        if self._cache is not None:
+            self._cache.forget([held for held in self._cached if held is not None])
 
     def damaged(self, error: CorruptionError, number: int) -> CorruptionError:
         """The error for damage in a data block, with the file and the block's offset."""
         return CorruptionError(error.reason, self.path, self.index.offsets[number])
 
-    # Data blocks
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+        self._raw_read = self.file.raw_read  # which raises from now on
 
-    def load_block(
-        self, number: i64, counters: ReadCounters, fill_cache: bool
-    ) -> tuple[i64, Block]:
-        """A data block, with :data:`FROM_CACHE` or :data:`FROM_FILE` before it."""
-        held = self._cached[number]
-        cached: Block | None = None if held is None else held.take()
-        if cached is not None:
-            counters.block_cache_hits += 1
-            return FROM_CACHE, cached
-        block = self.read(number, counters)
-        if fill_cache:
-            self.keep(number, block)
-        return FROM_FILE, block
+    @property
+    def path(self) -> str:
+        """The file's path, for messages."""
+        return self.file.path
+
+    @property
+    def num_blocks(self) -> i64:
+        """The number of data blocks."""
+        return len(self._cached)
+
+    # Fast paths: neighbouring blocks with one read
 
     def find_ahead(
         self, number: i64, counters: ReadCounters, ahead: Readahead | None
@@ -256,26 +261,6 @@ class Table:
         if ahead is None or not ahead.has(self, number):
             return self.load_block(number, counters, False)
         return FROM_FILE, self._block_in(ahead.stored, self.index.offsets[ahead.first], number)
-
-    def read(self, number: i64, counters: ReadCounters) -> Block:
-        """A data block, from the file."""
-        stored = self._read_stored(number, number + 1, counters)
-        return self._block_in(stored, self.index.offsets[number], number)
-
-    def keep(self, number: i64, block: Block) -> None:
-        """Put a data block into the cache, if there is one and it does not hold the block."""
-        cache = self._cache
-        if cache is not None:
-            held = self._cached[number]
-            if held is None:
-                self._cached[number] = cache.add(block, len(block))
-            else:
-                cache.refill(held, block, len(block))
-
-    def forget_blocks(self) -> None:
-        """Remove the table's blocks from the block cache: they will not be read any more."""
-        if self._cache is not None:
-            self._cache.forget([held for held in self._cached if held is not None])
 
     def read_ahead(
         self, number: i64, most: i64, back: bool, counters: ReadCounters
@@ -330,142 +315,22 @@ class Table:
                 yield at, self._block_in(stored, first, at)
             number = stop
 
-    def _read_stored(self, first: i64, stop: i64, counters: ReadCounters) -> bytes:
-        """The data blocks from ``first`` to ``stop``, which adjoin, as they are stored."""
-        start = self.index.offsets[first]
-        size = self.index.end(stop - 1) - start
-        try:
-            stored = self._raw_read(size, start)
-        except OSError as error:
-            error.filename = self.path
-            raise
-        except MemoryError:
-            stored = b""  # read_stored finds the cause
-        if len(stored) < size:
-            stored = read_stored(self.file, start, size)
-        counters.blocks_read += stop - first
-        counters.bytes_read += size
-        return stored
 
-    def _block_in(self, stored: bytes, begin: i64, number: i64) -> Block:
-        """A data block in ``stored``, the bytes of the file from the offset ``begin`` on."""
-        offset = self.index.offsets[number]
-        contents = unpack_block(
-            stored,
-            self.path,
-            offset,
-            self._max_block_bytes,
-            offset - begin,
-            self.index.end(number) - begin,
-        )
-        return self._block_of(contents, number)
+class Readahead:
+    """Neighbouring data blocks as they are stored, from ``first`` to ``stop``.
 
-    def _block_of(self, contents: bytes, number: i64) -> Block:
-        """The block with these decompressed contents."""
-        try:
-            return Block(contents, self._max_block_bytes)
-        except CorruptionError as error:
-            raise self.damaged(error, number) from None
-
-    # Opening
-
-    def _read_footer(self) -> Footer:
-        file = self.file
-        start = file.size - FOOTER_SIZE
-        if start < 0:
-            raise CorruptionError(f"a table of {file.size} bytes has no footer", file.path, 0)
-        data = file.read(start, FOOTER_SIZE)
-        self._count_metadata(len(data))
-        try:
-            footer = Footer.decode(data)
-        except CorruptionError as error:
-            raise error.located(file.path, start) from None
-        # Checked here, since approximate_offset returns its offset even if it is never read.
-        end = footer.metaindex.offset + footer.metaindex.size + BLOCK_TRAILER_SIZE
-        if end > start:
-            raise CorruptionError(f"{footer.metaindex} lies beyond the file", file.path, start)
-        return footer
-
-    def _read_index(self, handle: BlockHandle) -> TableIndex:
-        keys, values = self._read_entries(handle)
-        try:
-            return TableIndex(keys, values, self._order, self.file.size - FOOTER_SIZE)
-        except CorruptionError as error:
-            raise CorruptionError(error.reason, self.path, handle.offset) from None
-
-    def _read_filters(self, handle: BlockHandle) -> list[FilterReader]:
-        """The filters of the store's policy or, if there are none, of another one that is known;
-        and the prefix filter."""
-        keys, values = self._read_entries(handle)
-        metaindex = dict(zip(keys, values, strict=True))
-        extractor = self.options.prefix_extractor
-        if extractor is not None:  # so that the order is the bytewise one
-            for policy in filter(is_filter64, KNOWN_POLICIES):
-                found = self._read_filter(metaindex, prefix_filter_key(policy, extractor), handle)
-                if found is not None:
-                    self.prefix_filter = PrefixFilterReader(policy, extractor, found[0])
-                    break
-        for policy in usable_policies(self.options):
-            readers = self._filters_of(policy, metaindex, handle)
-            if readers:
-                return readers
-        return []
-
-    def _filters_of(
-        self, policy: FilterPolicy, metaindex: dict[bytes, bytes], handle: BlockHandle
-    ) -> list[FilterReader]:
-        """The filters of a policy: the whole-table filter first, where there are both."""
-        name = policy.name.encode()
-        readers: list[FilterReader] = []
-        whole = self._read_filter(metaindex, TABLE_FILTER_PREFIX + name, handle)
-        if whole is not None:
-            readers.append(TableFilterReader(policy, whole[0]))
-        blocks = self._read_filter(metaindex, BLOCK_FILTER_PREFIX + name, handle)
-        if blocks is not None:
-            try:
-                readers.append(FilterBlockReader(policy, blocks[0]))
-            except CorruptionError as error:
-                raise CorruptionError(error.reason, self.path, blocks[1]) from None
-        return readers
-
-    def _read_filter(
-        self, metaindex: dict[bytes, bytes], key: bytes, handle: BlockHandle
-    ) -> tuple[bytes, int] | None:
-        """The contents of a filter that the metaindex names, and its offset; None if it does
-        not."""
-        value = metaindex.get(key)
-        if value is None:
-            return None
-        try:
-            where, _ = BlockHandle.decode(value)
-        except CorruptionError as error:
-            raise CorruptionError(error.reason, self.path, handle.offset) from None
-        return self._read_metadata(where), where.offset
-
-    def _read_entries(self, handle: BlockHandle) -> tuple[list[bytes], list[bytes]]:
-        contents = self._read_metadata(handle)
-        try:
-            return Block(contents, self._max_block_bytes).entries()
-        except CorruptionError as error:
-            raise CorruptionError(error.reason, self.path, handle.offset) from None
-
-    def _read_metadata(self, handle: BlockHandle) -> bytes:
-        contents = read_block(self.file, handle, self._max_block_bytes)
-        self._count_metadata(handle.size + BLOCK_TRAILER_SIZE)
-        return contents
-
-    def _count_metadata(self, size: int) -> None:
-        self.metadata_reads += 1
-        self.metadata_bytes += size
-
-
-def usable_policies(options: Options) -> list[FilterPolicy]:
-    """The policies whose filters a store asks where it finds them, its own first.
-
-    None if it wants no filters.  Other policies of lsmkv's go by the bytes of keys, and so with
-    comparators for which equal keys are equal bytes.
+    A block is decompressed only when it is needed: the scan may end before, and a few bytes may
+    decompress to many.
     """
-    own = options.filter_policy
-    if own is None:
-        return []
-    return [own, *(KNOWN_POLICIES if equal_means_identical(options.comparator) else ())]
+
+    __slots__ = ("first", "stop", "stored", "table")
+
+    def __init__(self, table: Table, stored: bytes, first: i64, stop: i64) -> None:
+        self.table = table
+        self.stored = stored
+        self.first: i64 = first
+        self.stop: i64 = stop
+
+    def has(self, table: Table, number: i64) -> bool:
+        """Whether it has that block of that table."""
+        return table is self.table and self.first <= number < self.stop

@@ -15,7 +15,7 @@ def table_entries(db: DB) -> int:
         len(chunk)
         for level, listed in enumerate(view.version.levels)
         for file in listed
-        for chunk in db._store.tables.entries(file, db._store.counters.reads[level], 1000, 1000)
+        for chunk in db._store.tables.entries(file, db._store.counters.levels[level], 1000, 1000)
     )
 
 

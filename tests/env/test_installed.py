@@ -56,12 +56,12 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("pure", [True, False])
 def test_an_installed_wheel(tree: Path, monkeypatch: pytest.MonkeyPatch, pure: bool) -> None:
     monkeypatch.syspath_prepend(str(distribution(tree, pure=pure)))
-    assert installation() == Installation("wheel", "7.8.9", pure)
+    assert installation() == Installation("wheel", "7.8.9")
 
 
 def test_an_editable_install(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(distribution(tmp_path / "site", tree.as_uri(), pure=True)))
-    assert installation() == Installation("editable", "7.8.9", False)
+    assert installation() == Installation("editable", "7.8.9")
 
 
 @pytest.mark.parametrize("url", ["", "file:///elsewhere", "https://example.org/lsmkv.git"])
@@ -69,7 +69,7 @@ def test_a_source_tree_does_not_take_the_version_of_another_copy(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     monkeypatch.syspath_prepend(str(distribution(tmp_path / "site", url)))
-    assert installation() == Installation("source", NOT_INSTALLED, False)
+    assert installation() == Installation("source", NOT_INSTALLED)
     assert requirements() == []
 
 

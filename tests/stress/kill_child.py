@@ -125,8 +125,10 @@ class Life:
 
     def _look_for_workers(self, db: lsmkv.DB) -> None:
         background = db._background
-        if background is not None and background.workers.pids:
-            self.say("workers")
+        if background is not None:
+            pool = background.workers
+            if pool._flush_worker.is_running or pool._compaction_worker.is_running:
+                self.say("workers")
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from plain import fixed32
 from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.table.filter_block import (
     FilterBlockBuilder,
@@ -70,13 +71,12 @@ def build(blocks: list[tuple[int, list[bytes]]], policy: FilterPolicy | None = N
     builder = FilterBlockBuilder(policy or HashListPolicy())
     for offset, keys in blocks:
         builder.start_block(offset)
-        for key in keys:
-            builder.add_key(key)
+        builder.add_keys(list(keys))
     return builder.finish()
 
 
 def ask(reader: FilterReader, offset: int, key: bytes) -> bool:
-    return reader.may_match(offset, key, -1)
+    return reader.may_match(offset, KeyHashes(key))
 
 
 # LevelDB's cases
@@ -148,8 +148,7 @@ def test_a_filter_without_keys_says_no_without_asking_the_policy() -> None:
     policy = FirstBytePolicy()
     reader = FilterBlockReader(policy, build([(4096, [b"k"])], policy))
     assert reader.filter_for(0) == b""
-    assert not reader.may_match(0, b"k", -1)
-    assert not reader.may_match(0, b"k", ord("k"))
+    assert not ask(reader, 0, b"k")
     assert policy.asked == []
 
 
@@ -209,7 +208,7 @@ def test_members_always_match(steps: list[tuple[int, list[bytes]]]) -> None:
 def test_builder_misuse() -> None:
     builder = FilterBlockBuilder(HashListPolicy())
     builder.start_block(5000)
-    builder.add_key(b"k")
+    builder.add_keys([b"k"])
     with pytest.raises(ValueError, match="before a block"):
         builder.start_block(2000)
     builder.finish()
@@ -222,21 +221,20 @@ def test_builder_misuse() -> None:
 # Asking by hash
 
 
-def test_a_known_hash_is_used() -> None:
+def test_a_policy_with_hashes_gets_the_hash() -> None:
     policy = FirstBytePolicy()
     data = build([(0, [b"apple"])], policy)
     for reader in (FilterBlockReader(policy, data), TableFilterReader(policy, b"a")):
         policy.asked.clear()
-        assert reader.may_match(0, b"apple", ord("a"))
-        assert not reader.may_match(0, b"berry", ord("b"))
-        assert reader.may_match(0, b"apple", -1)
-        assert policy.asked == [ord("a"), ord("b"), b"apple"]
+        assert ask(reader, 0, b"apple")
+        assert not ask(reader, 0, b"berry")
+        assert policy.asked == [ord("a"), ord("b")]
 
 
 def test_a_policy_without_hashes_gets_the_key() -> None:
     reader = FilterBlockReader(HashListPolicy(), build([(0, [b"foo"])]))
-    assert reader.may_match(0, b"foo", 12345)
-    assert not reader.may_match(0, b"bar", 12345)
+    assert ask(reader, 0, b"foo")
+    assert not ask(reader, 0, b"bar")
 
 
 # The whole-table layout
@@ -253,11 +251,6 @@ def test_table_filter_is_the_policys_bytes_alone() -> None:
     assert not ask(TableFilterReader(policy, b""), 0, b"foo")
 
 
-def test_the_base_speaks_for_nothing() -> None:
-    assert FilterReader(HashListPolicy()).filter_for(0) is None
-    assert ask(FilterReader(HashListPolicy()), 0, b"foo")
-
-
 # The filters of one table
 
 
@@ -270,7 +263,7 @@ def filters_of(readers: list[FilterReader], offsets: Sequence[int]) -> TableFilt
 
 def test_a_table_without_filters_may_hold_anything() -> None:
     counters = ReadCounters()
-    assert filters_of([], [0]).may_match(0, b"k", -1, counters)
+    assert filters_of([], [0]).may_match(0, KeyHashes(b"k"), counters)
     assert (counters.filters_asked, counters.filter_negatives) == (0, 0)
 
 
@@ -283,16 +276,12 @@ def test_filters_are_asked_by_the_number_of_a_block() -> None:
         asked = denied = 0
         for number, (offset, _) in enumerate(MULTI):
             for key in (b"foo", b"bar", b"box", b"hello", b"missing"):
-                hashes = [-1]
-                if isinstance(policy, BloomFilterPolicy):
-                    hashes.append(policy.key_hash(key))
-                for key_hash in hashes:
-                    expected = reader.may_match(offset, key, -1)
-                    assert filters.may_match(number, key, key_hash, counters) == expected
-                    asked += 1
-                    denied += not expected
-                    assert counters.filters_asked == asked
-                    assert counters.filter_negatives == denied
+                expected = ask(reader, offset, key)
+                assert filters.may_match(number, KeyHashes(key), counters) == expected
+                asked += 1
+                denied += not expected
+                assert counters.filters_asked == asked
+                assert counters.filter_negatives == denied
         assert 0 < denied < asked
 
 
@@ -301,14 +290,13 @@ def test_a_table_is_asked_filter_by_filter_until_one_says_no() -> None:
     readers = [TableFilterReader(policy, b"ab"), TableFilterReader(policy, b"bc")]
     filters = filters_of([*readers], [0])
     for key, answers in {b"a": [True, False], b"b": [True, True], b"c": [False]}.items():
-        for key_hash in (-1, key[0]):
-            counters = ReadCounters()
-            policy.asked.clear()
-            assert filters.may_match(0, key, key_hash, counters) == all(answers)
-            assert policy.asked == [key if key_hash < 0 else key_hash] * len(answers)
-            assert counters.filters_asked == len(answers)
-            assert counters.filter_negatives == answers.count(False)
-            assert counters.filters_asked - counters.filter_negatives == answers.count(True)
+        counters = ReadCounters()
+        policy.asked.clear()
+        assert filters.may_match(0, KeyHashes(key), counters) == all(answers)
+        assert policy.asked == [key[0]] * len(answers)
+        assert counters.filters_asked == len(answers)
+        assert counters.filter_negatives == answers.count(False)
+        assert counters.filters_asked - counters.filter_negatives == answers.count(True)
 
 
 def test_two_filters_of_blooms_are_both_asked() -> None:
@@ -317,10 +305,9 @@ def test_two_filters_of_blooms_are_both_asked() -> None:
     table = TableFilterReader(policy, policy.create_filter([b"a", b"b"]))
     filters = filters_of([table, block], [0])
     for key, asked, negatives in ((b"a", 2, 0), (b"b", 2, 1), (b"missing", 1, 1)):
-        for key_hash in (-1, policy.key_hash(key)):
-            counters = ReadCounters()
-            assert filters.may_match(0, key, key_hash, counters) == (negatives == 0)
-            assert (counters.filters_asked, counters.filter_negatives) == (asked, negatives)
+        counters = ReadCounters()
+        assert filters.may_match(0, KeyHashes(key), counters) == (negatives == 0)
+        assert (counters.filters_asked, counters.filter_negatives) == (asked, negatives)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 40])
@@ -340,10 +327,9 @@ def test_blooms_say_the_same_by_number_as_by_offset(count: int) -> None:
         filters = filters_of([reader], offsets)
         for number, offset in enumerate(offsets):
             key = rng.choice(members)
-            known = policy.key_hash(key)
-            expected = reader.may_match(offset, key, known)
-            assert filters.may_match(number, key, known, ReadCounters()) == expected
-            assert filters.may_match(number, key, -1, ReadCounters()) == expected
+            filter_data = reader.filter_for(offset)
+            expected = filter_data is None or policy.key_may_match(key, filter_data)
+            assert filters.may_match(number, KeyHashes(key), ReadCounters()) == expected
             unfiltered += reader.filter_for(offset) is None
             denied += not expected
     assert unfiltered > 0

@@ -58,22 +58,21 @@ def test_a_look_at_a_table_of_one_block() -> None:
     table, _ = opened(build(rows, options), options)
     contents = len(sealed(with_tag(rows))) - 5
     for key in (b"a", b"b", b"c", b"dd", b"e"):
-        for key_hash in (-1, BLOOM.key_hash(key)):
-            found = look(table, key, key_hash)
-            assert found.index_key == before_versions(b"e")
-            assert [(each.layout, each.data) for each in found.filters] == [
-                ("block", BLOOM.create_filter([b"b", b"dd"]))
-            ]
-            assert found.filters[0].may_match == BLOOM.key_may_match(key, found.filters[0].data)
-            assert found.block == BlockLook(
-                offset=0,
-                stored_size=contents + 5,
-                cached=False,
-                codec="none",
-                plain_size=contents,
-                entries=([b"b" + TAG, b"dd" + TAG], [b"1", b"2"]),
-            )
-    assert look(table, b"e\0", -1) == TableLook(None, [], None)
+        found = look(table, key)
+        assert found.index_key == before_versions(b"e")
+        assert [(each.layout, each.data) for each in found.filters] == [
+            ("block", BLOOM.create_filter([b"b", b"dd"]))
+        ]
+        assert found.filters[0].may_match == BLOOM.key_may_match(key, found.filters[0].data)
+        assert found.block == BlockLook(
+            offset=0,
+            stored_size=contents + 5,
+            cached=False,
+            codec="none",
+            plain_size=contents,
+            entries=([b"b" + TAG, b"dd" + TAG], [b"1", b"2"]),
+        )
+    assert look(table, b"e\0") == TableLook(None, [], None)
 
 
 def test_a_look_leaves_no_trace() -> None:
@@ -81,7 +80,7 @@ def test_a_look_leaves_no_trace() -> None:
     options = SMALL._replace(block_cache=cache, filter_policy=BLOOM)
     table, _ = opened(build(ROWS, options), options)
     for key, _ in ROWS[::100]:
-        assert look(table, key, -1) == look(table, key, BLOOM.key_hash(key))
+        assert look(table, key) == look(table, key)
     assert len(cache) == 0
 
 
@@ -89,15 +88,15 @@ def test_a_look_tells_what_is_cached_and_how_it_is_stored() -> None:
     options = PLAIN._replace(block_cache=BlockCache(1 << 20), compression=SNAPPY)
     table, file = opened(build(ROWS, options), options)
     key = ROWS[500][0]
-    first = look(table, key, -1).block
+    first = look(table, key).block
     assert first is not None
     assert (first.cached, first.codec) == (False, "snappy")
     assert first.plain_size > first.stored_size
     assert key + TAG in first.entries[0]
     table.get(key, key, MAX_SEQUENCE, -1, ReadCounters(), True)
-    assert look(table, key, -1).block == first._replace(cached=True)
+    assert look(table, key).block == first._replace(cached=True)
     file.data = file.data[: first.offset]
-    again = look(table, key, -1).block
+    again = look(table, key).block
     assert again is not None
     assert again.cached
 
@@ -110,7 +109,7 @@ def test_a_look_reads_the_block_though_a_filter_says_no(layout: FilterLayout) ->
     table, _ = opened(build(ROWS, options), options)
     for wanted in (key, ROWS[501][0]):
         policy.asked.clear()
-        found = look(table, wanted, -1)
+        found = look(table, wanted)
         expected = ["table", "block"] if layout == "both" else [layout]
         answers = [each.may_match for each in found.filters]
         if wanted == key:  # after the first no, none is asked
@@ -127,7 +126,7 @@ def test_a_look_reads_the_block_though_a_filter_says_no(layout: FilterLayout) ->
 def test_the_filter_of_a_look_is_that_of_the_keys_own_block() -> None:
     options = SMALL._replace(filter_policy=BLOOM, block_size=512)
     table, _ = opened(build(ROWS, options), options)
-    looks = [look(table, key, -1) for key, _ in ROWS]
+    looks = [look(table, key) for key, _ in ROWS]
     for (key, _), found in zip(ROWS, looks, strict=True):
         assert len(found.filters) == 1
         assert BLOOM.key_may_match(key, found.filters[0].data)
@@ -137,7 +136,7 @@ def test_the_filter_of_a_look_is_that_of_the_keys_own_block() -> None:
 def test_a_look_in_another_order() -> None:
     options = SMALL._replace(comparator=FOLDING)
     table, _ = opened(build([(b"Apple" * 9, b"1"), (b"bEAR" * 9, b"2")], options), options)
-    found = look(table, b"BEAR" * 9, -1)
+    found = look(table, b"BEAR" * 9)
     assert found.block is not None
     assert found.block.entries == ([b"bEAR" * 9 + TAG], [b"2"])
 
@@ -147,7 +146,7 @@ def test_damage_that_a_look_meets() -> None:
     index = [(b"z", BlockHandle(0, len(bad) - 5).encode())]
     table, _ = opened(assemble([], extra=bad, index_rows=index))
     with pytest.raises(CorruptionError, match="shares more") as caught:
-        look(table, b"k", -1)
+        look(table, b"k")
     assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", 0)
 
 

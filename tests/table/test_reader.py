@@ -36,9 +36,10 @@ from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.fuse import BinaryFusePolicy, shape_of
 from lsmkv.filter.hash64 import xxh3_hash
-from lsmkv.filter.policy import FilterPolicy, hash_kind, key_hasher
+from lsmkv.filter.key_hashes import KeyHashes
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.filter.prefix import FixedPrefix
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, pack
@@ -79,14 +80,13 @@ def get(
     table: Table,
     user_key: bytes,
     counters: ReadCounters | None = None,
-    key_hash: int = -1,
     sequence: int = MAX_SEQUENCE,
     fill_cache: bool = True,
 ) -> tuple[int, int, bytes | None]:
     """Outcome, tag, value."""
     order = table.comparator.order.of(user_key)
     used = ReadCounters() if counters is None else counters
-    return table.get(user_key, order, sequence, key_hash, used, fill_cache)
+    return table.get(user_key, order, sequence, KeyHashes(user_key), used, fill_cache)
 
 
 def found(value: bytes, outcome: int = FROM_FILE) -> tuple[int, int, bytes]:
@@ -142,7 +142,6 @@ def everything(data: bytes, options: Options, probes: Sequence[bytes]) -> object
         [get(table, key)[1:] for key in probes],
         [get(table, key, sequence=0)[1:] for key in probes],
         [rows_from(table, key, ReadCounters(), True) for key in probes],
-        [get(table, key, key_hash=xxh3_hash(key))[1:] for key in probes if table.hash_kind == 2],
         [
             table.prefix_filter is None or table.prefix_filter.may_match(xxh3_hash(key[:1]))
             for key in probes
@@ -212,14 +211,11 @@ def test_filters_that_are_known_are_read(
     data = build(ROWS, SMALL._replace(filter_policy=written, filter_layout=layout))
     table, _ = opened(data, SMALL._replace(filter_policy=given))
     assert {reader.policy.name for reader in table.filters.readers} == {written.name}
-    assert table.hash_kind == hash_kind(written)
     counters = ReadCounters()
-    hasher = key_hasher(written)
-    assert hasher is not None
     for key, value in ROWS:
-        assert get(table, key, counters, hasher.key_hash(key)) == found(value)
+        assert get(table, key, counters) == found(value)
     for key in ABSENT:
-        assert get(table, key, counters, hasher.key_hash(key))[2] is None
+        assert get(table, key, counters)[2] is None
     assert counters.filter_negatives > len(ABSENT) * 0.8
 
 
@@ -235,8 +231,7 @@ def test_no_filter_is_read_where_none_is_wanted() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("hashed", [False, True], ids=["by key", "by hash"])
-def test_get_asks_the_filter_before_it_reads(layout: FilterLayout, hashed: bool) -> None:
+def test_get_asks_the_filter_before_it_reads(layout: FilterLayout) -> None:
     options = SMALL._replace(filter_policy=BLOOM, filter_layout=layout)
     table, file = opened(build(ROWS, options), options)
     counters = ReadCounters()
@@ -244,8 +239,7 @@ def test_get_asks_the_filter_before_it_reads(layout: FilterLayout, hashed: bool)
     for key in ABSENT:
         file.reads.clear()
         negatives = counters.filter_negatives
-        key_hash = BLOOM.key_hash(key) if hashed else -1
-        outcome, tag, value = get(table, key, counters, key_hash)
+        outcome, tag, value = get(table, key, counters)
         assert (tag, value) == (0, None)
         if outcome == RULED_OUT:
             assert file.reads == []
@@ -348,19 +342,18 @@ def test_may_contain_asks_index_and_filter_alone() -> None:
         table, file = opened(build(ROWS, options), options)
         counters = ReadCounters()
         admitted = 0
-        for key_hash in (BLOOM.key_hash, lambda _key: -1):
-            for key, _ in ROWS:
-                assert table.may_contain(key, key, key_hash(key), counters)
-            for key in ABSENT:
-                admitted += table.may_contain(key, key, key_hash(key), counters)
-        assert admitted < 0.08 * len(ABSENT)
+        for key, _ in ROWS:
+            assert table.may_contain(key, KeyHashes(key), counters)
+        for key in ABSENT:
+            admitted += table.may_contain(key, KeyHashes(key), counters)
+        assert admitted < 0.04 * len(ABSENT)
         asked = counters.filters_asked
-        assert not table.may_contain(b"z", b"z", -1, counters)
+        assert not table.may_contain(b"z", KeyHashes(b"z"), counters)
         assert counters.filters_asked == asked
         assert file.reads == []
     table, file = opened(build(ROWS))
-    assert table.may_contain(ABSENT[0], ABSENT[0], -1, ReadCounters())
-    assert not table.may_contain(b"z", b"z", -1, ReadCounters())
+    assert table.may_contain(ABSENT[0], KeyHashes(ABSENT[0]), ReadCounters())
+    assert not table.may_contain(b"z", KeyHashes(b"z"), ReadCounters())
     assert file.reads == []
 
 
@@ -783,7 +776,7 @@ def test_an_empty_table() -> None:
         for sequence in (0, MAX_SEQUENCE):
             assert get(table, b"k", sequence=sequence) == (RULED_OUT, 0, None)
         assert table.approximate_offset(b"k") <= file.size
-        assert not table.may_contain(b"k", b"k", -1, ReadCounters())
+        assert not table.may_contain(b"k", KeyHashes(b"k"), ReadCounters())
         assert not table.begins_with(b"k" + TAG)
         assert file.reads == []
 
@@ -978,9 +971,7 @@ def test_any_byte_of_a_fuse_filter_flipped() -> None:
     )
     data = build(ROWS, options)
     table, _ = opened(data, options)
-    whole = table.filters.whole
-    assert whole is not None
-    assert whole.is_fuse
+    assert shape_of(table.filters.readers[0].contents) is not None
     assert table.prefix_filter is not None
     last = table.index.end(table.num_blocks - 1)
     footer = Footer.decode(data[-FOOTER_SIZE:])
@@ -1102,8 +1093,7 @@ def test_a_whole_table_filter_of_any_bytes(contents: bytes) -> None:
     data = assemble([([(b"a", b"1")], b"b")], meta, extra)
     table, _ = opened(data, SMALL._replace(filter_policy=BLOOM))
     expected = (RULED_OUT, 0, None) if len(contents) < 2 else found(b"1")
-    for key_hash in (-1, BLOOM.key_hash(b"a")):
-        assert get(table, b"a", key_hash=key_hash) == expected
+    assert get(table, b"a") == expected
 
 
 POLICIES64: list[FilterPolicy] = [Bloom64Policy(10), BinaryFusePolicy()]
@@ -1137,10 +1127,9 @@ def test_filters_of_64_bit_hashes_of_any_bytes(policy: FilterPolicy, kind: str) 
             says_yes = table.prefix_filter.may_match(xxh3_hash(b"a"))
             assert get(table, b"a") == found(b"1")
         else:
-            answers = [get(table, b"a", key_hash=key_hash) for key_hash in (-1, xxh3_hash(b"a"))]
-            assert answers[0] == (RULED_OUT, 0, None) or answers[0] == found(b"1")
-            says_yes = answers[0][2] is not None
-            assert (answers[1][2] is not None) == says_yes
+            answer = get(table, b"a")
+            assert answer == (RULED_OUT, 0, None) or answer == found(b"1")
+            says_yes = answer[2] is not None
         if says_yes:
             found_it += 1
             assert check(table) == (b"a" + TAG, b"a" + TAG)

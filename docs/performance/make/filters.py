@@ -19,6 +19,7 @@ import filters_page
 import typer
 
 import lsmkv
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.filter.known import policy_from_text
 from lsmkv.filter.levels import spread
 from lsmkv.filter.policy import FilterPolicy
@@ -140,9 +141,7 @@ class Store:
                         assert table.prefix_filter is not None
                         total += len(table.prefix_filter.contents)
                     else:
-                        for reader in table.filters.readers:
-                            assert isinstance(reader, FilterBlockReader | TableFilterReader)
-                            total += len(reader.contents)
+                        total += sum(len(reader.contents) for reader in table.filters.readers)
         return total
 
 
@@ -217,7 +216,7 @@ def times(setting: Setting, loaded: list[bytes], asked: list[bytes]) -> dict[str
         else:
             pairs.append((at * _BLOCK, key))
     random.Random(4).shuffle(pairs)
-    probe = min(probe_time(policy, reader, pairs) for _ in range(_ROUNDS))
+    probe = min(probe_time(reader, pairs) for _ in range(_ROUNDS))
     return {"build_ns": build / len(loaded), "probe_ns": probe / len(asked)}
 
 
@@ -238,13 +237,12 @@ def build_time(policy: FilterPolicy, layout: str, groups: list[list[bytes]]) -> 
     return time.perf_counter_ns() - start, contents
 
 
-def probe_time(policy: FilterPolicy, reader: FilterReader, pairs: list[tuple[int, bytes]]) -> int:
+def probe_time(reader: FilterReader, pairs: list[tuple[int, bytes]]) -> int:
     """Nanoseconds to ask for all keys, each with the offset of its block."""
-    hashed = policy.key_hash  # type: ignore[attr-defined]
     may_match = reader.may_match
     start = time.perf_counter_ns()
     for offset, key in pairs:
-        may_match(offset, key, hashed(key))
+        may_match(offset, KeyHashes(key))
     return time.perf_counter_ns() - start
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, overload
 from lsmkv.counters import ReadCounters
 from lsmkv.course.failure import require, shown
 from lsmkv.db.tree.version import Version
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.keys import (
     KIND_VALUE,
@@ -142,7 +143,7 @@ class StoredTable(AskedTable):
         self._counters = ReadCounters()
 
     def _ask(self, block: int, key: bytes) -> bool:
-        return self.table.filters.may_match(block, key, -1, self._counters)
+        return self.table.filters.may_match(block, KeyHashes(key), self._counters)
 
     def _read(self, block: int) -> Sequence[tuple[bytes, bytes | None]]:
         keys, values = self.table.read(block, self._counters).entries()

@@ -11,7 +11,8 @@ import lsmkv
 from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.course.failure import CheckFailure, require, shown
 from lsmkv.course.labs.scratch import require_content, require_content_by_leveldb, scratch
-from lsmkv.db.compact.compaction import Compaction, CompactionJob, pick_compaction
+from lsmkv.db.compact.compaction import CompactionJob
+from lsmkv.db.compact.picking import Compaction, pick_compaction
 from lsmkv.db.tree.manifest import Manifest, read_manifest
 from lsmkv.db.tree.table_cache import TableCache
 from lsmkv.db.tree.table_output import write_entries

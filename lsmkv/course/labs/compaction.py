@@ -24,7 +24,7 @@ from lsmkv.course.labs.compacting import (
     tagged_of,
     version_of,
 )
-from lsmkv.db.compact.compaction import Compaction, pick_compaction
+from lsmkv.db.compact.picking import Compaction, pick_compaction
 from lsmkv.db.tree.merge import live_entries, merge
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import pack

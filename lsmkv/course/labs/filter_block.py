@@ -95,8 +95,7 @@ def built(blocks: Blocks, policy: lsmkv.FilterPolicy) -> bytes:
     builder = FilterBlockBuilder(policy)
     for offset, keys in blocks:
         builder.start_block(offset)
-        for key in keys:
-            builder.add_key(unpack(key)[0])
+        builder.add_keys([unpack(key)[0] for key in keys])
     return builder.finish()
 
 

@@ -240,7 +240,7 @@ class Ingestion:
         try:
             for entries in merge([self._read(group) for group in self._groups], store.order):
                 self._refuse_if_closing()
-                user_keys, kept = live_entries(entries, latest, store.order, _keep)
+                user_keys, kept = live_entries(entries, latest, store.order, None)
                 if self._output is None:
                     self._output = self._new_output(user_keys[0])
                 self._add(user_keys, [tag + tagged[TAG_SIZE:] for tagged in kept])
@@ -357,7 +357,3 @@ def _user_key(key: bytes, path: str) -> bytes:
 
 def _refuse(key: bytes, path: str) -> NoReturn:
     raise ValueError(f"{path} was not made by TableWriter: it has the internal key {key!r}")
-
-
-def _keep(_user_key: bytes) -> bool:
-    return False

@@ -11,17 +11,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from lsmkv.db.compact.compaction import (
-    Compaction,
-    CompactionJob,
-    compaction_of_range,
-    pick_compaction,
-    rewrite_of_level,
-)
+from lsmkv.db.compact.compaction import CompactionJob
 from lsmkv.db.compact.flush import write_memtable
 from lsmkv.db.compact.full_disk import raise_if_no_room
 from lsmkv.db.compact.obsolete import PendingOutputs, remove_obsolete_files
 from lsmkv.db.compact.output_filters import options_for_compaction, options_for_flush
+from lsmkv.db.compact.picking import (
+    Compaction,
+    compaction_of_range,
+    pick_compaction,
+    rewrite_of_level,
+)
 from lsmkv.db.compact.pool import WorkerPool
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.store import Store, View

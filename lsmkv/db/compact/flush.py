@@ -1,7 +1,10 @@
 """Flush: writes a memtable to a table.
 
-The background work calls it for the immutable memtable, and recovery and repair for one that they
-have replayed; no lock is held.  The caller commits the version edit that names the table.
+The memtable (a SortedDict) becomes one file: data blocks, the filter block that a
+:class:`~lsmkv.table.filter_block.FilterBlockBuilder` makes with the store's filter policy (by
+default LevelDB's Bloom policy), the index block and the footer.  The background work calls this for
+the immutable memtable, and recovery and repair for one that they have replayed; no lock is held.
+The caller commits the version edit that names the table.
 """
 
 from __future__ import annotations
@@ -41,10 +44,7 @@ def write_memtable(
 def _without_hidden(
     chunks: Iterator[tuple[list[bytes], list[bytes]]], order: KeyOrder, oldest_pinned: int
 ) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """The same chunks without versions that newer ones hide from every reader."""
     for user_keys, tagged in chunks:
         entries = list(zip(user_keys, tagged, strict=True))
-        yield live_entries(entries, oldest_pinned, order, _keep_deletions)
-
-
-def _keep_deletions(_user_key: bytes) -> bool:
-    return False
+        yield live_entries(entries, oldest_pinned, order, None)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from lsmkv.counters import NUM_LEVELS, Counters
-from lsmkv.db.compact.compaction import Compaction
+from lsmkv.db.compact.picking import Compaction
 from lsmkv.db.tree.version import Version
 from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError
 from lsmkv.filter.known import policy_from_text, policy_text

@@ -6,7 +6,7 @@ is the store's own options.  Sizes in bytes stand for numbers of keys.
 
 from __future__ import annotations
 
-from lsmkv.db.compact.compaction import Compaction
+from lsmkv.db.compact.picking import Compaction
 from lsmkv.db.tree.version import Version, total_size
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy

@@ -12,9 +12,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from lsmkv.db.compact.compaction import Compaction
 from lsmkv.db.compact.messages import CompactionRequest, FlushRequest, Report, encode_settings
 from lsmkv.db.compact.obsolete import PendingOutputs
+from lsmkv.db.compact.picking import Compaction
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.store import Store
 from lsmkv.db.tree.table_output import remove_table
@@ -58,12 +58,6 @@ class WorkerPool:
         self._last_job = time.monotonic()
         self._jobs = 0
         self._failures = 0
-
-    @property
-    def pids(self) -> list[int]:
-        """The process ids of the workers that run: at most two."""
-        workers = [self._flush_worker, self._compaction_worker]
-        return [worker.process.pid for worker in workers if worker.process and worker.is_running]
 
     def flush(
         self,

@@ -80,9 +80,8 @@ class Explainer:
         asked = not self._versions
         table = self._store.tables.peek(file)
         name = table.path.rsplit("/", 1)[-1]
-        key_hash = self._store.key_hash(table.hash_kind, key)
-        found = look(table, key, key_hash)
-        filters = tuple(self._filter_step(step, key_hash) for step in found.filters)
+        found = look(table, key)
+        filters = tuple(self._filter_step(step, key) for step in found.filters)
         verdict = "the key lies past its last index entry"
         block: BlockStep | None = None
         spared: BlockStep | None = None
@@ -138,16 +137,16 @@ class Explainer:
                 self._blocks_read += 1
                 self._bytes_read += block.stored_size
 
-    def _filter_step(self, asked: FilterLook, key_hash: int) -> FilterStep:
+    def _filter_step(self, asked: FilterLook, key: bytes) -> FilterStep:
         policy = asked.policy
         positions: tuple[int, ...] = ()
         fuse: FuseLook | None = None
-        if isinstance(policy, (BloomFilterPolicy, Bloom64Policy)) and key_hash >= 0:
-            positions = tuple(policy.probed_positions(key_hash, asked.data))
-        elif isinstance(policy, BinaryFusePolicy) and key_hash >= 0:
-            fuse = look_at_fuse(key_hash, asked.data)
+        if isinstance(policy, (BloomFilterPolicy, Bloom64Policy)):
+            positions = tuple(policy.probed_positions(policy.key_hash(key), asked.data))
+        elif isinstance(policy, BinaryFusePolicy):
+            fuse = look_at_fuse(policy.key_hash(key), asked.data)
             if fuse is None:  # a table of few keys: a Bloom filter under the same name
-                positions = tuple(policy.probed_positions(key_hash, asked.data))
+                positions = tuple(policy.probed_positions(policy.key_hash(key), asked.data))
         return FilterStep(
             layout=asked.layout,
             policy=policy.name,

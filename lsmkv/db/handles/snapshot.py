@@ -70,7 +70,7 @@ class Snapshot(Readable):
         view = reader.store.open_view()
         if self._view is not None:
             view = self._view
-        return reader.get_in(view, key, self._pin.sequence, fill_cache)
+        return reader.get(key, self._pin.sequence, fill_cache, view)
 
     def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
         return self._open().iterator(self._owner, arguments, self._pin.sequence, self._view)

@@ -31,7 +31,7 @@ from typing import Final, TypeVar
 from librt.threading import Lock
 
 from lsmkv.errors import ConflictError
-from lsmkv.util.threads import get_ident, new_lock, pause
+from lsmkv.util.threads import get_ident, pause
 from lsmkv.util.ticket import Ticket
 
 T = TypeVar("T")
@@ -103,10 +103,8 @@ class Turns:
 
     def _wait(self, attempts: Attempts) -> None:
         """Wait until the turn of these attempts has come."""
-        lock = new_lock()
-        lock.acquire()
-        attempts.queue_up(lock.release)
-        ticket = Ticket(lock)
+        ticket = Ticket()
+        attempts.queue_up(ticket.lock.release)
         while not ticket.acquire_soon():
             self.advance()
 

@@ -13,6 +13,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.read.internal_iterator import InternalIterator, Pair
 from lsmkv.db.read.scan import Bounds, Scan
+from lsmkv.db.read.window import Window
 from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.errors import ClosedError, raise_typed
 from lsmkv.format.key_order import Position
@@ -23,9 +24,10 @@ from lsmkv.util.text import shortened
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
 class BaseIterator:
-    """Holds a view of a store, and the pin that keeps it readable, until it is closed.
+    """Holds a view of a store, and the pin that keeps it readable, until it is closed; and a window
+    of pairs, which it moves over the range.
 
-    Its position, and how it moves, is in the subclasses:
+    What its position is in the window, the subclasses say:
     :class:`~lsmkv.db.read.iterator.Iterator` and :class:`~lsmkv.db.read.raw_iterator.RawIterator`.
     """
 
@@ -38,6 +40,7 @@ class BaseIterator:
         owner: object,
         bounds: Bounds,
         fill_cache: bool,
+        window: Window,
     ) -> None:
         """``read`` belongs to this iterator alone.  The iterator keeps ``owner``, the handle that
         made it, from being collected until it is closed.
@@ -50,6 +53,11 @@ class BaseIterator:
         self._pin = read.pin
         self._bounds = bounds
         self._scan: Scan | None = Scan(store, read, bounds, fill_cache)
+        self._window = window
+        self._gap: Position | None = None  # the gap, while the window is empty
+        self._at_end = False  # whether a gap of None is the end of the range, not its start
+        self._ahead: InternalIterator | None = None  # continues after the window
+        self._behind: InternalIterator | None = None  # continues before the window
         store.counters.iterators += 1
         if store.may_lose_tables:
             self._scan.hold_tables()
@@ -63,7 +71,7 @@ class BaseIterator:
         """Release the view and its pin.  Closing twice is harmless."""
         self._store = None
         self._scan = None
-        self._forget()
+        self._place(None)
         self._owner = None
         self._pin.release()
 
@@ -110,15 +118,57 @@ class BaseIterator:
     ) -> None:
         self.close()
 
-    def _forget(self) -> None:
-        """Drop the pairs that were read ahead; a subclass implements this."""
-
     def _open_scan(self) -> Scan:
         if self._scan is None:
             raise ClosedError("the iterator is closed")
         if self._store is None or self._store.view is None:
             raise ClosedError("the database of this iterator is closed")
         return self._scan
+
+    def _place(self, gap: Position | None, at_end: bool = False) -> None:
+        """Put the gap at a position; None means the start of everything, or the end of it."""
+        self._window.put([], 0)
+        self._gap = gap
+        self._at_end = at_end and gap is None
+        self._ahead = None
+        self._behind = None
+
+    def _read_ahead(self, scan: Scan) -> bool:
+        """Replace the window by the pairs after it; False, and no change, if there are none."""
+        if self._ahead is None:
+            if self._window.pairs:
+                self._gap = Position(self._window.pairs[-1][0], after=True)
+                self._at_end = False
+            elif self._at_end:
+                return False
+            self._ahead = scan.forward(self._gap)
+        source = self._ahead
+        # An error or Ctrl-C skips nothing: the next call makes a new source that begins after the
+        # window.
+        self._ahead = None
+        pairs = self._fetch(source)
+        if pairs:
+            self._window.put(pairs, 0)
+            self._behind = None
+        self._ahead = source
+        return bool(pairs)
+
+    def _read_behind(self, scan: Scan) -> bool:
+        """Replace the window by the pairs before it; False, and no change, if there are none."""
+        if self._behind is None:
+            if self._window.pairs:
+                self._gap = Position(self._window.pairs[0][0], after=False)
+            elif self._gap is None and not self._at_end:
+                return False
+            self._behind = scan.backward(self._gap)
+        source = self._behind
+        self._behind = None
+        pairs = self._fetch(source)
+        if pairs:
+            self._window.put(pairs, len(pairs))
+            self._ahead = None
+        self._behind = source
+        return bool(pairs)
 
     def _fetch(self, source: InternalIterator) -> list[Pair]:
         """The next pairs; [] at the end."""

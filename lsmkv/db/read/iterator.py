@@ -1,27 +1,21 @@
 """Iterator: plyvel's kind of iterator, which stands between two entries and moves both ways.
 
 ``DB.iterator`` and ``Snapshot.iterator`` make it; one thread at a time uses it.
-
-Fast path: pairs are read a block or so at a time into a :class:`Window`.  Compiled, a step in this
-native class is several times as fast as in a class that users may derive from.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, cast
+from typing import Any, Final, Generic, TypedDict, cast
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.read.base_iterator import BaseIterator
-from lsmkv.db.read.internal_iterator import InternalIterator
-from lsmkv.db.read.scan import Scan, bounds_of
+from lsmkv.db.read.scan import bounds_of
+from lsmkv.db.read.window import Window
 from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.format.key_order import Position
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.entry_type import Entry_co
-
-if TYPE_CHECKING:
-    from mypy_extensions import i64
 
 
 class RangeArguments(TypedDict, total=False):
@@ -92,76 +86,6 @@ def checked_limit(limit: object) -> int:
 
 def _unexpected(name: str) -> TypeError:
     return TypeError(f"iterator() got an unexpected keyword argument {name!r}")
-
-
-class Window:
-    """The pairs around an iterator's gap that were read already."""
-
-    __slots__ = (
-        "_as_it_is",
-        "_include_key",
-        "_include_value",
-        "_prefix",
-        "_store",
-        "at",
-        "pairs",
-        "reverse",
-    )
-
-    def __init__(self, store: Store, reverse: bool, include_key: bool, include_value: bool) -> None:
-        self._store = store
-        self._include_key = include_key
-        self._include_value = include_value
-        self.reverse = reverse
-        self.hide(0)
-        # list[Any]: in compiled code, a list[Pair] would take each tuple apart and build it again.
-        self.pairs: list[Any] = []
-        self.at: i64 = 0
-        """The gap is before ``pairs[at]``."""
-
-    def hide(self, size: i64) -> None:
-        """Show keys without their first ``size`` bytes."""
-        self._prefix: i64 = size
-        self._as_it_is = self._include_key and self._include_value and size == 0
-
-    def put(self, pairs: list[Any], at: i64) -> None:
-        """Replace the pairs, and put the gap before ``pairs[at]``."""
-        self.pairs = pairs
-        self.at = at
-
-    def next(self) -> Any:
-        """Step over the next pair and return the parts asked for.
-
-        None if the pair is not in the window, or if neither key nor value is asked for.
-        """
-        as_it_is = self._as_it_is
-        if self._store.view is None or not (as_it_is or self._include_key or self._include_value):
-            return None
-        at = self.at
-        if self.reverse:
-            if at == 0:
-                return None
-            at -= 1
-            self.at = at
-        else:
-            if at == len(self.pairs):
-                return None
-            self.at = at + 1
-        pair = self.pairs[at]
-        return pair if as_it_is else self.shape(pair)
-
-    def shape(self, pair: Any) -> Any:
-        """The parts of a pair that are asked for: the pair, its key without the prefix, its value,
-        or None."""
-        if self._as_it_is:
-            return pair
-        both: tuple[Any, ...] = pair
-        if not self._include_key:
-            return both[1] if self._include_value else None
-        key: bytes = both[0]
-        if self._prefix > 0:
-            key = key[self._prefix :]
-        return (key, both[1]) if self._include_value else key
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
@@ -243,12 +167,8 @@ class Iterator(BaseIterator, Generic[Entry_co]):
             elif name not in ("verify_checksums", "limit"):  # a LimitedIterator counts
                 raise _unexpected(name)
         bounds = bounds_of(start, stop, include_start, include_stop, prefix, store.order)
-        self._window = Window(store, reverse, include_key, include_value)
-        super().__init__(store, read, owner, bounds, fill_cache)
-        self._gap: Position | None = None  # the gap, while the window is empty
-        self._at_end = False  # whether a gap of None is the end of the range, not its start
-        self._ahead: InternalIterator | None = None  # continues after the window
-        self._behind: InternalIterator | None = None  # continues before the window
+        window = Window(store, reverse, include_key, include_value)
+        super().__init__(store, read, owner, bounds, fill_cache, window)
         self._place(bounds.upper if reverse else bounds.lower, at_end=reverse)
 
     def __iter__(self) -> Iterator[Entry_co]:
@@ -309,17 +229,6 @@ class Iterator(BaseIterator, Generic[Entry_co]):
     def __repr__(self) -> str:
         return self._described("Iterator", ", reverse" if self._window.reverse else "")
 
-    def _forget(self) -> None:
-        self._place(None)
-
-    def _place(self, gap: Position | None, at_end: bool = False) -> None:
-        """Put the gap at a position; None means the start of everything, or the end of it."""
-        self._window.put([], 0)
-        self._gap = gap
-        self._at_end = at_end and gap is None
-        self._ahead = None
-        self._behind = None
-
     def _step(self) -> Any:
         """Step over the pair after the gap, and return it; None at the end of the range."""
         scan = self._open_scan()
@@ -339,43 +248,6 @@ class Iterator(BaseIterator, Generic[Entry_co]):
                 return None
         window.at -= 1
         return window.pairs[window.at]
-
-    def _read_ahead(self, scan: Scan) -> bool:
-        """Replace the window by the pairs after it; False, and no change, if there are none."""
-        if self._ahead is None:
-            if self._window.pairs:
-                self._gap = Position(self._window.pairs[-1][0], after=True)
-                self._at_end = False
-            elif self._at_end:
-                return False
-            self._ahead = scan.forward(self._gap)
-        source = self._ahead
-        # An error or Ctrl-C skips nothing: the next call makes a new source that begins after the
-        # window.
-        self._ahead = None
-        pairs = self._fetch(source)
-        if pairs:
-            self._window.put(pairs, 0)
-            self._behind = None
-        self._ahead = source
-        return bool(pairs)
-
-    def _read_behind(self, scan: Scan) -> bool:
-        """Replace the window by the pairs before it; False, and no change, if there are none."""
-        if self._behind is None:
-            if self._window.pairs:
-                self._gap = Position(self._window.pairs[0][0], after=False)
-            elif self._gap is None and not self._at_end:
-                return False
-            self._behind = scan.backward(self._gap)
-        source = self._behind
-        self._behind = None
-        pairs = self._fetch(source)
-        if pairs:
-            self._window.put(pairs, len(pairs))
-            self._ahead = None
-        self._behind = source
-        return bool(pairs)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # as what it derives from

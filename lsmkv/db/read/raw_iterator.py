@@ -8,8 +8,8 @@ from __future__ import annotations
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.read.base_iterator import BaseIterator
-from lsmkv.db.read.internal_iterator import InternalIterator, Pair
 from lsmkv.db.read.scan import Scan, bounds_of
+from lsmkv.db.read.window import Window
 from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.errors import IteratorInvalidError
 from lsmkv.format.key_order import Position
@@ -67,16 +67,13 @@ class RawIterator(BaseIterator):
         Not called by users: they ask a store or a snapshot for an iterator.
         """
         bounds = bounds_of(None, None, True, False, prefix, store.order)
-        super().__init__(store, read, owner, bounds, fill_cache)
-        self._window: list[Pair] = []  # empty if the iterator is not valid
-        self._at = 0  # index of the entry that it stands on
-        self._ahead: InternalIterator | None = None  # continues after the window
-        self._behind: InternalIterator | None = None  # continues before the window
+        window = Window(store, False, True, True)
+        super().__init__(store, read, owner, bounds, fill_cache, window)
 
     def valid(self) -> bool:
         """Whether it stands on an entry.  O(1)."""
         self._open_scan()
-        return bool(self._window)
+        return self._window.at < len(self._window.pairs)
 
     def seek_to_first(self) -> None:
         """Go to the first entry; not valid if there is none."""
@@ -85,11 +82,9 @@ class RawIterator(BaseIterator):
     def seek_to_last(self) -> None:
         """Go to the last entry; not valid if there is none."""
         scan = self._open_scan()
-        self._forget()
-        source = scan.backward(self._bounds.upper)
-        pairs = self._fetch(source)
-        self._window, self._at = pairs, len(pairs) - 1
-        self._behind = source
+        self._place(self._bounds.upper, at_end=True)
+        if self._read_behind(scan):
+            self._window.at -= 1
 
     def seek(self, target: BytesLike) -> None:
         """Go to the first entry whose key is ``target`` or follows it; not valid if none does."""
@@ -100,42 +95,30 @@ class RawIterator(BaseIterator):
     def next(self) -> None:
         """Go to the entry after this one; from the last one, the iterator ceases to be valid."""
         window = self._valid_window()
-        if self._at + 1 < len(window):
-            self._at += 1
-            return
-        source = self._ahead
-        if source is None:
-            source = self._open_scan().forward(Position(window[-1][0], after=True))
-        # After an error or Ctrl-C it stays where it is: the next call makes a new source that
-        # begins after the window.
-        self._ahead = None
-        pairs = self._fetch(source)
-        self._window, self._at = pairs, 0
-        self._behind = None
-        self._ahead = source
+        if window.at + 1 < len(window.pairs):
+            window.at += 1
+        elif not self._read_ahead(self._open_scan()):
+            self._place(None)
 
     def prev(self) -> None:
         """Go to the entry before this one; from the first one, the iterator ceases to be valid."""
         window = self._valid_window()
-        if self._at > 0:
-            self._at -= 1
-            return
-        source = self._behind
-        if source is None:
-            source = self._open_scan().backward(Position(window[0][0], after=False))
-        self._behind = None
-        pairs = self._fetch(source)
-        self._window, self._at = pairs, len(pairs) - 1
-        self._ahead = None
-        self._behind = source
+        if window.at == 0 and not self._read_behind(self._open_scan()):
+            self._place(None)
+        else:
+            window.at -= 1
 
     def key(self) -> bytes:
         """The key that it stands on."""
-        return self._valid_window()[self._at][0][len(self._prefix) :]
+        window = self._valid_window()
+        key: bytes = window.pairs[window.at][0]
+        return key[len(self._prefix) :]
 
     def value(self) -> bytes:
         """The value that it stands on."""
-        return self._valid_window()[self._at][1]
+        window = self._valid_window()
+        value: bytes = window.pairs[window.at][1]
+        return value
 
     def item(self) -> tuple[bytes, bytes]:
         """Key and value."""
@@ -143,24 +126,16 @@ class RawIterator(BaseIterator):
 
     def __repr__(self) -> str:
         window = self._window
-        where = f"on {shortened(window[self._at][0])}" if window else "on no entry"
+        is_valid = window.at < len(window.pairs)
+        where = f"on {shortened(window.pairs[window.at][0])}" if is_valid else "on no entry"
         return self._described("RawIterator", f", {where}")
 
-    def _valid_window(self) -> list[Pair]:
+    def _valid_window(self) -> Window:
         self._open_scan()
-        if not self._window:
+        if self._window.at >= len(self._window.pairs):
             raise IteratorInvalidError("the iterator stands on no entry: seek first")
         return self._window
 
     def _seek_forward(self, scan: Scan, start: Position | None) -> None:
-        self._forget()
-        source = scan.forward(start)
-        self._window = self._fetch(source)
-        self._ahead = source
-
-    def _forget(self) -> None:
-        """Drop the window: the iterator is not valid."""
-        self._window = []
-        self._at = 0
-        self._ahead = None
-        self._behind = None
+        self._place(start)
+        self._read_ahead(scan)

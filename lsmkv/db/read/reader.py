@@ -25,10 +25,11 @@ from lsmkv.db.read.iterator import (
     checked_limit,
 )
 from lsmkv.db.read.raw_iterator import RawIterator
+from lsmkv.db.tree.row_cache import RowCache
 from lsmkv.db.tree.store import ReadView, Store, View
 from lsmkv.db.tree.version import PLACE_BITS, Version
 from lsmkv.errors import CorruptionError
-from lsmkv.filter.policy import NO_HASH
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, pack, sequence_in
 from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT
 from lsmkv.util.arguments import BytesLike
@@ -45,6 +46,53 @@ COMPACTION_DUE: Final = 2
 """A flag of a lookup: it used up the seeks that a file is allowed, so compact the file."""
 
 
+def look_up(
+    store: Store, version: Version, user_key: bytes, sequence: int, fill_cache: bool
+) -> tuple[i64, i64, bytes | None]:
+    """Look for the newest version of a key at or before ``sequence`` in a version's tables.
+
+    Returns flags (:data:`BLOCK_CACHED`, :data:`COMPACTION_DUE`), the tag of the version that was
+    found (0 for none), and its value (None for a deletion).  Files are asked newest first, and the
+    filter of a file before any of its blocks is read.
+
+    LevelDB charges a seek to the first table that a lookup asks, if it asks a second one, even if
+    the filter of the first says no.  So lookups of absent keys can rewrite a database that is not
+    written to.  Here a file is charged only if a block of it was read, the key was not in it, and a
+    block of a second file had to be read too.
+    """
+    sort_key = store.order.of(user_key)
+    hashes = KeyHashes(user_key)
+    bound: i64 = sequence
+    flags: i64 = 0
+    missed: i64 = 0  # the place of the first file that had a block read and not the key
+    blocks_read: i64 = 0
+    place = version.next_candidate(0, sort_key, bound)
+    while place > 0:
+        counters = store.counters.levels[place >> PLACE_BITS]
+        counters.tables_asked += 1
+        table = store.tables.find(version.file_in(place))
+        outcome, tag, value = table.get(user_key, sort_key, bound, hashes, counters, fill_cache)
+        if outcome != RULED_OUT:
+            if outcome == FROM_FILE:
+                blocks_read += 1
+                if blocks_read == 2 and missed > 0 and version.charge_seek(missed):
+                    flags = COMPACTION_DUE
+            if value is not None:
+                kind = tag & 0xFF
+                if kind > KIND_VALUE:
+                    key = pack(user_key, (tag >> 8) & MAX_SEQUENCE, kind)
+                    raise CorruptionError(f"not an internal key: {key!r}", table.path)
+                if outcome == FROM_CACHE:
+                    flags |= BLOCK_CACHED
+                return flags, tag, value if kind == KIND_VALUE else None
+            if table.has_filter:
+                counters.filter_false_positives += 1
+            if outcome == FROM_FILE and missed == 0:
+                missed = place
+        place = version.next_candidate(place, sort_key, bound)
+    return flags, 0, None
+
+
 class Reader:
     """All reads of one store.  Any thread may call any method; none takes the writers' lock."""
 
@@ -55,70 +103,53 @@ class Reader:
         cache = store.options.block_cache
         self._row_cache_limit = 0 if cache is None else cache.capacity // _ROW_CACHE_SHARE
 
-    def get(self, key: bytes, sequence: int, fill_cache: bool) -> bytes | None:
-        """The value of ``key`` at ``sequence``: memtable, immutable memtable, then the tables."""
-        return self.get_in(self.store.open_view(), key, sequence, fill_cache)
+    def get(
+        self, key: bytes, sequence: int, fill_cache: bool, view: View | None = None
+    ) -> bytes | None:
+        """The value of ``key`` at ``sequence``: memtable, immutable memtable, then the tables.
 
-    def get_in(self, view: View, key: bytes, sequence: int, fill_cache: bool) -> bytes | None:
-        """:meth:`get` in a view that the caller has taken."""
+        The caller may have taken a view before.
+        """
         store = self.store
         listener = store.listener
         started = 0 if listener is None else listener.now()
+        if view is None:
+            view = store.open_view()
         store.counters.gets += 1
         tagged = _in_memtables(view, key, sequence)
         if tagged is not None:
             store.counters.gets_from_memory += 1
             value = tagged[TAG_SIZE:] if tagged[0] == KIND_VALUE else None
         else:
-            value = self._in_tables(view.version, key, sequence, fill_cache)
+            version = view.version
+            value = None
+            if sequence == MAX_SEQUENCE and version.row_cache.values:
+                value = version.row_cache.values.get(key)
+            if value is not None:
+                store.counters.gets_from_rows += 1
+            else:
+                try:
+                    flags, _tag, value = look_up(store, version, key, sequence, fill_cache)
+                except OSError as error:
+                    store.raise_failure(error)
+                if flags & COMPACTION_DUE and self._background is not None:
+                    self._schedule(self._background)
+                if flags & BLOCK_CACHED and fill_cache and sequence == MAX_SEQUENCE:
+                    self._keep_row(version.row_cache, key, value)
         if value is not None:
             store.counters.gets_found += 1
         if listener is not None:
             listener.got(key, started, value)
         return value
 
-    def _in_tables(
-        self, version: Version, key: bytes, sequence: int, fill_cache: bool
-    ) -> bytes | None:
-        store = self.store
-        newest = sequence == MAX_SEQUENCE
-        row_cache = version.row_cache
-        if newest and row_cache.values:
-            value = row_cache.values.get(key)
-            if value is not None:
-                store.counters.gets_from_rows += 1
-                return value
-        try:
-            flags, _tag, value = look_up(store, version, key, sequence, fill_cache)
-        except OSError as error:
-            store.raise_failure(error)
-        if flags != 0:
-            if flags & COMPACTION_DUE and self._background is not None:
-                self._schedule(self._background)
-            # Every value is kept until the row cache is half full.  Then one Get in four keeps its
-            # value, so that a key that is read often gets in soon.
-            if (
-                flags & BLOCK_CACHED
-                and newest
-                and fill_cache
-                and value is not None
-                and (2 * row_cache.usage < self._row_cache_limit or self._is_fourth())
-            ):
-                row_cache.keep(key, value, self._row_cache_limit)
-        return value
-
-    def _is_fourth(self) -> bool:
-        """Whether to keep this Get's value: one Get in four.  The pattern shifts, so that keys that
-        are read in turn all get in."""
-        gets: i64 = self.store.counters.gets
-        return (gets + (gets >> 3) + (gets >> 8)) & 3 == 0
+    # Beyond the tour: the other reads
 
     def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
         """The values of these keys, all at one moment, looked up in the order of the store."""
         read = self.store.read_view()
         try:
             return {
-                key: self.get_in(read.view, key, read.sequence, fill_cache)
+                key: self.get(key, read.sequence, fill_cache, read.view)
                 for key in sorted(set(keys), key=self.store.order.of)
             }
         finally:
@@ -132,11 +163,7 @@ class Reader:
         if tagged is not None:
             return tagged[0] == KIND_VALUE
         sort_key = store.order.of(key)
-        hash_kind: i64 = NO_HASH
-        key_hash: i64 = -1
-        leveldb: i64 = -1  # as in look_up
-        xxh3: i64 = -1
-        other: i64 = -1
+        hashes = KeyHashes(key)
         version = view.version
         try:
             # Compiled code lets go of an object after its last use: the version, without which a
@@ -146,12 +173,7 @@ class Reader:
                 counters = store.counters.levels[place >> PLACE_BITS]
                 counters.tables_asked += 1
                 table = store.tables.find(version.file_in(place))
-                if table.hash_kind != hash_kind:
-                    hash_kind = table.hash_kind
-                    key_hash, leveldb, xxh3, other = store.key_hash_once(
-                        hash_kind, key, leveldb, xxh3, other
-                    )
-                if table.may_contain(key, sort_key, key_hash, counters):
+                if table.may_contain(sort_key, hashes, counters):
                     return True
                 place = version.next_candidate(place, sort_key, MAX_SEQUENCE)
         except OSError as error:
@@ -235,61 +257,19 @@ class Reader:
                 self.store.lock.claim()
                 background.schedule()
 
+    # Fast paths: the row cache
 
-def look_up(
-    store: Store, version: Version, user_key: bytes, sequence: int, fill_cache: bool
-) -> tuple[i64, i64, bytes | None]:
-    """Look for the newest version of a key at or before ``sequence`` in a version's tables.
+    def _keep_row(self, row_cache: RowCache, key: bytes, value: bytes | None) -> None:
+        """Put the value that a Get found into the row cache: every value until the cache is half
+        full, then that of one Get in four, so that a key that is read often gets in soon."""
+        if value is not None and (2 * row_cache.usage < self._row_cache_limit or self._is_fourth()):
+            row_cache.keep(key, value, self._row_cache_limit)
 
-    Returns flags (:data:`BLOCK_CACHED`, :data:`COMPACTION_DUE`), the tag of the version that was
-    found (0 for none), and its value (None for a deletion).  Files are asked newest first, and the
-    filter of a file before any of its blocks is read.
-
-    LevelDB charges a seek to the first table that a lookup asks, if it asks a second one, even if
-    the filter of the first says no.  So lookups of absent keys can rewrite a database that is not
-    written to.  Here a file is charged only if a block of it was read, the key was not in it, and a
-    block of a second file had to be read too.
-    """
-    sort_key = store.order.of(user_key)
-    hash_kind: i64 = NO_HASH  # of the last table's filters
-    key_hash: i64 = -1
-    leveldb: i64 = -1  # the hash of each kind, once a table has asked for it
-    xxh3: i64 = -1
-    other: i64 = -1
-    bound: i64 = sequence
-    flags: i64 = 0
-    missed: i64 = 0  # the place of the first file that had a block read and not the key
-    blocks_read: i64 = 0
-    place = version.next_candidate(0, sort_key, bound)
-    while place > 0:
-        counters = store.counters.levels[place >> PLACE_BITS]
-        counters.tables_asked += 1
-        table = store.tables.find(version.file_in(place))
-        if table.hash_kind != hash_kind:
-            hash_kind = table.hash_kind
-            key_hash, leveldb, xxh3, other = store.key_hash_once(
-                hash_kind, user_key, leveldb, xxh3, other
-            )
-        outcome, tag, value = table.get(user_key, sort_key, bound, key_hash, counters, fill_cache)
-        if outcome != RULED_OUT:
-            if outcome == FROM_FILE:
-                blocks_read += 1
-                if blocks_read == 2 and missed > 0 and version.charge_seek(missed):
-                    flags = COMPACTION_DUE
-            if value is not None:
-                kind = tag & 0xFF
-                if kind > KIND_VALUE:
-                    key = pack(user_key, (tag >> 8) & MAX_SEQUENCE, kind)
-                    raise CorruptionError(f"not an internal key: {key!r}", table.path)
-                if outcome == FROM_CACHE:
-                    flags |= BLOCK_CACHED
-                return flags, tag, value if kind == KIND_VALUE else None
-            if table.has_filter:
-                counters.filter_false_positives += 1
-            if outcome == FROM_FILE and missed == 0:
-                missed = place
-        place = version.next_candidate(place, sort_key, bound)
-    return flags, 0, None
+    def _is_fourth(self) -> bool:
+        """Whether to keep this Get's value: one Get in four.  The pattern shifts, so that keys that
+        are read in turn all get in."""
+        gets: i64 = self.store.counters.gets
+        return (gets + (gets >> 3) + (gets >> 8)) & 3 == 0
 
 
 def _in_memtables(view: View, key: bytes, sequence: int) -> bytes | None:

@@ -1,6 +1,7 @@
 """The memtable: recent writes in memory, in the order of their keys.
 
-A :class:`~sortedcontainers.SortedDict` from user key to the tagged value of its newest version.
+A memtable is a :class:`~sortedcontainers.SortedDict` from user key to the tagged value of its
+newest version (:mod:`lsmkv.format.keys`).  A deletion is a version too: it hides what tables hold.
 Older versions are kept beside it, and only while a snapshot or an iterator can still see them.  A
 commit adds operations, Gets and scans read, and a flush takes everything, once the memtable is
 immutable.  Most of this happens under the store's lock: see :class:`MemTable`.
@@ -8,11 +9,12 @@ immutable.  Most of this happens under the store's lock: see :class:`MemTable`.
 Left out: a skip list, as LevelDB has it.  In Python each of its nodes would be an object that the
 garbage collector visits; a tagged value is one ``bytes``, which it does not.
 
-Fast paths: a write goes into a plain dict first, and all new keys are sorted at once when their
-order is needed: keeping a key sorted costs 0.7 us one by one, 0.25 us in bulk, and a dict
-assignment 0.04 us (measured).  Until the first read, writes do not even enter that dict: they wait
-in a :class:`WriteBuffer`, since a program that loads a store reads nothing, and a worker process
-that flushes reads the log.
+Fast paths, which a first reading may skip: a write waits in one of two places until somebody needs
+its order.  New keys go into a plain dict, and are sorted at once: keeping a key sorted costs 0.7 us
+one by one, 0.25 us in bulk, and a dict assignment 0.04 us (measured).  Until the first read, writes
+do not even enter that dict: they wait in a :class:`~lsmkv.db.tree.write_buffer.WriteBuffer`.  And a
+memtable that is scanned again and again has a list of its keys as well
+(:class:`~lsmkv.db.tree.key_list.KeyList`).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from sortedcontainers import SortedDict
 from lsmkv.db.tree.key_list import KeyList
 from lsmkv.db.tree.pinned import PinnedSequences
 from lsmkv.db.tree.store_lock import StoreLock
+from lsmkv.db.tree.write_buffer import WriteBuffer
 from lsmkv.format.batch import Operation
 from lsmkv.format.key_order import Position
 from lsmkv.format.keys import (
@@ -62,54 +65,6 @@ _FEW_WRITES: Final = 16
 more key into its place moves all those after it."""
 
 
-class WriteBuffer:
-    """The writes to a memtable before its first read, in the order of their sequences.
-
-    :meth:`MemTable.add` appends a key, then its value, under the store's lock, so that after an
-    interrupt ``keys`` may be one longer than ``values``: that write was not completed and will be
-    done again.  Both lists only grow, which is why :meth:`find` needs no lock.
-    """
-
-    __slots__ = ("first", "keys", "values")
-
-    def __init__(self) -> None:
-        self.keys: list[bytes] = []
-        self.values: list[bytes | None] = []
-        """None for a deletion."""
-        self.first = 0
-        """The sequence of the first write; each following one has the next sequence."""
-
-    def find(self, key: bytes, sequence: int) -> bytes | None:
-        """The tagged value of the newest write to exactly this key at or before ``sequence``.
-
-        Any thread, without a lock.  O(number of writes).
-        """
-        keys = self.keys
-        values = self.values
-        at: i64 = min(len(keys), len(values)) - 1
-        while at >= 0:
-            if keys[at] == key:
-                found = self.first + at
-                if found <= sequence:
-                    value = values[at]
-                    kind = KIND_DELETION if value is None else KIND_VALUE
-                    return tagged_value(BytesWriter(), found, kind, value or b"")
-            at -= 1
-        return None
-
-    def tagged_values(self, writer: BytesWriter) -> list[bytes]:
-        """The tagged values of all writes, put together in ``writer``."""
-        tagged: list[bytes] = []
-        sequence: i64 = self.first
-        for value in self.values:
-            if value is None:
-                tagged.append(tagged_value(writer, sequence, KIND_DELETION, b""))
-            else:
-                tagged.append(tagged_value(writer, sequence, KIND_VALUE, value))
-            sequence += 1
-        return tagged
-
-
 class MemTable:
     """The versions of keys that are in memory.
 
@@ -130,17 +85,20 @@ class MemTable:
         self._identical = equal_means_identical(comparator)
         self._order = sort_key(comparator)
         self._sorted: Any = SortedDict(self._order)
+        """The newest version of each key."""
+        self._older: dict[bytes, tuple[Entry, ...]] = {}
+        """For each key, the versions that newer ones have replaced, newest first."""
+        # Fast paths: where writes wait to be sorted, and what a scan keeps.
         self._pending: dict[bytes, bytes] = {}
-        self._merging = False
+        """Newest versions that are not in ``_sorted`` yet, or newer than those there."""
+        self._merging = False  # while they are put there
+        self._buffer: WriteBuffer | None = WriteBuffer() if self._identical else None
+        """The writes before the first read; None from that on."""
         self._key_list: KeyList | None = None
         """The keys in bytewise order, once a list of them pays; None again when many are merged."""
         self._chunks_read: i64 = 0  # since many were, a large chunk as several
         self._last_sequence: i64 = 0
         self._writer = BytesWriter()  # where tagged values are put together
-        self._buffer: WriteBuffer | None = WriteBuffer() if self._identical else None
-        """None from the first read on."""
-        self._older: dict[bytes, tuple[Entry, ...]] = {}
-        """For each key, the versions that newer ones have replaced, newest first."""
         self.applying: list[Operation] | None = None
         """The batch that is being added, until the caller of :meth:`add` has made it visible."""
         self._applying_from = 0  # its first sequence
@@ -150,32 +108,6 @@ class MemTable:
         """The number of the table that a flush writes, once the memtable is immutable."""
         self.usage = 0
         """Bytes as LevelDB's arena would count them: every write adds to it, and it never falls."""
-
-    def __len__(self) -> int:
-        """The number of user keys, deleted ones included."""
-        lock = self._lock
-        if lock.mine():
-            return len(self._copy())
-        with lock.afterwards, lock.guard:
-            lock.claim()
-            return len(self._in_order())
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing was ever added."""
-        buffer = self._buffer
-        return (
-            (buffer is None or not buffer.keys)
-            and not self._pending
-            and not self._sorted
-            and self.applying is None
-        )
-
-    @property
-    def last_applying(self) -> int:
-        """The last sequence of the batch that is being added; 0 if none is."""
-        applying = self.applying
-        return 0 if applying is None else self._applying_from + len(applying) - 1
 
     def add(self, sequence: int, operations: list[Operation], newest_pinned: int) -> int:
         """Apply operations, the first of them with ``sequence``; returns the bytes of their keys
@@ -193,26 +125,9 @@ class MemTable:
         last: i64 = sequence + len(operations) - 1
         self._last_sequence = max(last, self._last_sequence)
         buffer = self._buffer
-        if buffer is None or newest_pinned >= 0 or self.usage > _BUFFER_LIMIT:
-            return self._add_to_dict(sequence, operations, newest_pinned)
-        keys = buffer.keys
-        values = buffer.values
-        if not keys:
-            buffer.first = sequence
-        if not len(keys) == sequence - buffer.first == len(values):
-            # There is a gap, or an interrupted write has appended some of these operations.
-            return self._add_to_dict(sequence, operations, newest_pinned)
-        total: i64 = 0
-        overhead: i64 = 0
-        for key, value in operations:
-            key_size: i64 = len(key)
-            size: i64 = 0 if value is None else len(value)
-            keys.append(key)
-            values.append(value)
-            total += key_size + size
-            overhead += entry_overhead(key_size, size)
-        self.usage += total + overhead
-        return total
+        if buffer is not None and newest_pinned < 0 and self.usage <= _BUFFER_LIMIT:
+            return self._add_to_buffer(buffer, sequence, operations)
+        return self._add_to_dict(sequence, operations, newest_pinned)
 
     def _add_to_dict(self, sequence: int, operations: list[Operation], newest_pinned: int) -> int:
         """:meth:`add`, to the dict where Gets find keys; what was buffered goes there first."""
@@ -261,15 +176,144 @@ class MemTable:
             return self._version(key, sequence)
         return self._get_equal(key, sequence)
 
-    def _get_equal(self, key: bytes, sequence: int) -> bytes | None:
-        """:meth:`get` in a user's order, in which other bytes may be the same key."""
+    def _version(self, key: bytes, sequence: int) -> bytes | None:
+        """The newest tagged value of exactly this key at or before ``sequence``."""
+        tagged = self._newest(key)
+        if tagged is not None and sequence != MAX_SEQUENCE and sequence_in(tagged) > sequence:
+            for _, tagged in self._older.get(key, ()):
+                if sequence_in(tagged) <= sequence:
+                    return tagged
+            return None
+        return tagged
+
+    def _newest(self, key: bytes) -> bytes | None:
+        """The newest tagged value of exactly this key."""
+        tagged: bytes | None = self._pending.get(key)
+        if tagged is None and self._sorted:
+            tagged = self._sorted.get(key)
+        return tagged
+
+    def columns(self) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """All versions in order, as lists of user keys and of tagged values.  The memtable is
+        immutable by now.
+
+        All versions of a key are in one chunk, the newest first.  Keys are sorted outside the lock
+        if no read has sorted them yet.
+        """
         lock = self._lock
-        if lock.mine():
-            return self._copy().get(key, sequence)
         with lock.afterwards, lock.guard:
             lock.claim()
-            found = self._equal_key(key)
-            return None if found is None else self._version(found, sequence)
+            in_order = bool(self._sorted)
+            newest: dict[bytes, bytes] = self._in_order() if in_order else self._pending
+            buffer = self._buffer
+        # A read may enter the buffer meanwhile.  Its lists do not change any more.
+        if buffer is not None and buffer.keys:
+            tagged = buffer.tagged_values(BytesWriter())
+            if self._order is None and _rise(buffer.keys):  # as keys do that begin with the time
+                yield buffer.keys, tagged
+                return
+            newest = dict(zip(buffer.keys, tagged, strict=True))
+        keys = list(newest) if in_order else sorted(newest, key=self._order)
+        for at in range(0, len(keys), _COLUMN_CHUNK):
+            some = keys[at : at + _COLUMN_CHUNK]
+            yield self._with_older(some, [newest[key] for key in some])
+
+    def _with_older(
+        self, keys: list[bytes], newest: list[bytes]
+    ) -> tuple[list[bytes], list[bytes]]:
+        """User keys and tagged values of all versions of these keys."""
+        if not self._older:
+            return keys, newest
+        user_keys: list[bytes] = []
+        tagged_values: list[bytes] = []
+        for key, tagged in zip(keys, newest, strict=True):
+            user_keys.append(key)
+            tagged_values.append(tagged)
+            for older_key, older in self._older.get(key, ()):
+                user_keys.append(older_key)
+                tagged_values.append(older)
+        return user_keys, tagged_values
+
+    # Beyond the tour: the order of the keys, older versions, and what needs all of them
+
+    def _in_order(self) -> Any:
+        """The SortedDict with everything in it.  Caller holds the lock."""
+        self._drain_buffer()
+        if self._merging:
+            # Ctrl-C has interrupted a merge: the dict part is whole, the order is not.  Only dict's
+            # own items() does not use the order.
+            self._sorted = SortedDict(self._order, dict(dict.items(self._sorted)))
+        if self._pending:
+            self._merging = True
+            every = self._key_list
+            self._key_list = None
+            self._sorted.update(self._pending)
+            if len(self._pending) > _FEW_WRITES:
+                self._chunks_read = 0
+            elif every is not None:
+                for key in self._pending:
+                    every.write(key)
+                self._key_list = every
+            self._pending = {}
+        self._merging = False
+        return self._sorted
+
+    def _keep_older(self, key: bytes, newest_pinned: int) -> None:
+        """Keep the versions of ``key`` up to ``newest_pinned`` before a new one replaces them.
+
+        An equal key of other bytes is removed, and its versions move to ``key``.  A version that a
+        reader may ask for is in its new place before it leaves its old one, and an interrupted call
+        can be done again.
+        """
+        found = key if self._identical else self._equal_key(key)
+        newest = None if found is None else self._newest(found)
+        if found is None or newest is None:
+            return
+        versions = self._older.get(found, ())
+        if not versions or versions[0][1] is not newest:  # else an interrupted call added it
+            versions = ((found, newest), *versions)
+        versions = tuple([entry for entry in versions if sequence_in(entry[1]) <= newest_pinned])
+        if versions:
+            self._older[key] = versions
+        else:
+            self._older.pop(key, None)
+        if found != key:
+            self._pending[key] = newest
+            self._merging = True
+            del self._sorted[found]
+            self._merging = False
+            self._older.pop(found, None)
+
+    @property
+    def keeps_older(self) -> bool:
+        """Whether a key may have more versions than its newest one."""
+        return bool(self._older)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was ever added."""
+        buffer = self._buffer
+        return (
+            (buffer is None or not buffer.keys)
+            and not self._pending
+            and not self._sorted
+            and self.applying is None
+        )
+
+    def __len__(self) -> int:
+        """The number of user keys, deleted ones included."""
+        lock = self._lock
+        if lock.mine():
+            return len(self._copy())
+        with lock.afterwards, lock.guard:
+            lock.claim()
+            return len(self._in_order())
+
+    @property
+    def last_applying(self) -> int:
+        """The last sequence of the batch that is being added; 0 if none is."""
+        applying = self.applying
+        return 0 if applying is None else self._applying_from + len(applying) - 1
 
     def versions(self, key: bytes) -> list[bytes]:
         """The tagged values of all versions of ``key`` that are kept, newest first."""
@@ -311,6 +355,146 @@ class MemTable:
             ordered = self._sorted
             user_keys, tagged = self._with_older(keys, [ordered[key] for key in keys])
         return keys, user_keys, tagged
+
+    def _keys_beyond(self, edge: Position | None, count: i64, back: bool) -> list[bytes]:
+        """Up to ``count`` keys after ``edge``, or before it if ``back``; in rising order.
+
+        Caller holds the lock.
+        """
+        ordered = self._in_order()
+        user_key = None if edge is None else edge.user_key
+        after = edge is not None and edge.after
+        if not back:
+            return list(islice(ordered.irange(user_key, None, (not after, True)), count))
+        some = list(islice(ordered.irange(None, user_key, (True, after), reverse=True), count))
+        some.reverse()
+        return some
+
+    # Keys that are equal though their bytes differ, in the user's order
+
+    def _get_equal(self, key: bytes, sequence: int) -> bytes | None:
+        """:meth:`get` in a user's order, in which other bytes may be the same key."""
+        lock = self._lock
+        if lock.mine():
+            return self._copy().get(key, sequence)
+        with lock.afterwards, lock.guard:
+            lock.claim()
+            found = self._equal_key(key)
+            return None if found is None else self._version(found, sequence)
+
+    def _equal_key(self, key: bytes) -> bytes | None:
+        """The key in the memtable that compares equal to ``key``.  Caller holds the lock."""
+        ordered = self._in_order()
+        at = ordered.bisect_left(key)
+        if at < len(ordered):
+            candidate: bytes = ordered.keys()[at]
+            if self._compare(candidate, key) == 0:
+                return candidate
+        return None
+
+    def _spelling(self, key: bytes, tagged: bytes) -> bytes:
+        """The key under which this version of ``key`` was written."""
+        for name, older in self._older.get(key, ()):
+            if older is tagged:
+                return name
+        return key
+
+    # Nested calls, and checks
+
+    def _copy(self) -> MemTable:
+        """A memtable with the same versions, the batch that is being added among them.
+
+        For nested calls.  Whatever the interrupted call is doing here, each version is in one of
+        the places that are looked at, or in several.  O(n log n).
+        """
+        versions: dict[int, Entry] = {}
+        for part in (dict.items(self._sorted), self._pending.items()):
+            for key, tagged in list(part):
+                versions[sequence_in(tagged)] = (key, tagged)
+        for entries in list(self._older.values()):
+            for entry in entries:
+                versions[sequence_in(entry[1])] = entry
+        buffer = self._buffer
+        if buffer is not None:
+            buffered = buffer.tagged_values(BytesWriter())
+            for key, tagged in zip(list(buffer.keys), buffered, strict=False):
+                versions[sequence_in(tagged)] = (key, tagged)
+        applying = self.applying
+        if applying is not None:
+            writer = BytesWriter()
+            for at, (key, value) in enumerate(applying, self._applying_from):
+                kind = KIND_DELETION if value is None else KIND_VALUE
+                versions[at] = (key, tagged_value(writer, at, kind, value or b""))
+        copy = MemTable(self._comparator, StoreLock())
+        copy._last_sequence = max(versions, default=0)
+        for sequence in sorted(versions):
+            key, tagged = versions[sequence]
+            value = tagged[TAG_SIZE:] if tagged[0] == KIND_VALUE else None
+            copy._add_to_dict(sequence, [(key, value)], MAX_SEQUENCE)
+        return copy
+
+    def check(self) -> None:
+        """Assert the invariants: keys in order, and the versions of each newest first."""
+        lock = self._lock
+        if lock.mine():
+            self._copy().check()
+            return
+        with lock.afterwards, lock.guard:
+            lock.claim()
+            ordered = self._in_order()
+            ordered._check()
+            every = self._key_list
+            if every is not None:
+                assert every.keys == list(ordered), "a list of other keys"
+                for key, marked in zip(every.keys, every.marks(0, len(every.keys)), strict=True):
+                    assert not marked or (
+                        ordered[key][0] == KIND_DELETION and key not in self._older
+                    )
+            for key, versions in self._older.items():
+                sequences = [sequence_in(tagged) for _, tagged in versions]
+                sequences.insert(0, sequence_in(ordered[key]))
+                for newer, older in pairwise(sequences):
+                    assert newer > older, "an older version stands before a newer one"
+
+    # Fast paths: writes that wait for the first read
+
+    def _add_to_buffer(
+        self, buffer: WriteBuffer, sequence: int, operations: list[Operation]
+    ) -> int:
+        """:meth:`add`, to where the writes wait for the first read."""
+        keys = buffer.keys
+        values = buffer.values
+        if not keys:
+            buffer.first = sequence
+        if not len(keys) == sequence - buffer.first == len(values):
+            # There is a gap, or an interrupted write has appended some of these operations.
+            return self._add_to_dict(sequence, operations, -1)
+        total: i64 = 0
+        overhead: i64 = 0
+        for key, value in operations:
+            key_size: i64 = len(key)
+            size: i64 = 0 if value is None else len(value)
+            keys.append(key)
+            values.append(value)
+            total += key_size + size
+            overhead += entry_overhead(key_size, size)
+        self.usage += total + overhead
+        return total
+
+    def _drain_buffer(self) -> None:
+        """Put the buffered writes where Gets find them; later writes go there at once.
+
+        Caller holds the lock.  The buffer is dropped last, so that a Get finds each write in one of
+        the two places.  An interrupted call can be done again.
+        """
+        buffer = self._buffer
+        if buffer is not None and buffer.keys:
+            # A key without a value is the last one, of an interrupted write that is done again.
+            tagged = buffer.tagged_values(self._writer)
+            self._pending.update(zip(buffer.keys, tagged, strict=False))
+            self._buffer = None
+
+    # Fast paths: scans, with a list of all keys
 
     def visible(
         self,
@@ -423,186 +607,6 @@ class MemTable:
                 assert run is not None
                 run.append(key, -1)
 
-    @property
-    def keeps_older(self) -> bool:
-        """Whether a key may have more versions than its newest one."""
-        return bool(self._older)
-
-    def columns(self) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """All versions in order, as lists of user keys and of tagged values.  The memtable is
-        immutable by now.
-
-        All versions of a key are in one chunk, the newest first.  Keys are sorted outside the lock
-        if no read has sorted them yet.
-        """
-        lock = self._lock
-        with lock.afterwards, lock.guard:
-            lock.claim()
-            in_order = bool(self._sorted)
-            newest: dict[bytes, bytes] = self._in_order() if in_order else self._pending
-            buffer = self._buffer
-        # A read may enter the buffer meanwhile.  Its lists do not change any more.
-        if buffer is not None and buffer.keys:
-            tagged = buffer.tagged_values(BytesWriter())
-            if self._order is None and _rise(buffer.keys):  # as keys do that begin with the time
-                yield buffer.keys, tagged
-                return
-            newest = dict(zip(buffer.keys, tagged, strict=True))
-        keys = list(newest) if in_order else sorted(newest, key=self._order)
-        for at in range(0, len(keys), _COLUMN_CHUNK):
-            some = keys[at : at + _COLUMN_CHUNK]
-            yield self._with_older(some, [newest[key] for key in some])
-
-    def check(self) -> None:
-        """Assert the invariants: keys in order, and the versions of each newest first."""
-        lock = self._lock
-        if lock.mine():
-            self._copy().check()
-            return
-        with lock.afterwards, lock.guard:
-            lock.claim()
-            ordered = self._in_order()
-            ordered._check()
-            every = self._key_list
-            if every is not None:
-                assert every.keys == list(ordered), "a list of other keys"
-                for key, marked in zip(every.keys, every.marks(0, len(every.keys)), strict=True):
-                    assert not marked or (
-                        ordered[key][0] == KIND_DELETION and key not in self._older
-                    )
-            for key, versions in self._older.items():
-                sequences = [sequence_in(tagged) for _, tagged in versions]
-                sequences.insert(0, sequence_in(ordered[key]))
-                for newer, older in pairwise(sequences):
-                    assert newer > older, "an older version stands before a newer one"
-
-    def _copy(self) -> MemTable:
-        """A memtable with the same versions, the batch that is being added among them.
-
-        For nested calls.  Whatever the interrupted call is doing here, each version is in one of
-        the places that are looked at, or in several.  O(n log n).
-        """
-        versions: dict[int, Entry] = {}
-        for part in (dict.items(self._sorted), self._pending.items()):
-            for key, tagged in list(part):
-                versions[sequence_in(tagged)] = (key, tagged)
-        for entries in list(self._older.values()):
-            for entry in entries:
-                versions[sequence_in(entry[1])] = entry
-        buffer = self._buffer
-        if buffer is not None:
-            buffered = buffer.tagged_values(BytesWriter())
-            for key, tagged in zip(list(buffer.keys), buffered, strict=False):
-                versions[sequence_in(tagged)] = (key, tagged)
-        applying = self.applying
-        if applying is not None:
-            writer = BytesWriter()
-            for at, (key, value) in enumerate(applying, self._applying_from):
-                kind = KIND_DELETION if value is None else KIND_VALUE
-                versions[at] = (key, tagged_value(writer, at, kind, value or b""))
-        copy = MemTable(self._comparator, StoreLock())
-        copy._last_sequence = max(versions, default=0)
-        for sequence in sorted(versions):
-            key, tagged = versions[sequence]
-            value = tagged[TAG_SIZE:] if tagged[0] == KIND_VALUE else None
-            copy._add_to_dict(sequence, [(key, value)], MAX_SEQUENCE)
-        return copy
-
-    def _drain_buffer(self) -> None:
-        """Put the buffered writes where Gets find them; later writes go there at once.
-
-        Caller holds the lock.  The buffer is dropped last, so that a Get finds each write in one of
-        the two places.  An interrupted call can be done again.
-        """
-        buffer = self._buffer
-        if buffer is not None and buffer.keys:
-            # A key without a value is the last one, of an interrupted write that is done again.
-            tagged = buffer.tagged_values(self._writer)
-            self._pending.update(zip(buffer.keys, tagged, strict=False))
-            self._buffer = None
-
-    def _newest(self, key: bytes) -> bytes | None:
-        """The newest tagged value of exactly this key."""
-        tagged: bytes | None = self._pending.get(key)
-        if tagged is None and self._sorted:
-            tagged = self._sorted.get(key)
-        return tagged
-
-    def _version(self, key: bytes, sequence: int) -> bytes | None:
-        """The newest tagged value of exactly this key at or before ``sequence``."""
-        tagged = self._newest(key)
-        if tagged is not None and sequence != MAX_SEQUENCE and sequence_in(tagged) > sequence:
-            for _, tagged in self._older.get(key, ()):
-                if sequence_in(tagged) <= sequence:
-                    return tagged
-            return None
-        return tagged
-
-    def _spelling(self, key: bytes, tagged: bytes) -> bytes:
-        """The key under which this version of ``key`` was written."""
-        for name, older in self._older.get(key, ()):
-            if older is tagged:
-                return name
-        return key
-
-    def _keep_older(self, key: bytes, newest_pinned: int) -> None:
-        """Keep the versions of ``key`` up to ``newest_pinned`` before a new one replaces them.
-
-        An equal key of other bytes is removed, and its versions move to ``key``.  A version that a
-        reader may ask for is in its new place before it leaves its old one, and an interrupted call
-        can be done again.
-        """
-        found = key if self._identical else self._equal_key(key)
-        newest = None if found is None else self._newest(found)
-        if found is None or newest is None:
-            return
-        versions = self._older.get(found, ())
-        if not versions or versions[0][1] is not newest:  # else an interrupted call added it
-            versions = ((found, newest), *versions)
-        versions = tuple([entry for entry in versions if sequence_in(entry[1]) <= newest_pinned])
-        if versions:
-            self._older[key] = versions
-        else:
-            self._older.pop(key, None)
-        if found != key:
-            self._pending[key] = newest
-            self._merging = True
-            del self._sorted[found]
-            self._merging = False
-            self._older.pop(found, None)
-
-    def _equal_key(self, key: bytes) -> bytes | None:
-        """The key in the memtable that compares equal to ``key``.  Caller holds the lock."""
-        ordered = self._in_order()
-        at = ordered.bisect_left(key)
-        if at < len(ordered):
-            candidate: bytes = ordered.keys()[at]
-            if self._compare(candidate, key) == 0:
-                return candidate
-        return None
-
-    def _in_order(self) -> Any:
-        """The SortedDict with everything in it.  Caller holds the lock."""
-        self._drain_buffer()
-        if self._merging:
-            # Ctrl-C has interrupted a merge: the dict part is whole, the order is not.  Only dict's
-            # own items() does not use the order.
-            self._sorted = SortedDict(self._order, dict(dict.items(self._sorted)))
-        if self._pending:
-            self._merging = True
-            every = self._key_list
-            self._key_list = None
-            self._sorted.update(self._pending)
-            if len(self._pending) > _FEW_WRITES:
-                self._chunks_read = 0
-            elif every is not None:
-                for key in self._pending:
-                    every.write(key)
-                self._key_list = every
-            self._pending = {}
-        self._merging = False
-        return self._sorted
-
     def _listed(self, count: i64) -> KeyList | None:
         """The list of all keys, if there is one or this read of ``count`` keys makes it pay.
 
@@ -613,36 +617,6 @@ class MemTable:
             if _LIST_PAYS_AT * self._chunks_read >= len(self._sorted):
                 self._key_list = KeyList(list(self._sorted))
         return self._key_list
-
-    def _keys_beyond(self, edge: Position | None, count: i64, back: bool) -> list[bytes]:
-        """Up to ``count`` keys after ``edge``, or before it if ``back``; in rising order.
-
-        Caller holds the lock.
-        """
-        ordered = self._in_order()
-        user_key = None if edge is None else edge.user_key
-        after = edge is not None and edge.after
-        if not back:
-            return list(islice(ordered.irange(user_key, None, (not after, True)), count))
-        some = list(islice(ordered.irange(None, user_key, (True, after), reverse=True), count))
-        some.reverse()
-        return some
-
-    def _with_older(
-        self, keys: list[bytes], newest: list[bytes]
-    ) -> tuple[list[bytes], list[bytes]]:
-        """User keys and tagged values of all versions of these keys."""
-        if not self._older:
-            return keys, newest
-        user_keys: list[bytes] = []
-        tagged_values: list[bytes] = []
-        for key, tagged in zip(keys, newest, strict=True):
-            user_keys.append(key)
-            tagged_values.append(tagged)
-            for older_key, older in self._older.get(key, ()):
-                user_keys.append(older_key)
-                tagged_values.append(older)
-        return user_keys, tagged_values
 
 
 def _rise(keys: list[bytes]) -> bool:

@@ -46,6 +46,10 @@ def merge(lists: list[Iterator[list[Entry]]], order: KeyOrder) -> Iterator[list[
     """The entries of many sources: rising lists, each with *all* versions of the user keys in it.
 
     The versions of a key come in the order of the sources.
+
+    Each source has a list at hand.  Of ``a c e`` and ``b d``, everything below ``d``, the lowest of
+    the last keys, is complete: later lists cannot have a key below it.  So ``a b c`` is returned
+    now, and ``d`` and ``e`` wait for the next list of the source that ended in ``d``.
     """
     sources = [_Source(source) for source in lists]
     for source in sources:
@@ -89,15 +93,16 @@ def live_entries(
     entries: list[Entry],
     oldest_pinned: i64,
     order: KeyOrder,
-    drop_deletion: Callable[[bytes], bool],
+    drop_deletion: Callable[[bytes], bool] | None,
 ) -> tuple[list[bytes], list[bytes]]:
     """The user keys and the tagged values that a flush or a compaction keeps of these entries,
     which are sorted by user key.
 
     A version is dropped when a newer one of its key is visible to every reader, that is, at
     ``oldest_pinned`` or before.  A deletion is also dropped when it is that old and
-    ``drop_deletion(user_key)`` says that no deeper level has an older version.  The versions of a
-    key may come in any order; newest first is fastest.
+    ``drop_deletion(user_key)`` says that no deeper level has an older version; without such a
+    function every deletion is kept, as in a flush, since tables may hold what it hides.  The
+    versions of a key may come in any order; newest first is fastest.
     """
     user_keys: list[bytes] = []
     kept: list[bytes] = []
@@ -119,7 +124,12 @@ def live_entries(
             last = key
             newer = tagged
             shadowed = False
-        if not tagged[0] & 1 and sequence_in(tagged) <= oldest_pinned and drop_deletion(key):
+        if (
+            drop_deletion is not None
+            and not tagged[0] & 1
+            and sequence_in(tagged) <= oldest_pinned
+            and drop_deletion(key)
+        ):
             continue
         user_keys.append(key)
         kept.append(tagged)

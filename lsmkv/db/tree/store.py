@@ -21,20 +21,10 @@ from lsmkv.db.tree.version import Version
 from lsmkv.db.tree.version_set import VersionSet
 from lsmkv.env.base import Directory
 from lsmkv.errors import ClosedError, ForkedError, raise_typed
-from lsmkv.filter.bloom import leveldb_hash
-from lsmkv.filter.hash64 import xxh3_hash
-from lsmkv.filter.policy import (
-    LEVELDB_HASH,
-    OTHER_HASH,
-    XXH3_HASH,
-    HashedFilterPolicy,
-    key_hasher,
-)
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
 from lsmkv.table.reader import Table
-from lsmkv.util.threads import new_lock
 from lsmkv.util.ticket import Ticket
 
 if TYPE_CHECKING:
@@ -105,16 +95,15 @@ class StateChange:
 
     def ticket(self) -> Ticket:
         """A lock that is released at the next change.  Caller holds the store's lock."""
-        lock = new_lock()
-        lock.acquire()
-        self._tickets.append(lock)
-        return Ticket(lock)
+        ticket = Ticket()
+        self._tickets.append(ticket.lock)
+        return ticket
 
     def notify_all(self) -> None:
         """Release all tickets: the state has changed.  Caller holds the store's lock."""
-        tickets = self._tickets
+        locks = self._tickets
         self._tickets = []
-        for lock in tickets:
+        for lock in locks:
             lock.release()
 
 
@@ -145,8 +134,6 @@ class Store:
         self.versions = versions
         self.info_log = info_log
         self.tables = TableCache(directory, options, self.counters)
-        policy = options.filter_policy
-        self._hasher: HashedFilterPolicy | None = None if policy is None else key_hasher(policy)
         self.lock = lock
         if directory.takes_lock:
             lock.directory = directory
@@ -174,41 +161,6 @@ class Store:
                 raise ForkedError("opened before a fork: open the store anew in this process")
             raise ClosedError("the database is closed")
         return view
-
-    def key_hash(self, kind: i64, user_key: bytes) -> i64:
-        """The hash of a key that a table's filters take; -1 if they take none.
-
-        ``kind`` is the table's ``hash_kind``.
-        """
-        if kind == LEVELDB_HASH:
-            return leveldb_hash(user_key)
-        if kind == XXH3_HASH:
-            return xxh3_hash(user_key)
-        if kind == OTHER_HASH and self._hasher is not None:
-            return self._hasher.key_hash(user_key)
-        return -1
-
-    def key_hash_once(
-        self, kind: i64, user_key: bytes, leveldb: i64, xxh3: i64, other: i64
-    ) -> tuple[i64, i64, i64, i64]:
-        """As :meth:`key_hash`, for a lookup that asks tables of several kinds.
-
-        The last three arguments are the hashes of each kind that it has taken, or -1; they are
-        returned behind the hash, with the one that was taken now.
-        """
-        if kind == LEVELDB_HASH:
-            if leveldb < 0:
-                leveldb = self.key_hash(kind, user_key)
-            return leveldb, leveldb, xxh3, other
-        if kind == XXH3_HASH:
-            if xxh3 < 0:
-                xxh3 = self.key_hash(kind, user_key)
-            return xxh3, leveldb, xxh3, other
-        if kind != OTHER_HASH:
-            return -1, leveldb, xxh3, other
-        if other < 0:
-            other = self.key_hash(kind, user_key)
-        return other, leveldb, xxh3, other
 
     def raise_failure(self, error: OSError) -> NoReturn:
         """Raise the error of a failed read as a typed error, or :class:`ClosedError` if the store

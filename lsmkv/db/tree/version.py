@@ -78,10 +78,15 @@ class Version:
         key."""
 
     def candidates(self, sort_key: Any) -> list[tuple[int, FileMetaData]]:
-        """The files whose range covers a user key, in the order to ask them: newest data first.
+        """The files whose range covers a user key, in the order to ask them, each with its level.
 
-        ``sort_key`` is the key's sort key.
-        O(files of level 0 + log files of each other level).
+        The newest data comes first: the files of level 0, the newest first; then at most one file
+        of each other level.  So the first version of a key that is found is its newest one.
+        ``sort_key`` is the key's sort key.  O(files of level 0 + log files of each other level).
+
+        A Get asks for the files one by one (:meth:`next_candidate`), so that it makes no list: it
+        mostly ends at the first.  A *place* is a file's level and its index on the level, packed
+        into one machine integer.
         """
         found: list[tuple[int, FileMetaData]] = []
         place = self.next_candidate(0, sort_key, MAX_SEQUENCE)
@@ -89,6 +94,151 @@ class Version:
             found.append((place >> PLACE_BITS, self.file_in(place)))
             place = self.next_candidate(place, sort_key, MAX_SEQUENCE)
         return found
+
+    def apply(self, edit: VersionEdit) -> Version:
+        """The version after ``edit``: this one without the deleted files, and with the new ones."""
+        levels: list[list[FileMetaData]] = []
+        for level in range(NUM_LEVELS):
+            gone = {number for at, number in edit.deleted_files if at == level}
+            files = [file for file in self.levels[level] if file.number not in gone]
+            files += [file for at, file in edit.new_files if at == level]
+            levels.append(files)
+        return Version(self.comparator, levels)
+
+    def overlaps(self, level: int, begin: bytes | None, end: bytes | None) -> bool:
+        """Whether any file of the level holds a user key in [begin, end]."""
+        files = self.levels[level]
+        if level == 0 or begin is None:
+            return any(self._touches(file, begin, end) for file in files)
+        at = self.file_from(level, self.comparator.order.of(begin), MAX_SEQUENCE)
+        return at < len(files) and self._touches(files[at], begin, end)
+
+    def _touches(self, file: FileMetaData, begin: bytes | None, end: bytes | None) -> bool:
+        compare = self._user_compare
+        if begin is not None and compare(file.largest[:-8], begin) < 0:
+            return False
+        return end is None or compare(file.smallest[:-8], end) <= 0
+
+    def level_for_flush(self, smallest: bytes, largest: bytes, options: Options) -> int:
+        """The level for a new table with this range of user keys: 0, or a deeper one that is free.
+
+        A table that overlaps nothing may skip level 0 and its compactions, but does not go so deep
+        that it overlaps many grandparents.
+        """
+        if self.overlaps(0, smallest, largest):
+            return 0
+        level = 0
+        while level < MAX_MEM_COMPACT_LEVEL:
+            if self.overlaps(level + 1, smallest, largest):
+                break
+            grandparents = self.overlapping(level + 2, smallest, largest)
+            if total_size(grandparents) > max_grandparent_overlap(options):
+                break
+            level += 1
+        return level
+
+    # Beyond the tour: what compactions ask, and checks
+
+    def overlapping(self, level: int, begin: bytes | None, end: bytes | None) -> list[FileMetaData]:
+        """The level's files that hold any user key in [begin, end]; None is no bound.
+
+        On level 0 the range grows with each file that is taken, until no other file touches it:
+        a compaction that moves a key down takes every file that may hold a version of it.
+        """
+        compare = self._user_compare
+        if level > 0:
+            return [file for file in self.levels[level] if self._touches(file, begin, end)]
+        # Files that touch each other are taken together or not at all.  O(n log n): a hostile
+        # MANIFEST may name any number of them.
+        groups: list[list[int]] = []
+        edges: list[tuple[bytes, bytes]] = []
+        for file in sorted(self.levels[0], key=self._smallest_first):
+            low, high = file.smallest[:-8], file.largest[:-8]
+            if edges and compare(low, edges[-1][1]) <= 0:
+                groups[-1].append(file.number)
+                if compare(high, edges[-1][1]) > 0:
+                    edges[-1] = edges[-1][0], high
+            else:
+                groups.append([file.number])
+                edges.append((low, high))
+        taken: set[int] = set()
+        for (low, high), numbers in zip(edges, groups, strict=True):
+            if (begin is None or compare(high, begin) >= 0) and (
+                end is None or compare(low, end) <= 0
+            ):
+                taken.update(numbers)
+        return [file for file in self.levels[0] if file.number in taken]
+
+    def _smallest_first(self, file: FileMetaData) -> Any:
+        return self.comparator.sort_key(file.smallest)
+
+    def deepest_level(self, begin: bytes | None, end: bytes | None) -> int:
+        """The deepest level that holds any user key in [begin, end]; at least 1."""
+        deepest = 1
+        for level in range(1, NUM_LEVELS):
+            if self.overlaps(level, begin, end):
+                deepest = level
+        return deepest
+
+    def _score(self) -> tuple[int, float]:
+        """The level that needs a compaction most, and its score; from 1 on it needs one."""
+        # Level 0 is counted in files, since every read asks each of them.
+        best_level = 0
+        best = len(self.levels[0]) / L0_COMPACTION_TRIGGER
+        for level in range(1, NUM_LEVELS - 1):
+            score = self.sizes[level] / max_bytes_for_level(level)
+            if score > best:
+                best_level, best = level, score
+        return best_level, best
+
+    def charge_seek(self, place: i64) -> bool:
+        """Count a seek: a block of the file was read and did not hold the key.  True if the file
+        has used up its seeks and a seek compaction should follow."""
+        file = self.file_in(place)
+        file.allowed_seeks -= 1
+        if file.allowed_seeks <= 0 and self.file_to_compact is None:
+            self.file_to_compact = (place >> PLACE_BITS, file)
+            return True
+        return False
+
+    def check(self) -> None:
+        """Raise :class:`CorruptionError` unless the levels are what they must be.
+
+        No file twice; in every file smallest <= largest; levels >= 1 sorted and disjoint.
+        """
+        seen: set[int] = set()
+        compare = self.comparator.compare
+        for level, files in enumerate(self.levels):
+            previous: FileMetaData | None = None
+            for file in files:
+                if file.number in seen:
+                    raise CorruptionError(f"table {file.number} is listed twice")
+                seen.add(file.number)
+                if compare(file.smallest, file.largest) > 0:
+                    raise CorruptionError(f"table {file.number} ends before it begins")
+                if (
+                    level > 0
+                    and previous is not None
+                    and compare(previous.largest, file.smallest) >= 0
+                ):
+                    raise CorruptionError(
+                        f"tables {previous.number} and {file.number} overlap on level {level}"
+                    )
+                previous = file
+
+    def __str__(self) -> str:
+        """The text of LevelDB's property ``leveldb.sstables``."""
+        lines: list[str] = []
+        for level, files in enumerate(self.levels):
+            lines.append(f"--- level {level} ---")
+            lines += [
+                f" {file.number}:{file.size}"
+                f"[{describe_key(file.smallest)} .. {describe_key(file.largest)}]"
+                for file in files
+            ]
+        return "\n".join(lines) + "\n"
+
+    # Fast paths: files one by one, without a list; see candidates
 
     def next_candidate(self, place: i64, sort_key: Any, sequence: i64) -> i64:
         """The place of the next file that may hold a version of a user key at or before
@@ -149,147 +299,6 @@ class Version:
                 break
             at = (at | 1) + 1
         return at
-
-    def overlapping(self, level: int, begin: bytes | None, end: bytes | None) -> list[FileMetaData]:
-        """The level's files that hold any user key in [begin, end]; None is no bound.
-
-        On level 0 the range grows with each file that is taken, until no other file touches it:
-        a compaction that moves a key down takes every file that may hold a version of it.
-        """
-        compare = self._user_compare
-        if level > 0:
-            return [file for file in self.levels[level] if self._touches(file, begin, end)]
-        # Files that touch each other are taken together or not at all.  O(n log n): a hostile
-        # MANIFEST may name any number of them.
-        groups: list[list[int]] = []
-        edges: list[tuple[bytes, bytes]] = []
-        for file in sorted(self.levels[0], key=self._smallest_first):
-            low, high = file.smallest[:-8], file.largest[:-8]
-            if edges and compare(low, edges[-1][1]) <= 0:
-                groups[-1].append(file.number)
-                if compare(high, edges[-1][1]) > 0:
-                    edges[-1] = edges[-1][0], high
-            else:
-                groups.append([file.number])
-                edges.append((low, high))
-        taken: set[int] = set()
-        for (low, high), numbers in zip(edges, groups, strict=True):
-            if (begin is None or compare(high, begin) >= 0) and (
-                end is None or compare(low, end) <= 0
-            ):
-                taken.update(numbers)
-        return [file for file in self.levels[0] if file.number in taken]
-
-    def _smallest_first(self, file: FileMetaData) -> Any:
-        return self.comparator.sort_key(file.smallest)
-
-    def overlaps(self, level: int, begin: bytes | None, end: bytes | None) -> bool:
-        """Whether any file of the level holds a user key in [begin, end]."""
-        files = self.levels[level]
-        if level == 0 or begin is None:
-            return any(self._touches(file, begin, end) for file in files)
-        at = self.file_from(level, self.comparator.order.of(begin), MAX_SEQUENCE)
-        return at < len(files) and self._touches(files[at], begin, end)
-
-    def deepest_level(self, begin: bytes | None, end: bytes | None) -> int:
-        """The deepest level that holds any user key in [begin, end]; at least 1."""
-        deepest = 1
-        for level in range(1, NUM_LEVELS):
-            if self.overlaps(level, begin, end):
-                deepest = level
-        return deepest
-
-    def level_for_flush(self, smallest: bytes, largest: bytes, options: Options) -> int:
-        """The level for a new table with this range of user keys: 0, or a deeper one that is free.
-
-        A table that overlaps nothing may skip level 0 and its compactions, but does not go so deep
-        that it overlaps many grandparents.
-        """
-        if self.overlaps(0, smallest, largest):
-            return 0
-        level = 0
-        while level < MAX_MEM_COMPACT_LEVEL:
-            if self.overlaps(level + 1, smallest, largest):
-                break
-            grandparents = self.overlapping(level + 2, smallest, largest)
-            if total_size(grandparents) > max_grandparent_overlap(options):
-                break
-            level += 1
-        return level
-
-    def apply(self, edit: VersionEdit) -> Version:
-        """The version after ``edit``: this one without the deleted files, and with the new ones."""
-        levels: list[list[FileMetaData]] = []
-        for level in range(NUM_LEVELS):
-            gone = {number for at, number in edit.deleted_files if at == level}
-            files = [file for file in self.levels[level] if file.number not in gone]
-            files += [file for at, file in edit.new_files if at == level]
-            levels.append(files)
-        return Version(self.comparator, levels)
-
-    def charge_seek(self, place: i64) -> bool:
-        """Count a seek: a block of the file was read and did not hold the key.  True if the file
-        has used up its seeks and a seek compaction should follow."""
-        file = self.file_in(place)
-        file.allowed_seeks -= 1
-        if file.allowed_seeks <= 0 and self.file_to_compact is None:
-            self.file_to_compact = (place >> PLACE_BITS, file)
-            return True
-        return False
-
-    def check(self) -> None:
-        """Raise :class:`CorruptionError` unless the levels are what they must be.
-
-        No file twice; in every file smallest <= largest; levels >= 1 sorted and disjoint.
-        """
-        seen: set[int] = set()
-        compare = self.comparator.compare
-        for level, files in enumerate(self.levels):
-            previous: FileMetaData | None = None
-            for file in files:
-                if file.number in seen:
-                    raise CorruptionError(f"table {file.number} is listed twice")
-                seen.add(file.number)
-                if compare(file.smallest, file.largest) > 0:
-                    raise CorruptionError(f"table {file.number} ends before it begins")
-                if (
-                    level > 0
-                    and previous is not None
-                    and compare(previous.largest, file.smallest) >= 0
-                ):
-                    raise CorruptionError(
-                        f"tables {previous.number} and {file.number} overlap on level {level}"
-                    )
-                previous = file
-
-    def __str__(self) -> str:
-        """The text of LevelDB's property ``leveldb.sstables``."""
-        lines: list[str] = []
-        for level, files in enumerate(self.levels):
-            lines.append(f"--- level {level} ---")
-            lines += [
-                f" {file.number}:{file.size}"
-                f"[{describe_key(file.smallest)} .. {describe_key(file.largest)}]"
-                for file in files
-            ]
-        return "\n".join(lines) + "\n"
-
-    def _touches(self, file: FileMetaData, begin: bytes | None, end: bytes | None) -> bool:
-        compare = self._user_compare
-        if begin is not None and compare(file.largest[:-8], begin) < 0:
-            return False
-        return end is None or compare(file.smallest[:-8], end) <= 0
-
-    def _score(self) -> tuple[int, float]:
-        """The level that needs a compaction most, and its score; from 1 on it needs one."""
-        # Level 0 is counted in files, since every read asks each of them.
-        best_level = 0
-        best = len(self.levels[0]) / L0_COMPACTION_TRIGGER
-        for level in range(1, NUM_LEVELS - 1):
-            score = self.sizes[level] / max_bytes_for_level(level)
-            if score > best:
-                best_level, best = level, score
-        return best_level, best
 
 
 def max_grandparent_overlap(options: Options) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from mypy_extensions import mypyc_attr
 
 from lsmkv.format.batch import Operation, encoded_size
-from lsmkv.util.threads import ThreadLock, new_lock
+from lsmkv.util.threads import ThreadLock
 from lsmkv.util.ticket import Ticket
 
 _LARGEST_GROUP: Final = 1024 * 1024
@@ -55,10 +55,9 @@ class PendingWrite:
 
     def ticket(self) -> Ticket:
         """A ticket that :meth:`wake` releases from now on.  Look at ``done`` before waiting."""
-        turn = new_lock()
-        turn.acquire()
-        self._turn = turn
-        return Ticket(turn)
+        ticket = Ticket()
+        self._turn = ticket.lock
+        return ticket
 
     def wake(self) -> None:
         """Wake the batch's writer, if it waits: the batch is done, or the first of the queue."""
@@ -135,12 +134,11 @@ class WriteQueue:
             return
         if own not in self.waiting:
             self.waiting.appendleft(own)  # else a follower is first, and waits for the lock
-        gate = new_lock()
-        gate.acquire()
-        self._gate = gate
+        gate = Ticket()
+        self._gate = gate.lock
         try:
             if len(self.waiting) < self._writers:
-                gate.acquire(True, seconds)
+                gate.acquire_soon(seconds)
         finally:
             self._gate = None
 

@@ -22,7 +22,7 @@ from lsmkv.counters import ReadCounters
 from lsmkv.db.tree.store import Store, View
 from lsmkv.db.tree.version import PLACE_BITS
 from lsmkv.errors import CorruptionError
-from lsmkv.filter.policy import key_hasher
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, user_key_of
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.filter_block import TableFilters
@@ -201,27 +201,20 @@ class _Run:
         """
         table, reads, lookups, kinds = visit
         answered = self._answered[at]
-        hasher = None if filters is None else key_hasher(filters.readers[0].policy)
-        whole = None if filters is None else filters.whole
+        filter_first = filters is not None and filters.need_no_block
         counters = ReadCounters()
         for get, block in lookups:
             if answered[get]:
                 continue
             reads.tables_asked += 1
-            key = self._keys[get]
-            key_hash = -1 if hasher is None else hasher.key_hash(key)
-            if whole is not None:
-                counters.filters_asked += 1
-                if not whole.may_match(key_hash):
-                    counters.filter_negatives += 1
-                    continue
-            if block == table.num_blocks:
+            if block == table.num_blocks and not filter_first:
                 continue
-            if (
-                filters is not None
-                and whole is None
-                and not filters.may_match(block, key, key_hash, counters)
+            at_block = 0 if filter_first else block
+            if filters is not None and not filters.may_match(
+                at_block, KeyHashes(self._keys[get]), counters
             ):
+                continue
+            if block == table.num_blocks:
                 continue
             reads.blocks_read += 1
             reads.bytes_read += table.index.sizes[block]

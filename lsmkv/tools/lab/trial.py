@@ -62,10 +62,4 @@ class TrialFilter:
 
 def filter_size(filters: TableFilters) -> int:
     """The bytes of a table's filters as they are stored, without block trailers."""
-    size = 0
-    for reader in filters.readers:
-        if isinstance(reader, FilterBlockReader):
-            size += len(reader.contents)
-        else:
-            size += len(reader.filter_for(0) or b"")
-    return size
+    return sum(len(reader.contents) for reader in filters.readers)

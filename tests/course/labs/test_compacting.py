@@ -23,7 +23,7 @@ from lsmkv.course.labs.compacting import (
 )
 from lsmkv.course.labs.compaction import LAB
 from lsmkv.course.running import load
-from lsmkv.db.compact.compaction import pick_compaction
+from lsmkv.db.compact.picking import pick_compaction
 from lsmkv.env.local import LocalEnv
 
 

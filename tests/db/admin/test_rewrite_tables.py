@@ -15,7 +15,7 @@ import lsmkv
 from lsmkv import DB, MemoryEnv
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.rewrite_tables import plan_of_rewrite
-from lsmkv.db.compact.compaction import rewrite_of_level
+from lsmkv.db.compact.picking import rewrite_of_level
 from lsmkv.db.tree.version import Version
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.format.keys import InternalKeyComparator, pack

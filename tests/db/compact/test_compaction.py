@@ -11,12 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
-from lsmkv.db.compact.compaction import (
-    Compaction,
-    CompactionJob,
-    compaction_of_range,
-    pick_compaction,
-)
+from lsmkv.db.compact.compaction import CompactionJob
+from lsmkv.db.compact.picking import Compaction, compaction_of_range, pick_compaction
 from lsmkv.db.tree.table_cache import TableCache
 from lsmkv.db.tree.table_output import write_entries
 from lsmkv.db.tree.version import Version

@@ -7,7 +7,6 @@ import errno
 import pytest
 
 from lsmkv.counters import NUM_LEVELS, Counters
-from lsmkv.db.compact.compaction import Compaction, compaction_of_range
 from lsmkv.db.compact.messages import (
     CompactionRequest,
     FlushRequest,
@@ -16,6 +15,7 @@ from lsmkv.db.compact.messages import (
     decode_settings,
     encode_settings,
 )
+from lsmkv.db.compact.picking import Compaction, compaction_of_range
 from lsmkv.db.tree.version import Version
 from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy

@@ -9,8 +9,8 @@ import pytest
 
 from lsmkv import DB, Bloom64Policy, BloomFilterPolicy
 from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.compact.compaction import compaction_of_range
 from lsmkv.db.compact.output_filters import options_for_compaction, options_for_flush
+from lsmkv.db.compact.picking import compaction_of_range
 from lsmkv.db.tree.version import Version
 from lsmkv.filter.known import policy_text
 from lsmkv.filter.levels import spread

@@ -51,6 +51,12 @@ def pool_of(db: DB) -> Any:
     return db._background.workers
 
 
+def pids_of(pool: Any) -> list[int]:
+    """The process ids of the workers that run: at most two."""
+    workers = [pool._flush_worker, pool._compaction_worker]
+    return [worker.process.pid for worker in workers if worker.process and worker.is_running]
+
+
 def idle(db: DB) -> None:
     assert db._background is not None
     db._background.wait_until_idle()
@@ -80,7 +86,7 @@ def start_both(db: DB) -> int:
         fill(db, 300, seed)
         db.flush()
     db.compact_range()
-    _, compacting = pool_of(db).pids
+    _, compacting = pids_of(pool_of(db))
     return int(compacting)
 
 
@@ -141,7 +147,7 @@ def test_workers_make_the_same_store_as_the_thread(
         more: Any = {"background": background, "max_file_size": 2000, **options}
         with DB(path, create_if_missing=True, **more) as db:
             build(db, seed)
-            assert len(pool_of(db).pids) == (2 if background == "process" else 0)
+            assert len(pids_of(pool_of(db))) == (2 if background == "process" else 0)
             counted = db.stats().to_dict()
         for name in ("tables_opened", "metadata_reads", "metadata_bytes_read"):
             assert counted.pop(name) > 0  # the thread finds some tables open
@@ -158,7 +164,7 @@ def test_writes_during_flushes_and_compactions(path: str) -> None:
     with DB(path, **SMALL) as db:
         model = fill(db, 20_000, 1)
         idle(db)
-        assert len(pool_of(db).pids) == 2
+        assert len(pids_of(pool_of(db))) == 2
         assert db.stats().flushes > 20
         assert db.stats().compactions > 2
         assert temporaries(path) == []
@@ -198,20 +204,20 @@ def test_small_stores_have_no_workers(path: str, monkeypatch: pytest.MonkeyPatch
         fill(db, 10_000, 1)
         db.compact_range()
         assert db.stats().compactions > 0
-        assert pool_of(db).pids == []
+        assert pids_of(pool_of(db)) == []
 
 
 @pytest.mark.skipif(workers.processors() < 2, reason="needs two processors")
 def test_stores_that_are_written_to_a_lot_have_a_worker(path: str) -> None:
     with DB(path, create_if_missing=True, write_buffer_size=1_000_000) as db:
         model = fill(db, 10_000, 1, size=1000)
-        until(lambda: pool_of(db).pids)
+        until(lambda: pids_of(pool_of(db)))
         model |= fill(db, 10_000, 2, size=1000)
         idle(db)
         log = Path(path, "LOG").read_text()
         assert "Worker process" in log
         assert "lost" not in log
-        pids = pool_of(db).pids
+        pids = pids_of(pool_of(db))
         assert pids
     assert not any(alive(pid) for pid in pids)
 
@@ -232,14 +238,14 @@ def test_stores_that_never_have_workers(
     with DB(place, create_if_missing=True, write_buffer_size=1_000_000, **options) as db:
         fill(db, 16_000, 1, size=1000)
         db.compact_range()
-        assert pool_of(db).pids == []
+        assert pids_of(pool_of(db)) == []
 
 
 def test_a_store_in_memory_uses_the_thread() -> None:
     with DB(":memory:", background="process") as db:
         fill(db, 100, 1)
         db.flush()
-        assert pool_of(db).pids == []
+        assert pids_of(pool_of(db)) == []
 
 
 def test_a_frozen_program_uses_the_thread(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +253,7 @@ def test_a_frozen_program_uses_the_thread(path: str, monkeypatch: pytest.MonkeyP
     with DB(path, **PROCESS) as db:
         model = fill(db, 1000, 1)
         db.flush()
-        assert pool_of(db).pids == []
+        assert pids_of(pool_of(db)) == []
         assert dict(db) == model
 
 
@@ -262,10 +268,10 @@ def test_jobs_soon_after_each_other_start_a_worker(path: str) -> None:
         assert not mine._start_if_it_pays(worker, size)
         mine._last_job -= 60
         assert not mine._start_if_it_pays(worker, size)
-        assert mine.pids == []
+        assert pids_of(mine) == []
         mine._last_job -= 2
         assert mine._start_if_it_pays(worker, size)
-        assert len(mine.pids) == 1
+        assert len(pids_of(mine)) == 1
         mine._last_job -= 60
         assert mine._start_if_it_pays(worker, 1)  # it is there
 
@@ -385,10 +391,10 @@ def test_a_memtable_that_fills_fast_starts_a_worker_at_a_quarter(
             if slowly:
                 db._writer._eighth_full -= 60  # type: ignore[union-attr]
             idle(db)
-            assert mine.pids == []
+            assert pids_of(mine) == []
             put_until_full(db, 0.25)
             idle(db)
-            assert len(mine.pids) == (0 if slowly else 1)
+            assert len(pids_of(mine)) == (0 if slowly else 1)
             db.flush()
             mine.kill()
             mine._bytes = 0
@@ -400,13 +406,13 @@ def test_a_worker_that_has_ended_is_replaced(path: str) -> None:
         mine = pool_of(db)
         mine._enabled = True
         for _ in range(2):
-            assert mine.pids == []
+            assert pids_of(mine) == []
             put_until_full(db, 0.25)
             idle(db)
-            (pid,) = mine.pids
+            (pid,) = pids_of(mine)
             db.flush()
             os.kill(pid, signal.SIGKILL)
-            until(lambda: mine.pids == [])
+            until(lambda: pids_of(mine) == [])
         assert temporaries(path) == []
 
 
@@ -419,7 +425,7 @@ def test_a_small_memtable_or_one_large_batch_starts_no_worker(
         pool_of(db)._enabled = True
         put_until_full(db, 0.5, value)
         idle(db)
-        assert pool_of(db).pids == []
+        assert pids_of(pool_of(db)) == []
 
 
 def test_failing_to_start_a_worker_ahead_is_no_error(
@@ -434,7 +440,7 @@ def test_failing_to_start_a_worker_ahead_is_no_error(
         with monkeypatch.context() as patch:
             patch.setattr(threads.system, "start_new_thread", refuse)
             put_until_full(db, 0.75)
-        assert pool_of(db).pids == []
+        assert pids_of(pool_of(db)) == []
         db.put(b"k", b"v")
         db.flush()
         assert db.get(b"k") == b"v"
@@ -450,7 +456,7 @@ def test_a_flush_that_no_thread_waits_for_waits_for_its_worker(
     with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
         let_next_job_start_worker(db)
         put_until_immutable(db)
-        until(lambda: pool_of(db).pids)
+        until(lambda: pids_of(pool_of(db)))
         assert pool_of(db)._jobs == 0
         Path(path, "go").touch()
         until(lambda: db.stats().flushes)
@@ -477,7 +483,7 @@ def test_a_flush_that_a_thread_waits_for_does_not_wait_for_a_worker(
         thread = threading.Thread(target=write, daemon=True)
         thread.start()
         until(lambda: not thread.is_alive())
-        assert len(pool_of(db).pids) == 1
+        assert len(pids_of(pool_of(db))) == 1
         assert pool_of(db)._jobs == 0
         assert db.stats().flushes >= 1
 
@@ -490,7 +496,7 @@ def test_closing_does_not_wait_for_a_worker_to_start(
     db = DB(path, create_if_missing=True, write_buffer_size=10_000)
     let_next_job_start_worker(db)
     put_until_immutable(db)
-    until(lambda: pool_of(db).pids)
+    until(lambda: pids_of(pool_of(db)))
     thread = threading.Thread(target=db.close, daemon=True)
     thread.start()
     until(lambda: not thread.is_alive())
@@ -564,7 +570,7 @@ def test_a_worker_that_ends_before_its_settings_arrive(
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"v")
         db.flush()
-        assert pool_of(db).pids == []
+        assert pids_of(pool_of(db)) == []
     assert "could not be started: Broken pipe" in caplog.text
 
 
@@ -576,7 +582,7 @@ def test_a_worker_that_dies_at_once(
         model = fill(db, 1000, 1)
         db.flush()
         assert dict(db) == model
-        assert pool_of(db).pids == []
+        assert pids_of(pool_of(db)) == []
     assert "is lost" in caplog.text
 
 
@@ -590,7 +596,7 @@ def test_a_worker_that_sends_nonsense(
         model = fill(db, 1000, 1)
         db.flush()
         assert dict(db) == model
-        assert pool_of(db).pids == []
+        assert pids_of(pool_of(db)) == []
     assert "malformed report" in caplog.text
 
 
@@ -600,7 +606,7 @@ def test_a_worker_that_does_not_answer(
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"1")
         db.flush()
-        [pid] = pool_of(db).pids
+        [pid] = pids_of(pool_of(db))
         os.kill(pid, signal.SIGSTOP)
         monkeypatch.setattr(workers, "_LONGEST_SILENCE", 0.3)
         db.put(b"k", b"2")
@@ -661,16 +667,16 @@ def test_an_idle_worker_that_has_ended_is_replaced(
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"1")
         db.flush()
-        [first] = pool_of(db).pids
+        [first] = pids_of(pool_of(db))
         os.kill(first, signal.SIGSTOP)
         pool_of(
             db
         )._flush_worker.process._process.stdin.close()  # it ends by itself once it continues
         os.kill(first, signal.SIGCONT)
-        until(lambda: pool_of(db).pids == [])
+        until(lambda: pids_of(pool_of(db)) == [])
         db.put(b"k", b"2")
         db.flush()
-        [second] = pool_of(db).pids
+        [second] = pids_of(pool_of(db))
         assert second != first
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
@@ -684,7 +690,7 @@ def test_workers_killed_at_random_lose_no_write(path: str, seed: int) -> None:
 
     def kill() -> None:
         while not ended.wait(rng.uniform(0.0, 0.15)):
-            for pid in pool_of(db).pids:
+            for pid in pids_of(pool_of(db)):
                 if rng.random() < 0.5:
                     try:
                         os.kill(pid, signal.SIGKILL)
@@ -766,7 +772,7 @@ def test_a_full_disk(path: str, job: str) -> None:
         if job == "compaction":
             db.flush()
             call = db.compact_range
-        for pid in pool_of(db).pids:
+        for pid in pids_of(pool_of(db)):
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (10_000, 10_000))
         with pytest.raises(IOError, match="too large") as caught:
             call()
@@ -811,8 +817,8 @@ def test_close_does_not_wait_for_a_compaction(path: str, state: str) -> None:
     expected = dict(db)
     thread = threading.Thread(target=swallow, args=(db.compact_range,))
     thread.start()
-    until(lambda: len(pool_of(db).pids) == 2 and temporaries(path))
-    pids = pool_of(db).pids
+    until(lambda: len(pids_of(pool_of(db))) == 2 and temporaries(path))
+    pids = pids_of(pool_of(db))
     if state == "stopped":
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
@@ -835,7 +841,7 @@ def test_close_does_not_wait_for_a_worker_that_hangs(path: str) -> None:
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"v")
         db.flush()
-        [pid] = pool_of(db).pids
+        [pid] = pids_of(pool_of(db))
         os.kill(pid, signal.SIGSTOP)
         db.put(b"k", b"w")
         thread = threading.Thread(target=swallow, args=(db.flush,))
@@ -883,8 +889,8 @@ def test_an_interrupted_range_compaction_is_given_up(path: str) -> None:
         until(lambda: not alive(compacting))
         db.put(b"k", b"v")
         db.compact_range()
-        assert compacting not in pool_of(db).pids
-        assert len(pool_of(db).pids) == 2
+        assert compacting not in pids_of(pool_of(db))
+        assert len(pids_of(pool_of(db))) == 2
         assert all(db.get(key) == model[key] for key in model)
 
 
@@ -892,7 +898,7 @@ def test_a_handle_that_is_garbage_collected_kills_its_worker(path: str) -> None:
     db = DB(path, **PROCESS)
     db.put(b"k", b"v")
     db.flush()
-    [pid] = pool_of(db).pids
+    [pid] = pids_of(pool_of(db))
     handles = [db]
     del db
     with pytest.warns(ResourceWarning, match="unclosed"):
@@ -917,7 +923,7 @@ def test_tables_of_dead_workers_are_removed_at_open_and_after_commits(path: str)
         db.put(b"k", b"w")
         db.flush()
         assert temporaries(path) == []
-        assert pool_of(db).pids
+        assert pids_of(pool_of(db))
     assert set(kept) <= set(os.listdir(path))
 
 
@@ -937,7 +943,7 @@ def test_a_forked_child_does_not_touch_the_worker(path: str) -> None:
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"v")
         db.flush()
-        pids = pool_of(db).pids
+        pids = pids_of(pool_of(db))
         pipe = pool_of(db)._flush_worker.process._input
         child = os.fork()
         if child == 0:
@@ -954,7 +960,7 @@ def test_a_forked_child_does_not_touch_the_worker(path: str) -> None:
         assert os.waitpid(child, 0)[1] == 0
         db.put(b"k", b"w")
         db.flush()
-        assert pool_of(db).pids == pids
+        assert pids_of(pool_of(db)) == pids
 
 
 def test_a_shared_block_cache_works_with_workers(path: str) -> None:
@@ -975,7 +981,9 @@ OWNER = """
         db.put(b"%08d" % (n * 7919 % 1000003), b"%08d" % n * 12)
         n += 1
         if n % 500 == 0:
-            pids = db._background.workers.pids
+            pool = db._background.workers
+            workers = [pool._flush_worker, pool._compaction_worker]
+            pids = [one.process.pid for one in workers if one.process and one.is_running]
             os.write(report, b"%d %s\\n" % (n, " ".join(map(str, pids)).encode()))
     {after}
 """

@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lsmkv import DB, WriteBatch
-from lsmkv.db.compact.compaction import CompactionJob, compaction_of_range
+from lsmkv.db.compact.compaction import CompactionJob
 from lsmkv.db.compact.flush import write_memtable
 from lsmkv.db.compact.messages import CompactionRequest, FlushRequest, Report
+from lsmkv.db.compact.picking import compaction_of_range
 from lsmkv.db.compact.worker import Worker
 from lsmkv.env import process
 from lsmkv.env.base import Directory

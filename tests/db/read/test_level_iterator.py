@@ -113,7 +113,7 @@ class Bench:
         )
         self.order = self.store.order
         self.tables = self.store.tables
-        self.reads = self.store.counters.reads[level]
+        self.reads = self.store.counters.levels[level]
 
     def table(self, at: int = 0) -> Table:
         return self.tables.find(self.files[at])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -15,6 +14,7 @@ from orders import FOLDING, fold
 import lsmkv
 from lsmkv.db.read.memtable_iterator import MemTableIterator
 from lsmkv.db.tree import memtable as module
+from lsmkv.db.tree import write_buffer
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.store_lock import StoreLock
 from lsmkv.format.batch import Operation
@@ -29,7 +29,7 @@ from lsmkv.util.comparator import (
 
 COMPARATORS: list[Comparator] = [BYTEWISE, REVERSE_BYTEWISE, FOLDING]
 NEWEST = MAX_SEQUENCE
-Interrupted = Callable[[ModuleType, int, Callable[[], object]], bool]
+Interrupted = Callable[..., bool]
 
 keys = st.text(alphabet="aAbBc", max_size=3).map(str.encode)
 batches = st.lists(st.tuples(keys, st.none() | st.binary(max_size=3)), min_size=1, max_size=6)
@@ -579,7 +579,8 @@ def test_the_first_read_can_be_interrupted(
     while interrupted:
         line += 1
         table = filled(b"a", b"b", b"a", b"c")
-        interrupted = interrupted_at(module, line, partial(table.get, b"a", NEWEST))
+        read = partial(table.get, b"a", NEWEST)
+        interrupted = interrupted_at(module, line, read, write_buffer)
         if written_between:
             table.add(5, [(b"b", b"5")], -1)
         found = [version_of(table, key, NEWEST) for key in (b"a", b"b", b"c")]

@@ -55,10 +55,10 @@ def test_a_codec_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("installed", "implementation", "what", "do"),
     [
-        (Installation("wheel", "1", True), "PyPy", "this is PyPy", "CPython"),
-        (Installation("source", "1", False), "CPython", "not installed", "pip install ."),
-        (Installation("editable", "1", False), "CPython", "as it is being edited", "without -e"),
-        (Installation("wheel", "1", True), "CPython", "no C compiler", "LSMKV_MYPYC=1"),
+        (Installation("wheel", "1"), "PyPy", "this is PyPy", "CPython"),
+        (Installation("source", "1"), "CPython", "not installed", "pip install ."),
+        (Installation("editable", "1"), "CPython", "as it is being edited", "without -e"),
+        (Installation("wheel", "1"), "CPython", "no C compiler", "LSMKV_MYPYC=1"),
     ],
 )
 def test_why_an_engine_is_pure(
