@@ -106,10 +106,8 @@ class Reader:
     def get(
         self, key: bytes, sequence: int, fill_cache: bool, view: View | None = None
     ) -> bytes | None:
-        """The value of ``key`` at ``sequence``: memtable, immutable memtable, then the tables.
-
-        The caller may have taken a view before.
-        """
+        """The value of ``key`` at ``sequence``, in the newest view or in one that the caller took:
+        memtable, immutable memtable, then the tables."""
         store = self.store
         listener = store.listener
         started = 0 if listener is None else listener.now()
