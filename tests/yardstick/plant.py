@@ -248,7 +248,6 @@ class Copy:
             **os.environ,
             "LSMKV_EXPECT_COMPILED": "0",
             "PYTHONPATH": str(self.root),
-            "COLUMNS": "1000",  # so that the names of tests are not cut
         }
         environment.pop("PYTHONSAFEPATH", None)
         with log.open("a+b") as output:
