@@ -1,10 +1,11 @@
 """Measures the test suite: ``plant.py [--tests short|all] [--part PART] [--only NAME] [--list]``.
 
 It copies the repository, plants one mistake of ``mistakes.py`` at a time in the copy, and runs the
-suite there until the first failure: the test files that mirror the changed module, then what else
-``make test`` runs, then the long tests.  Each outcome is written to ``results.txt`` at once, and a
-program that was stopped goes on where it was; ``--only`` tries a mistake again.  A test counts only
-if it passes without the mistake.  What pytest said is in ``build/yardstick``.
+suite there until the first failure: the test file that mirrors the changed module, then what else
+``make test`` runs, then the long tests.  A test that fails without the mistake too does not count,
+and one that hangs does.  Each outcome is written to ``results.txt`` at once, and what pytest said
+to ``build/yardstick``.  A program that was stopped goes on where it was; ``--only`` tries a mistake
+again.  Not for Windows.
 
 mutmut and cosmic-ray were looked at (3.8 and 8.7).  Both make their mutants by rules, such as
 another comparison or constant, and neither takes a list: not a sync that is left out, nor two steps
@@ -35,12 +36,12 @@ RESULTS = Path(__file__).with_name("results.txt")
 LOGS = ROOT / "build" / "yardstick"
 
 SHORT, LONG = "make test", "make test-all"
-"""The suites: what CI runs, and the long tests besides."""
-_NOTHING = "nothing"
+"""The suites: the second one adds the long tests."""
 _MARKS = {SHORT: "not long", LONG: "long"}
 _NOT_ENGINE = ("tools", "course")
 _OWN_TEST = "tests/test_yardstick.py"  # which every planted mistake breaks
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
+_SUMMARY = "short test summary info"
 _HANGS = " (it hangs)"
 _HUNG = "Timeout (0:"  # faulthandler's, when the watchdog of tests/conftest.py ends a test
 _LONGEST = 3600.0
@@ -111,7 +112,7 @@ class Result(NamedTuple):
     seconds: int
 
     def __str__(self) -> str:
-        found = f"found by {self.suite}" if self.test else f"{_NOTHING} in {self.suite}"
+        found = f"found by {self.suite}" if self.test else f"not found by {self.suite}"
         return f"{self.name} | {found} | {self.test or '-'} | {self.seconds} s"
 
 
@@ -220,14 +221,16 @@ class Copy:
 
     def _first_failure(self, arguments: list[str], log: Path) -> str:
         """The first test that fails, or what else ended the run; empty if all pass."""
-        code, output = self._pytest([f"-n{self._workers}", *arguments], log)
+        # A test that hangs ends its worker; a new one would only hang in the next test.
+        parallel = [f"-n{self._workers}", "--max-worker-restart=0"]
+        code, output = self._pytest([*parallel, *arguments], log)
         if code is None:
             return f"a run that did not end in {self._longest:.0f} s{_HANGS}"
         if code in (0, 5):  # 5: none of the tests is of this suite
             return ""
         if code == 4:
             raise SystemExit(f"pytest could not run: see {log}")
-        failed = _FAILED.search(output)
+        failed = _FAILED.search(output.rpartition(_SUMMARY)[2])
         if failed is None:
             return f"a run that ended with {code}"
         return failed[1] + (_HANGS if _HUNG in output else "")
@@ -284,7 +287,7 @@ def main() -> int:
     parser.add_argument("--part", choices=PARTS, help="mistakes of one part")
     parser.add_argument("--only", metavar="NAME", help="one mistake, though it was tried before")
     parser.add_argument("--list", action="store_true", help="show the mistakes, and run nothing")
-    parser.add_argument("--mirror", action="store_true", help="run only the mirroring test files")
+    parser.add_argument("--mirror", action="store_true", help="the mirroring test files alone")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where outcomes go")
     parser.add_argument("--workers", type=int, default=2, help="processes of pytest-xdist")
     parser.add_argument("--longest", type=float, default=_LONGEST, help="seconds until it hangs")
@@ -319,14 +322,19 @@ def main() -> int:
                 print(f"{mistake.name}: refused, {error}", flush=True)
                 refused += 1
                 continue
+            if arguments.mirror and not result.test:
+                print(f"{mistake.name} | not found by its mirror", flush=True)
+                continue
             print(result, flush=True)
-            if result.test or not arguments.mirror:
-                results[mistake.name] = result
-                write_results(arguments.results, results.values())
+            results[mistake.name] = result
+            write_results(arguments.results, results.values())
     missed = [one.name for one in chosen if one.name in results and not results[one.name].test]
-    print(f"found by nothing: {', '.join(missed) or 'none'}")
+    print(f"not found: {', '.join(missed) or 'none'}")
     return 1 if missed or refused else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
