@@ -288,6 +288,22 @@ MISTAKES: tuple[Mistake, ...] = (
         "if self.next_file_number < number:",
         "A number is given twice: a table cannot be created, or takes another's place.",
     ),
+    Mistake(
+        "CURRENT names a MANIFEST before its name is durable",
+        "version",
+        "VersionSet._begin_manifest",
+        "self._directory.sync()\n            set_current(self._directory, number)",
+        "set_current(self._directory, number)\n            self._directory.sync()",
+        "After a power cut CURRENT names a file that is not there.",
+    ),
+    Mistake(
+        "the value of a snapshot goes into the row cache",
+        "version",
+        "Reader.get",
+        " and fill_cache and sequence == MAX_SEQUENCE",
+        " and fill_cache",
+        "A plain Get returns a value that was overwritten long ago.",
+    ),
     # Compactions and flushes
     Mistake(
         "a deletion is dropped under a snapshot that sees the value",
@@ -388,6 +404,14 @@ MISTAKES: tuple[Mistake, ...] = (
         "A scan returns a key twice if its versions fill a block.",
     ),
     Mistake(
+        "an iterator that turned round goes on where it was",
+        "iterators",
+        "BaseIterator._read_behind",
+        "self._ahead = None",
+        "pass",
+        "An iterator that goes back and forth skips entries.",
+    ),
+    Mistake(
         "two bounds at one key count as equal",
         "iterators",
         "KeyOrder.is_before",
@@ -453,6 +477,14 @@ MISTAKES: tuple[Mistake, ...] = (
         "Once LOCK was removed, a second handle opens the store for writing.",
     ),
     Mistake(
+        "a sync does not exclude writers",
+        "locks",
+        "Writer.sync",
+        "with store_lock.afterwards, self._lock.guard:",
+        "with store_lock.afterwards:",
+        "sync() in one thread meets a log that a writer in another has just closed.",
+    ),
+    Mistake(
         "an ingest is waited for by its own callback",
         "locks",
         "Writer.close",
@@ -470,11 +502,11 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     # Files and their names
     Mistake(
-        "the name of CURRENT is not made durable",
+        "the directory is synced before CURRENT is renamed",
         "files",
         "set_current",
-        "directory.sync()",
-        "pass",
+        "directory.rename(temporary, CURRENT)\n    directory.sync()",
+        "directory.sync()\n    directory.rename(temporary, CURRENT)",
         "After a power cut CURRENT names a MANIFEST that was removed.",
     ),
     Mistake(
