@@ -82,10 +82,10 @@ def test_a_run_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
     first, second, third = (mistake.name for mistake in MISTAKES[:3])
     results = [
         Result(third, LONG, "", 900),
-        Result(first, SHORT, "tests/test_a.py::test_b[c d] (it hangs)", 12),
+        Result(first, SHORT, "tests/test_a.py::test_b[c | d] (it hangs)", 12),
         Result(second, SHORT, "", 300),
     ]
-    write_results(file, results)
+    write_results(file, [*results, Result("a mistake of the past", SHORT, "", 1)])
     read = read_results(file)
     assert list(read) == [first, second, third]
     assert sorted(read.values()) == sorted(results)
