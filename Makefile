@@ -8,6 +8,7 @@ DIST := dist
 BENCH := .venv-bench
 BENCH_ARGS ?=
 STRESS_ARGS ?=
+YARDSTICK_ARGS ?=
 COVERING := tests/table $(patsubst %,tests/format/test_%.py,log version_edit) \
 	$(patsubst %,tests/db/%.py,write/test_wal tree/test_manifest tree/test_version tree/test_version_set) \
 	$(patsubst %,tests/db/%.py,opening/test_recovery compact/test_compaction) \
@@ -105,6 +106,10 @@ test-redis-tcl: $(VENV)/.test  ## Redis' own test suite against lsmkv serve: SUI
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)
+
+.PHONY: yardstick
+yardstick: $(VENV)/.test  ## which test finds which of the mistakes that are planted in a copy, for hours; goes on where it stopped
+	$(BIN)/python tests/yardstick/plant.py $(YARDSTICK_ARGS)
 
 fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk or clients, fuzzed for FUZZ_SECONDS each (Linux on x86-64)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python tests/fuzz/run_fuzz.py $(FUZZ_ARGS)

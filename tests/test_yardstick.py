@@ -1,0 +1,96 @@
+"""The mistakes of ``tests/yardstick`` apply to the source as it is; ``make yardstick`` plants them.
+
+A failure here after a change of the engine means: state the mistake anew in ``mistakes.py``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from mistakes import MISTAKES, PARTS, Mistake
+from plant import (
+    LONG,
+    RESULTS,
+    SHORT,
+    CannotPlantError,
+    Result,
+    functions_in,
+    planted,
+    read_results,
+    suites_left,
+    write_results,
+)
+
+SOURCES = Path(__file__).parents[1] / "lsmkv"
+if not SOURCES.is_dir():
+    pytest.skip("the tests are not beside the source", allow_module_level=True)
+
+FUNCTIONS = functions_in(SOURCES)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+def test_a_mistake_applies_once_and_compiles(mistake: Mistake) -> None:
+    path, text = planted(mistake, FUNCTIONS)
+    assert text != path.read_text(encoding="utf-8")
+    compile(text, str(path), "exec")
+
+
+def test_there_are_enough_and_no_two_are_the_same() -> None:
+    assert len(MISTAKES) >= 60
+    assert len({mistake.name for mistake in MISTAKES}) == len(MISTAKES)
+    places = {(mistake.function, mistake.right, mistake.wrong) for mistake in MISTAKES}
+    assert len(places) == len(MISTAKES)
+
+
+def test_every_part_has_at_least_three() -> None:
+    parts = Counter(mistake.part for mistake in MISTAKES)
+    assert set(parts) == set(PARTS)
+    assert min(parts.values()) >= 3
+
+
+def test_the_results_name_known_mistakes_only() -> None:
+    assert set(read_results(RESULTS)) <= {mistake.name for mistake in MISTAKES}
+
+
+def test_a_mistake_is_refused_unless_its_place_is_certain(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "printing.py").write_text("def once(): return 1 < 2\n")
+    (tmp_path / "one.py").write_text(
+        "class A:\n    def f(self):\n        return 1 < 2\n\nx = 1 < 2"
+    )
+    (tmp_path / "two.py").write_text("def twice(): return 1 < 2 or 1 < 2\n\ndef g(): pass\n")
+    (tmp_path / "three.py").write_text("def g(): pass\n\ndef once(): return 1 < 2\n")
+    functions = functions_in(tmp_path)
+
+    def plant(function: str, right: str) -> str:
+        mistake = Mistake("a name", PARTS[0], function, right, "1 <= 2", "harm")
+        return planted(mistake, functions)[1]
+
+    changed = plant("A.f", "1 < 2")
+    assert changed == "class A:\n    def f(self):\n        return 1 <= 2\n\nx = 1 < 2"
+    assert plant("once", "1 < 2") == "def g(): pass\n\ndef once(): return 1 <= 2\n"
+    for function, right in (("f", "1 < 2"), ("g", "pass"), ("twice", "1 < 2"), ("A.f", "3")):
+        with pytest.raises(CannotPlantError):
+            plant(function, right)
+
+
+def test_a_run_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
+    file = tmp_path / "results.txt"
+    assert read_results(file) == {}
+    first, second, third = (mistake.name for mistake in MISTAKES[:3])
+    results = [
+        Result(third, LONG, "", 900),
+        Result(first, SHORT, "tests/test_a.py::test_b[c | d] (it hangs)", 12),
+        Result(second, SHORT, "", 300),
+    ]
+    write_results(file, [*results, Result("a mistake of the past", SHORT, "", 1)])
+    read = read_results(file)
+    assert list(read) == [first, second, third]
+    assert sorted(read.values()) == sorted(results)
+    assert suites_left(None, (SHORT, LONG)) == (SHORT, LONG)
+    assert suites_left(read[first], (SHORT, LONG)) == ()
+    assert suites_left(read[second], (SHORT, LONG)) == (LONG,)
+    assert suites_left(read[second], (SHORT,)) == ()
+    assert suites_left(read[third], (SHORT, LONG)) == ()
