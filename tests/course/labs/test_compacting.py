@@ -9,21 +9,19 @@ import pytest
 from labs import reference
 
 import lsmkv
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.course.failure import CheckFailure
 from lsmkv.course.labs.compacting import (
-    OPTIONS,
-    ORDER,
     compacted_by_the_engine,
     entry_of,
     history,
     in_the_engine,
     lay_out,
+    picked_by_the_engine,
     tagged_of,
 )
 from lsmkv.course.labs.compaction import LAB
+from lsmkv.course.labs.formats import LEVELS
 from lsmkv.course.running import load
-from lsmkv.db.compact.compaction import pick_compaction
 from lsmkv.env.local import LocalEnv
 
 
@@ -35,9 +33,9 @@ def test_entries_are_tagged_and_read_back() -> None:
 def test_the_store_is_whole_and_needs_a_compaction_of_level_0(tmp_path: Path) -> None:
     lsmkv.DB(str(tmp_path), create_if_missing=True).close()
     with LocalEnv().open_directory(str(tmp_path)) as directory:
-        version = lay_out(directory, history()).version(ORDER)
+        version = lay_out(directory, history())
     assert [len(files) for files in version.levels[:3]] == [5, 4, 2]
-    compaction = pick_compaction(version, [None] * NUM_LEVELS, OPTIONS)
+    compaction = picked_by_the_engine(version, [None] * LEVELS)
     assert compaction is not None
     assert (compaction.level, len(compaction.inputs)) == (0, 4)
     assert compaction.next_inputs
