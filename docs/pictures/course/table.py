@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from drawing import BOXES, HEAD, MARGIN, box, card, text
 
-from lsmkv.course.labs.formats import table_of
 from lsmkv.course.labs.table import (
     SAMPLE,
     SAMPLE_BLOCK_SIZE,
     blocks_in,
+    built,
     contents_of,
 )
 from lsmkv.format.keys import unpack
@@ -21,7 +21,7 @@ HIGH, GAP = 48, 8
 
 def draw() -> str:
     """A table of three keys in two data blocks, from its beginning to its end."""
-    data = table_of(SAMPLE, SAMPLE_BLOCK_SIZE)
+    data = built(SAMPLE, SAMPLE_BLOCK_SIZE)
     blocks = blocks_in(data)
     index_keys, _ = Block(contents_of(data, blocks[-1][1])).entries()
     parts = [HEAD, text(MARGIN, 58, "small muted", "offset")]

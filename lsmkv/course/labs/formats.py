@@ -64,15 +64,14 @@ def version_key(user_key: bytes, sequence: int, value: bytes | None) -> bytes:
     return make_key(user_key, sequence, KIND_DELETION if value is None else KIND_VALUE)
 
 
-def table_of(entries: Iterable[tuple[bytes, bytes]], block_size: int = 4096) -> bytes:
-    """The engine's table of internal keys, which rise, and their values: no filters, uncompressed.
+def table_of(entries: Iterable[tuple[bytes, bytes]], options: lsmkv.Options | None = None) -> bytes:
+    """The engine's table of internal keys, which rise, and their values.
 
     ``ValueError`` if they do not rise.
     """
-    options = lsmkv.Options()._replace(block_size=block_size, compression=NO_COMPRESSION)
     with lsmkv.MemoryEnv().open_directory("tables", create=True) as directory:
         with directory.create("table") as file:
-            builder = TableBuilder(options, file)
+            builder = TableBuilder(options or lsmkv.Options(), file)
             for key, value in entries:
                 builder.add(key, value)
             builder.finish()

@@ -25,6 +25,7 @@ from lsmkv.course.labs.formats import (
     KIND_DELETION,
     KIND_VALUE,
     MAGIC,
+    NO_COMPRESSION,
     SNAPPY,
     TRAILER_SIZE,
     entries_in,
@@ -61,6 +62,12 @@ SAMPLE: Entries = [
     (key_of(b"cat", 2), b"sly"),
 ]
 SAMPLE_BLOCK_SIZE = 40
+
+
+def built(entries: Entries, block_size: int) -> bytes:
+    """The engine's table, uncompressed."""
+    options = lsmkv.Options()._replace(block_size=block_size, compression=NO_COMPRESSION)
+    return table_of(entries, options)
 
 
 def some_entries(seed: int, number: int) -> Entries:
@@ -391,7 +398,7 @@ HINTS = {
 def tables(code: ModuleType) -> str:
     """Tables, byte for byte."""
     for entries, block_size, what in cases():
-        expected = table_of(entries, block_size)
+        expected = built(entries, block_size)
         found = parts(expected)
         got = code.build_table(list(entries), block_size)
         hint = ""
@@ -443,7 +450,7 @@ def reading(code: ModuleType) -> str:
     """Gets in the engine's tables."""
     asked = 0
     for entries, block_size, what in cases():
-        data = table_of(entries, block_size)
+        data = built(entries, block_size)
         versions: dict[bytes, list[int]] = {}
         for key, _ in entries:
             versions.setdefault(key[:-8], []).append(key[-8])
@@ -472,7 +479,7 @@ def reading(code: ModuleType) -> str:
 def few_reads(code: ModuleType) -> str:
     """A get reads the footer, the index, and one data block."""
     entries, block_size, what = cases()[-2]
-    data = table_of(entries, block_size)
+    data = built(entries, block_size)
     blocks = blocks_in(data)
     index = blocks[-1][1]
     most = max(handle.size for _, handle in blocks[:-2]) + TRAILER_SIZE
@@ -496,7 +503,7 @@ def few_reads(code: ModuleType) -> str:
 
 def damaged(code: ModuleType) -> str:
     """A get that reads damage says so, and one that does not, does not mind."""
-    data = table_of(SAMPLE, SAMPLE_BLOCK_SIZE)
+    data = built(SAMPLE, SAMPLE_BLOCK_SIZE)
     places = {what: start for start, _, what in parts(data)}
     value = next(start for what, start in places.items() if what.endswith("entry 1: value"))
     bad_places = {
@@ -609,7 +616,7 @@ def compacted(directory: str, content: Content) -> None:
 
 def drawing() -> str:
     """A table of three keys in two blocks, part by part."""
-    data = table_of(SAMPLE, SAMPLE_BLOCK_SIZE)
+    data = built(SAMPLE, SAMPLE_BLOCK_SIZE)
     lines = [
         "antelope@3=swift, antler@1=hard, cat@2=sly; blocks of 40 bytes",
         "",

@@ -49,7 +49,7 @@ def test_batches_are_the_engines(operations: list[tuple[bytes, bytes | None]]) -
 
 
 def test_a_table_is_a_stores() -> None:
-    table = Table(formats.table_of(ENTRIES, 200))
+    table = Table(formats.table_of(ENTRIES, lsmkv.Options(block_size=200)))
     found = [(make_key(one.user_key, one.sequence, one.kind), one.value) for one in table.entries()]
     assert found == ENTRIES
     blocks = [formats.entries_in(block.plain) for block in table.data_blocks()]

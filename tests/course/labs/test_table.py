@@ -8,8 +8,7 @@ import pytest
 from labs import Mistake, assert_caught, reference
 
 from lsmkv.course.labs.block import built as block_of
-from lsmkv.course.labs.formats import MAGIC, table_of
-from lsmkv.course.labs.table import LAB, blocks_in, contents_of
+from lsmkv.course.labs.table import LAB, MAGIC, blocks_in, built, contents_of
 from lsmkv.course.running import load
 from lsmkv.format.keys import unpack
 from lsmkv.table.block import Block
@@ -100,7 +99,7 @@ def with_blocks(data: bytes, change: Callable[[str, bytes], bytes]) -> bytes:
 
 def with_index_of_last_keys(entries: Entries, block_size: int) -> bytes:
     """Whole keys in the index."""
-    data = table_of(list(entries), block_size)
+    data = built(list(entries), block_size)
 
     def change(name: str, contents: bytes) -> bytes:
         if name != "index":
@@ -117,7 +116,7 @@ def with_shared_keys_in_the_index(entries: Entries, block_size: int) -> bytes:
     def change(name: str, contents: bytes) -> bytes:
         return block_of(entries_of(contents), 16) if name == "index" else contents
 
-    return with_blocks(table_of(list(entries), block_size), change)
+    return with_blocks(built(list(entries), block_size), change)
 
 
 def with_trailers_in_sizes(entries: Entries, block_size: int) -> bytes:
@@ -128,18 +127,18 @@ def with_trailers_in_sizes(entries: Entries, block_size: int) -> bytes:
         longer = [(key, BlockHandle(one.offset, one.size + 5).encode()) for key, one in found]
         return block_of(longer, 1)
 
-    return with_blocks(table_of(list(entries), block_size), change)
+    return with_blocks(built(list(entries), block_size), change)
 
 
 def without_a_last_index_entry(entries: Entries, block_size: int) -> bytes:
     def change(name: str, contents: bytes) -> bytes:
         return block_of(entries_of(contents)[:-1], 1) if name == "index" else contents
 
-    return with_blocks(table_of(list(entries), block_size), change)
+    return with_blocks(built(list(entries), block_size), change)
 
 
 def handles_turned(entries: Entries, block_size: int) -> bytes:
-    data = table_of(list(entries), block_size)
+    data = built(list(entries), block_size)
     footer = Footer.decode(data[-FOOTER_SIZE:])
     return data[:-FOOTER_SIZE] + Footer(footer.index, footer.metaindex).encode()
 
@@ -222,7 +221,7 @@ def believes_blocks(read: Read, size: int, user_key: bytes) -> bytes | None:
 
 def first_key_whole(entries: Entries, block_size: int) -> bytes:
     """Without a key of the table of the last check."""
-    return table_of([entry for entry in entries if entry[0][:-8] != b"user:00297"], block_size)
+    return built([entry for entry in entries if entry[0][:-8] != b"user:00297"], block_size)
 
 
 def with_a_wrong_index(entries: Entries, block_size: int) -> bytes:
@@ -237,7 +236,7 @@ def with_a_wrong_index(entries: Entries, block_size: int) -> bytes:
             [*found[:4], (before[:-8] + b"\0" + before[-8:], found[4][1]), *found[5:]], 1
         )
 
-    return with_blocks(table_of(list(entries), block_size), change)
+    return with_blocks(built(list(entries), block_size), change)
 
 
 def one_key_not_found(read: Read, size: int, user_key: bytes) -> bytes | None:
@@ -398,7 +397,7 @@ MISTAKES = (
     Mistake(
         "blocks too large",
         "build_table",
-        lambda entries, block_size: table_of(list(entries), block_size + 25),
+        lambda entries, block_size: built(list(entries), block_size + 25),
         "the bytes of a table",
         "A data block ends with the entry that brings its size estimate to block_size",
     ),
