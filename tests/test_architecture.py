@@ -469,3 +469,57 @@ def test_whoever_takes_a_lock_is_known_as_its_holder() -> None:
         if (lines := unclaimed(path.read_text(encoding="utf-8")))
     } == {}
     assert unclaimed("with lock.guard:\n    count += 1\n    lock.claim()") == [1]
+
+
+# What the course takes from the engine.  A room of programs beside it may get a ceiling of its own
+# in COURSE_TAKES' place: a dictionary of rooms and ceilings is one test for all.
+
+PUBLIC = {
+    *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.errors", "lsmkv.files", "lsmkv.mapping"),
+    *("lsmkv.plot", "lsmkv.plyvel", "lsmkv.server", "lsmkv.shards", "lsmkv.testing"),
+}
+"""What any program may import."""
+COURSE_TAKES = 17
+"""How many names of the engine the course may import.  It only goes down."""
+
+
+def taken_by(module: str) -> set[str]:
+    """What a module of a program imports that is neither public nor a program's."""
+    return {
+        name
+        for node in ast.walk(SOURCES[module])
+        for name in imports(node)
+        if name.startswith("lsmkv.")
+        and not is_a_program(name)
+        and not {name, name.rpartition(".")[0]} & PUBLIC
+    }
+
+
+def taken_by_the_course() -> set[str]:
+    rooms = (taken_by(module) for module in SOURCES if in_room(module, "course"))
+    return set().union(*rooms)
+
+
+def test_the_course_takes_few_names_from_the_engine() -> None:
+    taken = taken_by_the_course()
+    assert len(taken) <= COURSE_TAKES, f"more than there were: {sorted(taken)}"
+    assert len(taken) == COURSE_TAKES, "fewer than there were: lower the ceiling"
+
+
+def test_what_students_are_given_does_not_name_the_engines_rooms() -> None:
+    starters = [module for module in SOURCES if in_room(module, "course.starters")]
+    assert len(starters) > 12
+    assert {module: taken for module in starters if (taken := taken_by(module))} == {}
+
+
+@pytest.mark.parametrize(
+    "source", ["from lsmkv.db.tree.manifest import Manifest", "import lsmkv.util.coding"]
+)
+def test_one_more_name_of_the_engine_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    judge(monkeypatch, "lsmkv.course.starters.new", source)
+    with pytest.raises(AssertionError, match="more than there were"):
+        test_the_course_takes_few_names_from_the_engine()
+    with pytest.raises(AssertionError):
+        test_what_students_are_given_does_not_name_the_engines_rooms()

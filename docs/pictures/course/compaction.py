@@ -20,7 +20,7 @@ def draw() -> str:
     """The tables of three levels as ranges of keys; those of a compaction are marked."""
     picked = engine_pick(LEVELS, [None] * 7)
     assert picked is not None
-    taken = {file.number for file in picked.inputs + picked.next_inputs}
+    taken = {file[0] for file in picked.inputs + picked.next_inputs}
     parts = [
         text(LEFT + STEP * at + STEP / 2, 60, "small muted middle", letter)
         for at, letter in enumerate("abcdefghijklmnopqrstuvwxyz")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from drawing import BOXES, MARGIN, bar, box, card, text
 
-from lsmkv.course.labs.edits import encoded, manifests, no_levels, version_of
-from lsmkv.format.version_edit import VersionEdit
+from lsmkv.course.labs.edits import applied, encoded, manifests, no_levels
+from lsmkv.files import parse_edit
 
 
 def draw() -> str:
     """Three edits, and the levels after each."""
     snapshot, _, flushed, compacted = manifests()[3]
-    version = version_of(no_levels())
+    levels = no_levels()
     parts = [
         text(MARGIN, 58, "small muted", "a record of the MANIFEST"),
         text(236, 58, "small muted", "level 0"),
@@ -24,21 +24,20 @@ def draw() -> str:
         ("a compaction", compacted),
     ):
         record = encoded(fields)
-        edit = VersionEdit.decode(record)
-        version = version.apply(edit)
+        edit = parse_edit(record)
+        levels = applied(levels, fields)
         new = {file.number for _, file in edit.new_files}
         words = f"adds {_list(new)}"
         if edit.deleted_files:
             words = f"deletes {_list({number for _, number in edit.deleted_files})}, {words}"
         parts.append(box(MARGIN, y, 200, 56, f"{name}, {len(record)} bytes", words))
         for level, x in ((0, 236), (1, 362)):
-            for at, file in enumerate(version.levels[level]):
-                kind = "mark" if file.number in new else "box"
-                parts.append(box(x + 54 * at, y + 10, 48, 36, str(file.number), kind=kind))
-            if not version.levels[level]:
+            for at, file in enumerate(levels[level]):
+                kind = "mark" if file[0] in new else "box"
+                parts.append(box(x + 54 * at, y + 10, 48, 36, str(file[0]), kind=kind))
+            if not levels[level]:
                 parts.append(box(x, y + 10, 48, 36, "", kind="gone"))
         y += 64
-    version.check()
     parts += [
         bar(MARGIN, y + 8, 480 - 2 * MARGIN, 1, "weak"),
         text(

@@ -8,9 +8,8 @@ from drawing import BOXES, MARGIN, bar, box, card, line, text
 
 from lsmkv.course.labs.asked_tables import Step, walk
 from lsmkv.course.labs.reading import SAMPLE, sample
-from lsmkv.course.labs.reading_store import BITS, opened
+from lsmkv.course.labs.reading_store import opened
 from lsmkv.course.labs.scratch import scratch
-from lsmkv.filter.bloom import BloomFilterPolicy
 
 LEFT, RIGHT = 78, 462
 KEY = b"cow"
@@ -28,7 +27,7 @@ def draw() -> str:
     with scratch() as directory:
         store = os.path.join(directory, "store")
         sample(store)
-        with opened(store, steps, BloomFilterPolicy(BITS)) as levels:
+        with opened(store, steps) as levels:
             walk(levels, KEY)
             order = list(dict.fromkeys(step.table for step in steps))
             for number, level in enumerate(levels):

@@ -8,22 +8,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple, overload
 
-from lsmkv.counters import ReadCounters
+import lsmkv
 from lsmkv.course.failure import require, shown
+from lsmkv.course.labs.formats import KIND_VALUE, MAX_SEQUENCE
 from lsmkv.db.tree.version import Version
-from lsmkv.filter.key_hashes import KeyHashes
-from lsmkv.filter.policy import FilterPolicy
-from lsmkv.format.keys import (
-    KIND_VALUE,
-    MAX_SEQUENCE,
-    InternalKeyComparator,
-    pack,
-    unpack,
-    user_key_of,
-)
+from lsmkv.files import Filter, Table, TableFile, make_key
+from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.version_edit import FileMetaData
-from lsmkv.table.reader import Table
-from lsmkv.util.comparator import BytewiseComparator
 
 Content = dict[bytes, bytes | None]
 """Keys and values; a value of None is a deletion."""
@@ -104,7 +95,7 @@ class MadeTable(AskedTable):
         number: int,
         content: Content,
         taken_for: Sequence[bytes] = (),
-        policy: FilterPolicy | None = None,
+        policy: lsmkv.FilterPolicy | None = None,
         block_keys: int = 2,
         older: Content | None = None,
     ) -> None:
@@ -133,22 +124,33 @@ class MadeTable(AskedTable):
 
 
 class StoredTable(AskedTable):
-    """A table of a store, read by the engine's own reader."""
+    """A table of a store, by lsmkv.files.  Without ``has_filters``, none is asked."""
 
-    def __init__(self, steps: list[Step], level: int, file: FileMetaData, table: Table) -> None:
-        ends = user_key_of(file.smallest), user_key_of(file.largest)
-        super().__init__(steps, level, file.number, ends)
-        self.index_keys = [user_key_of(key) for key in table.index.keys]
+    def __init__(
+        self, steps: list[Step], level: int, file: TableFile, table: Table, has_filters: bool
+    ) -> None:
+        super().__init__(steps, level, file.number, (file.smallest.user_key, file.largest.user_key))
         self.table = table
-        self._counters = ReadCounters()
+        self.index = table.index.entries()
+        self.index_keys = [entry.internal_key.user_key for entry in self.index]
+        self.places = [place for place in table.places() if place.kind == "data"]
+        filters = table.filters() if has_filters else ()
+        self._filters = [one for one in filters if isinstance(one, Filter)]
+
+    def filter_of(self, block: int) -> Filter | None:
+        """The filter of a block."""
+        offset = self.places[block].offset
+        return next((one for one in self._filters if one.covers(offset)), None)
 
     def _ask(self, block: int, key: bytes) -> bool:
-        return self.table.filters.may_match(block, KeyHashes(key), self._counters)
+        asked = self.filter_of(block)
+        answer = None if asked is None else asked.probe(key)
+        return answer is None or answer.may_match
 
     def _read(self, block: int) -> Sequence[tuple[bytes, bytes | None]]:
-        keys, values = self.table.read(block, self._counters).entries()
-        entries = zip(map(unpack, keys), values, strict=True)
-        return [(key, value if kind == KIND_VALUE else None) for (key, _, kind), value in entries]
+        entries = self.table.block(self.places[block]).entries()
+        pairs = ((entry.internal_key, entry.value) for entry in entries)
+        return [(key.user_key, value if key.kind == KIND_VALUE else None) for key, value in pairs]
 
 
 class Watched(Sequence[AskedTable]):
@@ -190,14 +192,14 @@ def candidates(levels: Levels, key: bytes) -> list[AskedTable]:
             FileMetaData(
                 table.number,
                 0,
-                pack(table.smallest, MAX_SEQUENCE, KIND_VALUE),
-                pack(table.largest, 0, KIND_VALUE),
+                make_key(table.smallest, MAX_SEQUENCE, KIND_VALUE),
+                make_key(table.largest, 0, KIND_VALUE),
             )
             for table in level
         ]
         for level in levels
     ]
-    version = Version(InternalKeyComparator(BytewiseComparator()), files)
+    version = Version(InternalKeyComparator(lsmkv.BytewiseComparator()), files)
     tables = {table.number: table for level in levels for table in level}
     return [tables[file.number] for _, file in version.candidates(key)]
 

@@ -10,24 +10,17 @@ from types import ModuleType
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, require_bytes, require_equal, shown
+from lsmkv.course.given import BlockBuilder
 from lsmkv.course.lab import Check, Lab
+from lsmkv.course.labs.formats import entries_in, sealed
 from lsmkv.course.labs.scratch import (
     files_of,
     require_content,
     require_content_by_leveldb,
     scratch,
 )
-from lsmkv.env.local import LocalEnv
 from lsmkv.errors import CorruptionError
-from lsmkv.format.filenames import FileType
-from lsmkv.options import Options
-from lsmkv.table.block import Block
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.table.format import read_block, seal_block
-from lsmkv.table.reader import Table
-from lsmkv.util.coding import varint_size
-from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, NO_COMPRESSION
-from lsmkv.util.search import common
+from lsmkv.files import Table, parse_block
 
 Entries = list[tuple[bytes, bytes]]
 
@@ -61,18 +54,18 @@ def cases() -> list[tuple[Entries, int]]:
 def prefixes(code: ModuleType) -> str:
     """Common prefixes of two keys."""
     pairs = (
-        (b"antler", b"antonym"),
-        (b"ant", b"antler"),
-        (b"antler", b"ant"),
-        (b"ant", b"bee"),
-        (b"ant", b"ant"),
-        (b"", b"ant"),
-        (b"abcx", b"abdx"),
+        (b"antler", b"antonym", 3),
+        (b"ant", b"antler", 3),
+        (b"antler", b"ant", 3),
+        (b"ant", b"bee", 0),
+        (b"ant", b"ant", 3),
+        (b"", b"ant", 0),
+        (b"abcx", b"abdx", 2),
     )
-    for a, b in pairs:
+    for a, b, expected in pairs:
         require_equal(
             code.shared_prefix(a, b),
-            common(a, 0, b, 0, min(len(a), len(b))),
+            expected,
             f"shared_prefix({a!r}, {b!r})",
             "It ends with the first byte that differs, and at the latest with the shorter key.",
         )
@@ -106,23 +99,21 @@ def meaning(data: bytes, wanted: int) -> str:
 
 def parts(data: bytes) -> list[tuple[int, int, str]]:
     """The parts of a block in order: offset, size, and what it is."""
-    block = Block(data)
+    block = parse_block(data, "data")
     found: list[tuple[int, int, str]] = []
-    at, number = 0, 0
-    while at < block.end:
-        shared, unshared, size, key_at = block.header(at)
-        pieces = [
-            (varint_size(shared), f"shared length, {shared}"),
-            (varint_size(unshared), f"unshared length, {unshared}"),
-            (varint_size(size), f"value length, {size}"),
-            (unshared, f"rest of the key, {shown_text(data[key_at : key_at + unshared])}"),
-            (size, "value"),
-        ]
-        for width, told in pieces:
-            if width:
-                found.append((at, width, f"entry {number}: {told}"))
-            at += width
-        number += 1
+    for number, entry in enumerate(entries_in(data)):
+        rest = data[entry.key_at : entry.value_at]
+        names = (
+            f"shared length, {entry.shared}",
+            f"unshared length, {len(rest)}",
+            f"value length, {len(entry.value)}",
+            f"rest of the key, {shown_text(rest)}",
+            "value",
+        )
+        for (start, end), told in zip(entry.spans, names, strict=True):
+            if start < end:
+                found.append((start, end - start, f"entry {number}: {told}"))
+    at = block.entries_end
     points = block.restart_points()
     for index, point in enumerate(points):
         found.append((at + 4 * index, 4, f"restart point {index}, offset {point}"))
@@ -182,7 +173,7 @@ def bisecting(code: ModuleType) -> str:
     """A seek near the end of a block does not read its beginning."""
     entries = [(b"key%04d" % n, b"v") for n in range(1000)]
     data = bytearray(built(entries, 4))
-    points = Block(bytes(data)).restart_points()
+    points = parse_block(bytes(data), "data").restart_points()
     # No bisection for a late key looks at restart points of the first third.
     data[points[1] : points[80]] = b"\xff" * (points[80] - points[1])
     for number in (900, 998, 999):
@@ -211,32 +202,29 @@ def in_the_engine(code: ModuleType) -> str:
             for key, value in content.items():
                 db.put(key, value or b"")
             db.flush()
-        (path,) = files_of(store, FileType.TABLE)
-        number = rebuild(code, store, os.path.basename(path))
+        (path,) = files_of(store, "table")
+        number = rebuild(code, path)
         what = "A store whose table has your blocks"
         require_content(store, content, what)
         by_leveldb = require_content_by_leveldb(store, content, what)
     return f"a table of {number} blocks, all read and built by you, is read by lsmkv{by_leveldb}"
 
 
-def rebuild(code: ModuleType, store: str, name: str) -> int:
+def rebuild(code: ModuleType, path: str) -> int:
     """Put the student's blocks in place of a table's own; how many there are."""
-    opened = LocalEnv().open_directory(store)
-    with opened.open(name) as file:
-        index = Table(Options(), file).index
-        handles = [index.handle(number) for number in range(len(index))]
-        contents = [read_block(file, handle, DEFAULT_MAX_BLOCK_BYTES) for handle in handles]
-    with open(os.path.join(store, name), "r+b") as table:
-        for number, (handle, data) in enumerate(zip(handles, contents, strict=True)):
-            entries = list(zip(*Block(data).entries(), strict=True))
+    with Table(path) as opened:
+        blocks = [(block.place.offset, block.plain) for block in opened.data_blocks()]
+    with open(path, "r+b") as table:
+        for number, (offset, data) in enumerate(blocks):
+            entries = [(entry.key, entry.value) for entry in entries_in(data)]
             what = f"block {number} of a table of the store"
             if code.read_block(data) != entries:
                 raise CheckFailure(f"Your read_block does not find the entries of {what}.")
             made = code.build_block(entries, INTERVAL)
             require_bytes(made, data, what, functools.partial(meaning, data))
-            table.seek(handle.offset)
-            table.write(seal_block(made, NO_COMPRESSION))
-    return len(handles)
+            table.seek(offset)
+            table.write(sealed(made))
+    return len(blocks)
 
 
 def drawing() -> str:

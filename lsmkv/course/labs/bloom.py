@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import random
 from collections.abc import Sequence
 from types import ModuleType
 
 import lsmkv
+from lsmkv import BloomFilterPolicy
 from lsmkv.course.failure import (
     CheckFailure,
     difference,
@@ -19,13 +21,7 @@ from lsmkv.course.failure import (
 )
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.scratch import files_of, require_content_by_leveldb, scratch
-from lsmkv.filter.bloom import (
-    MAX_PROBES,
-    BloomFilterPolicy,
-    leveldb_hash,
-    predicted_rate,
-)
-from lsmkv.format.filenames import FileType
+from lsmkv.files import Filter
 from lsmkv.tools.text import count
 
 HASHED: tuple[tuple[bytes, str], ...] = (
@@ -42,6 +38,20 @@ HASHED: tuple[tuple[bytes, str], ...] = (
 """Keys, and what each of them tries."""
 SAMPLE = (b"hello", b"world")
 BITS = 10
+MAX_PROBES = 30
+"""Larger values of a filter's last byte are reserved."""
+
+
+def leveldb_hash(key: bytes) -> int:
+    """The hash by which LevelDB's filters are asked, the engine's."""
+    hashed = Filter(0, 0, 0, None, None, BloomFilterPolicy().name.encode(), b"").hash(key)
+    assert hashed is not None
+    return hashed
+
+
+def predicted_rate(bits_per_key: float, k: int) -> float:
+    """The share of absent keys for which a filter errs, by the formula."""
+    return float((1 - math.exp(-k / bits_per_key)) ** k)
 
 
 def hashes(code: ModuleType) -> str:
@@ -304,7 +314,7 @@ def in_the_engine(code: ModuleType) -> str:
         )
         read_back(ours, BloomFilterPolicy(BITS), "A store with your filters, reopened with lsmkv's")
         read_back(theirs, student, "A store with lsmkv's own filters, reopened with yours")
-        for path in files_of(ours, FileType.TABLE):
+        for path in files_of(ours, "table"):
             same_table(path, os.path.join(theirs, os.path.basename(path)))
         content = {key: b"value %d" % n for n, key in enumerate(PRESENT)}
         by_leveldb = require_content_by_leveldb(

@@ -7,8 +7,22 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
+import lsmkv
 from lsmkv.course.failure import require, require_bytes
-from lsmkv.course.labs.flushing import work
+from lsmkv.course.given import BLOCK_SIZE, Directory, frame
+from lsmkv.course.labs.edits import (
+    COMPARATOR,
+    LAST_SEQUENCE,
+    LOG_NUMBER,
+    NEW_FILE,
+    NEXT_FILE_NUMBER,
+    PREV_LOG_NUMBER,
+    Field,
+    encoded,
+    levels_of,
+)
+from lsmkv.course.labs.flushing import CURRENT, work
+from lsmkv.course.labs.formats import table_of, version_key, version_of_store, write
 from lsmkv.course.labs.power_cuts import (
     CONTENT,
     NAME,
@@ -16,27 +30,9 @@ from lsmkv.course.labs.power_cuts import (
     Rule,
     Run,
     content_differs,
-    write,
 )
-from lsmkv.db.tree.manifest import Manifest, read_manifest
-from lsmkv.db.tree.table_output import write_entries
-from lsmkv.env.base import Directory
-from lsmkv.env.faulty import FaultyEnv
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.env.recording import RecordingEnv
-from lsmkv.format.filenames import (
-    CURRENT,
-    FileType,
-    log_name,
-    manifest_name,
-    parse_filename,
-    read_current,
-    table_name,
-)
-from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, pack
-from lsmkv.format.log import BLOCK_SIZE, frame
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.options import Options
+from lsmkv.files import Version, make_name, parse_name
+from lsmkv.testing import FaultyEnv, RecordingEnv
 
 LEFT_BEHIND = "000099.ldb", "000100.dbtmp"
 """A table that no version names, and a temporary file: a killed process has left them."""
@@ -57,63 +53,62 @@ def plan_for(
 ) -> Plan:
     """The table of what was replayed, a log for the writes to come, and a MANIFEST of both."""
     names = directory.names()
-    state = read_manifest(directory, read_current(directory))
-    first = 1 + max(parsed[0] for parsed in map(parse_filename, names) if parsed is not None)
+    state = version_of_store(directory)
+    first = 1 + max(parsed.number for parsed in map(parse_name, names) if parsed is not None)
     table, log, manifest = first, first + 1, first + 2
     files: dict[str, bytes] = {}
-    edit = VersionEdit()
-    edit.log_number, edit.prev_log_number = log, 0
-    edit.next_file_number, edit.last_sequence = first + 3, last_sequence
-    tables = {number for level in state.levels for number in level}
+    edit: list[Field] = [
+        (LOG_NUMBER, log),
+        (PREV_LOG_NUMBER, 0),
+        (NEXT_FILE_NUMBER, first + 3),
+        (LAST_SEQUENCE, last_sequence),
+    ]
+    tables = {file.number for level in state.levels for file in level}
     if entries:
-        made, files[table_name(table)] = table_of(entries, table, last_sequence)
-        edit.add_file(0, made)
+        made, files[make_name("table", table)] = newest_table(entries, 0, table, last_sequence)
+        edit.append(made)
         tables.add(table)
-    files[log_name(log)] = b""
-    snapshot = snapshot_of(state).encode()
-    content = frame(snapshot, 0)
-    files[manifest_name(manifest)] = content + frame(edit.encode(), len(content) % BLOCK_SIZE)
+    files[make_name("log", log)] = b""
+    content = frame(encoded(snapshot_of(state)), 0)
+    files[make_name("manifest", manifest)] = content + frame(
+        encoded(edit), len(content) % BLOCK_SIZE
+    )
     return Plan(files, manifest, frozenset(tables), log)
 
 
-def table_of(
-    entries: Mapping[bytes, bytes | None], number: int, sequence: int
-) -> tuple[FileMetaData, bytes]:
-    """A table of the newest versions, which all get the last sequence; and its bytes."""
-    keys = sorted(entries)
-    tagged = []
-    for key in keys:
-        value = entries[key]
-        kind = KIND_DELETION if value is None else KIND_VALUE
-        tagged.append(pack(b"", sequence, kind) + (value or b""))
-    with MemoryEnv().open_directory(PATH, create=True) as directory:
-        made = write_entries([(keys, tagged)], directory, number, Options())
-        return made, directory.read_file(table_name(number), 1 << 24)
+def newest_table(
+    entries: Mapping[bytes, bytes | None], level: int, number: int, sequence: int
+) -> tuple[Field, bytes]:
+    """A table of the newest versions, which all get the last sequence: the field that puts it on a
+    level, and its bytes."""
+    versions = [
+        (version_key(key, sequence, entries[key]), entries[key] or b"") for key in sorted(entries)
+    ]
+    table = table_of(versions)
+    return (NEW_FILE, level, number, len(table), versions[0][0], versions[-1][0]), table
 
 
-def snapshot_of(state: Manifest) -> VersionEdit:
+def snapshot_of(state: Version) -> list[Field]:
     """One edit with all tables of a state."""
-    edit = VersionEdit()
-    edit.comparator = state.comparator
-    for level, files in enumerate(state.levels):
-        for file in files.values():
-            edit.add_file(level, file)
-    return edit
+    fields: list[Field] = [(COMPARATOR, (state.comparator or "").encode())]
+    for level, files in enumerate(levels_of(state)):
+        fields += [(NEW_FILE, level, *file) for file in files]
+    return fields
 
 
 def obsolete_after(names: list[str], plan: Plan) -> list[str]:
     """What a store does not need any more once the plan is carried out, by the engine's rules."""
     found: list[str] = []
     for name in names:
-        parsed = parse_filename(name)
+        parsed = parse_name(name)
         if parsed is None:
             continue
-        number, kind = parsed
+        kind, number = parsed
         if (
-            (kind is FileType.TABLE and number not in plan.tables)
-            or (kind is FileType.LOG and number < plan.log_number)
-            or (kind is FileType.MANIFEST and number < plan.manifest_number)
-            or kind is FileType.TEMPORARY
+            (kind == "table" and number not in plan.tables)
+            or (kind == "log" and number < plan.log_number)
+            or (kind == "manifest" and number < plan.manifest_number)
+            or kind == "temporary"
         ):
             found.append(name)
     return found
@@ -122,7 +117,7 @@ def obsolete_after(names: list[str], plan: Plan) -> list[str]:
 class Crashed(NamedTuple):
     """A directory that a killed process has left, and what a recovery of it has to do."""
 
-    env: MemoryEnv
+    env: lsmkv.MemoryEnv
     plan: Plan
     obsolete: list[str]
     content: Mapping[bytes, bytes]
@@ -164,7 +159,7 @@ def committing(code: ModuleType) -> str:
             got = directory.read_file(name, 1 << 20)
             require_bytes(got, data, name, lambda at: "a byte that commit was given")
         got = directory.read_file(CURRENT, 1000) if CURRENT in names else b""
-    expected = manifest_name(plan.manifest_number).encode() + b"\n"
+    expected = make_name("manifest", plan.manifest_number).encode() + b"\n"
     require_bytes(got, expected, CURRENT, lambda at: f"character {at} of it", run.listing())
     left = sorted(set(obsolete) & set(names))
     require(not left, f"commit has not removed {', '.join(left)}.\n{run.listing()}")

@@ -6,32 +6,46 @@ import os
 import random
 from collections.abc import Sequence
 from types import ModuleType
+from typing import NamedTuple
 
 import lsmkv
-from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.course.failure import CheckFailure, require, shown
+from lsmkv.course.given import BLOCK_SIZE, Directory, frame
+from lsmkv.course.labs.edits import (
+    COMPACT_POINTER,
+    DELETED_FILE,
+    LAST_SEQUENCE,
+    NEW_FILE,
+    NEXT_FILE_NUMBER,
+    Field,
+    encoded,
+    levels_of,
+    sort_key,
+)
+from lsmkv.course.labs.formats import (
+    KIND_VALUE,
+    LEVELS,
+    entries_of_table,
+    manifest_in_force,
+    table_of,
+    version_key,
+    version_of_store,
+    write,
+)
 from lsmkv.course.labs.scratch import require_content, require_content_by_leveldb, scratch
-from lsmkv.db.compact.compaction import CompactionJob
-from lsmkv.db.compact.picking import Compaction, pick_compaction
-from lsmkv.db.tree.manifest import Manifest, read_manifest
-from lsmkv.db.tree.table_cache import TableCache
-from lsmkv.db.tree.table_output import write_entries
+from lsmkv.db.compact.picking import pick_compaction
+from lsmkv.db.tree.merge import live_entries, merge
 from lsmkv.db.tree.version import Version
-from lsmkv.env.base import Directory
-from lsmkv.env.local import LocalEnv
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.format.filenames import read_current
-from lsmkv.format.keys import InternalKeyComparator, pack, unpack
-from lsmkv.format.log import BLOCK_SIZE, frame
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.options import Options
-from lsmkv.util.comparator import BYTEWISE
+from lsmkv.files import make_key, make_name, parse_key
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.keys import InternalKeyComparator
+from lsmkv.format.version_edit import FileMetaData
 
 File = tuple[int, int, bytes, bytes]
 Entry = tuple[bytes, int, bytes | None]
 
-OPTIONS = Options()
-ORDER = InternalKeyComparator(BYTEWISE)
+OPTIONS = lsmkv.Options()
+ORDER = InternalKeyComparator(lsmkv.BytewiseComparator())
 OUTPUT_BYTES = 5_000
 """Where the student's outputs are split."""
 
@@ -42,7 +56,7 @@ def version_of(levels: Sequence[Sequence[File]]) -> Version:
         ORDER,
         [
             [
-                FileMetaData(number, size, pack(smallest, 2, 1), pack(largest, 1, 1))
+                FileMetaData(number, size, make_key(smallest, 2), make_key(largest, 1))
                 for number, size, smallest, largest in files
             ]
             for files in levels
@@ -60,16 +74,55 @@ def file_of(file: FileMetaData) -> File:
     return file.number, file.size, file.smallest[:-8], file.largest[:-8]
 
 
+class Choice(NamedTuple):
+    """The compaction that the engine picks, with tables as a student gets them."""
+
+    level: int
+    score: float
+    inputs: list[File]
+    next_inputs: list[File]
+
+
+def picked_by_the_engine(version: Version, pointers: Sequence[bytes | None]) -> Choice | None:
+    """The engine's own choice; ``pointers`` are user keys, of each level."""
+    keys = [None if key is None else make_key(key, 1) for key in pointers]
+    picked = pick_compaction(version, keys, OPTIONS)
+    if picked is None:
+        return None
+    tables = ([file_of(file) for file in files] for files in (picked.inputs, picked.next_inputs))
+    return Choice(picked.level, version.compaction_score, *tables)
+
+
+def engine_held_deeper(levels: Sequence[Sequence[File]], output_level: int, key: bytes) -> bool:
+    """The engine's own answer."""
+    version = version_of(levels)
+    return any(version.overlaps(level, key, key) for level in range(output_level + 1, LEVELS))
+
+
+def engine_compact(
+    runs: Sequence[Sequence[Entry]], oldest_snapshot: int, deep: Sequence[bytes]
+) -> list[Entry]:
+    """The entries that the engine's own merge leaves."""
+    order = KeyOrder(lsmkv.BytewiseComparator())
+    sources = [iter([[(entry[0], tagged_of(entry)) for entry in run]]) for run in runs]
+    kept: list[Entry] = []
+    for some in merge(sources, order):
+        keys, tagged = live_entries(some, oldest_snapshot, order, lambda key: key not in deep)
+        kept += [entry_of(*one) for one in zip(keys, tagged, strict=True)]
+    return kept
+
+
 def entry_of(user_key: bytes, tagged: bytes) -> Entry:
     """A version in a table, as a student gets it."""
-    _, sequence, kind = unpack(user_key + tagged[:8])
+    _, sequence, kind = parse_key(tagged[:8])
+    assert sequence is not None
     return user_key, sequence, tagged[8:] if kind else None
 
 
 def tagged_of(entry: Entry) -> bytes:
     """The tagged value of a student's version."""
     _, sequence, value = entry
-    return pack(b"", sequence, int(value is not None)) + (value or b"")
+    return version_key(b"", sequence, value) + (value or b"")
 
 
 def history() -> list[list[list[Entry]]]:
@@ -98,61 +151,80 @@ def history() -> list[list[list[Entry]]]:
     return [level_0, level_1, deep]
 
 
-def lay_out(directory: Directory, tables: list[list[list[Entry]]]) -> Manifest:
+def lay_out(directory: Directory, tables: list[list[list[Entry]]]) -> Version:
     """Make the tables of a store that is empty, and tell its MANIFEST."""
-    name = read_current(directory)
-    state = read_manifest(directory, name)
-    number = state.next_file_number + 1
-    edit = VersionEdit()
+    number = version_of_store(directory).next_file_number + 1
+    files: list[Field] = []
     for level in reversed(range(len(tables))):
         for entries in tables[level]:
-            edit.add_file(level, write_table(directory, number, entries))
+            files.append((NEW_FILE, level, *write_table(directory, number, entries)))
             number += 1
-    edit.next_file_number = number
-    edit.last_sequence = max(entry[1] for level in tables for run in level for entry in run)
-    commit(directory, edit)
-    return read_manifest(directory, name)
+    last = max(entry[1] for level in tables for run in level for entry in run)
+    commit(directory, [(NEXT_FILE_NUMBER, number), (LAST_SEQUENCE, last), *files])
+    return version_on_disk(directory)
 
 
-def write_table(directory: Directory, number: int, entries: Sequence[Entry]) -> FileMetaData:
-    """A table of a student's entries."""
-    columns = [entry[0] for entry in entries], [tagged_of(entry) for entry in entries]
-    return write_entries([columns], directory, number, OPTIONS)
+def version_on_disk(directory: Directory) -> Version:
+    """The engine's version of a store, by its MANIFEST.
+
+    ``CorruptionError`` if the tables of a level overlap.
+    """
+    levels = levels_of(version_of_store(directory))
+    version = Version(ORDER, [[FileMetaData(*file) for file in files] for files in levels])
+    try:
+        version.check()
+    except lsmkv.CorruptionError as error:
+        path = f"{directory.path}/{manifest_in_force(directory)}"
+        raise lsmkv.CorruptionError(error.reason, path) from None
+    return version
 
 
-def commit(directory: Directory, edit: VersionEdit) -> None:
+def write_table(directory: Directory, number: int, entries: Sequence[Entry]) -> File:
+    """A table of a student's entries; its first and last key are internal keys."""
+    versions = [(version_key(*entry), entry[2] or b"") for entry in entries]
+    table = table_of(versions)
+    write(directory, make_name("table", number), table)
+    return number, len(table), versions[0][0], versions[-1][0]
+
+
+def commit(directory: Directory, fields: Sequence[Field]) -> None:
     """Append an edit to the MANIFEST."""
-    name = read_current(directory)
+    name = manifest_in_force(directory)
     offset = directory.size(name) % BLOCK_SIZE
     with directory.append_to(name) as file:
-        file.append(frame(edit.encode(), offset))
+        file.append(frame(encoded(fields), offset))
         file.sync()
 
 
-def entries_in(tables: TableCache, files: Sequence[FileMetaData]) -> list[Entry]:
+def entries_in(directory: Directory, files: Sequence[File]) -> list[Entry]:
     """What these tables hold, one after the other."""
     return [
-        entry_of(*entry)
+        (entry.user_key, entry.sequence, entry.value if entry.kind == KIND_VALUE else None)
         for file in files
-        for some in tables.entries(file, ReadCounters(), 0, 1 << 20)
-        for entry in some
+        for entry in entries_of_table(directory, file[0])
     ]
 
 
+def runs_of(directory: Directory, choice: Choice) -> list[list[Entry]]:
+    """What a compaction merges: as in the engine, a run for each table of level 0, and one for
+    those of the next level."""
+    runs = [entries_in(directory, [file]) for file in choice.inputs]
+    return [*runs, entries_in(directory, choice.next_inputs)]
+
+
 def compacted_by_the_engine(tables: list[list[list[Entry]]], snapshot: int) -> list[Entry]:
-    """What the engine's own compaction leaves of the same tables, in a store in memory."""
-    env = MemoryEnv()
+    """What the engine's own merge leaves of the same tables, in a store in memory."""
+    env = lsmkv.MemoryEnv()
     lsmkv.DB("store", create_if_missing=True, env=env).close()
     with env.open_directory("store") as directory:
-        state = lay_out(directory, tables)
-        compaction = pick_compaction(state.version(ORDER), [None] * NUM_LEVELS, OPTIONS)
-        assert compaction is not None
-        numbers = iter(range(state.next_file_number, state.next_file_number + 100))
-        cache = TableCache(directory, OPTIONS, Counters())
-        job = CompactionJob(
-            compaction, directory, cache, OPTIONS, lambda: next(numbers), oldest_pinned=snapshot
-        )
-        return entries_in(cache, job.run(lambda: None))
+        version = lay_out(directory, tables)
+        choice = picked_by_the_engine(version, [None] * LEVELS)
+        assert choice is not None
+        runs = runs_of(directory, choice)
+    levels = files_of_version(version)
+    keys = {entry[0] for run in runs for entry in run}
+    deep = [key for key in keys if engine_held_deeper(levels, choice.level + 1, key)]
+    return engine_compact(runs, snapshot, deep)
 
 
 def in_the_engine(code: ModuleType) -> str:
@@ -169,7 +241,7 @@ def in_the_engine(code: ModuleType) -> str:
         with scratch() as directory:
             store = os.path.join(directory, "store")
             lsmkv.DB(store, create_if_missing=True).close()
-            with LocalEnv().open_directory(store) as opened:
+            with lsmkv.LocalEnv().open_directory(store) as opened:
                 told = compact_store(code, opened, tables, snapshot, expected)
             what = "A store that your code compacted"
             require_content(store, content, what)
@@ -185,19 +257,14 @@ def compact_store(
     expected: list[Entry],
 ) -> str:
     """Let the student carry out the compaction that a store needs."""
-    version = lay_out(directory, tables).version(ORDER)
-    cache = TableCache(directory, OPTIONS, Counters())
+    version = lay_out(directory, tables)
     levels = files_of_version(version)
     require_urgent(code.level_scores(levels), version)
-    compaction = pick_compaction(version, [None] * NUM_LEVELS, OPTIONS)
-    assert compaction is not None
-    require_picked(code.pick(levels, [None] * NUM_LEVELS), compaction, "The store's tables")
-    # As the engine does: a run for each table of level 0, and one for those of the next level.
-    runs = [entries_in(cache, [file]) for file in compaction.inputs]
-    runs.append(entries_in(cache, compaction.next_inputs))
-    kept = code.compact(
-        runs, snapshot, lambda key: code.held_deeper(levels, compaction.output_level, key)
-    )
+    choice = picked_by_the_engine(version, [None] * LEVELS)
+    assert choice is not None
+    require_picked(code.pick(levels, [None] * LEVELS), choice, "The store's tables")
+    runs = runs_of(directory, choice)
+    kept = code.compact(runs, snapshot, lambda key: code.held_deeper(levels, choice.level + 1, key))
     require_entries(
         kept, expected, runs, f"The store's compaction with the oldest snapshot at {snapshot}"
     )
@@ -210,24 +277,31 @@ def compact_store(
     )
     number = max(version.numbers) + 1
     made = [write_table(directory, number + at, output) for at, output in enumerate(outputs)]
-    edit = compaction.edit(made)
-    edit.next_file_number = number + len(made)
-    commit(directory, edit)
+    inputs = [file for file in version.levels[choice.level] if file_of(file) in choice.inputs]
+    pointer = max((file.largest for file in inputs), key=sort_key)
+    fields: list[Field] = [
+        (NEXT_FILE_NUMBER, number + len(made)),
+        (COMPACT_POINTER, choice.level, pointer),
+    ]
+    fields += [(DELETED_FILE, choice.level, file[0]) for file in choice.inputs]
+    fields += [(DELETED_FILE, choice.level + 1, file[0]) for file in choice.next_inputs]
+    fields += [(NEW_FILE, choice.level + 1, *file) for file in made]
+    commit(directory, fields)
     try:
-        read_manifest(directory, read_current(directory)).version(ORDER)
+        version_on_disk(directory)
     except lsmkv.CorruptionError as error:
         raise CheckFailure(f"The outputs of your split make no level. {error}") from None
     return (
-        f"{sum(map(len, runs)):,} entries of {len(compaction.inputs)} +"
-        f" {len(compaction.next_inputs)} tables became {len(kept):,} in {len(made)}"
+        f"{sum(map(len, runs)):,} entries of {len(choice.inputs)} +"
+        f" {len(choice.next_inputs)} tables became {len(kept):,} in {len(made)}"
     )
 
 
 def require_urgent(got: object, version: Version) -> None:
     """The highest of the student's scores is the one that the engine goes by."""
     require(
-        isinstance(got, list) and len(got) == NUM_LEVELS - 1,
-        f"level_scores must return a list of {NUM_LEVELS - 1} scores, not {shown(got)}.",
+        isinstance(got, list) and len(got) == LEVELS - 1,
+        f"level_scores must return a list of {LEVELS - 1} scores, not {shown(got)}.",
     )
     assert isinstance(got, list)
     level = max(range(len(got)), key=got.__getitem__)
@@ -239,7 +313,7 @@ def require_urgent(got: object, version: Version) -> None:
     )
 
 
-def require_picked(got: object, expected: Compaction | None, what: str, hint: str = "") -> None:
+def require_picked(got: object, expected: Choice | None, what: str, hint: str = "") -> None:
     """The student picked what the engine picks; the tables may be in any order."""
     end = f"\n{hint}" if hint else ""
     if expected is None:
@@ -251,7 +325,7 @@ def require_picked(got: object, expected: Compaction | None, what: str, hint: st
         return
     require(
         got is not None,
-        f"{what}: level {expected.level} has a score of {expected.version.compaction_score:g}, and"
+        f"{what}: level {expected.level} has a score of {expected.score:g}, and"
         f" your pick returned None.\nFrom exactly 1.0 on, a level needs a compaction.{end}",
     )
     require(
@@ -265,7 +339,7 @@ def require_picked(got: object, expected: Compaction | None, what: str, hint: st
         f" took level {got[0]}.{end}",
     )
     for place, files in ((1, expected.inputs), (2, expected.next_inputs)):
-        wanted = sorted(map(file_of, files))
+        wanted = sorted(files)
         level = expected.level + place - 1
         require(
             sorted(got[place]) == wanted,

@@ -7,28 +7,25 @@ import random
 from collections.abc import Sequence
 from types import ModuleType
 
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.course.failure import CheckFailure, require, require_equal, shown
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.compacting import (
-    OPTIONS,
+    Choice,
     Entry,
     File,
     are_tables,
-    entry_of,
+    engine_compact,
+    engine_held_deeper,
     file_of,
     in_the_engine,
     numbers,
+    picked_by_the_engine,
     require_entries,
     require_picked,
     tagged_of,
     version_of,
 )
-from lsmkv.db.compact.picking import Compaction, pick_compaction
-from lsmkv.db.tree.merge import live_entries, merge
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.keys import pack
-from lsmkv.util.comparator import BYTEWISE
+from lsmkv.course.labs.formats import LEVELS
 
 MIB = 2**20
 Levels = list[list[File]]
@@ -42,14 +39,14 @@ def levels_of(**tables: Sequence[tuple[int, float, str, str]]) -> Levels:
             (number, int(size * MIB), begin.encode(), end.encode())
             for number, size, begin, end in tables.get(f"l{level}", ())
         ]
-        for level in range(NUM_LEVELS)
+        for level in range(LEVELS)
     ]
 
 
 def engine_scores(levels: Levels) -> list[float]:
     """The score of each level, from a version of the engine's that holds that level alone."""
     scores: list[float] = []
-    for level in range(NUM_LEVELS - 1):
+    for level in range(LEVELS - 1):
         alone = [files if at == level else [] for at, files in enumerate(levels)]
         scores.append(version_of(alone).compaction_score)
     return scores
@@ -77,7 +74,7 @@ def scores(code: ModuleType) -> str:
         ),
         (
             "a store with data on all levels",
-            levels_of(**{f"l{n}": [(n + 1, 3.0 * 10**n, "a", "b")] for n in range(NUM_LEVELS)}),
+            levels_of(**{f"l{n}": [(n + 1, 3.0 * 10**n, "a", "b")] for n in range(LEVELS)}),
             "The last level, 6, has no score: there is nowhere to go from it.",
         ),
     )
@@ -162,7 +159,7 @@ def ends_of(file: File) -> str:
 
 def random_levels(dice: random.Random) -> Levels:
     """Level 0 with tables that overlap, and sorted levels."""
-    levels: Levels = [[] for _ in range(NUM_LEVELS)]
+    levels: Levels = [[] for _ in range(LEVELS)]
     number = 100
     for _ in range(dice.randrange(7)):
         begin = dice.randrange(26)
@@ -247,10 +244,10 @@ def choices(code: ModuleType) -> str:
         ),
     )
     for what, levels, pointer, hint in cases:
-        require_pick(code, levels, [pointer.get(n) for n in range(NUM_LEVELS)], what, hint)
+        require_pick(code, levels, [pointer.get(n) for n in range(LEVELS)], what, hint)
     dice = random.Random(2)
     for number in range(200):
-        pointers = [dice.choice((None, bytes([dice.choice(LETTERS)]))) for _ in range(NUM_LEVELS)]
+        pointers = [dice.choice((None, bytes([dice.choice(LETTERS)]))) for _ in range(LEVELS)]
         levels = random_levels(dice)
         require_pick(code, levels, pointers, f"Random levels {number}: {described(levels)}", "")
     return f"{len(cases) + 200} stores"
@@ -273,10 +270,9 @@ def require_pick(
     require_picked(code.pick(levels, pointers), engine_pick(levels, pointers), what, hint)
 
 
-def engine_pick(levels: Levels, pointers: Sequence[bytes | None]) -> Compaction | None:
+def engine_pick(levels: Levels, pointers: Sequence[bytes | None]) -> Choice | None:
     """The engine's own choice."""
-    keys = [None if key is None else pack(key, 1, 1) for key in pointers]
-    return pick_compaction(version_of(levels), keys, OPTIONS)
+    return picked_by_the_engine(version_of(levels), pointers)
 
 
 def deeper(code: ModuleType) -> str:
@@ -306,12 +302,6 @@ def deeper(code: ModuleType) -> str:
     return f"{len(cases)} keys"
 
 
-def engine_held_deeper(levels: Levels, output_level: int, key: bytes) -> bool:
-    """The engine's own answer."""
-    version = version_of(levels)
-    return any(version.overlaps(level, key, key) for level in range(output_level + 1, NUM_LEVELS))
-
-
 SAMPLE: tuple[list[Entry], ...] = (
     [(b"ant", 9, b"A"), (b"bee", 8, None), (b"cat", 5, None)],
     [(b"ant", 6, b"B"), (b"bee", 4, b"C"), (b"dog", 3, None)],
@@ -321,19 +311,6 @@ SAMPLE: tuple[list[Entry], ...] = (
 SNAPSHOT = 6
 DEEP = (b"dog",)
 """Keys that a deeper level may hold."""
-
-
-def engine_compact(
-    runs: Sequence[Sequence[Entry]], oldest_snapshot: int, deep: Sequence[bytes]
-) -> list[Entry]:
-    """The entries that the engine's own merge leaves."""
-    order = KeyOrder(BYTEWISE)
-    sources = [iter([[(entry[0], tagged_of(entry)) for entry in run]]) for run in runs]
-    kept: list[Entry] = []
-    for some in merge(sources, order):
-        keys, tagged = live_entries(some, oldest_snapshot, order, lambda key: key not in deep)
-        kept += [entry_of(*one) for one in zip(keys, tagged, strict=True)]
-    return kept
 
 
 def versions(code: ModuleType) -> str:

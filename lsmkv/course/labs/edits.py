@@ -1,4 +1,4 @@
-"""Version edits for lab 9: what they are made of, and what the engine makes of them."""
+"""Version edits: what they are made of, byte for byte, and what they amount to."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.tree.manifest import Manifest
-from lsmkv.db.tree.version import Version, describe_key
-from lsmkv.format.keys import KIND_VALUE, InternalKeyComparator, pack
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.util.coding import encode_varint
-from lsmkv.util.comparator import BytewiseComparator
+from lsmkv.course.given import encode_string, encode_varint
+from lsmkv.course.labs.formats import KIND_VALUE, LEVELS
+from lsmkv.files import (
+    InternalKey,
+    TableFile,
+    Version,
+    VersionBuilder,
+    make_key,
+    parse_edit,
+    parse_key,
+)
 
 COMPARATOR, LOG_NUMBER, NEXT_FILE_NUMBER, LAST_SEQUENCE = 1, 2, 3, 4
 COMPACT_POINTER, DELETED_FILE, NEW_FILE, PREV_LOG_NUMBER = 5, 6, 7, 9
@@ -28,7 +32,6 @@ LAYOUT: dict[int, tuple[str, tuple[str, ...]]] = {
 }
 """The name of each tag, and the names of what follows it."""
 
-KEYS = InternalKeyComparator(BytewiseComparator())
 NAME_OF_ORDER = b"leveldb.BytewiseComparator"
 
 Field = tuple[Any, ...]
@@ -38,7 +41,7 @@ Levels = list[list[File]]
 
 def file(number: int, first: bytes, last: bytes, size: int = 1234) -> File:
     """A table from one user key to another."""
-    return number, size, pack(first, 10 * number, KIND_VALUE), pack(last, 10 * number + 9, 1)
+    return number, size, make_key(first, 10 * number), make_key(last, 10 * number + 9)
 
 
 EDITS: tuple[tuple[Field, ...], ...] = (
@@ -46,7 +49,7 @@ EDITS: tuple[tuple[Field, ...], ...] = (
     ((PREV_LOG_NUMBER, 0), (NEXT_FILE_NUMBER, 300)),
     ((LAST_SEQUENCE, 2**56 - 1),),
     ((COMPARATOR, NAME_OF_ORDER),),
-    ((COMPACT_POINTER, 2, pack(b"kiwi", 7, KIND_VALUE)),),
+    ((COMPACT_POINTER, 2, make_key(b"kiwi", 7, KIND_VALUE)),),
     ((DELETED_FILE, 0, 5), (DELETED_FILE, 6, 2000)),
     ((NEW_FILE, 1, *file(7, b"ant", b"bee")),),
     ((DELETED_FILE, 0, 7), (NEW_FILE, 1, *file(7, b"ant", b"bee", 70000))),
@@ -63,31 +66,12 @@ EDITS: tuple[tuple[Field, ...], ...] = (
 
 
 def encoded(fields: Sequence[Field]) -> bytes:
-    """The record of some fields, in their order, by the engine."""
-    return b"".join(edit_of([field]).encode() for field in fields)
-
-
-def edit_of(fields: Sequence[Field]) -> VersionEdit:
-    """The engine's edit with these fields."""
-    edit = VersionEdit()
-    for tag, *content in fields:
-        if tag == COMPARATOR:
-            edit.comparator = content[0].decode()
-        elif tag == LOG_NUMBER:
-            edit.log_number = content[0]
-        elif tag == PREV_LOG_NUMBER:
-            edit.prev_log_number = content[0]
-        elif tag == NEXT_FILE_NUMBER:
-            edit.next_file_number = content[0]
-        elif tag == LAST_SEQUENCE:
-            edit.last_sequence = content[0]
-        elif tag == COMPACT_POINTER:
-            edit.compact_pointers.append((content[0], content[1]))
-        elif tag == DELETED_FILE:
-            edit.delete_file(content[0], content[1])
-        else:
-            edit.add_file(content[0], FileMetaData(*content[1:]))
-    return edit
+    """The record of some fields, in their order: tags and numbers are varints, the rest strings."""
+    return b"".join(
+        encode_varint(part) if isinstance(part, int) else encode_string(part)
+        for field in fields
+        for part in field
+    )
 
 
 def parts(fields: Sequence[Field]) -> list[tuple[int, int, str]]:
@@ -102,12 +86,19 @@ def parts(fields: Sequence[Field]) -> list[tuple[int, int, str]]:
                 pieces.append((len(encode_varint(value)), f"{what} {value:,}"))
                 continue
             pieces.append((len(encode_varint(len(value))), f"length of {what}, {len(value)}"))
-            text = describe_key(value) if "key" in what else repr(value)[1:]
+            text = described(value) if "key" in what else repr(value)[1:]
             pieces.append((len(value), f"{what}, {text}"))
         for size, told in pieces:
             found.append((at, size, told))
             at += size
     return found
+
+
+def described(internal_key: bytes) -> str:
+    """An internal key as text."""
+    user_key, sequence, kind = parse_key(internal_key)
+    printed = (chr(byte) if 0x20 <= byte <= 0x7E else f"\\x{byte:02x}" for byte in user_key)
+    return f"'{''.join(printed)}' @ {sequence} : {kind}"
 
 
 def meaning(fields: Sequence[Field], wanted: int) -> str:
@@ -125,7 +116,7 @@ def some_fields(seed: int) -> list[Field]:
 
     def key() -> bytes:
         user_key = dice.randbytes(dice.choice((0, 3, 130)))
-        return pack(user_key, dice.getrandbits(50), dice.getrandbits(1))
+        return make_key(user_key, dice.getrandbits(50), dice.getrandbits(1))
 
     def number() -> int:
         return dice.getrandbits(dice.choice((3, 7, 20, 40)))
@@ -145,21 +136,45 @@ def some_fields(seed: int) -> list[Field]:
 
 
 def levels_of(version: Version) -> Levels:
-    """The levels of the engine's version."""
-    return [
-        [(one.number, one.size, one.smallest, one.largest) for one in files]
+    """The levels of a version: the newest table of level 0 first, and of others the smallest."""
+    levels = [
+        [(one.number, one.size, key_bytes(one.smallest), key_bytes(one.largest)) for one in files]
         for files in version.levels
     ]
+    levels[0].reverse()  # they are sorted by number
+    for files in levels[1:]:
+        files.sort(key=lambda file: sort_key(file[2]))
+    return levels
 
 
-def version_of(levels: Levels) -> Version:
-    """The engine's version with these levels."""
-    return Version(KEYS, [[FileMetaData(*one) for one in files] for files in levels])
+def key_bytes(key: InternalKey) -> bytes:
+    """An internal key as it stands in a MANIFEST."""
+    assert key.sequence is not None
+    assert key.kind is not None
+    return make_key(key.user_key, key.sequence, key.kind)
+
+
+def sort_key(internal_key: bytes) -> tuple[bytes, int]:
+    """What sorts internal keys: user keys rise, and the versions of one fall."""
+    return internal_key[:-8], -int.from_bytes(internal_key[-8:], "little")
+
+
+def applied(levels: Levels, fields: Sequence[Field]) -> Levels:
+    """The levels after an edit, by lsmkv.files."""
+    builder = VersionBuilder(Version(tuple(tuple(map(table_file, files)) for files in levels)))
+    builder.apply(parse_edit(encoded(fields)))
+    return levels_of(builder.version())
+
+
+def table_file(file: File) -> TableFile:
+    """A table with its keys in parts."""
+    number, size, smallest, largest = file
+    return TableFile(number, size, parse_key(smallest), parse_key(largest))
 
 
 def no_levels() -> Levels:
     """Levels without a table."""
-    return [[] for _ in range(NUM_LEVELS)]
+    return [[] for _ in range(LEVELS)]
 
 
 APPLIED: tuple[tuple[tuple[Field, ...], str], ...] = (
@@ -219,7 +234,7 @@ def manifests() -> list[list[tuple[Field, ...]]]:
         (NEW_FILE, 0, *file(9, b"b", b"c")),
     )
     compacted: tuple[Field, ...] = (
-        (COMPACT_POINTER, 0, pack(b"m", 59, KIND_VALUE)),
+        (COMPACT_POINTER, 0, make_key(b"m", 59, KIND_VALUE)),
         (DELETED_FILE, 0, 5),
         (DELETED_FILE, 0, 9),
         (DELETED_FILE, 1, 4),
@@ -235,12 +250,12 @@ def manifests() -> list[list[tuple[Field, ...]]]:
 
 
 def replayed(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
-    """What the engine makes of the records of a MANIFEST."""
-    state = Manifest("MANIFEST")
+    """What the records of a MANIFEST amount to, by lsmkv.files."""
+    builder = VersionBuilder()
     counters: dict[int, Any] = {}
     for record in records:
-        edit = VersionEdit.decode(record)
-        state.apply(edit)
+        edit = parse_edit(record)
+        builder.apply(edit)
         told = {
             COMPARATOR: edit.comparator.encode() if edit.comparator is not None else None,
             LOG_NUMBER: edit.log_number,
@@ -249,4 +264,4 @@ def replayed(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
             LAST_SEQUENCE: edit.last_sequence,
         }
         counters |= {tag: value for tag, value in told.items() if value is not None}
-    return counters, levels_of(state.version(KEYS))
+    return counters, levels_of(builder.version())

@@ -5,12 +5,21 @@ from __future__ import annotations
 import functools
 import os
 import random
+from bisect import bisect_left
 from collections.abc import Sequence
 from types import ModuleType
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, require_bytes, require_equal, shown
+from lsmkv.course.given import BlockBuilder
 from lsmkv.course.lab import Check, Lab
+from lsmkv.course.labs.formats import (
+    KIND_DELETION,
+    KIND_VALUE,
+    entries_in,
+    footer_of,
+    sealed,
+)
 from lsmkv.course.labs.scratch import (
     files_of,
     require_content_by_leveldb,
@@ -18,36 +27,22 @@ from lsmkv.course.labs.scratch import (
     scratch,
     store_with_table,
 )
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.format.filenames import FileType
-from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE, pack, unpack
-from lsmkv.options import Options
-from lsmkv.table.block import Block
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.table.filter_block import (
-    BLOCK_FILTER_PREFIX,
-    FILTER_BASE_LG,
-    FilterBlockBuilder,
-    FilterBlockReader,
-)
-from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer, seal_block
-from lsmkv.table.index import TableIndex
-from lsmkv.table.reader import Table
+from lsmkv.files import BlockHandle, Table, make_key, parse_filter_block, parse_key
+from lsmkv.table.filter_block import FilterBlockBuilder
 from lsmkv.tools.text import count
-from lsmkv.util.compression import NO_COMPRESSION
 
 Blocks = Sequence[tuple[int, Sequence[bytes]]]
 """Offsets of data blocks and their internal keys; the last pair is the end of the data."""
 
+FILTER_BASE_LG = 11
 SIZE = 1 << FILTER_BASE_LG
 BITS = 10
-POLICY = BloomFilterPolicy(BITS)
+POLICY = lsmkv.BloomFilterPolicy(BITS)
 
 
 def key_of(user_key: bytes, sequence: int = 1) -> bytes:
     """The internal key of a value."""
-    return pack(user_key, sequence, KIND_VALUE)
+    return make_key(user_key, sequence, KIND_VALUE)
 
 
 ANT, BEE, CAT, DOG = (key_of(key) for key in (b"ant", b"bee", b"cat", b"dog"))
@@ -95,18 +90,20 @@ def built(blocks: Blocks, policy: lsmkv.FilterPolicy) -> bytes:
     builder = FilterBlockBuilder(policy)
     for offset, keys in blocks:
         builder.start_block(offset)
-        builder.add_keys([unpack(key)[0] for key in keys])
+        builder.add_keys([key[:-8] for key in keys])
     return builder.finish()
 
 
 def grouped(blocks: Blocks) -> list[list[bytes]]:
     """The keys of each of the engine's filters."""
     policy = RecordingPolicy()
-    reader = FilterBlockReader(policy, built(blocks, policy))
-    found: list[list[bytes]] = []
-    while (number := reader.filter_for(SIZE * len(found))) is not None:
-        found.append(policy.recorded[int.from_bytes(number, "little")] if number else [])
-    return found
+    numbers = filters_in(built(blocks, policy))
+    return [policy.recorded[int.from_bytes(one, "little")] if one else [] for one in numbers]
+
+
+def filters_in(data: bytes) -> list[bytes]:
+    """The filters of a filter block, those without bytes included."""
+    return [data[start:end] for start, end in parse_filter_block(data).bounds]
 
 
 def some_blocks(seed: int) -> Blocks:
@@ -120,7 +117,7 @@ def some_blocks(seed: int) -> Blocks:
             number += dice.randrange(1, 9)
             for version in range(dice.choice((1, 1, 1, 3)), 0, -1):
                 kind = dice.choice((KIND_VALUE, KIND_VALUE, KIND_DELETION))
-                keys.append(pack(b"key%04d" % number, version, kind))
+                keys.append(make_key(b"key%04d" % number, version, kind))
         blocks.append((offset, keys))
         offset += dice.choice((dice.randrange(20, 900), 1024, 2048, 4100, 9000))
     return [*blocks, (offset, [])]
@@ -203,13 +200,13 @@ def groups(code: ModuleType) -> str:
 def told(blocks: Blocks) -> str:
     """A few blocks, in words; the sequence number of a key if there are several versions of it."""
     words: list[str] = []
-    user_keys = [unpack(key)[0] for _, keys in blocks for key in keys]
+    user_keys = [key[:-8] for _, keys in blocks for key in keys]
     for offset, keys in blocks:
         names = " and ".join(
             f"{key.decode()} (sequence number {sequence})"
             if user_keys.count(key) > 1
             else key.decode()
-            for key, sequence, _ in map(unpack, keys)
+            for key, sequence, _ in map(parse_key, keys)
         )
         words.append(f"a block at {offset} with {names}" if keys else f"the end at {offset}")
     return "; ".join(words) or "no blocks"
@@ -314,12 +311,13 @@ def finding(code: ModuleType) -> str:
         made = built(blocks, policy)
         for base_lg in (FILTER_BASE_LG, 12, 4):
             data = with_base(made, base_lg)
-            reader = FilterBlockReader(policy, data)
-            number = next(n for n in range(100) if reader.filter_for(n << base_lg) is None)
+            filters = filters_in(data)
+            number = len(filters)
             edges = {n << base_lg for n in range(number + 2)}
             for offset in sorted(edges | {edge - 1 for edge in edges if edge} | {1 << 40}):
                 asked += 1
-                expected = reader.filter_for(offset)
+                at = offset >> base_lg
+                expected = filters[at] if at < number else None
                 hint = (
                     "Filter i is for the offsets from i * 2^lg on, where lg is the last byte of"
                     " the filter block. It ends where the next one begins; the last one ends where"
@@ -393,7 +391,7 @@ def no_false_negatives(code: ModuleType) -> str:
         require(isinstance(data, bytes), f"build_filter_block returned {shown(data)}, not bytes.")
         for offset, keys in blocks:
             for key in keys:
-                user_key = unpack(key)[0]
+                user_key = key[:-8]
                 require(
                     code.key_may_match(data, offset, user_key, POLICY.key_may_match) is True,
                     f"A false negative: {user_key!r} is in the block at {offset}, and key_may_match"
@@ -473,21 +471,21 @@ class Parts:
     """The parts of a table of the engine's, which has one filter block and no compression."""
 
     def __init__(self, data: bytes) -> None:
-        directory = MemoryEnv().open_directory("table", create=True)
-        with directory.create("table") as file:
-            file.append(data)
-        with directory.open("table") as table:
-            self.index: TableIndex = Table(Options(), table).index
+        table = Table(data)
         self.data = data
-        self.footer = Footer.decode(data[-FOOTER_SIZE:])
+        self.footer = table.footer
+        self.index_keys = [entry.internal_key.user_key for entry in table.index.entries()]
+        """The user keys of the index."""
         self.blocks: list[tuple[int, list[bytes]]] = []
-        for number in range(len(self.index)):
-            contents = self.contents(self.index.handle(number))
-            self.blocks.append((self.index.offsets[number], Block(contents).entries()[0]))
-        self.blocks.append((self.index.end(len(self.index) - 1), []))
-        (self.filter_key,), (handle,) = Block(self.contents(self.footer.metaindex)).entries()
-        self.filter_handle = BlockHandle.decode(handle)[0]
-        require(self.filter_key == BLOCK_FILTER_PREFIX + POLICY.name.encode(), "another filter")
+        end = 0
+        for block in table.data_blocks():
+            keys = [entry.key for entry in entries_in(block.plain)]
+            self.blocks.append((block.place.offset, keys))
+            end = block.place.end
+        self.blocks.append((end, []))
+        (place,) = table.meta_blocks()
+        self.filter_key, self.filter_handle = place.name, place.handle
+        require(place.kind == "filter" and place.policy == POLICY.name.encode(), "another filter")
 
     def contents(self, handle: BlockHandle) -> bytes:
         """A block."""
@@ -499,14 +497,14 @@ class Parts:
 
         def append(contents: bytes) -> BlockHandle:
             handle = BlockHandle(len(made), len(contents))
-            made.extend(seal_block(contents, NO_COMPRESSION))
+            made.extend(sealed(contents))
             return handle
 
-        metaindex = BlockBuilder(Options().block_restart_interval)
+        metaindex = BlockBuilder(lsmkv.Options().block_restart_interval)
         metaindex.add(self.filter_key, append(filter_block).encode())
         where = append(metaindex.finish())
         index = append(self.contents(self.footer.index))
-        return bytes(made) + Footer(where, index).encode()
+        return bytes(made) + footer_of(where, index)
 
 
 def in_the_engine(code: ModuleType) -> str:
@@ -521,7 +519,7 @@ def in_the_engine(code: ModuleType) -> str:
                     if value is None:
                         db.delete(key)
                 db.flush()
-        (path,) = files_of(theirs, FileType.TABLE)
+        (path,) = files_of(theirs, "table")
         with open(path, "rb") as file:
             table = Parts(file.read())
         made = code.build_filter_block(copied(table.blocks), POLICY.create_filter)
@@ -574,8 +572,8 @@ def ask_the_engines(code: ModuleType, table: Parts) -> int:
     data = table.contents(table.filter_handle)
 
     def may_match(key: bytes) -> bool:
-        number = table.index.block_for(key, MAX_SEQUENCE)
-        if number == len(table.index):
+        number = bisect_left(table.index_keys, key)
+        if number == len(table.index_keys):
             return True  # the index alone rules it out
         offset = table.blocks[number][0]
         return bool(code.key_may_match(data, offset, key, POLICY.key_may_match))

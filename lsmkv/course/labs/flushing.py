@@ -9,6 +9,23 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, require_bytes
+from lsmkv.course.given import BLOCK_SIZE, Directory, frame
+from lsmkv.course.labs.edits import (
+    LAST_SEQUENCE,
+    LOG_NUMBER,
+    NEW_FILE,
+    NEXT_FILE_NUMBER,
+    PREV_LOG_NUMBER,
+    encoded,
+)
+from lsmkv.course.labs.formats import (
+    batch_of,
+    manifest_in_force,
+    table_of,
+    version_key,
+    version_of_store,
+    write,
+)
 from lsmkv.course.labs.log import meaning as meaning_of_frame
 from lsmkv.course.labs.power_cuts import (
     CONTENT,
@@ -17,26 +34,11 @@ from lsmkv.course.labs.power_cuts import (
     Rule,
     Run,
     content_differs,
-    write,
 )
-from lsmkv.db.tree.manifest import read_manifest
-from lsmkv.db.tree.table_output import write_entries
-from lsmkv.env.base import Directory, Env
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.env.recording import RecordingEnv
-from lsmkv.format.batch import decode_batch, encode_batch
-from lsmkv.format.filenames import (
-    CURRENT,
-    log_name,
-    manifest_name,
-    parse_filename,
-    read_current,
-    table_name,
-)
-from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, pack
-from lsmkv.format.log import BLOCK_SIZE, LogReader, frame
-from lsmkv.format.version_edit import VersionEdit
-from lsmkv.options import Options
+from lsmkv.files import Log, Operation, make_name, parse_name
+from lsmkv.testing import RecordingEnv
+
+CURRENT = make_name("current")
 
 OLD, NEW = 4, 11
 """Numbers of the MANIFEST in force, and of the one that CURRENT shall name."""
@@ -44,11 +46,11 @@ OLD, NEW = 4, 11
 
 def naming(code: ModuleType) -> str:
     """CURRENT names one MANIFEST or the other, whenever the power is cut."""
-    env = MemoryEnv()
-    names = {number: manifest_name(number).encode() + b"\n" for number in (OLD, NEW)}
+    env = lsmkv.MemoryEnv()
+    names = {number: make_name("manifest", number).encode() + b"\n" for number in (OLD, NEW)}
     with env.open_directory(PATH, create=True) as directory:
-        for name, content in ((manifest_name(OLD), b""), (manifest_name(NEW), b"")):
-            write(directory, name, content)
+        for number in names:
+            write(directory, make_name("manifest", number), b"")
         write(directory, CURRENT, names[OLD])
     run = Run(env, lambda directory: code.set_current(directory, NEW))
     touched = [one for one in run.operations if one.name == CURRENT and one.verb != "rename"]
@@ -58,7 +60,8 @@ def naming(code: ModuleType) -> str:
             " part, or gone.\nWrite a file of another name, and rename it to CURRENT."
         )
     with run.env.open_directory(PATH) as directory:
-        left = sorted(set(directory.names()) - {CURRENT, manifest_name(OLD), manifest_name(NEW)})
+        kept = {CURRENT, *(make_name("manifest", number) for number in names)}
+        left = sorted(set(directory.names()) - kept)
         got = directory.read_file(CURRENT, 1000)
     require(
         got != names[OLD],
@@ -97,7 +100,7 @@ def naming(code: ModuleType) -> str:
         ),
     )
 
-    def judge(env: Env) -> str:
+    def judge(env: lsmkv.Env) -> str:
         with env.open_directory(PATH) as directory:
             try:
                 found = directory.read_file(CURRENT, 1000)
@@ -112,7 +115,7 @@ def naming(code: ModuleType) -> str:
 class Work(NamedTuple):
     """A store whose memtable is full, and all that its flush needs."""
 
-    env: MemoryEnv
+    env: lsmkv.MemoryEnv
     manifest: str
     table_name: str
     table: bytes
@@ -124,7 +127,7 @@ class Work(NamedTuple):
 @functools.cache
 def work() -> Work:
     """A store with a table, a log that is full, and a new log that writes go to already."""
-    env = MemoryEnv()
+    env = lsmkv.MemoryEnv()
     content: dict[bytes, bytes] = {}
     with lsmkv.DB(PATH, create_if_missing=True, env=env) as db:
         for number in range(60):
@@ -138,37 +141,37 @@ def work() -> Work:
                 content[key] = b"value %d" % number
                 db.put(key, content[key])
     with env.open_directory(PATH) as directory:
-        name = read_current(directory)
-        state = read_manifest(directory, name)
-        old_log = log_name(state.log_number)
+        name = manifest_in_force(directory)
+        old_log = make_name("log", version_of_store(directory).log_number)
         entries, last = entries_of_log(directory, old_log)
-        number = 1 + max(parse[0] for parse in map(parse_filename, directory.names()) if parse)
+        number = 1 + max(one.number for one in map(parse_name, directory.names()) if one)
         content[b"later"] = b"written to the new log"
-        later = encode_batch(last + 1, [(b"later", content[b"later"])])
-        write(directory, log_name(number), frame(later, 0))
-    scratch_env = MemoryEnv()
-    with scratch_env.open_directory(PATH, create=True) as directory:
-        columns = [list(column) for column in zip(*sorted(entries.items()), strict=True)]
-        made = write_entries([(columns[0], columns[1])], directory, number + 1, Options())
-        table = directory.read_file(table_name(number + 1), 1 << 20)
-    edit = VersionEdit()
-    edit.log_number, edit.prev_log_number = number, 0
-    edit.next_file_number, edit.last_sequence = number + 2, last
-    edit.add_file(0, made)
-    return Work(env, name, table_name(number + 1), table, edit.encode(), old_log, content)
+        later = batch_of(last + 1, [(b"later", content[b"later"])])
+        write(directory, make_name("log", number), frame(later, 0))
+    table = table_of(entries)
+    edit = encoded(
+        [
+            (LOG_NUMBER, number),
+            (PREV_LOG_NUMBER, 0),
+            (NEXT_FILE_NUMBER, number + 2),
+            (LAST_SEQUENCE, last),
+            (NEW_FILE, 0, number + 1, len(table), entries[0][0], entries[-1][0]),
+        ]
+    )
+    return Work(env, name, make_name("table", number + 1), table, edit, old_log, content)
 
 
-def entries_of_log(directory: Directory, name: str) -> tuple[dict[bytes, bytes], int]:
-    """The newest version of each key in a log, as a tagged value, and the last sequence."""
-    entries: dict[bytes, bytes] = {}
-    last = 0
-    with directory.open(name) as opened:
-        for record in LogReader(opened, reserved=True):
-            sequence, operations = decode_batch(record.payload)
-            for last, (key, value) in enumerate(operations, sequence):
-                kind = KIND_DELETION if value is None else KIND_VALUE
-                entries[key] = pack(b"", last, kind) + (value or b"")
-    return entries, last
+def entries_of_log(directory: Directory, name: str) -> tuple[list[tuple[bytes, bytes]], int]:
+    """The newest version of each key in a log, by key, and the last sequence."""
+    newest: dict[bytes, Operation] = {}
+    with Log(directory.open(name)) as log:
+        for record in log.records():
+            newest |= {one.key: one for one in record.batch.operations()}
+    entries = [
+        (version_key(key, one.sequence, one.value), one.value or b"")
+        for key, one in sorted(newest.items())
+    ]
+    return entries, max(one.sequence for one in newest.values())
 
 
 def flush_with(code: ModuleType, directory: Directory) -> None:

@@ -7,6 +7,7 @@ import os
 import random
 from types import ModuleType
 
+import lsmkv
 from lsmkv.course.failure import (
     require,
     require_bytes,
@@ -14,29 +15,20 @@ from lsmkv.course.failure import (
     require_refused,
     shown,
 )
+from lsmkv.course.given import Block, BlockBuilder, encode_varint, frame
 from lsmkv.course.lab import Check, Lab
+from lsmkv.course.labs.formats import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE
 from lsmkv.course.labs.scratch import (
     require_content,
     require_content_by_leveldb,
     scratch,
     store_with_log,
 )
+from lsmkv.files import make_key, parse_key
 from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.keys import (
-    KIND_DELETION,
-    KIND_VALUE,
-    MAX_SEQUENCE,
-    InternalKeyComparator,
-    pack,
-    unpack,
-)
-from lsmkv.format.log import frame
-from lsmkv.table.block import Block
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.util.coding import MAX_UINT64, encode_varint
-from lsmkv.util.comparator import BytewiseComparator
+from lsmkv.format.keys import InternalKeyComparator
 
-NUMBERS = (0, 1, 127, 128, 300, 16383, 16384, 2**32 - 1, 2**32, 2**56 - 1, 2**63, MAX_UINT64)
+NUMBERS = (0, 1, 127, 128, 300, 16383, 16384, 2**32 - 1, 2**32, 2**56 - 1, 2**63, 2**64 - 1)
 KEYS: tuple[tuple[bytes, int, int], ...] = (
     (b"ant", 1, KIND_VALUE),
     (b"ant", 258, KIND_DELETION),
@@ -110,7 +102,7 @@ def packed(code: ModuleType) -> str:
     for user_key, sequence, kind in KEYS:
         require_bytes(
             code.pack_key(user_key, sequence, kind),
-            pack(user_key, sequence, kind),
+            make_key(user_key, sequence, kind),
             f"pack_key({user_key!r}, {sequence}, {kind})",
             functools.partial(part, len(user_key)),
             "The tag is sequence << 8 | kind, as eight bytes, little-endian.",
@@ -130,7 +122,7 @@ def part(size: int, at: int) -> str:
 def unpacked(code: ModuleType) -> str:
     """The parts come back, and what has no tag is refused."""
     for parts in KEYS:
-        key = pack(*parts)
+        key = make_key(*parts)
         user_key, sequence, kind = parts
         got = code.unpack_key(key)
         hint = "The last eight bytes are the tag, whatever the user key holds."
@@ -139,7 +131,7 @@ def unpacked(code: ModuleType) -> str:
             hint = "The tag is little-endian: its first byte is the lowest."
         elif got == (user_key, kind, sequence):
             hint = "The sequence comes before the kind."
-        require_equal(got, unpack(key), f"unpack_key({key!r})", hint)
+        require_equal(got, parts, f"unpack_key({key!r})", hint)
     for size in (0, 7):
         key = bytes(size)
         require_refused(
@@ -150,10 +142,10 @@ def unpacked(code: ModuleType) -> str:
 
 def compared(code: ModuleType) -> str:
     """User keys rise, and of one user key the newest version comes first."""
-    order = InternalKeyComparator(BytewiseComparator())
+    order = InternalKeyComparator(lsmkv.BytewiseComparator())
     user_keys = (b"", b"a", b"a\x00", b"aa", b"b", b"\x7f", b"\x80", b"a" + bytes(8), b"a\xff")
     keys = [
-        pack(user_key, sequence, kind)
+        make_key(user_key, sequence, kind)
         for user_key in user_keys
         for sequence, kind in ((1, 1), (1, 0), (2, 0), (255, 1), (256, 1), (1 << 40, 1))
     ]
@@ -161,7 +153,7 @@ def compared(code: ModuleType) -> str:
         for b in keys:
             expected = order.compare(a, b)
             got = code.compare_keys(a, b)
-            told = f"compare_keys of {unpack(a)} and {unpack(b)}"
+            told = f"compare_keys of {tuple(parse_key(a))} and {tuple(parse_key(b))}"
             require(isinstance(got, int), f"{told} must be a number, not {shown(got)}.")
             words = {-1: "below 0", 0: "0", 1: "above 0"}[expected]
             hint = "User keys are compared first, byte by byte; one that is a prefix comes first."
@@ -190,9 +182,9 @@ def in_the_engine(code: ModuleType) -> str:
     )
 
 
-def batch(code: ModuleType, content: dict[bytes, bytes | None], sequence: int = 1) -> bytes:
-    """A write batch, as a log holds it, with the varints of a module for all lengths."""
-    parts = [sequence.to_bytes(8, "little"), len(content).to_bytes(4, "little")]
+def batch(code: ModuleType, content: dict[bytes, bytes | None]) -> bytes:
+    """A write batch, as a log holds it, with the student's varints for all lengths."""
+    parts = [(1).to_bytes(8, "little"), len(content).to_bytes(4, "little")]
     for key, value in content.items():
         parts += [bytes([value is not None]), code.encode_varint(len(key)), key]
         if value is not None:
@@ -212,7 +204,7 @@ def search(code: ModuleType) -> int:
     for key in sorted(keys, key=functools.cmp_to_key(code.compare_keys)):
         builder.add(key, b"value of " + key)
     block = Block(builder.finish())
-    order = KeyOrder(BytewiseComparator())
+    order = KeyOrder(lsmkv.BytewiseComparator())
     asked = 0
     for user_key in sorted({key for key, _ in versions}):
         for at in (0, 1 << 18, 1 << 19, MAX_SEQUENCE):
@@ -240,7 +232,7 @@ def drawing() -> str:
             lines.append(f"  {at}  {byte:02x}  {byte >> 7} {byte & 127:07b}  {more}")
         lines.append("")
     user_key, sequence, kind = KEYS[1]
-    key = pack(user_key, sequence, kind)
+    key = make_key(user_key, sequence, kind)
     lines.append(f"internal key of {user_key!r}, sequence {sequence}, a deletion: {key.hex(' ')}")
     for at, byte in enumerate(key):
         lines.append(f"  {at:2}  {byte:02x}  {part(len(user_key), at)}")

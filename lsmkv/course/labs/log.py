@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-import os
 import random
 from types import ModuleType
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, require_bytes, shown
+from lsmkv.course.given import BLOCK_SIZE, crc32c, frame, masked_crc32c
 from lsmkv.course.lab import Check, Lab
-from lsmkv.course.labs.keys import batch
+from lsmkv.course.labs.formats import batch_of
 from lsmkv.course.labs.scratch import (
     files_of,
     require_content,
@@ -18,12 +18,10 @@ from lsmkv.course.labs.scratch import (
     scratch,
     store_with_log,
 )
-from lsmkv.env.local import LocalEnv
-from lsmkv.format.filenames import FileType
-from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE, LogReader, frame
-from lsmkv.util import coding
-from lsmkv.util.checksum import crc32c, masked_crc32c
+from lsmkv.files import Damage, Log
 
+HEADER_SIZE = 7
+FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 TYPES = {FULL: "FULL", FIRST: "FIRST", MIDDLE: "MIDDLE", LAST: "LAST"}
 PLACES: tuple[tuple[int, int, str], ...] = (
     (3, 0, "It fits into the block, so it is one fragment, FULL."),
@@ -213,7 +211,7 @@ def in_the_engine(code: ModuleType) -> str:
     }
     log = b""
     for number, (key, value) in enumerate(content.items(), 1):
-        made = code.frame(batch(coding, {key: value}, number), len(log) % BLOCK_SIZE)
+        made = code.frame(batch_of(number, [(key, value)]), len(log) % BLOCK_SIZE)
         require(isinstance(made, bytes), f"frame must return bytes, not {shown(made)}.")
         log += made
     expected: dict[bytes, bytes | None] = dict(content)
@@ -224,12 +222,11 @@ def in_the_engine(code: ModuleType) -> str:
         with lsmkv.DB(directory, create_if_missing=True) as db:
             for key, value in content.items():
                 db.put(key, value)
-        (path,) = files_of(directory, FileType.LOG)
+        (path,) = files_of(directory, "log")
         with open(path, "rb") as file:
             written = file.read()
-        opened = LocalEnv().open_directory(directory)
-        with opened.open(os.path.basename(path)) as log_file:
-            records = [record.payload for record in LogReader(log_file, reserved=True)]
+        with Log(path) as opened:
+            records = [record.payload for record in opened.records()]
         require_records(
             code.read_log(written), records, "The log of a store", "See the checks above."
         )
@@ -243,12 +240,12 @@ def recover(log: bytes, content: dict[bytes, bytes | None], what: str) -> str:
     """A store whose log has these bytes has this content, for lsmkv and for LevelDB."""
     with scratch() as directory:
         store_with_log(directory, log)
-        (path,) = files_of(directory, FileType.LOG)
-        opened = LocalEnv().open_directory(directory)
-        with opened.open(os.path.basename(path)) as file:
-            reader = LogReader(file)
-            damage = [record.damage for record in reader if record.damage is not None]
-        damage += [reader.tail] if reader.tail is not None and not reader.tail.torn else []
+        (path,) = files_of(directory, "log")
+        with Log(path) as opened:
+            found = list(opened.walk())
+        damage = [part for part in found if isinstance(part, Damage)]
+        if damage and damage[-1] is found[-1] and damage[-1].kind == "torn":
+            damage.pop()
         if damage:
             raise CheckFailure(
                 f"{what}: the engine's reader finds damage at offset {damage[0].offset:,}:"

@@ -7,7 +7,6 @@ import os
 from types import ModuleType
 
 import lsmkv
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.course.failure import (
     CheckFailure,
     require,
@@ -16,6 +15,7 @@ from lsmkv.course.failure import (
     require_refused,
     shown,
 )
+from lsmkv.course.given import BLOCK_SIZE, frame
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.edits import (
     APPLIED,
@@ -32,29 +32,25 @@ from lsmkv.course.labs.edits import (
     SNAPSHOT,
     Field,
     Levels,
-    edit_of,
+    applied,
     encoded,
-    levels_of,
     manifests,
     meaning,
     no_levels,
     parts,
     replayed,
     some_fields,
-    version_of,
 )
 from lsmkv.course.labs.flushing import flush_with, flushing, naming, work
-from lsmkv.course.labs.power_cuts import PATH, write
+from lsmkv.course.labs.formats import LEVELS, manifest_in_force, version_of_store, write
+from lsmkv.course.labs.power_cuts import PATH
 from lsmkv.course.labs.scratch import (
     require_content,
     require_content_by_leveldb,
     scratch,
 )
-from lsmkv.db.tree.manifest import read_manifest
-from lsmkv.env.local import LocalEnv
-from lsmkv.env.recording import RecordingEnv
-from lsmkv.format.filenames import manifest_name, read_current
-from lsmkv.format.log import BLOCK_SIZE, LogReader, frame
+from lsmkv.files import Manifest, make_name
+from lsmkv.testing import RecordingEnv
 from lsmkv.tools.text import count
 
 
@@ -121,7 +117,7 @@ def applying(code: ModuleType) -> str:
     levels = no_levels()
     for number, (fields, hint) in enumerate(APPLIED, 1):
         before = [list(files) for files in levels]
-        expected = levels_of(version_of(levels).apply(edit_of(fields)))
+        expected = applied(levels, fields)
         got = code.apply_edit(levels, list(fields))
         told = "; ".join(in_words(field) for field in fields)
         require_levels(got, expected, f"after edit {number} ({told})", hint)
@@ -146,9 +142,9 @@ def require_levels(got: object, expected: Levels, when: str, hint: str) -> None:
     """Fail unless the levels are these."""
     require(
         isinstance(got, list)
-        and len(got) == NUM_LEVELS
+        and len(got) == LEVELS
         and all(isinstance(files, list) for files in got),
-        f"The levels {when} must be a list of {NUM_LEVELS} lists, not {shown(got)}.",
+        f"The levels {when} must be a list of {LEVELS} lists, not {shown(got)}.",
     )
     assert isinstance(got, list)
     for level, (one, other) in enumerate(zip(got, expected, strict=True)):
@@ -221,7 +217,7 @@ def in_the_engine(code: ModuleType) -> str:
         flushed = os.path.join(parent, "flushed")
         RecordingEnv(work().env).state("0, killed").write_to(flushed)
         flushed += PATH
-        with LocalEnv().open_directory(flushed) as directory:
+        with lsmkv.LocalEnv().open_directory(flushed) as directory:
             flush_with(code, directory)
         require_content(flushed, dict(work().content), "A store that you flushed")
         require_content_by_leveldb(flushed, dict(work().content), "A store that you flushed")
@@ -249,10 +245,10 @@ def fill(store: str) -> dict[bytes, bytes]:
 def replay_of(code: ModuleType, store: str) -> tuple[int, Levels]:
     """Let the student replay a store's MANIFEST; the number of its records, and its levels."""
     with (
-        LocalEnv().open_directory(store) as directory,
-        directory.open(read_current(directory)) as opened,
+        lsmkv.LocalEnv().open_directory(store) as directory,
+        Manifest(directory.open(manifest_in_force(directory))) as opened,
     ):
-        records = [record.payload for record in LogReader(opened)]
+        records = [record.payload for record in opened.records()]
     for record in records:
         fields = code.decode_edit(record)
         require_bytes(
@@ -267,9 +263,9 @@ def replay_of(code: ModuleType, store: str) -> tuple[int, Levels]:
 
 def rewrite(code: ModuleType, store: str, levels: Levels) -> None:
     """Put a MANIFEST of the student's in place of a store's own."""
-    with LocalEnv().open_directory(store) as directory:
-        old = read_current(directory)
-        state = read_manifest(directory, old)
+    with lsmkv.LocalEnv().open_directory(store) as directory:
+        old = manifest_in_force(directory)
+        state = version_of_store(directory)
         number = state.next_file_number + 5
         records: list[list[Field]] = [[(COMPARATOR, NAME_OF_ORDER)], []]
         for level, files in enumerate(levels):
@@ -281,7 +277,7 @@ def rewrite(code: ModuleType, store: str, levels: Levels) -> None:
             record = code.encode_edit(fields)
             require(isinstance(record, bytes), f"encode_edit must return bytes, not {record!r}.")
             content += frame(record, len(content) % BLOCK_SIZE)
-        write(directory, manifest_name(number), content)
+        write(directory, make_name("manifest", number), content)
         code.set_current(directory, number)
         directory.remove(old)
 

@@ -17,7 +17,7 @@ from typing import TypeGuard
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, require_equal, require_refused, shown
 from lsmkv.course.lab import Check, Lab
-from lsmkv.course.labs.bloom import some_keys
+from lsmkv.course.labs.bloom import predicted_rate, some_keys
 from lsmkv.course.labs.experimenting import (
     FASTER,
     UNDECIDED,
@@ -30,7 +30,6 @@ from lsmkv.course.labs.experimenting import (
     summarize,
 )
 from lsmkv.course.labs.machines import TRAPS, Machine, Trap
-from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
 
 RESAMPLES = 200
 SEED = 12
@@ -274,7 +273,7 @@ TABLES = 5
 KEYS = 300
 GETS = 100
 BITS = 6
-RATE = predicted_rate(BITS, BloomFilterPolicy(BITS).probes)
+RATE = predicted_rate(BITS, lsmkv.BloomFilterPolicy(BITS).probes)
 ROUNDS, WARMUP = 12, 2
 
 

@@ -9,44 +9,35 @@ from types import ModuleType
 from typing import Any, NamedTuple, SupportsIndex, overload
 
 import lsmkv
-from lsmkv.counters import ReadCounters
 from lsmkv.course.failure import CheckFailure, require, shown
+from lsmkv.course.given import Block, BlockBuilder
 from lsmkv.course.lab import Check, Lab
+from lsmkv.course.labs.formats import (
+    KIND_DELETION,
+    KIND_VALUE,
+    MAX_SEQUENCE,
+    TAG_SIZE,
+    table_of,
+    version_key,
+)
+from lsmkv.course.labs.formats import write as write_file
 from lsmkv.course.labs.scratch import (
     files_of,
     require_content,
     require_content_by_leveldb,
     scratch,
 )
-from lsmkv.env.base import Directory
-from lsmkv.env.local import LocalEnv
-from lsmkv.format.batch import decode_batch
-from lsmkv.format.filenames import FileType, table_name
+from lsmkv.files import Log, Table, make_key, make_name, parse_key
 from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.keys import (
-    KIND_DELETION,
-    KIND_VALUE,
-    MAX_SEQUENCE,
-    TAG_SIZE,
-    InternalKeyComparator,
-    pack,
-    unpack,
-)
-from lsmkv.format.log import LogReader
-from lsmkv.options import Options
-from lsmkv.table.block import Block
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.table.builder import TableBuilder
-from lsmkv.table.reader import Table
+from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.tools.text import count
-from lsmkv.util.comparator import BytewiseComparator
 
 Entry = tuple[bytes, bytes]
 """An internal key, and a value."""
 Pair = tuple[bytes, bytes]
 """A user key, and a value."""
 
-ORDER = InternalKeyComparator(BytewiseComparator())
+ORDER = InternalKeyComparator(lsmkv.BytewiseComparator())
 USER_KEYS = (b"", b"a", b"a\x00", b"aa", b"ab", b"b", b"b" * 12, b"\x7f", b"\x80", b"\xff")
 
 
@@ -60,8 +51,7 @@ class Write(NamedTuple):
     @property
     def entry(self) -> Entry:
         """As it stands in a memtable or a table."""
-        kind = KIND_DELETION if self.value is None else KIND_VALUE
-        return pack(self.key, self.sequence, kind), self.value or b""
+        return version_key(self.key, self.sequence, self.value), self.value or b""
 
 
 def history(seed: int, number: int) -> list[Write]:
@@ -94,9 +84,8 @@ def told(entry: object) -> str:
     """An entry in a message."""
     if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], bytes)):
         return shown(entry)
-    try:
-        key, sequence, kind = unpack(entry[0])
-    except lsmkv.Error:
+    key, sequence, kind = parse_key(entry[0])
+    if sequence is None:
         return shown(entry)
     what = f"= {entry[1]!r}" if kind == KIND_VALUE else "deleted"
     return f"{key!r} {what} at {sequence}"
@@ -105,7 +94,7 @@ def told(entry: object) -> str:
 def ordered(code: ModuleType) -> str:
     """Internal keys sort by user key, then the newest first."""
     sequences = ((1, 1), (2, 0), (255, 1), (256, 1), (1 << 20, 0), (1 << 40, 1))
-    keys = [pack(key, sequence, kind) for key in USER_KEYS for sequence, kind in sequences]
+    keys = [make_key(key, sequence, kind) for key in USER_KEYS for sequence, kind in sequences]
     for a in keys:
         for b in keys:
             expected = ORDER.compare(a, b)
@@ -124,8 +113,8 @@ def ordered(code: ModuleType) -> str:
             words = {-1: "come before", 0: "equal", 1: "come behind"}
             require(
                 got == expected,
-                f"By sort_key, {unpack(a)} must {words[expected]} {unpack(b)} (user key, sequence,"
-                f" kind).\n{hint}",
+                f"By sort_key, {tuple(parse_key(a))} must {words[expected]} {tuple(parse_key(b))}"
+                f" (user key, sequence, kind).\n{hint}",
             )
     return f"{len(keys) ** 2:,} pairs"
 
@@ -190,7 +179,7 @@ def inserted(code: ModuleType) -> str:
                 f" {told_at(expected, at)}, and is {told_at(memtable, at)}.\n{hint}"
             )
     watched = large()
-    code.insert(watched, pack(b"key01234", LARGE + 1, KIND_VALUE), b"new")
+    code.insert(watched, make_key(b"key01234", LARGE + 1, KIND_VALUE), b"new")
     require(
         watched.looks <= MOST_LOOKS,
         f"insert looked at {watched.looks:,} entries of a memtable of {LARGE:,}.\n"
@@ -213,7 +202,7 @@ def told_at(entries: Sequence[object], at: int) -> str:
 def looked_up(code: ModuleType) -> str:
     """The newest version at or below a sequence, as the engine's own search of a block finds it."""
     asked = 0
-    order = KeyOrder(BytewiseComparator())
+    order = KeyOrder(lsmkv.BytewiseComparator())
     for seed in range(6):
         writes = history(seed, 60)
         memtable = in_order(writes)
@@ -235,7 +224,7 @@ def looked_up(code: ModuleType) -> str:
                     hint = "There is no such version: what stands behind it is of another key."
                     if got is not None and bytes(got[0][:-TAG_SIZE]) == key:
                         hint = "All versions of the key are newer than that: None."
-                elif unpack(expected[0])[2] == KIND_DELETION and got is None:
+                elif parse_key(expected[0]).kind == KIND_DELETION and got is None:
                     hint = (
                         "A deletion is an answer, which ends the search. None says that older"
                         " tables have to be asked."
@@ -411,7 +400,7 @@ def in_the_engine(code: ModuleType) -> str:
                 same_pairs(code, memtable, tables, snapshot)
                 snapshot.close()
         content = dict(code.visible(code.merge([memtable, *tables], False), MAX_SEQUENCE))
-        everything = {unpack(key)[0]: None for run in (memtable, *tables) for key, _ in run}
+        everything = {key[:-TAG_SIZE]: None for run in (memtable, *tables) for key, _ in run}
         by_leveldb = require_content_by_leveldb(
             store, {**everything, **content}, "The store that your merge has read"
         )
@@ -443,32 +432,28 @@ def fill(db: lsmkv.DB, part: int) -> Iterator[lsmkv.Snapshot]:
 
 def sources(code: ModuleType, store: str) -> tuple[list[Entry], list[list[Entry]]]:
     """The student's memtable of what the log holds, and all entries of each table."""
-    folder = LocalEnv().open_directory(store)
     memtable: list[Entry] = []
-    for write in logged(folder, files_of(store, FileType.LOG)):
-        code.insert(memtable, *write.entry)
+    for one in logged(files_of(store, "log")):
+        code.insert(memtable, *one.entry)
     tables: list[list[Entry]] = []
-    for path in files_of(store, FileType.TABLE):
-        with folder.open(os.path.basename(path)) as file:
-            chunks = list(Table(Options(), file).entries(ReadCounters(), 1 << 16, 1 << 16))
-        tables.append(
-            [
-                (key + tagged[:TAG_SIZE], tagged[TAG_SIZE:])
-                for entries in chunks
-                for key, tagged in entries
-            ]
-        )
+    for path in files_of(store, "table"):
+        with Table(path) as table:
+            tables.append(
+                [
+                    (make_key(entry.user_key, entry.sequence, entry.kind), entry.value)
+                    for entry in table.entries()
+                ]
+            )
     return memtable, tables
 
 
-def logged(folder: Directory, paths: Sequence[str]) -> Iterator[Write]:
+def logged(paths: Sequence[str]) -> Iterator[Write]:
     """The writes in a store's logs."""
     for path in paths:
-        with folder.open(os.path.basename(path)) as file:
-            for record in LogReader(file, reserved=True):
-                first, operations = decode_batch(record.payload)
-                for at, (key, value) in enumerate(operations):
-                    yield Write(first + at, key, value)
+        with Log(path) as log:
+            for record in log.records():
+                for one in record.batch.operations():
+                    yield Write(one.sequence, one.key, one.value)
 
 
 def same_pairs(
@@ -521,17 +506,12 @@ def flush(code: ModuleType, directory: str) -> int:
         value = None if dice.random() < 0.2 else b"value %d" % sequence
         code.insert(memtable, *Write(sequence, key, value).entry)
         content[key] = value
-    os.mkdir(directory)
-    folder = LocalEnv().open_directory(directory)
-    with folder.create(table_name(5)) as file:
-        builder = TableBuilder(Options(), file)
-        for internal_key, value in memtable:
-            try:
-                builder.add(internal_key, value)
-            except ValueError as error:
-                raise CheckFailure(f"The engine flushes no such memtable: {error}.") from None
-        builder.finish()
-        file.sync()
+    try:
+        table = table_of(memtable)
+    except ValueError as error:
+        raise CheckFailure(f"The engine flushes no such memtable: {error}.") from None
+    with lsmkv.LocalEnv().open_directory(directory, create=True) as folder:
+        write_file(folder, make_name("table", 5), table)
     lsmkv.repair_db(directory)
     what = "A store of one table, flushed from your memtable"
     require_content(directory, content, what)
@@ -559,7 +539,7 @@ def drawing() -> str:
     heads = {"now": MAX_SEQUENCE, "at 7": 7, "at 3": 3}
     lines = [f"{'internal key':<32}  {'it says':<10}  from      now    at 7   at 3"]
     for (internal_key, value), name in sample():
-        key, sequence, kind = unpack(internal_key)
+        key, sequence, kind = parse_key(internal_key)
         what = f"{sequence} {value.decode() if kind else 'deletion'}"
         cells: list[str] = []
         for reader in heads.values():

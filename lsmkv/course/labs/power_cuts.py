@@ -12,10 +12,8 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, shown
-from lsmkv.env.base import Directory, Env
-from lsmkv.env.durable import NameModel
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.env.recording import CrashState, RecordingEnv
+from lsmkv.course.given import Directory
+from lsmkv.testing import CrashState, NameModel, RecordingEnv
 
 PATH = "/store"
 """Where the store is on the recording file system."""
@@ -76,7 +74,7 @@ def _comes_last(done: list[tuple[str, str]], changes: set[tuple[str, str]], sync
 class Run:
     """A procedure that was run once, with what it did to the disk."""
 
-    def __init__(self, start: MemoryEnv, procedure: Callable[[Directory], object]) -> None:
+    def __init__(self, start: lsmkv.MemoryEnv, procedure: Callable[[Directory], object]) -> None:
         """``start`` holds the store before it, all of it durable."""
         self.env = RecordingEnv(start)
         with self.env.open_directory(PATH) as directory:
@@ -86,7 +84,7 @@ class Run:
         self.operations = [_operation(match) for match in found if match is not None]
 
     def survives(
-        self, judge: Callable[[Env], str], what: str, rules: Sequence[Rule], hint: str
+        self, judge: Callable[[lsmkv.Env], str], what: str, rules: Sequence[Rule], hint: str
     ) -> int:
         """Fail unless ``judge`` finds nothing wrong, in words, with any state that a crash leaves.
 
@@ -135,7 +133,7 @@ def _operation(match: re.Match[str]) -> Operation:
     return Operation(verb, name, f"{verb} {name or 'the directory'}")
 
 
-def content_differs(env: Env | None, path: str, content: Mapping[bytes, bytes]) -> str:
+def content_differs(env: lsmkv.Env | None, path: str, content: Mapping[bytes, bytes]) -> str:
     """What is wrong with a store that should hold exactly this, in words; empty if nothing is."""
     try:
         with lsmkv.DB(path, env=env) as db:
@@ -148,11 +146,3 @@ def content_differs(env: Env | None, path: str, content: Mapping[bytes, bytes]) 
             written = "it was deleted" if expected is None else f"{shown(expected)} was written"
             return f"lsmkv reads {shown(got)} for the key {key!r}, where {written}."
     return ""
-
-
-def write(directory: Directory, name: str, content: bytes) -> None:
-    """Write a file, durably."""
-    with directory.create(name) as made:
-        made.append(content)
-        made.sync()
-    directory.sync()

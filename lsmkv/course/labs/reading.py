@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from types import ModuleType
 
 import lsmkv
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.course.failure import CheckFailure, require, require_equal, shown
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.asked_tables import (
@@ -29,9 +28,10 @@ from lsmkv.course.labs.asked_tables import (
     versions_in,
     walk,
 )
+from lsmkv.course.labs.bloom import leveldb_hash
+from lsmkv.course.labs.formats import LEVELS
 from lsmkv.course.labs.reading_store import BITS, in_the_engine, opened, write
 from lsmkv.course.labs.scratch import scratch
-from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
 from lsmkv.tools.text import count
 
 
@@ -99,7 +99,7 @@ def bisecting(code: ModuleType) -> str:
 
 def layers(steps: list[Step]) -> Levels:
     """Tables on three levels, with each case of a Get's path among their keys."""
-    made: Levels = [[] for _ in range(NUM_LEVELS)]
+    made: Levels = [[] for _ in range(LEVELS)]
     table24: Content = {b"a": b"a24", b"b": b"new", b"c": b""}
     table26: Content = {b"d": None, b"e": b"e26", b"k": b"k26"}
     made[0] = [
@@ -304,8 +304,8 @@ def counting(code: ModuleType) -> str:
     found: list[str] = []
     for bits in (0, 3, 6):
         steps: list[Step] = []
-        policy = BloomFilterPolicy(bits) if bits else EveryKey()
-        levels: Levels = [[] for _ in range(NUM_LEVELS)]
+        policy = lsmkv.BloomFilterPolicy(bits) if bits else EveryKey()
+        levels: Levels = [[] for _ in range(LEVELS)]
         for number in range(TABLES):
             keys = [b"%06dx" % dice.randrange(1_000_000) for _ in range(118)]
             content: Content = dict.fromkeys([b"000000x", b"999999x", *keys], b"v")
@@ -370,11 +370,11 @@ def sample(directory: str) -> None:
 def drawing() -> str:
     """The tables of a small store, and the paths of three Gets through them."""
     steps: list[Step] = []
-    policy = BloomFilterPolicy(BITS)
+    policy = lsmkv.BloomFilterPolicy(BITS)
     with scratch() as directory:
         store = os.path.join(directory, "store")
         sample(store)
-        with opened(store, steps, policy) as levels:
+        with opened(store, steps) as levels:
             lines = ["level  table  smallest  largest  index key                   handle"]
             lines += [
                 f"{number:5}  {table.number:5}  {table.smallest.decode():<8}  "
@@ -393,13 +393,12 @@ def drawing() -> str:
 def in_index(table: AskedTable) -> str:
     """The index entry of a stored table's first block."""
     assert isinstance(table, StoredTable)
-    index = table.table.index
-    handle = index.handle(0)
-    where = f"{handle.encode().hex(' ')}: {handle.offset}, {handle.size}"
-    return f"{index.keys[0].hex(' '):<26}  {where}"
+    first = table.index[0]
+    place = table.places[0]
+    return f"{first.key.hex(' '):<26}  {first.value.hex(' ')}: {place.offset}, {place.size}"
 
 
-def in_full(levels: Levels, step: Step, policy: BloomFilterPolicy, key: bytes) -> str:
+def in_full(levels: Levels, step: Step, policy: lsmkv.BloomFilterPolicy, key: bytes) -> str:
     """A step with the bytes that it is about."""
     table = next(one for one in levels[step.level] if one.number == step.table)
     assert isinstance(table, StoredTable)
@@ -410,7 +409,8 @@ def in_full(levels: Levels, step: Step, policy: BloomFilterPolicy, key: bytes) -
             value = values[0]
             said = "a deletion" if value is None else f"the value {value.decode()}"
         return f"  table {step.table:2}  block {step.block}  read from disk: {said}"
-    data = table.table.filters.readers[0].filter_for(table.table.index.offsets[step.block]) or b""
+    asked = table.filter_of(step.block)
+    data = asked.data if asked is not None else b""
     bits = policy.probed_positions(leveldb_hash(key), data)
     said = f"bit {bits[-1]} is 0: no" if not step.said else "all bits are 1: maybe"
     return f"  table {step.table:2}  filter   {data.hex(' ')}  {said}"

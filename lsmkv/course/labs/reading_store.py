@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import NamedTuple
 
 import lsmkv
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.course.failure import CheckFailure, require, shown
 from lsmkv.course.labs.asked_tables import (
     AskedTable,
@@ -21,20 +20,14 @@ from lsmkv.course.labs.asked_tables import (
     StoredTable,
     path,
 )
+from lsmkv.course.labs.formats import LEVELS, version_of_store
 from lsmkv.course.labs.scratch import (
     files_of,
     require_content_by_leveldb,
     require_same,
     scratch,
 )
-from lsmkv.db.tree.manifest import read_manifest
-from lsmkv.env.local import LocalEnv
-from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.filter.policy import FilterPolicy
-from lsmkv.format.filenames import FileType, read_current, table_name
-from lsmkv.options import Options
-from lsmkv.stats import LevelStats
-from lsmkv.table.reader import Table
+from lsmkv.files import Table, make_name
 from lsmkv.tools.text import count
 
 BITS = 10
@@ -88,18 +81,16 @@ def write(db: lsmkv.DB, content: Content) -> None:
 
 
 @contextlib.contextmanager
-def opened(directory: str, steps: list[Step], policy: FilterPolicy | None) -> Iterator[Levels]:
+def opened(directory: str, steps: list[Step], has_filters: bool = True) -> Iterator[Levels]:
     """The tables of a store by level, as its MANIFEST has them, which note down every step."""
-    folder = LocalEnv().open_directory(directory)
-    manifest = read_manifest(folder, read_current(folder))
     levels: Levels = []
     with contextlib.ExitStack() as stack:
-        for level, files in enumerate(manifest.levels):
+        folder = stack.enter_context(lsmkv.LocalEnv().open_directory(directory))
+        for level, files in enumerate(version_of_store(folder).levels):
             tables: list[StoredTable] = []
-            for file in files.values():
-                table = Table(Options(filter_policy=policy), folder.open(table_name(file.number)))
-                stack.callback(table.close)
-                tables.append(StoredTable(steps, level, file, table))
+            for file in files:
+                table = stack.enter_context(Table(folder.open(make_name("table", file.number))))
+                tables.append(StoredTable(steps, level, file, table, has_filters))
             by = table_number if level == 0 else smallest_key
             levels.append(sorted(tables, key=by))
         yield levels
@@ -127,11 +118,11 @@ def costs_of(steps: Sequence[Step], has_filters: bool) -> list[Cost]:
             sum(has_filters and step.said is not None for step in steps if step.level == level),
             sum(step.said is None for step in steps if step.level == level),
         )
-        for level in range(NUM_LEVELS)
+        for level in range(LEVELS)
     ]
 
 
-def costs_in(levels: Sequence[LevelStats]) -> list[Cost]:
+def costs_in(levels: Sequence[lsmkv.LevelStats]) -> list[Cost]:
     """The costs of Gets by level, of the engine's counters."""
     return [Cost(level.filters_asked, level.blocks_read) for level in levels]
 
@@ -143,10 +134,10 @@ def in_the_engine(code: ModuleType) -> str:
         content = fill(store, BITS)
         present, absent = some_gets(content)
         totals = [
-            compare(code, store, content, [*present, *absent], policy)
-            for policy in (BloomFilterPolicy(BITS), None)
+            compare(code, store, content, [*present, *absent], has_filters)
+            for has_filters in (True, False)
         ]
-        tables = len(files_of(store, FileType.TABLE))
+        tables = len(files_of(store, "table"))
         by_leveldb = require_content_by_leveldb(store, content, "The store", BITS)
     (filters, reads), (_, reads_without) = totals
     return (
@@ -161,18 +152,18 @@ def compare(
     store: str,
     content: Content,
     keys: Sequence[bytes],
-    policy: FilterPolicy | None,
+    has_filters: bool,
 ) -> Cost:
     """Get keys both ways, and compare answers and costs; the costs of all."""
     steps: list[Step] = []
     filters = blocks_read = 0
-    told_filters = "with filters" if policy else "without filters"
+    told_filters = "with filters" if has_filters else "without filters"
     with (
-        opened(store, steps, policy) as levels,
+        opened(store, steps, has_filters) as levels,
         lsmkv.DB(
             store,
             read_only=True,
-            bloom_filter_bits=BITS if policy else 0,
+            bloom_filter_bits=BITS if has_filters else 0,
             lru_cache_size=0,
             seek_compaction=False,
         ) as db,
@@ -191,7 +182,7 @@ def compare(
                     + hint_of_versions(levels, key, got)
                 )
             for level, (mine, engine) in enumerate(
-                zip(costs_of(steps, policy is not None), spent, strict=True)
+                zip(costs_of(steps, has_filters), spent, strict=True)
             ):
                 require(
                     mine == engine,
@@ -225,13 +216,12 @@ def measured_reads(code: ModuleType) -> dict[str, tuple[float, float]]:
     reads: dict[str, tuple[float, float]] = {}
     for bits in (0, 2, 5, 10, 16):
         steps: list[Step] = []
-        policy = BloomFilterPolicy(bits) if bits else None
         with scratch() as directory:
             store = os.path.join(directory, "store")
             content = fill(store, bits)
             present, absent = some_gets(content)
             with (
-                opened(store, steps, policy) as levels,
+                opened(store, steps, bits > 0) as levels,
                 lsmkv.DB(
                     store,
                     read_only=True,

@@ -9,29 +9,28 @@ from types import ModuleType
 from typing import NamedTuple
 
 import lsmkv
-from lsmkv.counters import ReadCounters
 from lsmkv.course.failure import CheckFailure, require, shown
-from lsmkv.course.labs.committing import snapshot_of, table_of
-from lsmkv.course.labs.power_cuts import PATH, write
-from lsmkv.db.tree.manifest import Manifest, read_manifest
-from lsmkv.env.base import Directory, Env
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.env.recording import CrashState, RecordingEnv
-from lsmkv.format.batch import encode_batch
-from lsmkv.format.filenames import (
-    CURRENT,
-    LOG,
-    FileType,
-    log_name,
-    manifest_name,
-    parse_filename,
-    read_current,
-    table_name,
+from lsmkv.course.given import BLOCK_SIZE, Directory, frame, set_current
+from lsmkv.course.labs.committing import newest_table
+from lsmkv.course.labs.edits import (
+    COMPARATOR,
+    LAST_SEQUENCE,
+    LOG_NUMBER,
+    NAME_OF_ORDER,
+    NEXT_FILE_NUMBER,
+    encoded,
 )
-from lsmkv.format.keys import KIND_DELETION, sequence_in
-from lsmkv.format.log import BLOCK_SIZE, LogReader, frame
-from lsmkv.options import Options
-from lsmkv.table.reader import Table
+from lsmkv.course.labs.flushing import CURRENT
+from lsmkv.course.labs.formats import (
+    KIND_VALUE,
+    batch_of,
+    entries_of_table,
+    version_of_store,
+    write,
+)
+from lsmkv.course.labs.power_cuts import PATH
+from lsmkv.files import FileSource, Log, LogRecord, TableEntry, make_name, parse_name
+from lsmkv.testing import CrashState, RecordingEnv
 
 Pieces = list[bytes | None]
 """A log: its batches, and None where bytes are bad."""
@@ -46,28 +45,23 @@ class Damage(NamedTuple):
 
 def pieces_of(directory: Directory, name: str) -> tuple[Pieces, Damage | None]:
     """What the engine's reader finds in a log, and the first damage."""
+    with directory.open(name) as file:
+        return pieces_of_log(file)
+
+
+def pieces_of_log(source: FileSource) -> tuple[Pieces, Damage | None]:
+    """What the engine's reader finds in the bytes of a log."""
     pieces: Pieces = []
     first: int | None = None
     last = -1
-    with directory.open(name) as file:
-        reader = LogReader(file, reserved=True)
-        for record in reader:
-            if record.damage is not None:
-                pieces.append(None)
-                first = record.damage.offset if first is None else first
-            pieces.append(record.payload)
-            last = record.offset
-        if reader.tail is not None:
+    for part in Log(source).walk():
+        if isinstance(part, LogRecord):
+            pieces.append(part.payload)
+            last = part.offset
+        else:
             pieces.append(None)
-            first = reader.tail.offset if first is None else first
+            first = part.offset if first is None else first
     return pieces, None if first is None else Damage(first, last < first)
-
-
-def pieces_of_log(data: bytes) -> tuple[Pieces, Damage | None]:
-    """What the engine's reader finds in the bytes of a log."""
-    with MemoryEnv().open_directory(PATH, create=True) as directory:
-        write(directory, log_name(1), data)
-        return pieces_of(directory, log_name(1))
 
 
 def log_of(pieces: Pieces) -> bytes:
@@ -92,11 +86,11 @@ def why_missing(logs: Sequence[Pieces]) -> str:
 
 def needed_logs(directory: Directory) -> list[Pieces]:
     """The logs of a directory that count, by the engine's rules, in order."""
-    state = read_manifest(directory, read_current(directory))
-    parsed = [parse_filename(name) for name in directory.names()]
-    numbers = sorted(one[0] for one in parsed if one is not None and one[1] is FileType.LOG)
+    state = version_of_store(directory)
+    parsed = [parse_name(name) for name in directory.names()]
+    numbers = sorted(one.number for one in parsed if one is not None and one.kind == "log")
     needed = [n for n in numbers if n >= state.log_number or n == state.prev_log_number]
-    return [pieces_of(directory, log_name(number))[0] for number in needed]
+    return [pieces_of(directory, make_name("log", number))[0] for number in needed]
 
 
 class Found(NamedTuple):
@@ -106,7 +100,7 @@ class Found(NamedTuple):
     last_sequence: int
 
 
-def by_the_engine(env: Env) -> Found | None:
+def by_the_engine(env: lsmkv.Env) -> Found | None:
     """What lsmkv recovers; None if it refuses the store, since writes are missing."""
     try:
         with warnings.catch_warnings():
@@ -117,25 +111,21 @@ def by_the_engine(env: Env) -> Found | None:
     except lsmkv.CorruptionError:
         return None
     with env.open_directory(PATH) as directory:
-        state = read_manifest(directory, read_current(directory))
-    return Found(content, state.last_sequence)
+        return Found(content, version_of_store(directory).last_sequence)
 
 
 def engine_replays(logs: list[Pieces], last_sequence: int, keys: list[bytes]) -> Found | None:
     """What lsmkv makes of some logs, in a store whose table holds old values of the keys."""
-    env = MemoryEnv()
-    state = Manifest("MANIFEST")
-    state.comparator = "leveldb.BytewiseComparator"
+    env = lsmkv.MemoryEnv()
     with env.open_directory(PATH, create=True) as directory:
-        made, table = table_of(dict.fromkeys(keys, b"old"), 2, 0)
-        state.levels[6][2] = made
-        write(directory, table_name(2), table)
+        made, table = newest_table(dict.fromkeys(keys, b"old"), 6, 2, 0)
+        write(directory, make_name("table", 2), table)
         for number, pieces in enumerate(logs, 10):
-            write(directory, log_name(number), log_of(pieces))
-        edit = snapshot_of(state)
-        edit.log_number, edit.next_file_number, edit.last_sequence = 10, 20, last_sequence
-        write(directory, manifest_name(5), frame(edit.encode(), 0))
-        write(directory, CURRENT, manifest_name(5).encode() + b"\n")
+            write(directory, make_name("log", number), log_of(pieces))
+        counters = [(LOG_NUMBER, 10), (NEXT_FILE_NUMBER, 20), (LAST_SEQUENCE, last_sequence)]
+        edit = encoded([(COMPARATOR, NAME_OF_ORDER), *counters, made])
+        write(directory, make_name("manifest", 5), frame(edit, 0))
+        set_current(directory, 5)
     return by_the_engine(env)
 
 
@@ -148,7 +138,7 @@ def recording() -> RecordingEnv:
     env = RecordingEnv()
     with env.open_directory(PATH, create=True) as directory:
         # In place of the info log, whose lines differ from run to run, and the draws with them.
-        directory.subdirectory(LOG, create=True).close()
+        directory.subdirectory(make_name("info log"), create=True).close()
     with lsmkv.DB(PATH, create_if_missing=True, env=env) as db:
         for number in range(45):
             key = b"key%02d" % (number * 7 % 20)
@@ -191,7 +181,7 @@ def replayed_by_the_student(
     code: ModuleType, directory: Directory, when: str
 ) -> tuple[dict[bytes, bytes | None], int] | None:
     """What the student replays of a directory's logs; None if writes are missing, by replay."""
-    state = read_manifest(directory, read_current(directory))
+    state = version_of_store(directory)
     names = directory.names()
     logs: list[Pieces] = []
     for name in code.logs_to_replay(names, state.log_number, state.prev_log_number):
@@ -230,16 +220,14 @@ def require_replayed(got: object, when: str) -> None:
 
 def content_of_tables(directory: Directory) -> dict[bytes, bytes]:
     """The keys and values of a store's tables alone."""
-    state = read_manifest(directory, read_current(directory))
-    newest: dict[bytes, bytes] = {}
-    for files in state.levels:
-        for number in files:
-            with directory.open(table_name(number)) as file:
-                for entries in Table(Options(), file).entries(ReadCounters(), 0, 1 << 30):
-                    for key, tagged in entries:
-                        if key not in newest or sequence_in(newest[key]) < sequence_in(tagged):
-                            newest[key] = tagged
-    return {key: tagged[8:] for key, tagged in newest.items() if tagged[0] != KIND_DELETION}
+    newest: dict[bytes, TableEntry] = {}
+    for files in version_of_store(directory).levels:
+        for file in files:
+            for entry in entries_of_table(directory, file.number):
+                other = newest.get(entry.user_key)
+                if other is None or other.sequence < entry.sequence:
+                    newest[entry.user_key] = entry
+    return {key: entry.value for key, entry in newest.items() if entry.kind == KIND_VALUE}
 
 
 def require_found(
@@ -278,6 +266,6 @@ def require_found(
 def batches(*starts: int) -> Pieces:
     """Batches that begin at these sequences, each with one put; 0 stands for bad bytes."""
     return [
-        encode_batch(start, [(b"key%d" % start, b"value %d" % start)]) if start else None
+        batch_of(start, [(b"key%d" % start, b"value %d" % start)]) if start else None
         for start in starts
     ]

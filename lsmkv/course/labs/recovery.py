@@ -7,9 +7,12 @@ import random
 from collections.abc import Sequence
 from types import ModuleType
 
+import lsmkv
 from lsmkv.course.failure import require, require_equal, shown
+from lsmkv.course.given import BLOCK_SIZE, Directory, Operation, decode_batch, frame
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.committing import commit_plan, committing, failing, plan_for
+from lsmkv.course.labs.formats import batch_of
 from lsmkv.course.labs.log import parts
 from lsmkv.course.labs.power_cuts import PATH
 from lsmkv.course.labs.recovering import (
@@ -33,11 +36,7 @@ from lsmkv.course.labs.scratch import (
     require_content_by_leveldb,
     scratch,
 )
-from lsmkv.env.base import Directory
-from lsmkv.env.local import LocalEnv
-from lsmkv.env.recording import CrashState, RecordingEnv
-from lsmkv.format.batch import Operation, decode_batch, encode_batch
-from lsmkv.format.log import BLOCK_SIZE, frame
+from lsmkv.testing import CrashState, RecordingEnv
 
 POINTS = 20
 """Moments of a run at which the power is cut."""
@@ -241,7 +240,7 @@ def some_logs(seed: int) -> list[Pieces]:
                 (dice.choice((b"a", b"b", b"c")), dice.choice((None, dice.randbytes(5))))
                 for _ in range(dice.randint(1, 3))
             ]
-            log.append(encode_batch(sequence, operations))
+            log.append(batch_of(sequence, operations))
             sequence += len(operations)
         logs.append(log)
     if dice.random() < 0.3:
@@ -358,7 +357,7 @@ def recover_on_disk(code: ModuleType, state: CrashState, found: Found, when: str
         for path in (ours, theirs):
             state.write_to(path)
         require_content_by_leveldb(theirs + PATH, asked, when, paranoid_checks=False)
-        with LocalEnv().open_directory(ours + PATH) as directory:
+        with lsmkv.LocalEnv().open_directory(ours + PATH) as directory:
             recover_and_commit(code, directory, when)
         what = f"{when}, and your recovery of it"
         require_content(ours + PATH, asked, what)
@@ -386,7 +385,7 @@ def drawing() -> str:
     lines.append(f"{'offset':>6}  {'bytes':<35}  what")
     at, sequence = 0, 5
     for number, some in enumerate(operations, 1):
-        made = frame(encode_batch(sequence, some), at)
+        made = frame(batch_of(sequence, some), at)
         data = made[:-4] + bytes(4) if number == 3 else made
         for start, size, told in parts(made, at):
             if told != "data":

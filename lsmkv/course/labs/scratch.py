@@ -9,17 +9,19 @@ from collections.abc import Iterator, Mapping
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, shown
-from lsmkv.env.local import LocalEnv
-from lsmkv.format.filenames import (
-    FileType,
-    manifest_name,
-    parse_filename,
-    set_current,
-    table_name,
+from lsmkv.course.given import frame, set_current
+from lsmkv.course.labs.edits import (
+    COMPARATOR,
+    LAST_SEQUENCE,
+    LOG_NUMBER,
+    NAME_OF_ORDER,
+    NEW_FILE,
+    NEXT_FILE_NUMBER,
+    PREV_LOG_NUMBER,
+    encoded,
 )
-from lsmkv.format.log import LogWriter
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.util.comparator import BYTEWISE
+from lsmkv.course.labs.formats import write
+from lsmkv.files import FileKind, make_name, parse_name
 
 try:
     import plyvel
@@ -37,7 +39,7 @@ def scratch() -> Iterator[str]:
 def store_with_log(directory: str, log: bytes) -> None:
     """Make a store whose log, which the next opening recovers, has these bytes."""
     lsmkv.DB(directory, create_if_missing=True).close()
-    (name,) = files_of(directory, FileType.LOG)
+    (name,) = files_of(directory, "log")
     with open(name, "wb") as file:
         file.write(log)
 
@@ -47,27 +49,28 @@ def store_with_table(
 ) -> None:
     """Make a store whose only file of data is this table; its first and last key are internal
     keys."""
-    opened = LocalEnv().open_directory(directory, create=True)
-    with opened.create(table_name(2)) as file:
-        file.append(table)
-    edit = VersionEdit()
-    edit.comparator = BYTEWISE.name
-    edit.log_number = 0
-    edit.prev_log_number = 0
-    edit.next_file_number = 3
-    edit.last_sequence = last_sequence
-    edit.add_file(0, FileMetaData(2, len(table), smallest, largest))
-    with opened.create(manifest_name(1)) as manifest:
-        LogWriter(manifest).add_record(edit.encode())
-    set_current(opened, 1)
+    edit = encoded(
+        [
+            (COMPARATOR, NAME_OF_ORDER),
+            (LOG_NUMBER, 0),
+            (PREV_LOG_NUMBER, 0),
+            (NEXT_FILE_NUMBER, 3),
+            (LAST_SEQUENCE, last_sequence),
+            (NEW_FILE, 0, 2, len(table), smallest, largest),
+        ]
+    )
+    with lsmkv.LocalEnv().open_directory(directory, create=True) as opened:
+        write(opened, make_name("table", 2), table)
+        write(opened, make_name("manifest", 1), frame(edit, 0))
+        set_current(opened, 1)
 
 
-def files_of(directory: str, kind: FileType) -> list[str]:
+def files_of(directory: str, kind: FileKind) -> list[str]:
     """The paths of a store's files of one kind, in order."""
     found: list[str] = []
     for name in sorted(os.listdir(directory)):
-        parsed = parse_filename(name)
-        if parsed is not None and parsed[1] is kind:
+        parsed = parse_name(name)
+        if parsed is not None and parsed.kind == kind:
             found.append(os.path.join(directory, name))
     return found
 

@@ -17,8 +17,22 @@ from lsmkv.course.failure import (
     require_refused,
     shown,
 )
+from lsmkv.course.given import crc32c, masked_crc32c
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs import block
+from lsmkv.course.labs.formats import (
+    FOOTER_SIZE,
+    KIND_DELETION,
+    KIND_VALUE,
+    MAGIC,
+    NO_COMPRESSION,
+    SNAPPY,
+    TRAILER_SIZE,
+    entries_in,
+    footer_of,
+    sealed,
+    table_of,
+)
 from lsmkv.course.labs.scratch import (
     files_of,
     require_content,
@@ -27,34 +41,19 @@ from lsmkv.course.labs.scratch import (
     scratch,
     store_with_table,
 )
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.format.filenames import FileType
-from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, InternalKeyComparator, pack, unpack
-from lsmkv.options import Options
-from lsmkv.table.block import Block
-from lsmkv.table.builder import TableBuilder
-from lsmkv.table.format import (
-    BLOCK_TRAILER_SIZE,
-    FOOTER_SIZE,
-    MAGIC,
-    BlockHandle,
-    Footer,
-)
-from lsmkv.table.format import seal_block as sealed
+from lsmkv.files import BlockHandle, make_key, parse_footer, parse_handle, parse_key
+from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.tools.text import count
-from lsmkv.util.checksum import crc32c, masked_crc32c
-from lsmkv.util.comparator import BYTEWISE
-from lsmkv.util.compression import NO_COMPRESSION, SNAPPY
 
 Entries = list[tuple[bytes, bytes]]
 Content = dict[bytes, bytes | None]
 
-ORDER = InternalKeyComparator(BYTEWISE)
+ORDER = InternalKeyComparator(lsmkv.BytewiseComparator())
 
 
 def key_of(user_key: bytes, sequence: int = 1, kind: int = KIND_VALUE) -> bytes:
     """An internal key."""
-    return pack(user_key, sequence, kind)
+    return make_key(user_key, sequence, kind)
 
 
 SAMPLE: Entries = [
@@ -66,15 +65,9 @@ SAMPLE_BLOCK_SIZE = 40
 
 
 def built(entries: Entries, block_size: int) -> bytes:
-    """The engine's table."""
-    options = Options()._replace(block_size=block_size, compression=NO_COMPRESSION)
-    directory = MemoryEnv().open_directory("tables", create=True)
-    with directory.create("table") as file:
-        builder = TableBuilder(options, file)
-        for key, value in entries:
-            builder.add(key, value)
-        builder.finish()
-    return directory.read_file("table", builder.file_size)
+    """The engine's table, uncompressed."""
+    options = lsmkv.Options()._replace(block_size=block_size, compression=NO_COMPRESSION)
+    return table_of(entries, options)
 
 
 def some_entries(seed: int, number: int) -> Entries:
@@ -113,7 +106,7 @@ def seals(code: ModuleType) -> str:
     contents = (b"", b"abc", bytes(100), random.Random(6).randbytes(4096))
     for data in contents:
         got = code.seal_block(data)
-        expected = sealed(data, NO_COMPRESSION)
+        expected = sealed(data)
         known = {
             crc32c(data + b"\0"): "That is the CRC itself: mask it.",
             masked_crc32c(data): "That checksum is of the contents: it covers the type byte, too.",
@@ -147,11 +140,11 @@ def unseals(code: ModuleType) -> str:
     """Blocks are taken apart, and refused if they are damaged."""
     for data in (b"", b"abc", bytes(100)):
         require_equal(
-            code.unseal_block(sealed(data, NO_COMPRESSION)),
+            code.unseal_block(sealed(data)),
             data,
             f"unseal_block(the stored block of {count(len(data), 'byte')})",
         )
-    stored = sealed(b"abc", NO_COMPRESSION)
+    stored = sealed(b"abc")
     for at in range(len(stored)):
         bad = stored[:at] + bytes([stored[at] ^ 4]) + stored[at + 1 :]
         require_refused(
@@ -159,7 +152,7 @@ def unseals(code: ModuleType) -> str:
             f"unseal_block on a block whose byte {at} is damaged ({sealed_meaning(3, at)})",
             hint="Check the checksum, of contents and type, before you believe them.",
         )
-    for short in range(BLOCK_TRAILER_SIZE):
+    for short in range(TRAILER_SIZE):
         require_refused(
             functools.partial(code.unseal_block, stored[:short]),
             f"unseal_block on {count(short, 'byte')}",
@@ -172,7 +165,7 @@ def unseals(code: ModuleType) -> str:
         "unseal_block on a block of type 1, whose checksum is right",
         hint="Type 1 is compressed by Snappy: its contents are not what is stored.",
     )
-    return f"3 blocks, and {len(stored) + BLOCK_TRAILER_SIZE + 1} damaged ones"
+    return f"3 blocks, and {len(stored) + TRAILER_SIZE + 1} damaged ones"
 
 
 def handles(code: ModuleType) -> str:
@@ -306,7 +299,7 @@ def footers(code: ModuleType) -> str:
         (BlockHandle(1 << 62, 1 << 62), BlockHandle(1 << 63, 1 << 61)),
     )
     for metaindex, index in numbers:
-        expected = Footer(metaindex, index).encode()
+        expected = footer_of(metaindex, index)
         require_bytes(
             code.footer(metaindex.encode(), index.encode()),
             expected,
@@ -323,7 +316,7 @@ Parts = list[tuple[int, int, str]]
 
 def footer_parts(data: bytes) -> Parts:
     """The parts of a footer: offset, size, and what it is."""
-    footer = Footer.decode(data)
+    footer = parse_footer(data)
     sizes = (
         (len(footer.metaindex.encode()), f"handle of the metaindex, {spelled(footer.metaindex)}"),
         (len(footer.index.encode()), f"handle of the index, {spelled(footer.index)}"),
@@ -346,11 +339,10 @@ def spelled(handle: BlockHandle) -> str:
 
 def blocks_in(data: bytes) -> list[tuple[str, BlockHandle]]:
     """The blocks of a table in their order, by name."""
-    footer = Footer.decode(data[-FOOTER_SIZE:])
-    _, found = Block(contents_of(data, footer.index)).entries()
+    footer = parse_footer(data[-FOOTER_SIZE:])
     blocks = [
-        (f"data block {number}", BlockHandle.decode(handle)[0])
-        for number, handle in enumerate(found)
+        (f"data block {number}", parse_handle(entry.value)[0])
+        for number, entry in enumerate(entries_in(contents_of(data, footer.index)))
     ]
     return [*blocks, ("metaindex", footer.metaindex), ("index", footer.index)]
 
@@ -441,7 +433,7 @@ def newest(entries: Entries) -> Content:
     """What a table says of each of its user keys; None is a deletion."""
     found: Content = {}
     for key, value in entries:
-        user_key, _, kind = unpack(key)
+        user_key, _, kind = parse_key(key)
         found.setdefault(user_key, value if kind == KIND_VALUE else None)
     return found
 
@@ -461,8 +453,7 @@ def reading(code: ModuleType) -> str:
         data = built(entries, block_size)
         versions: dict[bytes, list[int]] = {}
         for key, _ in entries:
-            user_key, _, kind = unpack(key)
-            versions.setdefault(user_key, []).append(kind)
+            versions.setdefault(key[:-8], []).append(key[-8])
         for key, value in questions(entries).items():
             asked += 1
             kinds = versions.get(key, [])
@@ -491,8 +482,8 @@ def few_reads(code: ModuleType) -> str:
     data = built(entries, block_size)
     blocks = blocks_in(data)
     index = blocks[-1][1]
-    most = max(handle.size for _, handle in blocks[:-2]) + BLOCK_TRAILER_SIZE
-    ends = FOOTER_SIZE + index.size + BLOCK_TRAILER_SIZE
+    most = max(handle.size for _, handle in blocks[:-2]) + TRAILER_SIZE
+    ends = FOOTER_SIZE + index.size + TRAILER_SIZE
     for key in [*newest(entries), b"user", b"\xff" * 9]:
         reads = Reads(data)
         code.get(reads, len(data), key)
@@ -569,7 +560,7 @@ def in_the_engine(code: ModuleType) -> str:
     content = newest(entries)
     there = sum(value is not None for value in content.values())
     content |= {b"user:%05d" % (3 * n + 1): None for n in range(NUMBER)}
-    table = code.build_table(list(entries), Options().block_size)
+    table = code.build_table(list(entries), lsmkv.Options().block_size)
     require(isinstance(table, bytes), f"build_table returned {shown(table)}, not bytes.")
     what = "A store whose only table is yours"
     with scratch() as directory:
@@ -583,7 +574,7 @@ def in_the_engine(code: ModuleType) -> str:
             for key, value in content.items():
                 db.put(key, value or b"")
             db.flush()
-        (path,) = files_of(theirs, FileType.TABLE)
+        (path,) = files_of(theirs, "table")
         with open(path, "rb") as file:
             data = file.read()
     written: Content = {key: value or b"" for key, value in content.items()}
@@ -653,8 +644,8 @@ def outlined(data: bytes) -> Parts:
         if handle is None or start >= handle.offset + handle.size:
             found.append((start, size, what))
         elif start == handle.offset:
-            keys, _ = Block(contents_of(data, handle)).entries()
-            held = ", ".join(unpack(key)[0].decode() for key in keys) or "no entries"
+            keys = [entry.key[:-8] for entry in entries_in(contents_of(data, handle))]
+            held = ", ".join(key.decode() for key in keys) or "no entries"
             found.append((start, handle.size, f"{name}: contents, {handle.size} bytes: {held}"))
     return found
 

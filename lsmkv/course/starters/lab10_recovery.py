@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from lsmkv.env.base import Directory
-from lsmkv.format.batch import decode_batch  # noqa: F401 - for you to use
-from lsmkv.format.filenames import (  # noqa: F401 - for you to use
-    FileType,
-    parse_filename,
+from lsmkv.course.given import (  # noqa: F401 - for you to use
+    Directory,
+    decode_batch,
     set_current,
+    typed_crc32c,
 )
-from lsmkv.util.checksum import typed_crc32c  # noqa: F401 - for you to use
+from lsmkv.files import parse_name  # noqa: F401 - for you to use
 
 BLOCK_SIZE = 32768
 HEADER_SIZE = 7

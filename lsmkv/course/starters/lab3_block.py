@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lsmkv.util.coding import decode_varint32, encode_varint  # noqa: F401 - for you to use
+from lsmkv.course.given import decode_varint32, encode_varint  # noqa: F401 - for you to use
 
 
 def shared_prefix(a: bytes, b: bytes) -> int:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lsmkv.table.block import Block  # noqa: F401 - for you to use
-from lsmkv.table.block_builder import BlockBuilder  # noqa: F401
-from lsmkv.util.checksum import masked_crc32c  # noqa: F401
-from lsmkv.util.coding import decode_varint64, encode_varint  # noqa: F401
+from lsmkv.course.given import (  # noqa: F401 - for you to use
+    Block,
+    BlockBuilder,
+    decode_varint64,
+    encode_varint,
+    masked_crc32c,
+)
 
 
 def seal_block(contents: bytes) -> bytes:

@@ -1,15 +1,15 @@
 """Lab 7: memtable and merging iterators.  ``lsmkv course show 7`` is the text,
 ``lsmkv course check 7`` checks.
 
-Write the six functions.  Each can be checked as soon as it is written.  Packing and unpacking of
-internal keys are the engine's; put your own of lab 1 in their place if you like.
+Write the six functions.  Each can be checked as soon as it is written.  Making and parsing internal
+keys is the engine's; put your own of lab 1 in their place if you like.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lsmkv.format.keys import pack, unpack  # noqa: F401 - for you to use
+from lsmkv.files import make_key, parse_key  # noqa: F401 - for you to use
 
 Entry = tuple[bytes, bytes]
 """An internal key, and a value: of a deletion, an empty one."""

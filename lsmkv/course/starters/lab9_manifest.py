@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lsmkv.env.base import Directory, WritableFile
-from lsmkv.format.log import BLOCK_SIZE, frame  # noqa: F401 - for you to use
-from lsmkv.util.coding import (  # noqa: F401 - for you to use
+from lsmkv.course.given import (  # noqa: F401 - for you to use
+    BLOCK_SIZE,
+    Directory,
+    WritableFile,
     decode_string,
     decode_varint32,
     decode_varint64,
     encode_string,
     encode_varint,
+    frame,
 )
 
 COMPARATOR, LOG_NUMBER, NEXT_FILE_NUMBER, LAST_SEQUENCE = 1, 2, 3, 4

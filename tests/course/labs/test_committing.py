@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lsmkv.course.labs.committing import LEFT_BEHIND, crashed, on_a_faulty_disk, rules
-from lsmkv.course.labs.power_cuts import PATH, content_differs, write
+from lsmkv.course.labs.formats import write
+from lsmkv.course.labs.power_cuts import PATH, content_differs
 from lsmkv.env.recording import RecordingEnv
 from lsmkv.format.filenames import set_current
 

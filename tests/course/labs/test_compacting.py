@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +10,27 @@ import pytest
 from labs import reference
 
 import lsmkv
-from lsmkv.counters import NUM_LEVELS
+from lsmkv.counters import Counters
 from lsmkv.course.failure import CheckFailure
 from lsmkv.course.labs.compacting import (
     OPTIONS,
-    ORDER,
+    Entry,
     compacted_by_the_engine,
+    entries_in,
     entry_of,
+    file_of,
     history,
     in_the_engine,
     lay_out,
+    picked_by_the_engine,
     tagged_of,
 )
 from lsmkv.course.labs.compaction import LAB
+from lsmkv.course.labs.formats import LEVELS
 from lsmkv.course.running import load
+from lsmkv.db.compact.compaction import CompactionJob
 from lsmkv.db.compact.picking import pick_compaction
+from lsmkv.db.tree.table_cache import TableCache
 from lsmkv.env.local import LocalEnv
 
 
@@ -35,12 +42,38 @@ def test_entries_are_tagged_and_read_back() -> None:
 def test_the_store_is_whole_and_needs_a_compaction_of_level_0(tmp_path: Path) -> None:
     lsmkv.DB(str(tmp_path), create_if_missing=True).close()
     with LocalEnv().open_directory(str(tmp_path)) as directory:
-        version = lay_out(directory, history()).version(ORDER)
+        version = lay_out(directory, history())
     assert [len(files) for files in version.levels[:3]] == [5, 4, 2]
-    compaction = pick_compaction(version, [None] * NUM_LEVELS, OPTIONS)
+    compaction = picked_by_the_engine(version, [None] * LEVELS)
     assert compaction is not None
     assert (compaction.level, len(compaction.inputs)) == (0, 4)
     assert compaction.next_inputs
+
+
+def compacted_by_a_job(tables: list[list[list[Entry]]], snapshot: int) -> list[Entry]:
+    """What a compaction of the engine's leaves of the tables of a store, from end to end."""
+    env = lsmkv.MemoryEnv()
+    lsmkv.DB("store", create_if_missing=True, env=env).close()
+    with env.open_directory("store") as directory:
+        version = lay_out(directory, tables)
+        compaction = pick_compaction(version, [None] * LEVELS, OPTIONS)
+        assert compaction is not None
+        numbers = itertools.count(max(version.numbers) + 1)
+        cache = TableCache(directory, OPTIONS, Counters())
+        job = CompactionJob(
+            compaction, directory, cache, OPTIONS, lambda: next(numbers), oldest_pinned=snapshot
+        )
+        made = [file_of(file) for file in job.run(lambda: None)]
+        cache.clear()
+        return entries_in(directory, made)
+
+
+@pytest.mark.parametrize("back", [0, 50, 200, 400])
+def test_what_must_be_kept_is_what_the_engines_compaction_keeps(back: int) -> None:
+    tables = history()
+    last = max(entry[1] for level in tables for run in level for entry in run)
+    kept = compacted_by_the_engine(tables, last - back)
+    assert kept == compacted_by_a_job(tables, last - back)
 
 
 def test_a_snapshot_and_a_deeper_level_matter_in_the_store() -> None:

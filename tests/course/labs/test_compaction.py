@@ -7,16 +7,15 @@ from collections.abc import Callable, Sequence
 import pytest
 from labs import Mistake, assert_caught
 
-from lsmkv.course.labs.compacting import Entry, File, file_of, version_of
-from lsmkv.course.labs.compaction import (
-    LAB,
-    MIB,
-    Levels,
+from lsmkv.course.labs.compacting import (
+    Entry,
+    File,
     engine_compact,
     engine_held_deeper,
-    engine_pick,
-    engine_scores,
+    file_of,
+    version_of,
 )
+from lsmkv.course.labs.compaction import LAB, MIB, Levels, engine_pick, engine_scores
 
 Picked = tuple[int, list[File], list[File]] | None
 
@@ -60,7 +59,7 @@ def picked(levels: Levels, pointers: Sequence[bytes | None]) -> Picked:
     choice = engine_pick(levels, pointers)
     if choice is None:
         return None
-    return choice.level, [*map(file_of, choice.inputs)], [*map(file_of, choice.next_inputs)]
+    return choice.level, choice.inputs, choice.next_inputs
 
 
 def picked_above_one(levels: Levels, pointers: Sequence[bytes | None]) -> Picked:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from labs import reference
+
 from lsmkv.course.labs.edits import (
     APPLIED,
     EDITS,
     LAYOUT,
-    edit_of,
+    Levels,
+    applied,
     encoded,
     manifests,
     meaning,
@@ -14,14 +17,19 @@ from lsmkv.course.labs.edits import (
     parts,
     replayed,
     some_fields,
-    version_of,
 )
+from lsmkv.course.labs.manifest import LAB
+from lsmkv.course.running import load
+from lsmkv.db.tree.version import Version
 from lsmkv.format.version_edit import VersionEdit
+
+ENGINE = load(reference(LAB))
+"""What the engine makes of edits."""
 
 
 def test_edits_are_in_the_order_of_leveldb() -> None:
     for fields in (*EDITS, *map(some_fields, range(80))):
-        assert encoded(fields) == edit_of(fields).encode()
+        assert encoded(fields) == ENGINE.edit_of(fields).encode()
 
 
 def test_each_tag_is_tried() -> None:
@@ -37,11 +45,21 @@ def test_each_byte_has_a_meaning() -> None:
     assert meaning(EDITS[0], 0) == "tag 2, log number"
 
 
+def in_levels(version: Version) -> Levels:
+    return [
+        [(one.number, one.size, one.smallest, one.largest) for one in files]
+        for files in version.levels
+    ]
+
+
 def test_the_levels_are_those_of_a_store() -> None:
-    version = version_of(no_levels())
+    levels = no_levels()
+    version = ENGINE.version_of(levels)
     for fields, _ in APPLIED:
         version = version.apply(VersionEdit.decode(encoded(fields)))
         version.check()
+        levels = applied(levels, fields)
+        assert levels == in_levels(version)
     for edits in manifests():
         _, levels = replayed([encoded(fields) for fields in edits])
-        version_of(levels).check()
+        ENGINE.version_of(levels).check()

@@ -6,6 +6,7 @@ import pytest
 
 from lsmkv import DB, MemoryEnv
 from lsmkv.course.failure import CheckFailure
+from lsmkv.course.labs.formats import write
 from lsmkv.course.labs.power_cuts import (
     CONTENT,
     NAME,
@@ -14,7 +15,6 @@ from lsmkv.course.labs.power_cuts import (
     Rule,
     Run,
     content_differs,
-    write,
 )
 from lsmkv.env.base import Directory, Env
 

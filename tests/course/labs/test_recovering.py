@@ -6,7 +6,8 @@ import pytest
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure
-from lsmkv.course.labs.power_cuts import PATH, write
+from lsmkv.course.labs.formats import write
+from lsmkv.course.labs.power_cuts import PATH
 from lsmkv.course.labs.recovering import (
     BAD_BEGINNING,
     GAP,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeGuard
 
 from lsmkv.course.labs.committing import Plan, obsolete_after
-from lsmkv.course.labs.power_cuts import write
+from lsmkv.course.labs.formats import write
 from lsmkv.env.base import Directory
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.format.batch import decode_batch

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lsmkv.course.labs.compacting import Entry, File, file_of, version_of
-from lsmkv.course.labs.compaction import (
-    Levels,
+from lsmkv.course.labs.compacting import (
+    Entry,
+    File,
     engine_compact,
     engine_held_deeper,
-    engine_pick,
-    engine_scores,
-    size_of,
+    file_of,
+    version_of,
 )
+from lsmkv.course.labs.compaction import Levels, engine_pick, engine_scores, size_of
 
 held_deeper = engine_held_deeper
 level_scores = engine_scores
@@ -26,13 +26,7 @@ def pick(
     levels: Levels, pointers: Sequence[bytes | None]
 ) -> tuple[int, list[File], list[File]] | None:
     picked = engine_pick(levels, pointers)
-    if picked is None:
-        return None
-    return (
-        picked.level,
-        [file_of(file) for file in picked.inputs],
-        [file_of(file) for file in picked.next_inputs],
-    )
+    return None if picked is None else (picked.level, picked.inputs, picked.next_inputs)
 
 
 def compact(

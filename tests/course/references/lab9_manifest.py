@@ -16,17 +16,16 @@ from lsmkv.course.labs.edits import (
     PREV_LOG_NUMBER,
     Field,
     Levels,
-    edit_of,
-    encoded,
-    levels_of,
     replayed,
-    version_of,
 )
+from lsmkv.db.tree.version import Version
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import set_current
+from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.log import LogWriter
-from lsmkv.format.version_edit import VersionEdit
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.util.comparator import BYTEWISE
 
 __all__ = [
     "apply_edit",
@@ -37,7 +36,38 @@ __all__ = [
     "set_current",
 ]
 
-encode_edit = encoded
+
+def edit_of(fields: Sequence[Field]) -> VersionEdit:
+    """The engine's edit with these fields."""
+    edit = VersionEdit()
+    for tag, *content in fields:
+        if tag == COMPARATOR:
+            edit.comparator = content[0].decode()
+        elif tag == LOG_NUMBER:
+            edit.log_number = content[0]
+        elif tag == PREV_LOG_NUMBER:
+            edit.prev_log_number = content[0]
+        elif tag == NEXT_FILE_NUMBER:
+            edit.next_file_number = content[0]
+        elif tag == LAST_SEQUENCE:
+            edit.last_sequence = content[0]
+        elif tag == COMPACT_POINTER:
+            edit.compact_pointers.append((content[0], content[1]))
+        elif tag == DELETED_FILE:
+            edit.delete_file(content[0], content[1])
+        else:
+            edit.add_file(content[0], FileMetaData(*content[1:]))
+    return edit
+
+
+def version_of(levels: Levels) -> Version:
+    """The engine's version with these levels."""
+    files = [[FileMetaData(*one) for one in files] for files in levels]
+    return Version(InternalKeyComparator(BYTEWISE), files)
+
+
+def encode_edit(fields: Sequence[Field]) -> bytes:
+    return b"".join(edit_of([field]).encode() for field in fields)
 
 
 def decode_edit(record: bytes) -> list[Field]:
@@ -58,7 +88,11 @@ def decode_edit(record: bytes) -> list[Field]:
 
 
 def apply_edit(levels: Levels, fields: Sequence[Field]) -> Levels:
-    return levels_of(version_of(levels).apply(edit_of(fields)))
+    version = version_of(levels).apply(edit_of(fields))
+    return [
+        [(one.number, one.size, one.smallest, one.largest) for one in files]
+        for files in version.levels
+    ]
 
 
 def replay_edits(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
