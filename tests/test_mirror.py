@@ -119,7 +119,6 @@ BY_ANOTHER_FILE: dict[str, str] = {
     # One pipeline, held as a whole: every byte of a file is told, once.
     "tools/dump/annotated_logs.py": "tools/dump/test_command.py",
     "tools/dump/annotated_tables.py": "tools/dump/test_command.py",
-    "tools/dump/blocks.py": "tools/dump/test_command.py",
     "tools/dump/jsonlines.py": "tools/dump/test_command.py",
     "tools/dump/logs.py": "tools/dump/test_command.py",
     "tools/dump/records.py": "tools/dump/test_command.py",

@@ -50,6 +50,7 @@ from lsmkv.files.blocks import (
     parse_block,
 )
 from lsmkv.files.filters import (
+    BITS_OF_FUSE,
     Filter,
     FilterKind,
     FilterLayout,
@@ -80,9 +81,11 @@ from lsmkv.files.names import FileKind, FileName, make_name, parse_current, pars
 from lsmkv.files.parts import Damage, DamageKind, Field, Span
 from lsmkv.files.readable import FileSource, Readable
 from lsmkv.files.stores import Current, Folder, StoreFiles
-from lsmkv.files.tables import Footer, Table, TableEntry, parse_footer
+from lsmkv.files.tables import FOOTER_SIZE, Footer, Table, TableEntry, parse_footer
 
 __all__ = [
+    "BITS_OF_FUSE",
+    "FOOTER_SIZE",
     "Batch",
     "Block",
     "BlockHandle",

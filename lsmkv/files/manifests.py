@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from lsmkv.counters import NUM_LEVELS
@@ -190,12 +190,12 @@ class VersionBuilder:
     (3, 0, False, ())
     """
 
-    def __init__(self, version: Version | None = None) -> None:
-        """``version`` is the state to begin with; without it, there are no tables."""
-        state = version or Version(())
-        self._counters = state._replace(levels=())
+    def __init__(self, files: Iterable[tuple[int, TableFile]] = ()) -> None:
+        """``files`` are the tables to begin with, each with its level, as :attr:`files` has them.
+        The counters begin at 0."""
+        self._counters = Version(())
         self._files: dict[tuple[int, int], TableFile] = {
-            (level, file.number): file for level, files in enumerate(state.levels) for file in files
+            (level, file.number): file for level, file in files
         }
 
     def apply(self, edit: Edit) -> None:

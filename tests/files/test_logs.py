@@ -18,6 +18,7 @@ from lsmkv.files import (
     LogRecord,
     Manifest,
     TableFile,
+    VersionBuilder,
     edit_fields,
     parse_key,
 )
@@ -187,3 +188,18 @@ def test_goleveldbs_levels_are_read() -> None:
     levels = Manifest(log_of(edit)).version().levels
     assert len(levels) == 10
     assert levels[9] == (TableFile(5, 100, parse_key(key), parse_key(key)),)
+
+
+def test_a_builder_follows_the_edits(made: Made) -> None:
+    builder = VersionBuilder()
+    for edit in Manifest(made.manifest()).edits():
+        builder.apply(edit)
+    assert {(level, file.number) for level, file in builder.files} == {
+        (one.level, one.number) for one in made.tables
+    }
+    again = VersionBuilder(builder.files)
+    assert (again.files, len(again)) == (builder.files, len(made.tables))
+    level, file = again.files[0]
+    assert (level, file.number) in again
+    again.apply(edit._replace(deleted_files=((level, file.number),), new_files=()))
+    assert (level, file.number) not in again

@@ -9,8 +9,8 @@ import lsmkv
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.tree.version import max_bytes_for_level
 from lsmkv.errors import CorruptionError, DirectoryReplacedError, Error
+from lsmkv.files import TableFile, parse_key
 from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.repair.report import FileSurvey, TableSurvey
 from lsmkv.tools.inspect.damage import describe, surveyed_effect
@@ -130,7 +130,7 @@ def listed_tables(db: lsmkv.DB, show: Callable[[bytes], Plain] = shown_bytes) ->
     return listed
 
 
-def listed_files(files: Iterable[tuple[int, FileMetaData]], source: Source) -> list[Listed]:
+def listed_files(files: Iterable[tuple[int, TableFile]], source: Source) -> list[Listed]:
     """Tables of the MANIFEST, for :func:`in_levels`."""
     name_of = source.table_namer()
     show = source.shown_key
@@ -176,19 +176,19 @@ def _surveyed(source: Source) -> list[Listed]:
     if survey is None or survey.manifest is None:
         return []
     stated = [
-        (level, file)
+        (level, TableFile(one.number, one.size, parse_key(one.smallest), parse_key(one.largest)))
         for level, files in enumerate(survey.manifest.state.levels)
-        for file in files.values()
+        for one in files.values()
     ]
     order = source.order()
     newest_first = sorted((one for one in stated if one[0] == 0), key=lambda one: -one[1].number)
     deeper = [one for one in stated if one[0] > 0]
-    deeper.sort(key=lambda one: order.of(one[1].smallest[:-8]))
+    deeper.sort(key=lambda one: order.of(one[1].smallest.user_key))
     return listed_files(newest_first + deeper, source)
 
 
-def _range(file: FileMetaData) -> tuple[bytes, bytes]:
-    return file.smallest[:-8], file.largest[:-8]
+def _range(file: TableFile) -> tuple[bytes, bytes]:
+    return file.smallest.user_key, file.largest.user_key
 
 
 def _add_problems(listed: list[Listed], check: Check) -> None:

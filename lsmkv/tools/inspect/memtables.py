@@ -14,7 +14,7 @@ from lsmkv.db.observe.published import read_owner
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.store_stats import memtable_bytes
 from lsmkv.errors import Error
-from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.files import parse_name
 from lsmkv.format.keys import KIND_VALUE, TAG_SIZE, sequence_in
 from lsmkv.tools.inspect.plain import Plain, shown_bytes
 from lsmkv.tools.inspect.source import Source
@@ -118,11 +118,11 @@ def _logs(source: Source, oldest: int, other: int) -> list[str]:
     """The names of the logs that no table covers, oldest first."""
     found: list[tuple[int, str]] = []
     for name in source.directory.names():
-        parsed = parse_filename(name)
-        if parsed is None or parsed[1] is not FileType.LOG:
+        parsed = parse_name(name)
+        if parsed is None or parsed.kind != "log":
             continue
-        if parsed[0] >= oldest or parsed[0] == other:
-            found.append((parsed[0], name))
+        if parsed.number >= oldest or parsed.number == other:
+            found.append((parsed.number, name))
     return [name for _, name in sorted(found)]
 
 

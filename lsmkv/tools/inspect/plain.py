@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from lsmkv.format.version_edit import FileMetaData
+from lsmkv.files import TableFile
 from lsmkv.indexeddb import IndexedDBComparator, decode_key
 from lsmkv.tools.text import escape, printable, shown
 
@@ -75,16 +75,14 @@ def shown_key(key: bytes, comparator: str | None) -> Plain:
     return told
 
 
-def shown_file(
-    file: FileMetaData, name: str, show: Callable[[bytes], Plain] = shown_bytes
-) -> Plain:
+def shown_file(file: TableFile, name: str, show: Callable[[bytes], Plain] = shown_bytes) -> Plain:
     """A table as the MANIFEST states it; ``show`` is for its keys."""
     return {
         "name": name,
         "number": file.number,
         "size": file.size,
-        "smallest": show(file.smallest[:-8]),
-        "largest": show(file.largest[:-8]),
+        "smallest": show(file.smallest.user_key),
+        "largest": show(file.largest.user_key),
     }
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmkv.format.version_edit import FileMetaData
+from lsmkv.files import TableFile, parse_key
 from lsmkv.tools.inspect.plain import (
     grouped,
     shown_bytes,
@@ -50,7 +50,7 @@ def test_a_key_of_indexeddb_has_a_meaning_that_is_cut() -> None:
 
 
 def test_a_table_shows_user_keys() -> None:
-    file = FileMetaData(7, 100, b"ant" + bytes(8), b"bee" + bytes(8))
+    file = TableFile(7, 100, parse_key(b"ant" + bytes(8)), parse_key(b"bee" + bytes(8)))
     shown = shown_file(file, "000007.ldb")
     assert (shown["smallest"]["text"], shown["largest"]["text"]) == ("ant", "bee")
 
