@@ -20,6 +20,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "files/filters.py": "files/test_tables.py",
     "files/keys.py": "files/test_names.py",
     "files/manifests.py": "files/test_logs.py",
+    "files/orders.py": "files/test_names.py",
     "files/parts.py": "files/test_surface.py",
     "files/readable.py": "files/test_names.py",
     "files/stores.py": "files/test_names.py",

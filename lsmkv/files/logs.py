@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
@@ -20,6 +20,8 @@ from lsmkv.format.log import (
     next_fragment,
 )
 
+LOG_BLOCK_SIZE: Final = 32768
+"""Bytes of a block of a log, which no fragment crosses."""
 FragmentKind = Literal["full", "first", "middle", "last", "filler", "room", "bad"]
 """The four types of fragments; ``filler`` is the end of a block, too short for a header, ``room``
 zeros behind the last record that more records may take, and ``bad`` what is none of these."""

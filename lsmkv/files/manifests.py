@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.errors import CorruptionError, ForeignFormatError
 from lsmkv.files.keys import InternalKey, parse_key
 from lsmkv.files.logs import Log
@@ -14,6 +13,8 @@ from lsmkv.format.foreign import unknown_field
 from lsmkv.format.version_edit import MAX_LEVELS, VersionEdit, unknown_tag
 from lsmkv.util.coding import decode_string, decode_varint32, decode_varint64
 
+LEVELS: Final = 7
+"""The levels of LevelDB's stores, 0 to 6; goleveldb's may have more."""
 _NUMBERS: Final = {
     2: "log number",
     9: "previous log number",
@@ -219,7 +220,7 @@ class VersionBuilder:
 
     def version(self) -> Version:
         """The state now."""
-        levels: list[list[TableFile]] = [[] for _ in range(NUM_LEVELS)]
+        levels: list[list[TableFile]] = [[] for _ in range(LEVELS)]
         for level, file in self.files:
             while level >= len(levels):
                 levels.append([])

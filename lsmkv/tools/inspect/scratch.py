@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterator
 
 import lsmkv
-from lsmkv.files import parse_name
-from lsmkv.format.key_order import KeyOrder
+from lsmkv.files import key_order, parse_name
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.tools.dump.annotated_logs import annotate_log
 from lsmkv.tools.dump.logs import read_log
@@ -125,7 +124,7 @@ class Scratch:
             ]
             written = [one for one in read_log(file) if isinstance(one, Operation)]
         self._log = (log, end)
-        state = in_levels(listed_tables(self._db), KeyOrder(self._db.options.comparator))
+        state = in_levels(listed_tables(self._db), key_order(self._db.options.comparator))
         bytes_written = self._written()
         written.sort(key=lambda one: (one.key, -one.sequence))
         self._moments.append(

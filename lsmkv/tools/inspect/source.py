@@ -14,7 +14,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import lsmkv
 from lsmkv.db.opening.directory import open_remains
@@ -26,17 +26,18 @@ from lsmkv.files import (
     Manifest,
     Readable,
     Table,
+    key_order,
     make_name,
     parse_name,
 )
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.options import own_comparator
 from lsmkv.repair.report import Survey
 from lsmkv.repair.survey import survey_db
 from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_key
-from lsmkv.util.comparator import BYTEWISE
 
+_BYTEWISE = "leveldb.BytewiseComparator"
 _CURRENT = make_name("current")
+SortKey = Callable[[bytes], Any]
+"""What makes sort keys of user keys."""
 
 
 class _Stamp(NamedTuple):
@@ -285,11 +286,14 @@ class Source:
         manifest = None if survey is None else survey.manifest
         return None if manifest is None else manifest.state.comparator
 
-    def order(self) -> KeyOrder:
+    def order(self) -> SortKey:
         """The order of the store's keys; by the comparator's name if it cannot be opened."""
         if self._db is not None:
-            return KeyOrder(self._db.options.comparator)
-        return KeyOrder(own_comparator(self.comparator or BYTEWISE.name) or BYTEWISE)
+            return key_order(self._db.options.comparator)
+        try:
+            return key_order(self.comparator or _BYTEWISE)
+        except ValueError:
+            return key_order(_BYTEWISE)
 
     def shown_key(self, key: bytes) -> Plain:
         """A key of the store, for the page: see :func:`~lsmkv.tools.inspect.plain.shown_key`."""

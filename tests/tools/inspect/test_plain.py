@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsmkv.files import TableFile, parse_key
@@ -24,6 +24,7 @@ def test_hostile_bytes_are_escaped_and_cut() -> None:
     assert shown["text"].isprintable()
 
 
+@example(b"\xe0\xa0\x80\0\0\0\0", 2)  # the limit divides a character
 @given(st.binary(max_size=400) | st.text(max_size=150).map(str.encode), st.integers(1, 96))
 def test_what_is_cut_is_shorter_with_its_length_than_as_a_whole(data: bytes, limit: int) -> None:
     told = shown_bytes(data, limit)
