@@ -128,6 +128,22 @@ def test_a_walk_may_begin_at_any_record(big: int) -> None:
     records = list(log.records())
     for number, record in enumerate(records):
         assert list(log.walk(record.offset)) == records[number:]
+    assert list(log.walk(-1)) == records
+    assert list(log.walk(log.size)) == list(log.walk(1 << 70)) == []
+
+
+def test_a_walk_from_within_a_block_has_the_damage_that_follows() -> None:
+    data = bytearray(log_of(bytes(40_000), b"two", b"three"))
+    log = Log(bytes(data))
+    end = next(log.records()).end
+    data[end + 8] ^= 1
+    damaged = Log(bytes(data))
+    _, damage, three = damaged.walk()
+    assert damage == Damage("damage", end, 10, "fragment checksum mismatch")
+    assert list(damaged.walk(end)) == [damage, three]
+    data[end + 18] ^= 1
+    assert [part.offset for part in Log(bytes(data)).walk(end)] == [end]
+    assert list(Log(bytes(data[:end]) + bytes(100)).walk(end)) == []
 
 
 def test_versions_add_up_to_the_tables_of_the_store() -> None:

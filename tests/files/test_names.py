@@ -49,6 +49,19 @@ def test_what_cannot_be_read_is_a_type_error(source: object) -> None:
         Table(source)  # type: ignore[arg-type]
 
 
+def test_an_object_whose_read_gives_no_bytes_is_a_type_error() -> None:
+    class Numbers:
+        path, size = "numbers", 100
+
+        def read(self, offset: int, length: int, /) -> int:
+            return length
+
+        def close(self) -> None: ...
+
+    with pytest.raises(TypeError, match="numbers: read gave int, not bytes"):
+        list(Log(Numbers()).walk())  # type: ignore[arg-type]
+
+
 def test_a_file_that_is_missing_or_no_file_raises_oserror(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Table(tmp_path / "000005.ldb")
