@@ -385,6 +385,55 @@ def test_every_module_says_what_it_is(module: str) -> None:
     assert not has_code or (futures and futures[0].module == "__future__")
 
 
+# What the tools take from the engine
+
+PUBLIC_MODULES = {
+    *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.errors", "lsmkv.files", "lsmkv.indexeddb"),
+    *("lsmkv.mapping", "lsmkv.plot", "lsmkv.plyvel", "lsmkv.server", "lsmkv.shards"),
+    "lsmkv.testing",
+}
+"""What any program may import."""
+HELPERS = {
+    # Text, JSON and URLs.
+    *("lsmkv.util.text", "lsmkv.util.markup", "lsmkv.util.outline", "lsmkv.util.progress"),
+    *("lsmkv.util.json_fields", "lsmkv.util.urls", "lsmkv.exchange"),
+    "lsmkv.util.pair_diff",  # how two sequences of pairs differ
+    *("lsmkv.env.installed", "lsmkv.env.mounts"),  # packages and file systems of this machine
+}
+"""Modules that know nothing of the engine."""
+TAKEN = {"tools": 78}
+"""How many names of the engine a program's modules may import, all of them together.  A ceiling
+goes down as programs are moved to public modules, and never up."""
+
+
+def taken_from_the_engine(program: str) -> set[str]:
+    """The names that are neither public nor those of helpers, as ``module.name``."""
+    found: set[str] = set()
+    for module, tree in SOURCES.items():
+        if in_room(module, program):
+            for node in ast.walk(tree):
+                for name in imports(node):
+                    owner = name.rpartition(".")[0]
+                    if name in SOURCES or any(in_room(owner, room) for room in TAKEN):
+                        continue
+                    if owner.startswith("lsmkv.") and owner not in PUBLIC_MODULES | HELPERS:
+                        found.add(name)
+    return found
+
+
+@pytest.mark.parametrize("program", TAKEN)
+def test_programs_take_few_names_from_the_engine(program: str) -> None:
+    taken = taken_from_the_engine(program)
+    assert len(taken) <= TAKEN[program], f"more than there were: {sorted(taken)}"
+    assert len(taken) == TAKEN[program], "fewer than there were: lower the ceiling"
+
+
+@pytest.mark.parametrize("module", sorted(HELPERS))
+def test_helpers_know_nothing_of_the_engine(module: str) -> None:
+    below = {"lsmkv.errors", "lsmkv.util.checksum", "lsmkv.util.coding"}
+    assert imported_by(module) <= HELPERS | below
+
+
 # The rules can be broken
 
 
@@ -445,6 +494,14 @@ def test_a_broken_rule_is_noticed(
     else:
         with pytest.raises(AssertionError):
             checks[rule](module)
+
+
+def test_a_name_of_the_engine_more_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge(monkeypatch, "lsmkv.tools.new", "from lsmkv import DB\nfrom lsmkv.files import Table")
+    test_programs_take_few_names_from_the_engine("tools")
+    judge(monkeypatch, "lsmkv.tools.new", "from lsmkv.table.block_builder import BlockBuilder")
+    with pytest.raises(AssertionError, match="more than there were"):
+        test_programs_take_few_names_from_the_engine("tools")
 
 
 def unclaimed(source: str) -> list[int]:

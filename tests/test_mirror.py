@@ -20,6 +20,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "files/filters.py": "files/test_tables.py",
     "files/keys.py": "files/test_names.py",
     "files/manifests.py": "files/test_logs.py",
+    "files/orders.py": "files/test_names.py",
     "files/parts.py": "files/test_surface.py",
     "files/readable.py": "files/test_names.py",
     "files/stores.py": "files/test_names.py",
@@ -125,7 +126,6 @@ BY_ANOTHER_FILE: dict[str, str] = {
     # One pipeline, held as a whole: every byte of a file is told, once.
     "tools/dump/annotated_logs.py": "tools/dump/test_command.py",
     "tools/dump/annotated_tables.py": "tools/dump/test_command.py",
-    "tools/dump/blocks.py": "tools/dump/test_command.py",
     "tools/dump/jsonlines.py": "tools/dump/test_command.py",
     "tools/dump/logs.py": "tools/dump/test_command.py",
     "tools/dump/records.py": "tools/dump/test_command.py",

@@ -50,6 +50,7 @@ from lsmkv.files.blocks import (
     parse_block,
 )
 from lsmkv.files.filters import (
+    BITS_OF_FUSE,
     Filter,
     FilterKind,
     FilterLayout,
@@ -66,8 +67,9 @@ from lsmkv.files.keys import (
     parse_handle,
     parse_key,
 )
-from lsmkv.files.logs import Fragment, FragmentKind, Log, LogEnd, LogRecord
+from lsmkv.files.logs import LOG_BLOCK_SIZE, Fragment, FragmentKind, Log, LogEnd, LogRecord
 from lsmkv.files.manifests import (
+    LEVELS,
     Edit,
     Manifest,
     TableFile,
@@ -77,12 +79,17 @@ from lsmkv.files.manifests import (
     parse_edit,
 )
 from lsmkv.files.names import FileKind, FileName, make_name, parse_current, parse_name
+from lsmkv.files.orders import Order, key_order
 from lsmkv.files.parts import Damage, DamageKind, Field, Span
 from lsmkv.files.readable import FileSource, Readable
-from lsmkv.files.stores import Current, Folder, StoreFiles
-from lsmkv.files.tables import Footer, Table, TableEntry, parse_footer
+from lsmkv.files.stores import Current, Folder, StoreFiles, foreign_engine
+from lsmkv.files.tables import FOOTER_SIZE, Footer, Table, TableEntry, parse_footer
 
 __all__ = [
+    "BITS_OF_FUSE",
+    "FOOTER_SIZE",
+    "LEVELS",
+    "LOG_BLOCK_SIZE",
     "Batch",
     "Block",
     "BlockHandle",
@@ -112,6 +119,7 @@ __all__ = [
     "LogRecord",
     "Manifest",
     "Operation",
+    "Order",
     "Probe",
     "Readable",
     "Span",
@@ -124,7 +132,9 @@ __all__ = [
     "VersionBuilder",
     "edit_fields",
     "filters_in",
+    "foreign_engine",
     "handle_fields",
+    "key_order",
     "make_key",
     "make_name",
     "parse_block",

@@ -24,8 +24,23 @@ class Operation(NamedTuple):
     sequence: int
     key: bytes
     value: bytes | None
-    fields: tuple[Field, ...]
-    """Its bytes in the record: ``kind``, ``key length``, ``key``, and those of the value."""
+    start: int
+    """Where it begins in the record, with the byte of its kind."""
+    key_end: int
+    """Where its key ends."""
+    end: int
+    """Where it ends."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Its bytes in the record: ``kind``, ``key length``, ``key``, and those of the value."""
+        kind = Field(
+            "kind", self.start, self.start + 1, KIND_VALUE if self.value is not None else 0
+        )
+        found = (kind, *_string("key", kind.end, self.key_end, self.key))
+        if self.value is None:
+            return found
+        return (*found, *_string("value", self.key_end, self.end, self.value))
 
 
 class Batch:
@@ -75,20 +90,17 @@ class Batch:
         Raises :class:`~lsmkv.CorruptionError` after the last sound one, and at the end if there
         are more or fewer than :attr:`count`.
         """
-        sequence = self.sequence
-        done = 0
-        fields: list[Field] = []
-        for field in self._operation_fields():
-            fields.append(field)
-            if field.name == "kind":
-                is_put = field.value == KIND_VALUE
-            elif field.name == ("value" if is_put else "key"):
-                key, value = fields[2].value, field.value if is_put else None
-                assert isinstance(key, bytes)
-                assert not isinstance(value, int)
-                yield Operation(sequence + done, key, value, tuple(fields))
-                done += 1
-                fields = []
+        payload, sequence = self.payload, self.sequence
+        at, done = HEADER_SIZE, 0
+        while at < len(payload):
+            kind = _kind(payload, at)
+            key, end = decode_string(payload, at + 1)
+            key_end, value = end, None
+            if kind == KIND_VALUE:
+                value, end = decode_string(payload, end)
+            yield Operation(sequence + done, key, value, at, key_end, end)
+            at = end
+            done += 1
         self._check_count(done, None)
 
     def fields(self) -> Iterator[Field]:
@@ -110,16 +122,12 @@ class Batch:
         payload = self.payload
         at = HEADER_SIZE
         while at < len(payload):
-            kind = payload[at]
-            if kind > KIND_VALUE:
-                raise CorruptionError(f"a batch operation of kind {kind}", None, at)
+            kind = _kind(payload, at)
             yield Field("kind", at, at + 1, kind)
             at += 1
             for name in ("key", "value")[: kind + 1]:
                 content, end = decode_string(payload, at)
-                begin = end - len(content)
-                yield Field(f"{name} length", at, begin, len(content))
-                yield Field(name, begin, end, content)
+                yield from _string(name, at, end, content)
                 at = end
 
     def _check_header(self) -> None:
@@ -135,3 +143,16 @@ class Batch:
 
     def __repr__(self) -> str:
         return f"<lsmkv.files.Batch, {count(len(self.payload), 'byte')}>"
+
+
+def _kind(payload: bytes, at: int) -> int:
+    kind = payload[at]
+    if kind > KIND_VALUE:
+        raise CorruptionError(f"a batch operation of kind {kind}", None, at)
+    return kind
+
+
+def _string(name: str, start: int, end: int, content: bytes) -> tuple[Field, Field]:
+    """The fields of a string: its length, and the string."""
+    begin = end - len(content)
+    return Field(f"{name} length", start, begin, len(content)), Field(name, begin, end, content)

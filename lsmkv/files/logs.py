@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
@@ -16,10 +16,13 @@ from lsmkv.format.log import (
     LogDamage,
     LogReader,
     check_fragment,
+    frame,
     may_be_torn,
     next_fragment,
 )
 
+LOG_BLOCK_SIZE: Final = 32768
+"""Bytes of a block of a log, which no fragment crosses."""
 FragmentKind = Literal["full", "first", "middle", "last", "filler", "room", "bad"]
 """The four types of fragments; ``filler`` is the end of a block, too short for a header, ``room``
 zeros behind the last record that more records may take, and ``bad`` what is none of these."""
@@ -152,23 +155,26 @@ class Log(OpenFile):
     def walk(self, start: int = 0) -> Iterator[LogRecord | Damage]:
         """The records and the damage between them, in the order of the file.
 
-        ``start`` is where a record begins: those before it are left out, and not read.  Raises
-        ``OSError``.
+        ``start`` is where a record begins or ends: what is before it is left out, and not read.
+        Raises ``OSError``.
         """
+        start = min(max(0, start), self.size)
         base = start - start % BLOCK_SIZE
-        file = FromBlock(self._file, base) if base else self._file
+        # Of the last record before, the end may be in this block: a whole one stands there instead.
+        size = start - base - HEADER_SIZE
+        before = frame(bytes(size), 0) if size >= 0 else b""
+        file = FromBlock(self._file, base, before) if start else self._file
         reader = LogReader(file, self._reserved)
         for record in reader:
-            damage = record.damage
-            if damage is not None and base + damage.offset >= start:
-                yield _as_data(damage, base, record.offset)
+            if record.damage is not None:
+                yield _as_data(record.damage, base, record.offset)
             if base + record.offset >= start:
                 yield LogRecord(base + record.offset, base + record.end, record.payload)
         if reader.tail is not None:
             yield _as_data(reader.tail, base, file.size)
 
     def records(self) -> Iterator[LogRecord]:
-        """The records.
+        """The records, one by one.
 
         Raises :class:`~lsmkv.CorruptionError` at the first damage, unless it may be a torn write at
         the end, and ``OSError``.

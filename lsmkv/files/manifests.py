@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.errors import CorruptionError, ForeignFormatError
 from lsmkv.files.keys import InternalKey, parse_key
 from lsmkv.files.logs import Log
@@ -14,6 +13,8 @@ from lsmkv.format.foreign import unknown_field
 from lsmkv.format.version_edit import MAX_LEVELS, VersionEdit, unknown_tag
 from lsmkv.util.coding import decode_string, decode_varint32, decode_varint64
 
+LEVELS: Final = 7
+"""The levels of LevelDB's stores, 0 to 6; goleveldb's may have more."""
 _NUMBERS: Final = {
     2: "log number",
     9: "previous log number",
@@ -190,12 +191,12 @@ class VersionBuilder:
     (3, 0, False, ())
     """
 
-    def __init__(self, version: Version | None = None) -> None:
-        """``version`` is the state to begin with; without it, there are no tables."""
-        state = version or Version(())
-        self._counters = state._replace(levels=())
+    def __init__(self, files: Iterable[tuple[int, TableFile]] = ()) -> None:
+        """``files`` are the tables to begin with, each with its level, as :attr:`files` has them.
+        The counters begin at 0."""
+        self._counters = Version(())
         self._files: dict[tuple[int, int], TableFile] = {
-            (level, file.number): file for level, files in enumerate(state.levels) for file in files
+            (level, file.number): file for level, file in files
         }
 
     def apply(self, edit: Edit) -> None:
@@ -219,7 +220,7 @@ class VersionBuilder:
 
     def version(self) -> Version:
         """The state now."""
-        levels: list[list[TableFile]] = [[] for _ in range(NUM_LEVELS)]
+        levels: list[list[TableFile]] = [[] for _ in range(LEVELS)]
         for level, file in self.files:
             while level >= len(levels):
                 levels.append([])

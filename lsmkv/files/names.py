@@ -9,6 +9,7 @@ from lsmkv.format.filenames import (
     CURRENT,
     LOCK,
     LOG,
+    TRACE,
     FileType,
     log_name,
     manifest_name,
@@ -27,7 +28,12 @@ _NUMBERED: Final[dict[FileKind, Callable[[int], str]]] = {
     "table": table_name,
     "manifest": manifest_name,
 }
-_FIXED: Final[dict[FileKind, str]] = {"current": CURRENT, "lock": LOCK, "info log": LOG}
+_FIXED: Final[dict[FileKind, str]] = {
+    "current": CURRENT,
+    "lock": LOCK,
+    "info log": LOG,
+    "trace": TRACE,
+}
 
 
 class FileName(NamedTuple):

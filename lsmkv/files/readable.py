@@ -95,24 +95,35 @@ class _Adapted(RandomAccessFile):
         self._source = source
 
     def read(self, offset: int, length: int) -> bytes:
-        return bytes(self._source.read(offset, length))
+        data: object = self._source.read(offset, length)
+        if not isinstance(data, bytes):
+            raise TypeError(f"{self.path}: read gave {type(data).__name__}, not bytes")
+        return data
 
     def close(self) -> None:
         self._source.close()
 
 
 class FromBlock(RandomAccessFile):
-    """A file from one of its blocks on, so that a log reader may begin there."""
+    """A file from one of its blocks on, so that a log reader may begin there.
 
-    def __init__(self, file: RandomAccessFile, base: int) -> None:
+    ``before`` stands in the place of the first bytes of that block.
+    """
+
+    def __init__(self, file: RandomAccessFile, base: int, before: bytes) -> None:
         self.path = file.path
         self.size = max(0, file.size - base)
         self._file = file
         self._base = base
+        self._before = before
 
     def read(self, offset: int, length: int) -> bytes:
         """Read from the file behind this one."""
-        return self._file.read(self._base + offset, length)
+        if offset >= self.size:
+            return b""
+        data = self._file.read(self._base + offset, length)
+        before = self._before[offset : offset + length]
+        return before + data[len(before) :]
 
     def close(self) -> None:
         """The file stays open."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 from typing import Protocol, Self
 
 from lsmkv.env.local import LocalEnv
@@ -11,7 +12,7 @@ from lsmkv.errors import NotFoundError
 from lsmkv.files.names import FileKind, parse_current, parse_name
 from lsmkv.files.readable import FileSource, OpenFile, Readable
 from lsmkv.format.filenames import CURRENT
-from lsmkv.format.foreign import refuse_foreign
+from lsmkv.format.foreign import engine_of, refuse_foreign
 
 _CONTENT: tuple[FileKind, ...] = ("current", "manifest", "log", "table")
 _LONGEST = 64  # bytes of a CURRENT
@@ -50,6 +51,21 @@ class Folder(Protocol):
     def close(self) -> None:
         """Release what it holds."""
         ...
+
+
+def foreign_engine(names: Sequence[str]) -> str | None:
+    """The engine that has files of these names in its directory, if that is not LevelDB: RocksDB,
+    Pebble, Riak's.
+
+    A store may have a user's file of such a name, so a store that can be opened is none of theirs.
+    Raises nothing.  O(names).
+
+    >>> foreign_engine(["CURRENT", "IDENTITY", "OPTIONS-000007"])
+    'RocksDB'
+    >>> foreign_engine(["CURRENT", "MANIFEST-000004"]) is None
+    True
+    """
+    return engine_of(list(names))
 
 
 class Current(OpenFile):

@@ -12,9 +12,13 @@ from lsmkv.files.filters import Filter, filters_in, meta_place
 from lsmkv.files.keys import BlockHandle, handle_fields, parse_handle
 from lsmkv.files.parts import Damage, Field
 from lsmkv.files.readable import FileSource, OpenFile
-from lsmkv.table.format import FOOTER_SIZE, MAGIC, read_stored
+from lsmkv.table.format import MAGIC, read_stored
+from lsmkv.table.inspection import codec_in
+from lsmkv.util.compression import codec_name
 from lsmkv.util.text import count
 
+FOOTER_SIZE: Final = 48
+"""Bytes of a footer, the end of every table."""
 ROCKSDB_MAGIC: Final = bytes.fromhex("f7cff485b741e288")
 _HANDLES_SIZE: Final = FOOTER_SIZE - len(MAGIC)
 
@@ -111,6 +115,8 @@ class Table(OpenFile):
     >>> first = next(table.data_blocks())
     >>> first.codec, first.entries()[0].internal_key.user_key, first.restart_points()[:2]
     ('uncompressed', b'0000', [0, 516])
+    >>> table.codec
+    'none'
     >>> next(table.entries()).user_key, sum(1 for _ in table.entries())
     (b'0000', 1000)
     >>> [len(one.data) > 0 for one in table.filters_for(first.place.offset)]
@@ -165,6 +171,12 @@ class Table(OpenFile):
     def metaindex(self) -> Block:
         """The metaindex block: names and handles of filters and other meta blocks."""
         return self._kept("metaindex", self.footer.metaindex)
+
+    @property
+    def codec(self) -> str:
+        """The compression that the table was written with, such as ``snappy`` or ``none``: that of
+        the index, or else of the first data blocks.  ``none``, too, if these cannot be read."""
+        return codec_name(codec_in(self._file))
 
     def places(self) -> list[BlockPlace]:
         """Where all blocks are, by offset.

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple, Unpack, cast
 import typer
 
 import lsmkv
+from lsmkv import OptionArguments
+from lsmkv.files import make_name
 from lsmkv.filter.known import policy_from_text
-from lsmkv.format.filenames import CURRENT
-from lsmkv.options import FilterLayout, OptionArguments
+from lsmkv.options import FilterLayout
 from lsmkv.tools.console import ERROR, say
 from lsmkv.tools.text import from_argument
 from lsmkv.util.urls import is_url
@@ -29,7 +30,7 @@ def is_shard_set(where: str) -> bool:
     if is_url(where):
         return True
     return os.path.isdir(os.path.join(where, _VERSIONS)) and not os.path.lexists(
-        os.path.join(where, CURRENT)
+        os.path.join(where, make_name("current"))
     )
 
 

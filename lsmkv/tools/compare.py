@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import lsmkv
-from lsmkv.db.admin.properties import TableInfo
+from lsmkv import TableInfo
 from lsmkv.errors import StaleViewError
 from lsmkv.tools.arguments import Hex, open_to_read, store_only
 from lsmkv.tools.console import MISS, guarded, say, write_line

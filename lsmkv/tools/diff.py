@@ -27,11 +27,10 @@ from itertools import accumulate
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from lsmkv.db.admin.properties import TableInfo
-from lsmkv.db.db import DB
+from lsmkv import DB, TableInfo
 from lsmkv.db.read.iterator import RangeArguments
 from lsmkv.errors import ComparatorMismatchError, StaleViewError
-from lsmkv.format.key_order import KeyOrder
+from lsmkv.files import key_order
 from lsmkv.util.pair_diff import Difference, pair_differences
 
 Same = Callable[[TableInfo, TableInfo], bool]
@@ -133,7 +132,7 @@ def make_plan(a: State, b: State, same: Same) -> Plan:
     ours, theirs = a.comparator.name, b.comparator.name
     if ours != theirs:
         raise ComparatorMismatchError(b.path, theirs, ours)
-    of = KeyOrder(a.comparator).of
+    of = key_order(a.comparator)
     shared, rest_a, rest_b = _match(a.tables, b.tables, same)
     weights = _Weights(shared, of)
     sparse_a, dense_a = weights.split(rest_a)
@@ -157,7 +156,7 @@ def differences(
 
     Keys that the comparator calls equal are one key, shown as A spells it.
     """
-    of = KeyOrder(a.comparator).of
+    of = key_order(a.comparator)
     ranges = deque(plan.ranges)
     keys: list[bytes] = []
     for key in plan.keys:

@@ -12,14 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lsmkv.db.admin.properties import TableInfo
-from lsmkv.env.base import Directory, RandomAccessFile
-from lsmkv.env.local import LocalEnv
-from lsmkv.filter.known import BLOOM64_NAME, BLOOM_NAME, FUSE_NAME, SAMPLE, mean_rate
-from lsmkv.table.inspection import codec_in
-from lsmkv.tools.dump.records import Filter
-from lsmkv.tools.dump.tables import read_filters
-from lsmkv.util.compression import codec_name
+from lsmkv import BinaryFusePolicy, Bloom64Policy, BloomFilterPolicy, TableInfo
+from lsmkv.files import Filter, StoreFiles, Table
 
 
 @dataclass(frozen=True)
@@ -45,6 +39,9 @@ class TableFilters:
 
 
 NONE = TableFilters(0, 0, 1.0)
+_BLOOM, _BLOOM64 = BloomFilterPolicy().name, Bloom64Policy().name
+_FUSE = BinaryFusePolicy().name
+_SAMPLE = 32  # filters of a table that stand for all of them
 
 
 class FilterFigures:
@@ -64,49 +61,47 @@ class FilterFigures:
         A table that a compaction has removed meanwhile counts as one without filters.
         """
         figures: dict[TableInfo, TableFilters] = {}
-        with LocalEnv().open_directory(self._path) as directory:
+        with StoreFiles(self._path) as files:
             for table in tables:
                 known = self._known.get(table)
-                figures[table] = _read(directory, table) if known is None else known
+                figures[table] = _read(files, table) if known is None else known
         self._known = figures
         return figures
 
 
-def _read(directory: Directory, table: TableInfo) -> TableFilters:
-    with contextlib.suppress(FileNotFoundError), directory.open(table.name) as file:
+def _read(files: StoreFiles, table: TableInfo) -> TableFilters:
+    with contextlib.suppress(FileNotFoundError), Table(files.open(table.name)) as file:
         return _figures_of(file)
     return NONE
 
 
-def _figures_of(file: RandomAccessFile) -> TableFilters:
-    all_filters = [one for one in read_filters(file) if not one.extractor]
+def _figures_of(table: Table) -> TableFilters:
+    all_filters = [
+        one for one in table.filters() if isinstance(one, Filter) and one.kind != "prefix"
+    ]
     filters = [one for one in all_filters if one.data]
     rate = 1.0
     known = False
     kinds: list[str] = []
     for covers_all in (True, False):  # the two layouts, as if they erred independently
         of_layout = [one for one in filters if (one.first is None) == covers_all]
-        policies = {_name(one) for one in of_layout}
+        policies = {one.policy_name for one in of_layout}
         kinds += sorted(_kind(policy, covers_all) for policy in policies)
         for policy in policies:
-            mean = _mean_rate([one for one in of_layout if _name(one) == policy], policy)
+            mean = _mean_rate([one for one in of_layout if one.policy_name == policy])
             if mean is not None:
                 known = True
                 rate *= mean
-    policies = {_name(one) for one in filters}
+    policies = {one.policy_name for one in filters}
     return TableFilters(
         len(filters),
         sum(len(one.data) for one in filters) + _offsets(all_filters),
         rate,
         policies.pop() if len(policies) == 1 else "",
-        codec_name(codec_in(file)),
+        table.codec,
         "+".join(kinds),
         known,
     )
-
-
-def _name(one: Filter) -> str:
-    return one.policy.decode("utf-8", "replace")
 
 
 def _offsets(filters: Sequence[Filter]) -> int:
@@ -118,17 +113,19 @@ def _offsets(filters: Sequence[Filter]) -> int:
 def _kind(policy: str, covers_all: bool) -> str:
     """The kind of filters of a policy, in the words of ``filter-lab``."""
     layout = "table" if covers_all else "block"
-    if policy == BLOOM_NAME:
+    if policy == _BLOOM:
         return layout
-    if policy == BLOOM64_NAME:
+    if policy == _BLOOM64:
         return f"{layout}64"
-    return "fuse" if policy == FUSE_NAME else policy
+    return "fuse" if policy == _FUSE else policy
 
 
-def _mean_rate(filters: Sequence[Filter], policy: str) -> float | None:
+def _mean_rate(filters: Sequence[Filter]) -> float | None:
     """The mean of what the bits of a sample say."""
-    every = len(filters) // SAMPLE + 1
-    return mean_rate(policy, [one.data for one in filters[::every]])
+    every = len(filters) // _SAMPLE + 1
+    rates = [one.expected_rate for one in filters[::every]]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) / len(known) if known else None
 
 
 def blocks_of_an_absent_key(

@@ -12,7 +12,7 @@ import random
 from typing import NamedTuple
 
 import lsmkv
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv import BloomFilterPolicy
 from lsmkv.tools.filter_figures import TableFilters, mean_by_size
 
 MOST_KEYS = 2000

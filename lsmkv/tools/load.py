@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from lsmkv.db.db import DB
+from lsmkv import DB
 from lsmkv.errors import CorruptionError
 from lsmkv.tools.arguments import Create, Directory, Hex, Json, open_input, open_to_write
 from lsmkv.tools.console import guarded, say, write_line

@@ -13,9 +13,7 @@ from typing import Annotated
 import typer
 
 import lsmkv
-from lsmkv.format.filenames import FileType, parse_filename
-from lsmkv.format.foreign import engine_of, refuse_foreign
-from lsmkv.format.key_order import KeyOrder
+from lsmkv.files import foreign_engine, key_order, parse_name
 from lsmkv.tools.arguments import (
     Directory,
     Hex,
@@ -211,7 +209,7 @@ def approximate_sizes(
     with open_to_read(directory) as db:
         sizes = db.approximate_sizes(*ranges)
         tables = db.tables()
-        of = KeyOrder(db.options.comparator).of
+        of = key_order(db.options.comparator)
     total = sum(table.size for table in tables)
     if not ranges and tables:
         first = min((table.smallest for table in tables), key=of)
@@ -245,8 +243,8 @@ def _tables_on_disk(directory: str) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     with os.scandir(directory) as entries:
         for entry in entries:
-            parsed = parse_filename(entry.name)
-            if parsed is not None and parsed[1] is FileType.TABLE:
+            parsed = parse_name(entry.name)
+            if parsed is not None and parsed.kind == "table":
                 status = os.lstat(entry.path)
                 found[entry.name] = status.st_dev, status.st_ino
     return found
@@ -267,17 +265,18 @@ def _files(directory: str) -> dict[str, int]:
 def _require_database(directory: str, files: dict[str, int]) -> None:
     """Refuse a directory that holds no store, or another engine's.  A damaged store is accepted."""
     for name in files:
-        parsed = parse_filename(name)
+        parsed = parse_name(name)
         # A log or CURRENT proves nothing: other programs have files with these names.
-        if parsed is not None and (parsed[1] is FileType.MANIFEST or name.endswith(".ldb")):
+        if parsed is not None and (parsed.kind == "manifest" or name.endswith(".ldb")):
             break
     else:
         raise lsmkv.Error(f"{directory}: no database here")
-    if engine_of(list(files)) is not None:
+    engine = foreign_engine(list(files))
+    if engine is not None:
         try:
             open_to_read(directory).close()
         except lsmkv.Error:
-            refuse_foreign(directory, list(files))
+            raise lsmkv.ForeignFormatError(f"{directory} is a {engine} database") from None
 
 
 def _confirmed(directory: str, files: dict[str, int]) -> bool:

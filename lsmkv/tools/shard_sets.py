@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 import lsmkv.shards
-from lsmkv.env.base import Env
+from lsmkv import Env
 from lsmkv.shards.remote.objects.open import open_objects
 from lsmkv.shards.remote.remote_env import Expected, RemoteEnv
 from lsmkv.shards.versions import newest_version

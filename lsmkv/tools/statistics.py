@@ -21,9 +21,8 @@ from rich.live import Live
 from rich.text import Text
 
 import lsmkv
+from lsmkv import LocalEnv, Stats
 from lsmkv.db.observe.published import Published, read_owner
-from lsmkv.env.local import LocalEnv
-from lsmkv.stats import Stats
 from lsmkv.tools.arguments import Stored, is_shard_set, open_to_read
 from lsmkv.tools.bars import Bars, can_encode
 from lsmkv.tools.console import guarded, write_line

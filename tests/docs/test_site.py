@@ -36,7 +36,7 @@ CSS_REQUEST = re.compile(r"url\(\s*['\"]?(?:https?:)?//|@import\s+['\"]?(?:https
 MODULES = {
     "lsmkv": ("db", "views", "options", "policies", "inside", "upkeep", "errors", "mapping"),
     **{f"lsmkv.{name}": (name,) for name in ("plyvel", "aio", "bulk", "shards", "testing", "plot")},
-    **{f"lsmkv.{name}": (name,) for name in ("indexeddb", "mapping", "server")},
+    **{f"lsmkv.{name}": (name,) for name in ("files", "indexeddb", "mapping", "server")},
 }
 """The public modules, and the pages of the reference that have their names."""
 

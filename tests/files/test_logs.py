@@ -18,6 +18,7 @@ from lsmkv.files import (
     LogRecord,
     Manifest,
     TableFile,
+    VersionBuilder,
     edit_fields,
     parse_key,
 )
@@ -127,6 +128,22 @@ def test_a_walk_may_begin_at_any_record(big: int) -> None:
     records = list(log.records())
     for number, record in enumerate(records):
         assert list(log.walk(record.offset)) == records[number:]
+    assert list(log.walk(-1)) == records
+    assert list(log.walk(log.size)) == list(log.walk(1 << 70)) == []
+
+
+def test_a_walk_from_within_a_block_has_the_damage_that_follows() -> None:
+    data = bytearray(log_of(bytes(40_000), b"two", b"three"))
+    log = Log(bytes(data))
+    end = next(log.records()).end
+    data[end + 8] ^= 1
+    damaged = Log(bytes(data))
+    _, damage, three = damaged.walk()
+    assert damage == Damage("damage", end, 10, "fragment checksum mismatch")
+    assert list(damaged.walk(end)) == [damage, three]
+    data[end + 18] ^= 1
+    assert [part.offset for part in Log(bytes(data)).walk(end)] == [end]
+    assert list(Log(bytes(data[:end]) + bytes(100)).walk(end)) == []
 
 
 def test_versions_add_up_to_the_tables_of_the_store() -> None:
@@ -187,3 +204,18 @@ def test_goleveldbs_levels_are_read() -> None:
     levels = Manifest(log_of(edit)).version().levels
     assert len(levels) == 10
     assert levels[9] == (TableFile(5, 100, parse_key(key), parse_key(key)),)
+
+
+def test_a_builder_follows_the_edits(made: Made) -> None:
+    builder = VersionBuilder()
+    for edit in Manifest(made.manifest()).edits():
+        builder.apply(edit)
+    assert {(level, file.number) for level, file in builder.files} == {
+        (one.level, one.number) for one in made.tables
+    }
+    again = VersionBuilder(builder.files)
+    assert (again.files, len(again)) == (builder.files, len(made.tables))
+    level, file = again.files[0]
+    assert (level, file.number) in again
+    again.apply(edit._replace(deleted_files=((level, file.number),), new_files=()))
+    assert (level, file.number) not in again

@@ -10,7 +10,18 @@ from made_files import Made
 
 import lsmkv
 from lsmkv.errors import ForeignFormatError, NotFoundError
-from lsmkv.files import FileName, Log, StoreFiles, Table, make_key, make_name, parse_key, parse_name
+from lsmkv.files import (
+    FileName,
+    Log,
+    StoreFiles,
+    Table,
+    foreign_engine,
+    key_order,
+    make_key,
+    make_name,
+    parse_key,
+    parse_name,
+)
 
 
 def test_a_file_is_given_as_a_path_or_as_bytes(tmp_path: Path, made: Made) -> None:
@@ -36,6 +47,19 @@ def test_a_name_without_a_folder_is_of_the_working_directory(
 def test_what_cannot_be_read_is_a_type_error(source: object) -> None:
     with pytest.raises(TypeError, match="give a path, bytes or an object that reads, not "):
         Table(source)  # type: ignore[arg-type]
+
+
+def test_an_object_whose_read_gives_no_bytes_is_a_type_error() -> None:
+    class Numbers:
+        path, size = "numbers", 100
+
+        def read(self, offset: int, length: int, /) -> int:
+            return length
+
+        def close(self) -> None: ...
+
+    with pytest.raises(TypeError, match="numbers: read gave int, not bytes"):
+        list(Log(Numbers()).walk())  # type: ignore[arg-type]
 
 
 def test_a_file_that_is_missing_or_no_file_raises_oserror(tmp_path: Path) -> None:
@@ -64,7 +88,7 @@ def test_a_closed_file_raises_oserror(tmp_path: Path, made: Made) -> None:
 
 
 def test_names_are_read_and_made() -> None:
-    for name in ("000005.ldb", "000005.log", "MANIFEST-000005", "CURRENT", "LOCK", "LOG"):
+    for name in ("000005.ldb", "000005.log", "MANIFEST-000005", "CURRENT", "LOCK", "LOG", "TRACE"):
         parsed = parse_name(name)
         assert parsed is not None
         assert make_name(*parsed) == name
@@ -106,3 +130,28 @@ def test_a_directory_without_a_store_says_so(tmp_path: Path) -> None:
     (tmp_path / "marker.manifest.1").write_text("")
     with pytest.raises(ForeignFormatError, match="Pebble"):
         StoreFiles(tmp_path).names()
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("leveldb.BytewiseComparator", [b"", b"a", b"ab", b"b"]),
+        ("leveldb.ReverseBytewiseComparator", [b"b", b"ab", b"a", b""]),
+        (lsmkv.ReverseBytewiseComparator(), [b"b", b"ab", b"a", b""]),
+    ],
+)
+def test_keys_are_sorted_as_a_store_sorts_them(
+    order: str | lsmkv.Comparator, expected: list[bytes]
+) -> None:
+    assert sorted([b"ab", b"b", b"", b"a"], key=key_order(order)) == expected
+
+
+def test_keys_of_an_unknown_order_cannot_be_sorted() -> None:
+    with pytest.raises(ValueError, match="is no comparator of lsmkv's"):
+        key_order("example.ByLength")
+
+
+def test_other_engines_are_known_by_their_files() -> None:
+    assert foreign_engine(["CURRENT", "IDENTITY"]) == "RocksDB"
+    assert foreign_engine(["sst_0", "sst_6"]) == "Riak (eleveldb)"
+    assert foreign_engine(["CURRENT", "000005.ldb"]) is None

@@ -16,7 +16,7 @@ import lsmkv.bulk
 from lsmkv.bulk.sources.inputs import find_inputs
 from lsmkv.bulk.tables import TABLE_BYTES
 from lsmkv.exchange import Record, recognize
-from lsmkv.options import MIB, TableArguments
+from lsmkv.options import TableArguments
 from lsmkv.shards import VersionDocument
 from lsmkv.tools.arguments import filter_arguments
 from lsmkv.tools.bulk.executors import open_executor
@@ -25,7 +25,8 @@ from lsmkv.tools.drawing import Progress, progress
 from lsmkv.tools.shard_sets import store_options
 from lsmkv.tools.text import count, from_size, size
 
-_SMALL = 16 * MIB
+_MIB = 1 << 20
+_SMALL = 16 * _MIB
 
 
 class Codec(StrEnum):
@@ -141,7 +142,7 @@ def build(
             key=key,
             value=value,
             after=after,
-            memory_limit=256 * MIB if memory is None else from_size(memory),
+            memory_limit=256 * _MIB if memory is None else from_size(memory),
             table_bytes=TABLE_BYTES if table_size is None else from_size(table_size),
             work_url=work,
             options=store_options(into),

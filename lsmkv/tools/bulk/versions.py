@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import lsmkv.bulk
-from lsmkv.bulk.diff import PairChange
+from lsmkv.bulk import PairChange
 from lsmkv.bulk.manage import versions_to_compare
 from lsmkv.shards import VersionDocument
 from lsmkv.tools.arguments import Hex

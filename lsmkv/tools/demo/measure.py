@@ -8,20 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lsmkv.db.db import DB
+from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, BloomFilterPolicy, FilterPolicy, Stats
 from lsmkv.db.tree.version import max_bytes_for_level
-from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
-from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import FINGERPRINT_BITS, BinaryFusePolicy
-from lsmkv.filter.known import rate_of
-from lsmkv.filter.policy import FilterPolicy
+from lsmkv.files import BITS_OF_FUSE, Filter
+from lsmkv.filter.bloom import predicted_rate
 from lsmkv.options import L0_COMPACTION_TRIGGER
-from lsmkv.stats import Stats
 from lsmkv.tools.demo.timing import NOT_TIMED, Times
 from lsmkv.tools.lab.trial import filter_size
 
 BITS_PER_KEY = 10
-FUSE_RATE = 2.0**-FINGERPRINT_BITS
+FUSE_RATE = 2.0**-BITS_OF_FUSE
 """The false-positive rate of a fuse filter, whose fingerprints have 8 bits."""
 
 _BLOOM = BloomFilterPolicy(BITS_PER_KEY)
@@ -121,7 +117,7 @@ class Measurement:
     present: Lookups
     absent: Lookups
     predicted_rate: float | None
-    """The mean of :func:`~lsmkv.filter.known.rate_of` over the filters asked about absent keys;
+    """The mean :attr:`~lsmkv.files.Filter.expected_rate` of the filters asked about absent keys;
     None without filters."""
     filters_answered: int | None
     """Gets of absent keys in which filters were asked and all said no, so that no data block was
@@ -158,11 +154,14 @@ class RecordingPolicy:
     def __init__(self, policy: FilterPolicy) -> None:
         self._policy = policy
         self.name = policy.name
-        self._rate = functools.lru_cache(maxsize=None)(functools.partial(rate_of, policy.name))
+        self._rate = functools.lru_cache(maxsize=None)(self._rate_of)
         self.asked = 0
         self.positives = 0
         self.rates = 0.0
         """The sum of the predicted false-positive rates of the filters asked."""
+
+    def _rate_of(self, filter_data: bytes) -> float | None:
+        return Filter(0, 0, 0, None, None, self.name.encode(), filter_data).expected_rate
 
     def create_filter(self, keys: Sequence[bytes], /) -> bytes:
         """The policy's filter for ``keys``."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from lsmkv.db.db import DB
-from lsmkv.db.handles.explanation import Explanation
+from lsmkv import DB, Explanation
 from lsmkv.tools.demo.measure import LAYOUTS, READING, Lookups, Measurement
 from lsmkv.tools.demo.reading import ABOUT, IN_WORDS, TITLES, findings, with_filters
 from lsmkv.tools.demo.report import spread

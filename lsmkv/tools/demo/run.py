@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lsmkv.db.db import DB
+from lsmkv import DB
 from lsmkv.tools.demo.keys import DataSet, Misspeller
 from lsmkv.tools.demo.measure import (
     LAYOUTS,

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lsmkv.db.db import DB
+from lsmkv import DB
 
 ROUNDS = 7
 BATCH = 100  # Gets that are timed together

@@ -10,10 +10,10 @@ import os
 from typing import NamedTuple
 
 from lsmkv.env.mounts import file_system_of
-from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.files import parse_name
 from lsmkv.tools.doctor.trial import Trials, beside, free_bytes, open_file_limit, try_directory
 
-_OF_STORES = (FileType.CURRENT, FileType.MANIFEST, FileType.TABLE, FileType.LOG)
+_OF_STORES = ("current", "manifest", "table", "log")
 
 
 class Place(NamedTuple):
@@ -76,8 +76,8 @@ def shortened(path: str) -> str:
 
 
 def _holds_store(path: str) -> bool:
-    parsed = map(parse_filename, os.listdir(path))
-    return any(one is not None and one[1] in _OF_STORES for one in parsed)
+    parsed = map(parse_name, os.listdir(path))
+    return any(one is not None and one.kind in _OF_STORES for one in parsed)
 
 
 def _is_listed_as_store(path: str) -> bool:

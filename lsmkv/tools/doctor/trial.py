@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from lsmkv import LocalEnv
 from lsmkv.env.base import Directory
-from lsmkv.env.local import LocalEnv
 from lsmkv.env.lock import LocalFileLock
 from lsmkv.env.scratch import scratch_directory
 

@@ -7,13 +7,10 @@ annotated in the order of the file; bytes that no handle points to are marked as
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
-from lsmkv.table.format import BLOCK_TRAILER_SIZE, FOOTER_SIZE, BlockHandle
-from lsmkv.tools.dump.blocks import LoadedBlock, read_stored, stored_codec, unpack
-from lsmkv.tools.dump.records import BlockKind, Fault, Handle, Piece
+from lsmkv.files import FOOTER_SIZE, Block, BlockPlace, FileSource, Table
+from lsmkv.tools.dump.records import Fault, Piece, fault_of
 from lsmkv.tools.dump.spans import (
     Span,
     Spans,
@@ -23,132 +20,110 @@ from lsmkv.tools.dump.spans import (
     footer_spans,
     one_filter_spans,
 )
-from lsmkv.tools.dump.tables import meta_kind, read_footer, read_handles
 from lsmkv.tools.text import count
-from lsmkv.util.checksum import masked_crc32c
 
 _STRETCH = 65536
 """Bytes without a meaning are read in stretches of this size."""
 
 
-class Place(NamedTuple):
-    """Where a block is, and what it is."""
-
-    offset: int
-    size: int
-    kind: BlockKind
-    policy: bytes
-
-
-def annotate_table(file: RandomAccessFile, is_hex: bool) -> Iterator[Piece | Fault]:
+def annotate_table(source: FileSource, is_hex: bool) -> Iterator[Piece | Fault]:
     """The pieces of a table.  The index and one block are in memory at a time."""
+    table = Table(source)
     at = 0
-    end = max(0, file.size - FOOTER_SIZE)
+    end = max(0, table.size - FOOTER_SIZE)
     try:
-        footer = read_footer(file)
+        places = table.places()
     except CorruptionError as error:
         yield Fault("damage", end, f"{error.reason}; nothing can be found without it")
-        yield from _unknown(file, 0, file.size)
+        yield from _unknown(table, 0, table.size)
         return
-    for place in block_places(file, footer.index, footer.metaindex):
+    for place in places:
         if place.offset < at:
             yield Fault("damage", place.offset, f"a {place.kind} block inside another one")
-        elif place.offset + place.size + BLOCK_TRAILER_SIZE > end:
+        elif place.end > end:
             length = count(place.size, "byte")
             reason = f"a {place.kind} block of {length} beyond the end of the file"
             yield Fault("damage", place.offset, reason)
         else:
-            yield from _unknown(file, at, place.offset)
-            yield from annotate_block(file, place, is_hex)
-            at = place.offset + place.size + BLOCK_TRAILER_SIZE
-    yield from _unknown(file, at, end)
-    data = file.read(end, FOOTER_SIZE)
+            yield from _unknown(table, at, place.offset)
+            yield from annotate_block(table, place, is_hex)
+            at = place.end
+    yield from _unknown(table, at, end)
+    yield from annotate_footer(table)
+
+
+def annotate_footer(table: Table) -> Iterator[Piece]:
+    """The pieces of a table's footer; :class:`CorruptionError` if it has none."""
+    at = max(0, table.size - FOOTER_SIZE)
+    data = table.read(at, table.size)
     for span in footer_spans(data):
         if span.start < span.end:
-            yield Piece(end + span.start, data[span.start : span.end], span.meaning)
+            yield Piece(at + span.start, data[span.start : span.end], span.meaning)
 
 
-def block_places(file: RandomAccessFile, index: BlockHandle, metaindex: BlockHandle) -> list[Place]:
-    """All blocks, by offset."""
-    places: set[Place] = set()
-    places.add(Place(index.offset, index.size, "index", b""))
-    places.add(Place(metaindex.offset, metaindex.size, "metaindex", b""))
-    for record in read_handles(file, index, "index"):
-        if isinstance(record, Handle):
-            places.add(Place(record.handle.offset, record.handle.size, "data", b""))
-    for record in read_handles(file, metaindex, "metaindex"):
-        if isinstance(record, Handle) and isinstance(record.key, bytes):
-            kind, policy = meta_kind(record.key)
-            places.add(Place(record.handle.offset, record.handle.size, kind, policy))
-    return sorted(places)
-
-
-def _unknown(file: RandomAccessFile, start: int, end: int) -> Iterator[Piece]:
+def _unknown(table: Table, start: int, end: int) -> Iterator[Piece]:
     for at in range(start, end, _STRETCH):
-        data = file.read(at, min(_STRETCH, end - at))
+        data = table.read(at, min(at + _STRETCH, end))
         if data:
             yield Piece(at, data, "bytes that no handle points to")
 
 
-def annotate_block(file: RandomAccessFile, place: Place, is_hex: bool) -> Iterator[Piece | Fault]:
+def annotate_block(table: Table, place: BlockPlace, is_hex: bool) -> Iterator[Piece | Fault]:
     """The pieces of one block and its trailer; those of a compressed block have ``block`` set."""
-    handle = BlockHandle(place.offset, place.size)
-    stored = read_stored(file, handle)
-    if isinstance(stored, Fault):
-        yield stored
-        yield from _unknown(file, place.offset, place.offset + place.size + BLOCK_TRAILER_SIZE)
+    block = table.block(place)
+    damage = block.damage
+    if damage is not None:
+        yield fault_of(damage)
+    if not block.is_whole:
+        yield from _unknown(table, place.offset, place.end)
         return
-    block = unpack(stored, handle)
-    content = stored[: place.size]
-    if isinstance(block, Fault):
-        yield block
+    content = block.stored[: place.size]
+    if damage is not None:
         if content:
             yield Piece(place.offset, content, f"{place.kind} block that cannot be read")
-    elif block.compression == 0:
-        yield from _pieces(block, place, is_hex, place.offset, -1)
+    elif block.trailer.codec == 0:
+        yield from _pieces(block, is_hex, place.offset, -1)
     else:
         length = count(len(block.plain), "byte")
         meaning = f"{place.kind} block, {block.codec}: {length} once decompressed:"
         yield Piece(place.offset, content, meaning)
-        yield from _pieces(block, place, is_hex, 0, place.offset)
-    yield from _trailer(stored, place)
+        yield from _pieces(block, is_hex, 0, place.offset)
+    yield from _trailer(block)
 
 
-def _pieces(
-    block: LoadedBlock, place: Place, is_hex: bool, base: int, inside: int
-) -> Iterator[Piece | Fault]:
+def _pieces(block: Block, is_hex: bool, base: int, inside: int) -> Iterator[Piece | Fault]:
     """The pieces of the plain block, whose first byte has offset ``base``."""
+    plain = block.plain
 
     def fault(reason: str, at: int) -> Fault:
-        return Fault("damage", place.offset, f"{reason}, at byte {at} of the block")
+        return Fault("damage", block.place.offset, f"{reason}, at byte {at} of the block")
 
-    for span in complete(len(block.plain), _spans(block, place, is_hex), fault):
+    for span in complete(len(plain), _spans(block, is_hex), fault):
         if isinstance(span, Fault):
             yield span
         else:
-            data = block.plain[span.start : span.end]
-            yield Piece(base + span.start, data, span.meaning, inside)
+            yield Piece(base + span.start, plain[span.start : span.end], span.meaning, inside)
 
 
-def _spans(block: LoadedBlock, place: Place, is_hex: bool) -> Spans:
-    match place.kind:
+def _spans(block: Block, is_hex: bool) -> Spans:
+    plain, policy = block.plain, block.place.policy
+    match block.place.kind:
         case "filter":
-            return filter_block_spans(block.plain, place.policy)
+            return filter_block_spans(plain, policy)
         case "full filter":
-            return one_filter_spans(block.plain, 0, "filter for the whole table", place.policy)
+            return one_filter_spans(plain, 0, "filter for the whole table", policy)
         case "prefix filter":
-            return one_filter_spans(block.plain, 0, "filter of prefixes", place.policy)
+            return one_filter_spans(plain, 0, "filter of prefixes", policy)
         case "meta":
-            return iter([Span(0, len(block.plain), "meta block of an unknown kind")])
+            return iter([Span(0, len(plain), "meta block of an unknown kind")])
         case "data" | "index" | "metaindex":
-            return block_spans(block, place.kind, is_hex)
+            return block_spans(block, block.place.kind, is_hex)
 
 
-def _trailer(stored: bytes, place: Place) -> Iterator[Piece]:
+def _trailer(block: Block) -> Iterator[Piece]:
+    place, stored = block.place, block.stored
     at = place.offset + place.size
-    kind = stored[place.size]
-    body = stored[: place.size + 1]
-    is_right = masked_crc32c(body).to_bytes(4, "little") == stored[place.size + 1 :]
-    ends = f"end of the {place.kind} block"
-    yield Piece(at, stored[place.size : place.size + 1], f"{ends}: {stored_codec(kind, stored)}")
-    yield Piece(at + 1, stored[place.size + 1 :], f"checksum{'' if is_right else ', wrong'}")
+    meaning = f"end of the {place.kind} block: {block.codec}"
+    yield Piece(at, stored[place.size : place.size + 1], meaning)
+    wrong = "" if block.trailer.is_good else ", wrong"
+    yield Piece(at + 1, stored[place.size + 1 :], f"checksum{wrong}")

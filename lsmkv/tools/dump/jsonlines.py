@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 from typing import Any, assert_never
 
-from lsmkv.format.version_edit import VersionEdit
-from lsmkv.table.format import BlockHandle
-from lsmkv.tools.dump.blocks import fuse_in, has_bits, kind_word, ones, split_key
+from lsmkv import files
+from lsmkv.files import BlockHandle, Filter, InternalKey
 from lsmkv.tools.dump.records import (
     Batch,
     Block,
@@ -20,14 +19,13 @@ from lsmkv.tools.dump.records import (
     Edit,
     Entry,
     Fault,
-    Filter,
     Footer,
     Handle,
     Heading,
-    InternalKey,
     Operation,
     Piece,
     Record,
+    kind_word,
 )
 from lsmkv.tools.text import escape, printable, shown
 
@@ -68,7 +66,8 @@ class JsonForm:
                 fields |= {"offset": record.offset, "size": len(record.data)}
                 return fields | {"bytes": record.data.hex(), "meaning": record.meaning}
             case Edit():
-                return {"offset": record.offset, "end": record.end} | self._edit(record.edit)
+                edit = record.edit
+                return {"offset": edit.offset, "end": edit.end} | self._edit(edit)
             case Handle():
                 key = record.key
                 return (
@@ -113,7 +112,7 @@ class JsonForm:
     def _value(self, value: bytes | None) -> Fields:
         return {} if value is None or self._keys_only else {"value": self._shown(value)}
 
-    def _edit(self, edit: VersionEdit) -> Fields:
+    def _edit(self, edit: files.Edit) -> Fields:
         fields: Fields = {}
         if edit.comparator is not None:
             fields["comparator"] = escape(edit.comparator.encode())
@@ -125,18 +124,18 @@ class JsonForm:
         }
         fields |= {name: value for name, value in numbers.items() if value is not None}
         fields["compact_pointers"] = [
-            {"level": level} | self._key(split_key(key)) for level, key in edit.compact_pointers
+            {"level": level} | self._key(key) for level, key in edit.compact_pointers
         ]
         fields["deleted_files"] = [
-            {"level": level, "number": number} for level, number in sorted(edit.deleted_files)
+            {"level": level, "number": number} for level, number in edit.deleted_files
         ]
         fields["new_files"] = [
             {
                 "level": level,
                 "number": file.number,
                 "size": file.size,
-                "smallest": self._key(split_key(file.smallest)),
-                "largest": self._key(split_key(file.largest)),
+                "smallest": self._key(file.smallest),
+                "largest": self._key(file.largest),
             }
             for level, file in edit.new_files
         ]
@@ -161,16 +160,14 @@ def _filter(record: Filter) -> Fields:
     }
     if record.extractor:
         fields["extractor"] = escape(record.extractor)
-    fuse = fuse_in(record.policy, record.data)
+    fuse = record.fuse
     if fuse is not None:
         fields |= {
             "arity": fuse.arity,
             "segments": fuse.segments,
-            "segment_slots": 1 << fuse.segment_bits,
-            "seed": record.data[-2],
+            "segment_slots": fuse.segment_slots,
+            "seed": fuse.seed,
         }
-    if has_bits(record.policy, record.data):
-        fields["bits"] = 8 * (len(record.data) - 1)
-        fields["set"] = ones(record.data)
-        fields["probes"] = record.data[-1]
+    if record.bits is not None:
+        fields |= {"bits": record.bits, "set": record.ones, "probes": record.probes}
     return fields | {"bytes": record.data.hex()}

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from lsmkv.format.version_edit import VersionEdit
-from lsmkv.table.format import BlockHandle
+from lsmkv import files
+from lsmkv.files import BlockHandle, BlockKind, Damage, Filter, InternalKey
 
-BlockKind = Literal["data", "filter", "full filter", "prefix filter", "meta", "metaindex", "index"]
 FaultKind = Literal["damage", "torn", "codec", "unreadable"]
 
 
@@ -25,6 +24,17 @@ class Fault(NamedTuple):
     offset: int | None
     """The offset in the file; None for the file as a whole."""
     reason: str
+
+
+def fault_of(damage: Damage, what: str = "block") -> Fault:
+    """Damage that was found in a file; ``what`` is a record or a block."""
+    where = "" if damage.at is None else f", at byte {damage.at} of the {what}"
+    return Fault(damage.kind, damage.offset, damage.reason + where)
+
+
+def kind_word(kind: int | None) -> str:
+    """The word for a version's kind in LevelDB's dump."""
+    return {0: "del", 1: "val"}.get(-1 if kind is None else kind, str(kind))
 
 
 class Heading(NamedTuple):
@@ -67,9 +77,7 @@ class Operation(NamedTuple):
 class Edit(NamedTuple):
     """A record of a MANIFEST."""
 
-    offset: int
-    end: int
-    edit: VersionEdit
+    edit: files.Edit
 
 
 class Block(NamedTuple):
@@ -85,17 +93,6 @@ class Block(NamedTuple):
     """The bytes once decompressed."""
     restarts: list[int] | None
     """Offsets in the plain block; None for a filter, which has none."""
-
-
-class InternalKey(NamedTuple):
-    """The parts of a table's key.
-
-    If it is not an internal key, ``user_key`` is all of it, and ``sequence`` and ``kind`` are None.
-    """
-
-    user_key: bytes
-    sequence: int | None
-    kind: int | None
 
 
 class Entry(NamedTuple):
@@ -120,24 +117,6 @@ class Handle(NamedTuple):
     key: InternalKey | bytes
     """A name in the metaindex, a separator in the index."""
     handle: BlockHandle
-
-
-class Filter(NamedTuple):
-    """A filter of a filter block, or the filter of the whole table."""
-
-    block: int
-    offset: int
-    """The offset in the block."""
-    number: int
-    first: int | None
-    """The smallest offset in the file of the data blocks that it covers; None if it covers all."""
-    last: int | None
-    """The largest offset of those blocks; None if it covers all."""
-    policy: bytes
-    data: bytes
-    """The policy's bytes; empty if the filter has no keys."""
-    extractor: bytes = b""
-    """The name of the prefix extractor, of a filter of prefixes."""
 
 
 class Footer(NamedTuple):

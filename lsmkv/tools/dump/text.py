@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from lsmkv.format.version_edit import VersionEdit
-from lsmkv.table.format import BlockHandle
-from lsmkv.tools.dump.blocks import fuse_in, has_bits, kind_word, ones, split_key
+from lsmkv import files
+from lsmkv.files import BlockHandle, Filter, InternalKey
 from lsmkv.tools.dump.records import (
     Batch,
     Block,
@@ -20,14 +19,13 @@ from lsmkv.tools.dump.records import (
     Edit,
     Entry,
     Fault,
-    Filter,
     Footer,
     Handle,
     Heading,
-    InternalKey,
     Operation,
     Piece,
     Record,
+    kind_word,
 )
 from lsmkv.tools.text import count, escape, printable, shown
 
@@ -57,7 +55,7 @@ class TextForm:
             case Batch():
                 yield f"--- offset {record.offset}; sequence {record.sequence}"
             case Edit():
-                yield f"--- offset {record.offset}; VersionEdit {{"
+                yield f"--- offset {record.edit.offset}; VersionEdit {{"
                 yield from self._edit(record.edit)
                 yield "}"
             case Handle():
@@ -98,7 +96,7 @@ class TextForm:
             return f"badkey {self._quoted(key.user_key)}{value}"
         return f"{self._quoted(key.user_key)} @ {key.sequence} : {kind_word(key.kind)}{value}"
 
-    def _edit(self, edit: VersionEdit) -> Iterator[str]:
+    def _edit(self, edit: files.Edit) -> Iterator[str]:
         if edit.comparator is not None:
             yield f"  Comparator: {escape(edit.comparator.encode())}"
         for name, number in (
@@ -111,7 +109,7 @@ class TextForm:
                 yield f"  {name}: {number}"
         for level, key in edit.compact_pointers:
             yield f"  CompactPointer: {level} {self._bound(key)}"
-        for level, number in sorted(edit.deleted_files):
+        for level, number in edit.deleted_files:
             yield f"  DeleteFile: {level} {number}"
         for level, file in edit.new_files:
             yield (
@@ -119,10 +117,9 @@ class TextForm:
                 f" {self._bound(file.smallest)} .. {self._bound(file.largest)}"
             )
 
-    def _bound(self, key: bytes) -> str:
+    def _bound(self, key: InternalKey) -> str:
         """An internal key in a MANIFEST, with its kind as a number, as LevelDB prints it."""
-        parts = split_key(key)
-        return f"{self._quoted(parts.user_key)} @ {parts.sequence} : {parts.kind}"
+        return f"{self._quoted(key.user_key)} @ {key.sequence} : {key.kind}"
 
     def _block(self, record: Block) -> str:
         name = f" '{escape(record.name)}'" if record.name else ""
@@ -149,26 +146,23 @@ class TextForm:
             return
         if record.extractor:
             start = f"  filter of prefixes, {shown(record.extractor, False)}"
-        fuse = fuse_in(record.policy, record.data)
+        fuse = record.fuse
         if fuse is not None:
-            segments = (
-                f"{fuse.segments:,} + {fuse.arity - 1} segments of {1 << fuse.segment_bits:,}"
-            )
-            yield f"{start}: fuse, {fuse.arity} slots a key, {segments}, seed {record.data[-2]}"
+            segments = f"{fuse.segments:,} + {fuse.arity - 1} segments of {fuse.segment_slots:,}"
+            yield f"{start}: fuse, {fuse.arity} slots a key, {segments}, seed {fuse.seed}"
             width = len(str(fuse.slots))
             for at in range(0, fuse.slots, 2 * _ROW):
                 row = record.data[at : min(at + 2 * _ROW, fuse.slots)]
                 yield f"    {at:>{width}}  {row.hex(' ')}"
             return
-        if not has_bits(record.policy, record.data):
+        if record.bits is None:
             yield f"{start}: {record.data.hex()}"
             return
-        bits = 8 * (len(record.data) - 1)
         probes = count(record.data[-1], "probe")
-        yield f"{start}: {count(bits, 'bit')}, {ones(record.data):,} set, {probes}"
+        yield f"{start}: {count(record.bits, 'bit')}, {record.ones:,} set, {probes}"
         for at in range(0, len(record.data) - 1, _ROW):
             row = record.data[at : min(at + _ROW, len(record.data) - 1)]
-            yield f"    {8 * at:>{len(str(bits))}}  {' '.join(map(_bits, row))}"
+            yield f"    {8 * at:>{len(str(record.bits))}}  {' '.join(map(_bits, row))}"
 
     def _piece(self, record: Piece) -> Iterator[str]:
         indent = "" if record.block < 0 else "    "

@@ -8,22 +8,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, ForeignFormatError
-from lsmkv.format.filenames import FileType
-from lsmkv.table.format import BLOCK_TRAILER_SIZE, FOOTER_SIZE, BlockHandle
-from lsmkv.tools.dump.annotated_tables import Place, annotate_block, block_places
-from lsmkv.tools.dump.blocks import (
-    LoadedBlock,
-    entry_handle,
-    load_block,
-    restart_points,
-    spans_and_faults,
-    split_key,
-)
-from lsmkv.tools.dump.records import Fault, Handle, Piece
-from lsmkv.tools.dump.spans import footer_spans
-from lsmkv.tools.dump.tables import read_footer, read_handles
+from lsmkv.files import FOOTER_SIZE, Block, BlockPlace, Damage, Table
+from lsmkv.tools.dump.annotated_tables import annotate_block, annotate_footer
+from lsmkv.tools.dump.records import Fault, Piece, fault_of
 from lsmkv.tools.inspect.damage import effect
 from lsmkv.tools.inspect.filters import facts_of, filters_in
 from lsmkv.tools.inspect.plain import NotThereError, Plain, grouped, shown_bytes
@@ -42,31 +30,30 @@ def table(source: Source, name: str) -> Plain:
 
     Reads the whole table unless it is larger than :data:`CHECKED_BYTES`.
     """
-    with source.open_file(name, FileType.TABLE) as file:
+    with source.open_table(name) as table:
         problems: list[Plain] = []
         parts: list[Plain] = []
-        checked = file.size <= CHECKED_BYTES
-        places = _places(file, problems)
-        keys = _separators(file) if places else {}
+        checked = table.size <= CHECKED_BYTES
+        places = _places(table, problems)
+        keys = _separators(table) if places else {}
         at = 0
         for place in places:
-            end = place.offset + place.size + BLOCK_TRAILER_SIZE
-            if place.offset < at or end > file.size - FOOTER_SIZE:
+            if place.offset < at or place.end > table.size - FOOTER_SIZE:
                 reason = f"a {place.kind} block that lies where none can"
                 problems.append(_problem(place.kind, place.offset, reason))
                 continue
             if place.offset > at:
                 parts.append(_part("unknown", at, place.offset - at))
-            parts.append(_block_part(source, file, place, keys, checked, problems))
-            at = end
-        footer = max(0, file.size - FOOTER_SIZE) if places else file.size
+            parts.append(_block_part(source, table, place, keys, checked, problems))
+            at = place.end
+        footer = max(0, table.size - FOOTER_SIZE) if places else table.size
         if footer > at:
             parts.append(_part("unknown", at, footer - at))
         if places:
-            parts.append(_part("footer", footer, file.size - footer))
+            parts.append(_part("footer", footer, table.size - footer))
         return {
             "name": name,
-            "size": file.size,
+            "size": table.size,
             "checked": checked,
             "parts": parts,
             "problems": problems,
@@ -78,22 +65,22 @@ def block(source: Source, name: str, offset: int, first: int = 0) -> Plain:
 
     ``NotThereError`` if no part of the table begins at ``offset``.
     """
-    with source.open_file(name, FileType.TABLE) as file:
-        if offset == file.size - FOOTER_SIZE:
-            return _footer(file, name)
-        place = next((one for one in _places(file, []) if one.offset == offset), None)
+    with source.open_table(name) as table:
+        if offset == table.size - FOOTER_SIZE:
+            return _footer(table, name)
+        place = next((one for one in _places(table, []) if one.offset == offset), None)
         if place is None:
             raise NotThereError(f"{name} has no block at {offset:,}")
         facts: Plain = {"name": name, "offset": offset, "kind": place.kind, "size": place.size}
-        loaded = load_block(file, BlockHandle(place.offset, place.size))
-        if isinstance(loaded, LoadedBlock):
+        loaded = table.block(place)
+        if loaded.damage is None:
             facts |= {"codec": loaded.codec, "plain_size": len(loaded.plain)}
-            facts |= _content(source, loaded, place, first)
+            facts |= _content(source, loaded, first)
         if place.kind in ("filter", "full filter", "prefix filter"):
-            filters = filters_in(file, place.offset)
+            filters = filters_in(table, place.offset)
             facts["filters"] = [facts_of(one) for one in filters[first : first + WINDOW]]
             facts["more_filters"] = len(filters) > first + WINDOW
-        pieces = annotate_block(file, place, False)
+        pieces = annotate_block(table, place, False)
         window = list(itertools.islice(_pieces(pieces), first, first + WINDOW + 1))
         return facts | {
             "first": first,
@@ -105,35 +92,37 @@ def block(source: Source, name: str, offset: int, first: int = 0) -> Plain:
 def can_be_opened(source: Source, name: str) -> bool:
     """Whether a table is there, with a footer and a sound index.  Its other blocks are not read."""
     try:
-        with source.open_file(name, FileType.TABLE) as file:
-            index = load_block(file, read_footer(file).index)
+        with source.open_table(name) as table:
+            return table.index.damage is None
     except (CorruptionError, ForeignFormatError, NotThereError, OSError):
         return False
-    return isinstance(index, LoadedBlock)
 
 
-def _places(file: RandomAccessFile, problems: list[Plain]) -> list[Place]:
+def _places(table: Table, problems: list[Plain]) -> list[BlockPlace]:
     try:
-        footer = read_footer(file)
+        places = table.places()
     except (CorruptionError, ForeignFormatError) as error:
         reason = error.reason if isinstance(error, CorruptionError) else str(error)
         told = f"{reason}; nothing can be found without a footer"
-        problems.append(_problem("footer", max(0, file.size - FOOTER_SIZE), told))
+        problems.append(_problem("footer", max(0, table.size - FOOTER_SIZE), told))
         return []
-    for kind, handle in (("index", footer.index), ("metaindex", footer.metaindex)):
-        for record in read_handles(file, handle, "index" if kind == "index" else "metaindex"):
-            if isinstance(record, Fault):
-                problems.append(_problem(kind, handle.offset, record.reason))
-    return block_places(file, footer.index, footer.metaindex)
+    for block in (table.index, table.metaindex):
+        kind = block.place.kind
+        for part in block.walk():
+            if isinstance(part, Damage):
+                reason = fault_of(part).reason
+                if block.damage is not None:
+                    reason += f"; it is the {kind}"
+                problems.append(_problem(kind, block.place.offset, reason))
+    return places
 
 
-def _separators(file: RandomAccessFile) -> dict[int, bytes]:
+def _separators(table: Table) -> dict[int, bytes]:
     """The index's user key for each data block, by the block's offset."""
-    records = read_handles(file, read_footer(file).index, "index")
     return {
-        record.handle.offset: record.key.user_key
-        for record in records
-        if isinstance(record, Handle) and not isinstance(record.key, bytes)
+        part.handle.offset: part.internal_key.user_key
+        for part in table.index.walk()
+        if not isinstance(part, Damage) and part.handle is not None
     }
 
 
@@ -147,57 +136,54 @@ def _part(kind: str, offset: int, size: int) -> Plain:
 
 def _block_part(
     source: Source,
-    file: RandomAccessFile,
-    place: Place,
+    table: Table,
+    place: BlockPlace,
     keys: dict[int, bytes],
     checked: bool,
     problems: list[Plain],
 ) -> Plain:
-    part = _part(place.kind, place.offset, place.size + BLOCK_TRAILER_SIZE)
+    part = _part(place.kind, place.offset, place.end - place.offset)
     if place.kind == "data" and place.offset in keys:
         part["up_to"] = source.shown_key(keys[place.offset])
     if checked:
-        found = load_block(file, BlockHandle(place.offset, place.size))
-        if isinstance(found, Fault):
-            part["problem"] = grouped(found.reason)
+        block = table.block(place)
+        if block.damage is not None:
+            reason = block.damage.reason
+            part["problem"] = grouped(reason)
             if place.kind not in ("index", "metaindex"):  # theirs is told with their entries
-                problems.append(_problem(place.kind, place.offset, found.reason))
+                problems.append(_problem(place.kind, place.offset, reason))
         else:
-            part["plain_size"] = len(found.plain)
+            part["plain_size"] = len(block.plain)
     return part
 
 
-def _content(source: Source, loaded: LoadedBlock, place: Place, first: int) -> Plain:
+def _content(source: Source, block: Block, first: int) -> Plain:
     """The entries of a block that has any, and its restart points."""
-    if place.kind not in ("data", "index", "metaindex"):
+    kind = block.place.kind
+    if kind not in ("data", "index", "metaindex"):
         return {"entries": [], "more_entries": False, "restarts": []}
     try:
-        restarts = restart_points(loaded.plain)[1]
+        restarts = block.restart_points()
     except CorruptionError:
         restarts = []  # the pieces tell what is wrong
-    at_restart = set(restarts)
     entries: list[Plain] = []
-    spans = spans_and_faults(loaded, place.kind)
-    window = list(itertools.islice(spans, first, first + WINDOW + 1))
-    for span in window[:WINDOW]:
-        if isinstance(span, Fault):
-            entries.append({"problem": grouped(span.reason)})
+    window = list(itertools.islice(block.walk(), first, first + WINDOW + 1))
+    for one in window[:WINDOW]:
+        if isinstance(one, Damage):
+            entries.append({"problem": grouped(fault_of(one).reason)})
             continue
-        key = split_key(span.key)
-        name = place.kind == "metaindex"
+        key = one.internal_key
         entry: Plain = {
-            "offset": span.offset,
-            "restart": span.offset in at_restart,
-            "shared": span.shared,
-            "key": shown_bytes(span.key) if name else source.shown_key(key.user_key),
+            "offset": one.offset,
+            "restart": one.is_restart,
+            "shared": one.shared,
+            "key": shown_bytes(one.key) if kind == "metaindex" else source.shown_key(key.user_key),
         }
-        if place.kind == "data":
+        if kind == "data":
             entry |= {"sequence": key.sequence, "deletion": key.kind == 0}
-            entry["value"] = shown_bytes(loaded.plain[span.value_at : span.end])
-        else:
-            handle = entry_handle(loaded.plain, span)
-            if handle is not None:
-                entry["handle"] = {"offset": handle.offset, "size": handle.size}
+            entry["value"] = shown_bytes(one.value)
+        elif one.handle is not None:
+            entry["handle"] = one.handle._asdict()
         entries.append(entry)
     return {"entries": entries, "more_entries": len(window) > WINDOW, "restarts": restarts[:WINDOW]}
 
@@ -221,16 +207,13 @@ def shown_piece(piece: Piece) -> Plain:
     }
 
 
-def _footer(file: RandomAccessFile, name: str) -> Plain:
-    at = file.size - FOOTER_SIZE
-    data = file.read(at, FOOTER_SIZE)
+def _footer(table: Table, name: str) -> Plain:
+    at = table.size - FOOTER_SIZE
     facts: Plain = {"name": name, "offset": at, "kind": "footer", "size": FOOTER_SIZE}
     pieces: list[Plain] = []
     try:
-        for span in footer_spans(data):
-            if span.start < span.end:
-                piece = Piece(at + span.start, data[span.start : span.end], span.meaning)
-                pieces.append(shown_piece(piece))
-    except CorruptionError as error:
-        pieces.append({"problem": error.reason, "offset": at})
+        pieces += [shown_piece(piece) for piece in annotate_footer(table)]
+    except (CorruptionError, ForeignFormatError) as error:
+        reason = error.reason if isinstance(error, CorruptionError) else str(error)
+        pieces.append({"problem": reason, "offset": at})
     return facts | {"entries": [], "restarts": [], "pieces": pieces, "first": 0}

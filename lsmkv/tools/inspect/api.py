@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from lsmkv.env.base import Env
+from lsmkv import Env
 from lsmkv.errors import CorruptionError, Error
 from lsmkv.tools.inspect import anatomy
 from lsmkv.tools.inspect.damage import describe

@@ -8,12 +8,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, ForeignFormatError
-from lsmkv.format.filenames import FileType, parse_filename
-from lsmkv.table.format import FOOTER_SIZE
-from lsmkv.tools.dump.annotated_tables import block_places
-from lsmkv.tools.dump.tables import read_footer
+from lsmkv.files import FOOTER_SIZE, Table, parse_name
 from lsmkv.tools.inspect.plain import NotThereError, grouped
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import printable
@@ -81,8 +77,8 @@ def describe(source: Source, error: CorruptionError) -> str:
     """
     reason = grouped(printable(error.reason))
     name = "" if error.path is None else os.path.basename(error.path)
-    parsed = parse_filename(name)
-    if parsed is None or parsed[1] is not FileType.TABLE or error.offset is None:
+    parsed = parse_name(name)
+    if parsed is None or parsed.kind != "table" or error.offset is None:
         where = "" if error.path is None else f"{printable(error.path)}: "
         at = "" if error.offset is None else f" (at offset {error.offset:,})"
         return f"{where}{reason}{at}"
@@ -97,20 +93,20 @@ def describe(source: Source, error: CorruptionError) -> str:
 def _kind_at(source: Source, name: str, offset: int) -> str:
     """The kind of a table's part that begins at this offset or holds it; empty if unknown."""
     try:
-        with source.open_file(name, FileType.TABLE) as file:
-            return _kind_in(file, offset)
+        with source.open_table(name) as table:
+            return _kind_in(table, offset)
     except (NotThereError, OSError):
         return ""
 
 
-def _kind_in(file: RandomAccessFile, offset: int) -> str:
+def _kind_in(table: Table, offset: int) -> str:
     try:
-        footer = read_footer(file)
+        places = table.places()
     except (CorruptionError, ForeignFormatError):
         return "footer"
-    if offset >= file.size - FOOTER_SIZE:
+    if offset >= table.size - FOOTER_SIZE:
         return "footer"
-    for place in block_places(file, footer.index, footer.metaindex):
+    for place in places:
         if place.offset <= offset <= place.offset + place.size:
             return place.kind
     return ""

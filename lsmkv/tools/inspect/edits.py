@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.files import Edit
 from lsmkv.options import MAX_MEM_COMPACT_LEVEL
 from lsmkv.tools.text import count, size
 
@@ -23,7 +23,7 @@ class Change(NamedTuple):
     """Bytes that a compaction wrote."""
 
 
-def change_of(edit: VersionEdit, is_first: bool) -> Change:
+def change_of(edit: Edit, is_first: bool) -> Change:
     """The kind of an edit and the bytes that it wrote.
 
     A table that an edit takes from one level and adds to another was moved, not written.  The edit
@@ -41,11 +41,12 @@ def change_of(edit: VersionEdit, is_first: bool) -> Change:
     return Change(MOVE, 0, 0) if moved else Change(COMPACTION, 0, written)
 
 
-def words_for(edit: VersionEdit, change: Change) -> str:
+def words_for(edit: Edit, change: Change) -> str:
     """The edit in one line.
 
-    >>> edit = VersionEdit()
-    >>> edit.add_file(0, FileMetaData(7, 2048, b"a" + bytes(8), b"b" + bytes(8)))
+    >>> from lsmkv.files import parse_edit
+    >>> key = bytes.fromhex("09 61 0000000000000000")
+    >>> edit = parse_edit(bytes.fromhex("07 00 07 8010") + key + key)
     >>> words_for(edit, change_of(edit, False))
     'flush: 1 table to level 0, 2.0 KiB'
     """
@@ -91,7 +92,7 @@ NO_FLUSHED_TABLES: Final = (
 """What a store without tables on level 0 says of that."""
 
 
-def why(edit: VersionEdit, change: Change) -> str:
+def why(edit: Edit, change: Change) -> str:
     """Why the tables of a flush are where they are; empty if that needs no reason."""
     level = max((level for level, _ in edit.new_files), default=0)
     flushed = change.kind == FLUSH and 0 < level <= MAX_MEM_COMPACT_LEVEL
@@ -102,31 +103,3 @@ def _levels(levels: Iterable[int]) -> str:
     numbers = sorted(set(levels))
     names = " and ".join(str(number) for number in numbers)
     return f"level{'s' if len(numbers) > 1 else ''} {names}"
-
-
-class Levels:
-    """The tables of each level while edits are applied one after the other."""
-
-    def __init__(self, files: tuple[tuple[int, FileMetaData], ...] = ()) -> None:
-        self._files: dict[tuple[int, int], FileMetaData] = {
-            (level, file.number): file for level, file in files
-        }
-
-    def apply(self, edit: VersionEdit) -> None:
-        """Take the deleted files out and put the new ones in."""
-        for level, number in edit.deleted_files:
-            self._files.pop((level, number), None)
-        for level, file in edit.new_files:
-            self._files[level, file.number] = file
-
-    @property
-    def files(self) -> tuple[tuple[int, FileMetaData], ...]:
-        """The level of each table, and the table; by level and number."""
-        return tuple((at[0], self._files[at]) for at in sorted(self._files))
-
-    def __contains__(self, at: tuple[int, int]) -> bool:
-        """Whether a level has a table of a number."""
-        return at in self._files
-
-    def __len__(self) -> int:
-        return len(self._files)

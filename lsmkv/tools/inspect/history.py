@@ -15,12 +15,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
-from lsmkv.env.base import RandomAccessFile
-from lsmkv.errors import CorruptionError
-from lsmkv.format.filenames import FileType
-from lsmkv.format.log import BLOCK_SIZE, LogReader
-from lsmkv.format.version_edit import MAX_LEVELS, FileMetaData, VersionEdit
-from lsmkv.tools.inspect.edits import Levels, change_of, why, words_for
+from lsmkv.files import Damage, Edit, TableFile, VersionBuilder
+from lsmkv.tools.inspect.edits import change_of, why, words_for
 from lsmkv.tools.inspect.levels import in_levels, listed_files
 from lsmkv.tools.inspect.plain import NotThereError, Plain, grouped, shown_file
 from lsmkv.tools.inspect.source import Source
@@ -31,7 +27,7 @@ _CURVE_POINTS = 800
 _TABLES_PER_CHANGE = 5  # of a state that is kept, for each change that it spares a replay
 _BREATH = 0.0005  # seconds between windows, in which questions are answered
 
-Files = tuple[tuple[int, FileMetaData], ...]
+Files = tuple[tuple[int, TableFile], ...]
 """The tables of a state, each with its level."""
 
 
@@ -41,7 +37,7 @@ class History:
     def __init__(self, source: Source) -> None:
         self._source = source
         self.name = source.manifest_name()
-        self._files = [source.open_file(self.name, FileType.MANIFEST)]
+        self._files = [source.open_manifest(self.name)]
         self._offsets = array("q")
         self._flushed = array("q")  # bytes up to and including each edit
         self._compacted = array("q")
@@ -49,7 +45,7 @@ class History:
         self._kept: list[Files] = []  # states
         self._kept_at = array("q")  # the edit before which each of them was
         self._changes = 0  # tables added and removed since the last of them
-        self._levels = Levels()  # after the last edit that is known
+        self._levels = VersionBuilder()  # after the last edit that is known
         self._end = 0  # where that edit's record ends
         self._damage: list[Plain] = []
         self._complete = False
@@ -68,7 +64,7 @@ class History:
         """Read on, in a thread, if the pass is over and a writer has added edits since."""
         if not self._complete or self._source.directory.size(self.name) == self._files[-1].size:
             return
-        self._files.append(self._source.open_file(self.name, FileType.MANIFEST))
+        self._files.append(self._source.open_manifest(self.name))
         while len(self._files) > 2:  # a question may be reading the one before
             self._files.pop(0).close()
         self._damage = [one for one in self._damage if one["offset"] < self._end]
@@ -146,7 +142,7 @@ class History:
         return {"step": step, "edit": shown} | in_levels(listed, self._source.order())
 
     def _step(
-        self, number: int, edit: VersionEdit, before: Levels, name_of: Callable[[int], str]
+        self, number: int, edit: Edit, before: VersionBuilder, name_of: Callable[[int], str]
     ) -> Plain:
         change = change_of(edit, number == 0)
         flushed, compacted = self._flushed[number], self._compacted[number]
@@ -164,7 +160,7 @@ class History:
             "write_amplification": round((flushed + compacted) / flushed, 3) if flushed else None,
             "removed": [
                 {"level": level, "number": file}
-                for level, file in sorted(edit.deleted_files)
+                for level, file in edit.deleted_files
                 if (level, file) in before
             ],
             "added": [
@@ -173,7 +169,7 @@ class History:
             ],
         }
 
-    def _replay(self, first: int, count: int) -> tuple[Levels, list[VersionEdit]]:
+    def _replay(self, first: int, count: int) -> tuple[VersionBuilder, list[Edit]]:
         """The tables before an edit, and ``count`` edits from it on."""
         known = self._known
         if not 0 <= first < known:
@@ -181,8 +177,8 @@ class History:
             raise NotThereError(f"there is no edit {first:,}{more}: {known:,} are known")
         nearest = bisect_right(self._kept_at, first) - 1
         begin = self._kept_at[nearest]
-        state = Levels(self._kept[nearest])
-        edits: list[VersionEdit] = []
+        state = VersionBuilder(self._kept[nearest])
+        edits: list[Edit] = []
         for at, edit in enumerate(self._edits_from(begin), begin):
             if at < first:
                 state.apply(edit)
@@ -192,10 +188,11 @@ class History:
                 break
         return state, edits
 
-    def _edits_from(self, number: int) -> Iterator[VersionEdit]:
+    def _edits_from(self, number: int) -> Iterator[Edit]:
         """The sound edits from one on, read from the file."""
-        for _, _, edit in _edits(self._files[-1], self._offsets[number], lambda *_: None):
-            yield edit
+        for part in self._files[-1].walk_edits(self._offsets[number]):
+            if isinstance(part, Edit):
+                yield part
 
     # The pass
 
@@ -213,7 +210,10 @@ class History:
         flushed = self._flushed[-1] if self._flushed else 0
         compacted = self._compacted[-1] if self._compacted else 0
         levels = self._levels
-        for offset, end, edit in _edits(self._files[-1], self._end, self._note):
+        for edit in self._files[-1].walk_edits(self._end):
+            if isinstance(edit, Damage):
+                self._damage.append({"offset": edit.offset, "reason": grouped(edit.reason)})
+                continue
             if self._closing:
                 return
             if self._known % WINDOW == 0:
@@ -226,8 +226,8 @@ class History:
             levels.apply(edit)
             flushed += change.flushed
             compacted += change.compacted
-            self._end = end
-            self._offsets.append(offset)
+            self._end = edit.end
+            self._offsets.append(edit.offset)
             self._flushed.append(flushed)
             self._compacted.append(compacted)
             self._tables.append(len(levels))  # last: it is what makes the edit known
@@ -238,48 +238,3 @@ class History:
             self._kept.append(self._levels.files)
             self._kept_at.append(self._known)
             self._changes = 0
-
-    def _note(self, offset: int, reason: str) -> None:
-        self._damage.append({"offset": offset, "reason": grouped(reason)})
-
-
-def _edits(
-    file: RandomAccessFile, start: int, note: Callable[[int, str], None]
-) -> Iterator[tuple[int, int, VersionEdit]]:
-    """Where each sound edit from ``start`` on begins and ends, and the edit; ``note`` gets damage.
-
-    Reading begins with the block of ``start``, which is where a record begins.
-    """
-    base = start - start % BLOCK_SIZE
-    reader = LogReader(_Tail(file, base))
-    for record in reader:
-        damage = record.damage
-        if damage is not None and base + damage.offset >= start:
-            note(base + damage.offset, damage.reason)
-        if base + record.offset < start:
-            continue
-        try:
-            edit = VersionEdit.decode(record.payload, MAX_LEVELS)
-        except CorruptionError as error:
-            note(base + record.offset, error.reason)
-            continue
-        yield base + record.offset, base + record.end, edit
-    if reader.tail is not None:
-        note(base + reader.tail.offset, reader.tail.reason)
-
-
-class _Tail(RandomAccessFile):
-    """A file from one of its blocks on, so that a log reader may begin there."""
-
-    def __init__(self, file: RandomAccessFile, base: int) -> None:
-        self._file = file
-        self._base = base
-        self.path = file.path
-        self.size: int = file.size - base
-
-    def read(self, offset: int, length: int) -> bytes:
-        """Read from the file behind this one."""
-        return self._file.read(self._base + offset, length)
-
-    def close(self) -> None:
-        """The file stays open: it is the history's."""

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import lsmkv
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.tree.version import max_bytes_for_level
 from lsmkv.errors import CorruptionError, DirectoryReplacedError, Error
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.version_edit import FileMetaData
+from lsmkv.files import LEVELS, TableFile, parse_key
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.repair.report import FileSurvey, TableSurvey
 from lsmkv.tools.inspect.damage import describe, surveyed_effect
@@ -19,7 +17,7 @@ from lsmkv.tools.inspect.filters import filter_summary
 from lsmkv.tools.inspect.memtables import memtable_facts
 from lsmkv.tools.inspect.plain import Plain, grouped, shown_bytes, shown_file
 from lsmkv.tools.inspect.saving import words_for_store
-from lsmkv.tools.inspect.source import Check, Source
+from lsmkv.tools.inspect.source import Check, SortKey, Source
 
 MOST_PROBLEMS = 200
 """Problems of one file that are told."""
@@ -77,7 +75,7 @@ def _filters(source: Source, name: str, listed: list[Listed]) -> Plain:
     return facts | {"saving": words_for_store(flushed + deeper, total, saving)}
 
 
-def in_levels(listed: list[Listed], order: KeyOrder) -> Plain:
+def in_levels(listed: list[Listed], order: SortKey) -> Plain:
     """Tables as they are drawn: by level, each with its place on one axis of keys.
 
     ``from`` and ``to`` are that place, between 0 and 1: the share of all bytes before its first key
@@ -86,7 +84,7 @@ def in_levels(listed: list[Listed], order: KeyOrder) -> Plain:
     """
     places = _places(listed, order)
     deepest = max((level for level, *_ in listed), default=0)
-    by_level: list[list[Plain]] = [[] for _ in range(max(NUM_LEVELS, deepest + 1))]
+    by_level: list[list[Plain]] = [[] for _ in range(max(LEVELS, deepest + 1))]
     for level, shown, smallest, largest in listed:
         shown["from"] = round(places[smallest], 6)
         shown["to"] = round(places[largest], 6)
@@ -99,9 +97,9 @@ def in_levels(listed: list[Listed], order: KeyOrder) -> Plain:
     }
 
 
-def _places(listed: list[Listed], order: KeyOrder) -> dict[bytes, float]:
+def _places(listed: list[Listed], order: SortKey) -> dict[bytes, float]:
     """The place of each table's first and last key on the axis of keys.  O(tables log tables)."""
-    edges = sorted({key for _, _, *both in listed for key in both}, key=order.of)
+    edges = sorted({key for _, _, *both in listed for key in both}, key=order)
     rank = {edge: at for at, edge in enumerate(edges)}
     changes = [0.0] * (len(edges) + 1)  # of the weight from one edge to the next
     for _, shown, smallest, largest in listed:
@@ -130,7 +128,7 @@ def listed_tables(db: lsmkv.DB, show: Callable[[bytes], Plain] = shown_bytes) ->
     return listed
 
 
-def listed_files(files: Iterable[tuple[int, FileMetaData]], source: Source) -> list[Listed]:
+def listed_files(files: Iterable[tuple[int, TableFile]], source: Source) -> list[Listed]:
     """Tables of the MANIFEST, for :func:`in_levels`."""
     name_of = source.table_namer()
     show = source.shown_key
@@ -162,7 +160,7 @@ def _level(level: int, tables: list[Plain]) -> Plain:
     if level == 0:
         limit = f"{L0_COMPACTION_TRIGGER} tables"
         score = len(tables) / L0_COMPACTION_TRIGGER
-    elif level < NUM_LEVELS - 1:
+    elif level < LEVELS - 1:
         limit = f"{max_bytes_for_level(level)} bytes"
         score = size / max_bytes_for_level(level)
     else:
@@ -176,19 +174,19 @@ def _surveyed(source: Source) -> list[Listed]:
     if survey is None or survey.manifest is None:
         return []
     stated = [
-        (level, file)
+        (level, TableFile(one.number, one.size, parse_key(one.smallest), parse_key(one.largest)))
         for level, files in enumerate(survey.manifest.state.levels)
-        for file in files.values()
+        for one in files.values()
     ]
     order = source.order()
     newest_first = sorted((one for one in stated if one[0] == 0), key=lambda one: -one[1].number)
     deeper = [one for one in stated if one[0] > 0]
-    deeper.sort(key=lambda one: order.of(one[1].smallest[:-8]))
+    deeper.sort(key=lambda one: order(one[1].smallest.user_key))
     return listed_files(newest_first + deeper, source)
 
 
-def _range(file: FileMetaData) -> tuple[bytes, bytes]:
-    return file.smallest[:-8], file.largest[:-8]
+def _range(file: TableFile) -> tuple[bytes, bytes]:
+    return file.smallest.user_key, file.largest.user_key
 
 
 def _add_problems(listed: list[Listed], check: Check) -> None:

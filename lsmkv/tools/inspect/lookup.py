@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from lsmkv.db.handles.explanation import Explanation
+from lsmkv import Explanation
 from lsmkv.db.handles.steps import KeyVersion, TableStep
-from lsmkv.format.filenames import FileType
 from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_bytes
 from lsmkv.tools.inspect.saving import entries_in, words_for_get
 from lsmkv.tools.inspect.source import Source
@@ -38,10 +37,7 @@ def _saving(source: Source, told: Explanation) -> str:
         return ""
     entries = 0
     for table in bare:
-        with (
-            contextlib.suppress(NotThereError),
-            source.open_file(table.name, FileType.TABLE) as file,
-        ):
+        with contextlib.suppress(NotThereError), source.open_table(table.name) as file:
             entries += entries_in(file)
     wasted = sum(1 for table in bare if table.wasted)
     return words_for_get(told.blocks_searched, wasted, len(bare), entries)

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import lsmkv
 from lsmkv.db.observe.published import read_owner
-from lsmkv.db.tree.memtable import MemTable
-from lsmkv.db.tree.store_stats import memtable_bytes
 from lsmkv.errors import Error
-from lsmkv.format.filenames import FileType, parse_filename
-from lsmkv.format.keys import KIND_VALUE, TAG_SIZE, sequence_in
+from lsmkv.files import parse_key, parse_name
 from lsmkv.tools.inspect.plain import Plain, shown_bytes
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import count, size
 
+_TAG_SIZE = 8
 WINDOW = 300
 """Entries that one answer has at most."""
 
@@ -34,9 +32,8 @@ def memtable(source: Source, first: int = 0, key: bytes | None = None) -> Plain:
     order = source.order()
     entries = _entries(db, source)
     if key is not None:
-        of = order.of
-        wanted = of(key)
-        before = itertools.takewhile(lambda entry: of(entry[0]) < wanted, _entries(db, source))
+        wanted = order(key)
+        before = itertools.takewhile(lambda entry: order(entry[0]) < wanted, _entries(db, source))
         first = sum(1 for _ in before)
     window = list(itertools.islice(entries, first, first + WINDOW + 1))
     return {
@@ -62,7 +59,7 @@ def memtable_facts(source: Source) -> Plain:
     full_at = full_at or db.options.write_buffer_size
     return {
         "total": entries,
-        "bytes": memtable_bytes(view),
+        "bytes": db.stats().memtable_bytes,
         "logs": logs,
         "full_at": full_at,
         "full_at_known": is_known,
@@ -87,16 +84,19 @@ def _where(entries: int, logs: list[str], has_tables: bool, full_at: int, is_kno
 def _entries(db: lsmkv.DB, source: Source) -> Iterator[tuple[bytes, bytes, str]]:
     """The entries of both memtables, in the order of their keys: key, tagged value, and where."""
     view = db._open_store().open_view()
-    newest = _named(view.memtable, "memtable")
+    newest = _named(view.memtable.entries(), "memtable")
     if view.immutable is None:
         return newest
-    older = _named(view.immutable, "immutable memtable")
-    return heapq.merge(newest, older, key=source.order().of_entry)
+    older = _named(view.immutable.entries(), "immutable memtable")
+    order = source.order()
+    return heapq.merge(newest, older, key=lambda entry: order(entry[0]))
 
 
-def _named(memtable: MemTable, name: str) -> Iterator[tuple[bytes, bytes, str]]:
+def _named(
+    chunks: Iterable[list[tuple[bytes, bytes]]], name: str
+) -> Iterator[tuple[bytes, bytes, str]]:
     last: bytes | None = None
-    for entries in memtable.entries():
+    for entries in chunks:
         for key, tagged in entries:
             if key != last:  # an older version follows the newest one
                 yield key, tagged, name
@@ -104,12 +104,12 @@ def _named(memtable: MemTable, name: str) -> Iterator[tuple[bytes, bytes, str]]:
 
 
 def _shown(source: Source, key: bytes, tagged: bytes, where: str) -> Plain:
-    is_value = tagged[0] == KIND_VALUE
+    _, sequence, kind = parse_key(tagged[:_TAG_SIZE])
     return {
         "key": source.shown_key(key),
-        "sequence": sequence_in(tagged),
-        "type": "value" if is_value else "deletion",
-        "value": shown_bytes(tagged[TAG_SIZE:]) if is_value else None,
+        "sequence": sequence,
+        "type": "value" if kind else "deletion",
+        "value": shown_bytes(tagged[_TAG_SIZE:]) if kind else None,
         "where": where,
     }
 
@@ -118,11 +118,11 @@ def _logs(source: Source, oldest: int, other: int) -> list[str]:
     """The names of the logs that no table covers, oldest first."""
     found: list[tuple[int, str]] = []
     for name in source.directory.names():
-        parsed = parse_filename(name)
-        if parsed is None or parsed[1] is not FileType.LOG:
+        parsed = parse_name(name)
+        if parsed is None or parsed.kind != "log":
             continue
-        if parsed[0] >= oldest or parsed[0] == other:
-            found.append((parsed[0], name))
+        if parsed.number >= oldest or parsed.number == other:
+            found.append((parsed.number, name))
     return [name for _, name in sorted(found)]
 
 

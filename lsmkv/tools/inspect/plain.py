@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from lsmkv.format.version_edit import FileMetaData
+from lsmkv.files import TableFile
 from lsmkv.indexeddb import IndexedDBComparator, decode_key
 from lsmkv.tools.text import escape, printable, shown
 
 SHOWN = 96
 """The largest number of bytes of a key or value that are shown."""
 _NOTE: Final = 16  # characters of "… (1,000 bytes)", which follows what is cut
+# More bytes always take more room than the note: a character has four at most, and of one that the
+# limit divides, three may be escaped.
+_ALWAYS_CUT: Final = 4 * _NOTE + 64
 _DECODED: Final = 4096  # bytes of a key that are decoded
 
 Plain = dict[str, Any]
@@ -37,10 +40,12 @@ def shown_bytes(data: bytes, limit: int = SHOWN) -> Plain:
     ({'text': '<b>\\x00\\x20', 'bytes': 5}, {'text': 'xxx', 'bytes': 300, 'cut': True},
      {'text': '1234', 'bytes': 4})
     """
-    beyond = data[limit : limit + 4 * _NOTE + 4]  # a character has four bytes at most
-    if len(escape(beyond)) <= _NOTE:
-        return {"text": shown(data, False), "bytes": len(data)}
-    return {"text": escape(data[:limit]), "bytes": len(data), "cut": True}
+    begin = escape(data[:limit])
+    if len(data) <= limit + _ALWAYS_CUT:
+        whole = shown(data, False)
+        if len(whole) <= len(begin) + _NOTE:
+            return {"text": whole, "bytes": len(data)}
+    return {"text": begin, "bytes": len(data), "cut": True}
 
 
 def grouped(text: str) -> str:
@@ -75,16 +80,14 @@ def shown_key(key: bytes, comparator: str | None) -> Plain:
     return told
 
 
-def shown_file(
-    file: FileMetaData, name: str, show: Callable[[bytes], Plain] = shown_bytes
-) -> Plain:
+def shown_file(file: TableFile, name: str, show: Callable[[bytes], Plain] = shown_bytes) -> Plain:
     """A table as the MANIFEST states it; ``show`` is for its keys."""
     return {
         "name": name,
         "number": file.number,
         "size": file.size,
-        "smallest": show(file.smallest[:-8]),
-        "largest": show(file.largest[:-8]),
+        "smallest": show(file.smallest.user_key),
+        "largest": show(file.largest.user_key),
     }
 
 

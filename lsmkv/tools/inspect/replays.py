@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from lsmkv.env.base import Env
+from lsmkv import Env
 from lsmkv.errors import Error
 from lsmkv.tools.inspect.plain import Plain
 from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from lsmkv.env.base import RandomAccessFile
-from lsmkv.errors import CorruptionError
-from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
-from lsmkv.tools.dump.blocks import entry_spans, load_block, restart_points
-from lsmkv.tools.dump.records import Fault, Handle
-from lsmkv.tools.dump.tables import read_footer, read_handles
+from lsmkv import BloomFilterPolicy
+from lsmkv.errors import CorruptionError, ForeignFormatError, UnsupportedCompressionError
+from lsmkv.files import Table
+from lsmkv.filter.bloom import predicted_rate
 from lsmkv.tools.inspect.plain import Plain
 from lsmkv.tools.text import count, size
 
@@ -30,40 +28,36 @@ def passing_rate() -> float:
     return predicted_rate(BITS, BloomFilterPolicy(BITS).probes)
 
 
-def entries_in(file: RandomAccessFile) -> int:
+def entries_in(table: Table) -> int:
     """About how many entries a table has, by those in some of its data blocks and all their sizes.
 
     Blocks that are damaged count as the others.  Exact for a table of eight blocks or fewer.
     """
     try:
-        records = read_handles(file, read_footer(file).index, "index")
-    except CorruptionError:
+        places = [place for place in table.places() if place.kind == "data"]
+    except (CorruptionError, ForeignFormatError):
         return 0
-    handles = [record.handle for record in records if isinstance(record, Handle)]
     entries = size_of_counted = 0
-    for handle in handles[:: len(handles) // _SAMPLED + 1]:
-        block = load_block(file, handle)
-        if not isinstance(block, Fault):
-            try:
-                array, _ = restart_points(block.plain)
-                entries += sum(1 for _ in entry_spans(block.plain, array))
-                size_of_counted += handle.size
-            except CorruptionError:
-                continue
-    whole = sum(handle.size for handle in handles)
+    for place in places[:: len(places) // _SAMPLED + 1]:
+        try:
+            entries += len(table.block(place).entries())
+            size_of_counted += place.size
+        except (CorruptionError, UnsupportedCompressionError):
+            continue
+    whole = sum(place.size for place in places)
     return round(entries * whole / size_of_counted) if size_of_counted else 0
 
 
 _PASSING = f"{100 * passing_rate():.2g}% of absent keys pass such a filter all the same"
 
 
-def saving_of_table(file: RandomAccessFile) -> Plain:
+def saving_of_table(table: Table) -> Plain:
     """What a filter of this table would take, and the share of wasted reads that it would save."""
-    entries = entries_in(file)
+    entries = entries_in(table)
     return {
         "bits_per_key": BITS,
         "entries": entries,
-        "table_bytes": file.size,
+        "table_bytes": table.size,
         "filter_bytes": entries * BITS // 8,
         "rate": passing_rate(),
     }

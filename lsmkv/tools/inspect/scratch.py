@@ -11,9 +11,7 @@ import time
 from collections.abc import Iterator
 
 import lsmkv
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.format.filenames import FileType, parse_filename
-from lsmkv.format.key_order import KeyOrder
+from lsmkv.files import key_order, parse_name
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.tools.dump.annotated_logs import annotate_log
 from lsmkv.tools.dump.logs import read_log
@@ -45,7 +43,7 @@ class Scratch:
         self._begin()
 
     def _begin(self) -> None:
-        self._env = MemoryEnv()
+        self._env = lsmkv.MemoryEnv()
         self._db = lsmkv.DB(
             _PATH,
             create_if_missing=True,
@@ -126,7 +124,7 @@ class Scratch:
             ]
             written = [one for one in read_log(file) if isinstance(one, Operation)]
         self._log = (log, end)
-        state = in_levels(listed_tables(self._db), KeyOrder(self._db.options.comparator))
+        state = in_levels(listed_tables(self._db), key_order(self._db.options.comparator))
         bytes_written = self._written()
         written.sort(key=lambda one: (one.key, -one.sequence))
         self._moments.append(
@@ -171,9 +169,9 @@ class Scratch:
     def _logs(self) -> list[tuple[int, str]]:
         found: list[tuple[int, str]] = []
         for name in self._directory.names():
-            parsed = parse_filename(name)
-            if parsed is not None and parsed[1] is FileType.LOG:
-                found.append((parsed[0], name))
+            parsed = parse_name(name)
+            if parsed is not None and parsed.kind == "log":
+                found.append((parsed.number, name))
         return found
 
     def _newest_log(self) -> str:

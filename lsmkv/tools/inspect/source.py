@@ -14,27 +14,30 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import lsmkv
 from lsmkv.db.opening.directory import open_remains
-from lsmkv.env.base import Directory, Env, RandomAccessFile
-from lsmkv.env.local import LocalEnv
-from lsmkv.errors import CorruptionError, DirectoryReplacedError, Error
-from lsmkv.format.filenames import (
-    CURRENT,
-    FileType,
-    old_table_name,
-    parse_filename,
-    read_current,
-    table_name,
+from lsmkv.env.base import Directory
+from lsmkv.errors import DirectoryReplacedError, Error
+from lsmkv.files import (
+    Current,
+    FileKind,
+    Manifest,
+    Readable,
+    Table,
+    key_order,
+    make_name,
+    parse_name,
 )
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.options import own_comparator
 from lsmkv.repair.report import Survey
 from lsmkv.repair.survey import survey_db
 from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_key
-from lsmkv.util.comparator import BYTEWISE
+
+_BYTEWISE = "leveldb.BytewiseComparator"
+_CURRENT = make_name("current")
+SortKey = Callable[[bytes], Any]
+"""What makes sort keys of user keys."""
 
 
 class _Stamp(NamedTuple):
@@ -79,10 +82,10 @@ class Standing(NamedTuple):
 class Source:
     """One store, for any number of threads.  ``NotFoundError`` if there is none in ``path``."""
 
-    def __init__(self, path: str, env: Env | None = None) -> None:
+    def __init__(self, path: str, env: lsmkv.Env | None = None) -> None:
         """``env``: where ``path`` is, if that is not the local file system."""
         self._place = path
-        self._env = LocalEnv() if env is None else env
+        self._env = lsmkv.LocalEnv() if env is None else env
         self.directory: Directory = open_remains(self._env, path)
         self.path = path if env is None else self.directory.path
         """For people."""
@@ -184,7 +187,7 @@ class Source:
     def _what_happened(self, error: DirectoryReplacedError) -> tuple[str, bool]:
         """What became of the store, in words, and whether another one is in its place."""
         if not self.directory.replaced():  # the same directory, then
-            another = self.directory.exists(CURRENT)
+            another = self.directory.exists(_CURRENT)
             made = ", and another was made in its directory" if another else ""
             return f"The store in {self.path} was destroyed{made}.", another
         try:
@@ -192,7 +195,7 @@ class Source:
         except (OSError, Error):
             return f"The directory {self.path} was deleted, or renamed.", False
         try:
-            another = there.exists(CURRENT)
+            another = there.exists(_CURRENT)
         finally:
             there.close()
         what = "another store is there now" if another else "what is there now holds no store"
@@ -205,13 +208,10 @@ class Source:
         names = self.directory.names()
         logs: list[tuple[str, int]] = []
         for name in names:
-            parsed = parse_filename(name)
-            if parsed is not None and parsed[1] is FileType.LOG:
+            parsed = parse_name(name)
+            if parsed is not None and parsed.kind == "log":
                 logs.append((name, self._size(name)))
-        try:
-            manifest = read_current(self.directory)
-        except (OSError, CorruptionError):
-            manifest = CURRENT
+        manifest = self._current() or _CURRENT
         return _Stamp(manifest, self._size(manifest), tuple(sorted(logs)))
 
     def _size(self, name: str) -> int:
@@ -222,11 +222,21 @@ class Source:
 
     # Files
 
-    def open_file(self, name: str, kind: FileType) -> RandomAccessFile:
-        """A file of the store; ``NotThereError`` for a name of another kind, or if it is gone."""
-        parsed = parse_filename(name)
-        if parsed is None or parsed[1] is not kind:
-            raise NotThereError(f"{name!r} is not the name of a {kind.value}")
+    def open_table(self, name: str) -> Table:
+        """A table of the store, to be looked into.
+
+        ``NotThereError`` for a name of another kind, or if it is gone.
+        """
+        return Table(self._open_file(name, "table"))
+
+    def open_manifest(self, name: str) -> Manifest:
+        """A MANIFEST of the store, to be looked into; ``NotThereError`` as for tables."""
+        return Manifest(self._open_file(name, "manifest"))
+
+    def _open_file(self, name: str, kind: FileKind) -> Readable:
+        parsed = parse_name(name)
+        if parsed is None or parsed.kind != kind:
+            raise NotThereError(f"{name!r} is not the name of a {kind}")
         try:
             return self.directory.open(name)
         except FileNotFoundError:
@@ -240,27 +250,32 @@ class Source:
         names = frozenset(self.directory.names())
 
         def name_of(number: int) -> str:
-            name, old = table_name(number), old_table_name(number)
+            name, old = make_name("table", number), make_name("table", number, old=True)
             return old if name not in names and old in names else name
 
         return name_of
 
     def manifest_name(self) -> str:
         """The MANIFEST in force; the newest one if CURRENT does not name any."""
-        try:
-            name = read_current(self.directory)
-            if self.directory.exists(name):
-                return name
-        except (OSError, CorruptionError):
-            pass
+        named = self._current()
+        if named is not None and self.directory.exists(named):
+            return named
         found = [
-            (parsed[0], name)
+            (parsed.number, name)
             for name in self.directory.names()
-            if (parsed := parse_filename(name)) is not None and parsed[1] is FileType.MANIFEST
+            if (parsed := parse_name(name)) is not None and parsed.kind == "manifest"
         ]
         if not found:
             raise NotThereError("the store has no MANIFEST")
         return max(found)[1]
+
+    def _current(self) -> str | None:
+        """The MANIFEST that CURRENT names; None if it cannot be read."""
+        try:
+            with Current(self.directory.open(_CURRENT)) as current:
+                return current.manifest
+        except OSError:
+            return None
 
     @property
     def comparator(self) -> str | None:
@@ -271,11 +286,14 @@ class Source:
         manifest = None if survey is None else survey.manifest
         return None if manifest is None else manifest.state.comparator
 
-    def order(self) -> KeyOrder:
+    def order(self) -> SortKey:
         """The order of the store's keys; by the comparator's name if it cannot be opened."""
         if self._db is not None:
-            return KeyOrder(self._db.options.comparator)
-        return KeyOrder(own_comparator(self.comparator or BYTEWISE.name) or BYTEWISE)
+            return key_order(self._db.options.comparator)
+        try:
+            return key_order(self.comparator or _BYTEWISE)
+        except ValueError:
+            return key_order(_BYTEWISE)
 
     def shown_key(self, key: bytes) -> Plain:
         """A key of the store, for the page: see :func:`~lsmkv.tools.inspect.plain.shown_key`."""

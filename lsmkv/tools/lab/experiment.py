@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 import lsmkv
-from lsmkv.env.base import Env
+from lsmkv import Env
 from lsmkv.tools.lab.gets import Gets, given_gets, sampled_gets
 from lsmkv.tools.lab.heat import absent_prefixes, read_heat, scan_absent
 from lsmkv.tools.lab.replay import replay

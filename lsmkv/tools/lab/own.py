@@ -9,8 +9,8 @@ import runpy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lsmkv import FilterPolicy
 from lsmkv.errors import Error
-from lsmkv.filter.policy import FilterPolicy
 from lsmkv.tools.lab.settings import PolicyMaker
 
 CREATE, ASK = "create_filter", "key_may_match"

@@ -13,11 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
-from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv import BinaryFusePolicy, Bloom64Policy, BloomFilterPolicy, FilterPolicy
 from lsmkv.filter.levels import FEWEST_BITS, MOST_BITS, LevelBits
-from lsmkv.filter.policy import FilterPolicy
 
 Layout = Literal["none", "block", "table"]
 PolicyMaker = Callable[[float], FilterPolicy]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lsmkv import FilterPolicy
 from lsmkv.errors import CorruptionError
-from lsmkv.filter.policy import FilterPolicy
 from lsmkv.table.filter_block import (
     FilterBlockBuilder,
     FilterBlockReader,

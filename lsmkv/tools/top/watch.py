@@ -9,12 +9,12 @@ import time
 from collections import deque
 from typing import NamedTuple
 
+from lsmkv import Stats
 from lsmkv.db.observe.histogram import Histogram
 from lsmkv.db.observe.published import Owner, Published, read_owner
 from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.env.base import Directory
 from lsmkv.errors import Error
-from lsmkv.stats import Stats
 
 RECENT = 10.0
 """Seconds over which hit rates and percentiles are taken."""

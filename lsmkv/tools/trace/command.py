@@ -12,7 +12,7 @@ import typer
 
 import lsmkv
 from lsmkv.errors import NotFoundError
-from lsmkv.format.filenames import TRACE
+from lsmkv.files import make_name
 from lsmkv.tools.arguments import HexKeys, Json, store_only
 from lsmkv.tools.console import guarded, stdout_is_terminal, write_line
 from lsmkv.tools.text import clipped, duration, size
@@ -21,6 +21,8 @@ from lsmkv.util.json_fields import json_field
 
 _WIDTH = 120  # columns, where stdout is no terminal
 
+_TRACE = make_name("trace")
+
 
 @guarded
 def trace(
@@ -28,7 +30,7 @@ def trace(
         str,
         typer.Argument(
             metavar="FILE|DIR",
-            help=f"The trace, or the store in whose directory it is ({TRACE}).",
+            help=f"The trace, or the store in whose directory it is ({_TRACE}).",
             callback=store_only,
         ),
     ],
@@ -80,10 +82,10 @@ def _open(path: str) -> lsmkv.TraceReader:
     if not os.path.isdir(path):
         return lsmkv.read_trace(path)
     try:
-        return lsmkv.read_trace(os.path.join(path, TRACE))
+        return lsmkv.read_trace(os.path.join(path, _TRACE))
     except NotFoundError as error:
         error.strerror = (
-            f"no trace here; lsmkv.DB(..., trace={os.path.join(path, TRACE)!r}) writes one"
+            f"no trace here; lsmkv.DB(..., trace={os.path.join(path, _TRACE)!r}) writes one"
         )
         error.filename = path
         raise

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import lsmkv
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
+from lsmkv.files import Filter
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy
 from lsmkv.filter.fuse import BinaryFusePolicy
@@ -37,7 +38,6 @@ from lsmkv.tools.dump.records import (
     Block,
     Entry,
     Fault,
-    Filter,
     Handle,
     Operation,
     Piece,

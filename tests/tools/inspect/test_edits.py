@@ -1,20 +1,16 @@
 from __future__ import annotations
 
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.tools.inspect.edits import Levels, change_of, why, words_for
+from lsmkv.files import Edit, TableFile, parse_key
+from lsmkv.tools.inspect.edits import change_of, why, words_for
 
 
-def table(number: int, size: int = 1000) -> FileMetaData:
-    return FileMetaData(number, size, b"a" + bytes(8), b"b" + bytes(8))
+def table(number: int, size: int = 1000) -> TableFile:
+    return TableFile(number, size, parse_key(b"a" + bytes(8)), parse_key(b"b" + bytes(8)))
 
 
-def edit(added: list[tuple[int, int]] = [], removed: list[tuple[int, int]] = []) -> VersionEdit:  # noqa: B006
-    made = VersionEdit()
-    for level, number in added:
-        made.add_file(level, table(number))
-    for level, number in removed:
-        made.delete_file(level, number)
-    return made
+def edit(added: list[tuple[int, int]] = [], removed: list[tuple[int, int]] = []) -> Edit:  # noqa: B006
+    files = tuple((level, table(number)) for level, number in added)
+    return Edit(0, 0, b"", None, None, None, None, None, (), tuple(sorted(removed)), files)
 
 
 def test_the_first_edit_writes_nothing() -> None:
@@ -46,16 +42,6 @@ def test_a_compaction_may_leave_nothing() -> None:
 def test_counters_alone() -> None:
     assert change_of(edit(), False).kind == "counters"
     assert words_for(edit(), change_of(edit(), False)) == "counters only: no table changes"
-
-
-def test_levels_follow_the_edits() -> None:
-    levels = Levels()
-    levels.apply(edit(added=[(0, 5), (0, 6)]))
-    levels.apply(edit(added=[(1, 5)], removed=[(0, 5)]))
-    assert [(level, file.number) for level, file in levels.files] == [(0, 6), (1, 5)]
-    assert (1, 5) in levels
-    assert (0, 5) not in levels
-    assert len(Levels(levels.files)) == 2
 
 
 def test_only_a_flush_past_level_0_needs_a_reason() -> None:

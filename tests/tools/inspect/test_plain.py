@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lsmkv.format.version_edit import FileMetaData
+from lsmkv.files import TableFile, parse_key
 from lsmkv.tools.inspect.plain import (
     grouped,
     shown_bytes,
@@ -24,6 +24,7 @@ def test_hostile_bytes_are_escaped_and_cut() -> None:
     assert shown["text"].isprintable()
 
 
+@example(b"\xe0\xa0\x80\0\0\0\0", 2)  # the limit divides a character
 @given(st.binary(max_size=400) | st.text(max_size=150).map(str.encode), st.integers(1, 96))
 def test_what_is_cut_is_shorter_with_its_length_than_as_a_whole(data: bytes, limit: int) -> None:
     told = shown_bytes(data, limit)
@@ -50,7 +51,7 @@ def test_a_key_of_indexeddb_has_a_meaning_that_is_cut() -> None:
 
 
 def test_a_table_shows_user_keys() -> None:
-    file = FileMetaData(7, 100, b"ant" + bytes(8), b"bee" + bytes(8))
+    file = TableFile(7, 100, parse_key(b"ant" + bytes(8)), parse_key(b"bee" + bytes(8)))
     shown = shown_file(file, "000007.ldb")
     assert (shown["smallest"]["text"], shown["largest"]["text"]) == ("ant", "bee")
 

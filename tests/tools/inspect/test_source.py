@@ -10,7 +10,6 @@ from inspected import damage, levelled_store
 from stores import contents, fill
 
 import lsmkv
-from lsmkv.format.filenames import FileType
 from lsmkv.tools.inspect.plain import NotThereError
 from lsmkv.tools.inspect.source import Source
 
@@ -152,14 +151,14 @@ def test_a_store_that_cannot_be_opened_keeps_its_error(tmp_path: Path) -> None:
 )
 def test_no_other_file_is_opened(made_store: Path, name: str) -> None:
     with contextlib.closing(Source(str(made_store))) as source, pytest.raises(NotThereError):
-        source.open_file(name, FileType.TABLE)
+        source.open_table(name)
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     path = levelled_store(tmp_path / "db")
     os.symlink("/etc/passwd", path / "999999.ldb")
     with contextlib.closing(Source(str(path))) as source, pytest.raises(OSError, match="999999"):
-        source.open_file("999999.ldb", FileType.TABLE)
+        source.open_table("999999.ldb")
 
 
 def test_old_tables_have_their_old_name(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""The order of user keys, which the MANIFEST names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.options import own_comparator
+from lsmkv.util.comparator import Comparator
+
+
+class Order(Protocol):
+    """What a comparator must have to sort by; every comparator of a store has it.
+
+    >>> class ByLength:
+    ...     name = "example.ByLength"
+    ...     def compare(self, a, b): return len(a) - len(b)
+    >>> sorted([b"ccc", b"a"], key=key_order(ByLength()))
+    [b'a', b'ccc']
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that the MANIFEST has."""
+        ...
+
+    def compare(self, a: bytes, b: bytes, /) -> int:
+        """Negative, 0 or positive, as ``a`` comes before, with or after ``b``.  It raises nothing,
+        and costs what it takes."""
+        ...
+
+
+def key_order(order: Order | str) -> Callable[[bytes], Any]:
+    """A function that makes sort keys of user keys; keys that a store calls equal get equal ones.
+
+    ``order`` is a comparator, or the name of one that lsmkv has.  Raises ``ValueError`` for any
+    other name.  Costs nothing bytewise: a key is its own sort key.
+
+    >>> sorted([b"a", b"b"], key=key_order("leveldb.ReverseBytewiseComparator"))
+    [b'b', b'a']
+    >>> key_order("example.ByLength")
+    Traceback (most recent call last):
+    ValueError: 'example.ByLength' is no comparator of lsmkv's
+    """
+    comparator = own_comparator(order) if isinstance(order, str) else cast(Comparator, order)
+    if comparator is None:
+        raise ValueError(f"{order!r} is no comparator of lsmkv's")
+    return KeyOrder(comparator).of
