@@ -63,6 +63,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/opening/manifest_tail.py": "db/opening/test_refresh.py",
     "db/opening/store_tail.py": "db/opening/test_refresh.py",
     "db/read/internal_iterator.py": "db/read/test_merging_iterator.py",
+    "db/read/level_reader.py": "db/read/test_level_iterator.py",
     "db/read/window.py": "db/read/test_iterator.py",
     "db/compact/picking.py": "db/compact/test_compaction.py",
     "db/tree/write_buffer.py": "db/tree/test_memtable.py",

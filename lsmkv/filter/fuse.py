@@ -346,12 +346,7 @@ def filter64_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> boo
     arity: i64 = last - FUSE_MARK
     if arity < 3 or arity > 4 or size < _TRAILER:
         return True
-    low: i64 = data[stop - 7]
-    high: i64 = data[stop - 6]
-    segments: i64 = low | high << 8
-    low = data[stop - 5]
-    high = data[stop - 4]
-    segments |= low << 16 | high << 24
+    segments: i64 = decode_fixed32(data, stop - 7)
     bits: i64 = data[stop - 3]
     seed: i64 = data[stop - 2]
     if not _fits(arity, bits, segments, size - _TRAILER):
@@ -359,7 +354,7 @@ def filter64_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> boo
     h: i64 = key_hash
     if seed > 0:
         h = _seeded(h, seed)
-    low = h & HALF_MASK
+    low: i64 = h & HALF_MASK
     length: i64 = 1 << bits
     mask: i64 = length - 1
     slot: i64 = start + ((h >> HALF_BITS) * (segments << bits) >> HALF_BITS)

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Never
 
-from lsmkv.db.tree.version import escape
 from lsmkv.env.base import Directory
 from lsmkv.format.filenames import LOST, parse_filename
 from lsmkv.format.keys import TAG_SIZE, Entry, InternalKeyComparator
@@ -37,7 +36,7 @@ from lsmkv.repair.stale import StaleTest, shadows_on
 from lsmkv.repair.survey import check_internal_keys
 from lsmkv.util.copying import refuse_copy
 from lsmkv.util.progress import Progress
-from lsmkv.util.text import count
+from lsmkv.util.text import count, escape
 
 KEEP = "keep"
 """The file is used as it is."""

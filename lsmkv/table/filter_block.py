@@ -153,8 +153,8 @@ class FilterBlockReader(FilterReader):
         index = block_offset >> self._base_lg
         if index >= self._count:
             return True
-        start = self._starts[index]
-        return self._asker.may_match(hashes, self.contents, start, self._starts[index + 1])
+        starts = self._starts
+        return self._asker.may_match(hashes, self.contents, starts[index], starts[index + 1])
 
     def place_for(self, block_offset: i64) -> tuple[i64, i64]:
         """As in the base class."""

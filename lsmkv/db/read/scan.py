@@ -12,11 +12,10 @@ from lsmkv.db.read.internal_iterator import InternalIterator
 from lsmkv.db.read.level_iterator import (
     FIRST_CHUNK,
     BaseLevelIterator,
-    CacheShare,
     LevelIterator,
-    LevelReader,
     ReverseLevelIterator,
 )
+from lsmkv.db.read.level_reader import CacheShare, LevelReader
 from lsmkv.db.read.memtable_iterator import MemTableIterator
 from lsmkv.db.read.merging_iterator import MergingIterator
 from lsmkv.db.read.seek import ReportedSeek

@@ -173,13 +173,13 @@ class MemTable:
                     with lock.afterwards, lock.guard:
                         lock.claim()
                         self._drain_buffer()
-            return self._version(key, sequence)
+            return self._newest(key) if sequence == MAX_SEQUENCE else self._version(key, sequence)
         return self._get_equal(key, sequence)
 
     def _version(self, key: bytes, sequence: int) -> bytes | None:
         """The newest tagged value of exactly this key at or before ``sequence``."""
         tagged = self._newest(key)
-        if tagged is not None and sequence != MAX_SEQUENCE and sequence_in(tagged) > sequence:
+        if tagged is not None and sequence_in(tagged) > sequence:
             for _, tagged in self._older.get(key, ()):
                 if sequence_in(tagged) <= sequence:
                     return tagged

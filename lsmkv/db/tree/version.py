@@ -312,11 +312,7 @@ def edges_of(files: list[FileMetaData], order: KeyOrder) -> list[Any]:
 
 
 def describe_key(internal_key: bytes) -> str:
-    """An internal key as text: ``'user key' @ sequence : kind``."""
+    """An internal key as LevelDB writes it: ``'user key' @ sequence : kind``, in ASCII."""
     user_key, sequence, kind = unpack(internal_key)
-    return f"'{escape(user_key)}' @ {sequence} : {kind}"
-
-
-def escape(data: bytes) -> str:
-    """Bytes as printable ASCII, everything else as ``\\xNN``."""
-    return "".join(chr(byte) if 0x20 <= byte <= 0x7E else f"\\x{byte:02x}" for byte in data)
+    text = "".join(chr(one) if 0x20 <= one <= 0x7E else f"\\x{one:02x}" for one in user_key)
+    return f"'{text}' @ {sequence} : {kind}"

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.counters import ReadCounters
-from lsmkv.db.read.level_iterator import FIRST_CHUNK, LevelIterator, LevelReader
+from lsmkv.db.read.level_iterator import FIRST_CHUNK, LevelIterator
+from lsmkv.db.read.level_reader import LevelReader
 from lsmkv.db.read.scan import Bounds, bounds_of, shared_prefix_hash
 from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.format.keys import MAX_SEQUENCE

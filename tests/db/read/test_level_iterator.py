@@ -13,13 +13,8 @@ from runs import single_entries
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.read.internal_iterator import InternalIterator, Seen
-from lsmkv.db.read.level_iterator import (
-    FIRST_CHUNK,
-    CacheShare,
-    LevelIterator,
-    LevelReader,
-    ReverseLevelIterator,
-)
+from lsmkv.db.read.level_iterator import FIRST_CHUNK, LevelIterator, ReverseLevelIterator
+from lsmkv.db.read.level_reader import CacheShare, LevelReader
 from lsmkv.db.tree.info_log import InfoLog
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.store import Store
