@@ -75,3 +75,20 @@ class LastByte:
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
         return key[-1] in filter_data
+
+
+SETTINGS = [
+    "none",
+    "block:10",
+    "block:3",
+    "table:6",
+    "block:12,6,2",
+    "table:0,4,9",
+    "block:8,0",
+    "block:7.5",
+    "block64:4.5",
+    "table64:3",
+    "table64:0,2.5,6",
+    "fuse",
+]
+"""Settings of each layout, with bits for all levels or for each."""

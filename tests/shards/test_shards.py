@@ -6,43 +6,18 @@ import gc
 import pickle
 import random
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_sets import PAIRS, build, requests
 
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
 from lsmkv.options import KIB
 from lsmkv.shards.remote.objects.local import LocalObjects
-
-PAIRS = {b"%06d" % n: b"value %d" % n * 20 for n in range(0, 12_000, 2)}
-SMALL: dict[str, Any] = {"shards": 4, "table_bytes": 64 * KIB, "block_size": 4 * KIB}
-
-
-def build(url: Path, pairs: dict[bytes, bytes] = PAIRS, **arguments: Any) -> None:
-    lsmkv.bulk.build(pairs.items(), url, **(SMALL | arguments))
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A set that no test changes."""
-    path = tmp_path_factory.mktemp("set")
-    build(path, prefix_extractor=4)
-    return path
-
-
-@pytest.fixture
-def shards(url: Path) -> Iterator[lsmkv.shards.Shards]:
-    with lsmkv.shards.open(url) as s:
-        yield s
-
-
-def requests(s: lsmkv.shards.Shards) -> int:
-    return s.stats().requests.total.requests
 
 
 def test_every_key_is_found_and_no_other(shards: lsmkv.shards.Shards) -> None:
@@ -67,24 +42,6 @@ def test_many_keys_at_once(url: Path, connections: int) -> None:
         assert s.multi_get(keys) == [PAIRS.get(key) for key in keys]
         assert s.multi_get([]) == []
         assert s.multi_get(iter([b"000000", bytearray(b"000001")])) == [PAIRS[b"000000"], None]
-
-
-def test_what_a_reader_asks_for(url: Path) -> None:
-    with lsmkv.shards.open(url, lru_cache_size=0) as s:
-        assert requests(s) == 2  # the listing, and the version
-        s.warm()
-        assert requests(s) == 2 + 4
-        before = requests(s)
-        absent = [b"%06d" % n for n in range(1, 12_000, 2)]
-        assert s.multi_get(absent) == [None] * len(absent)
-        assert requests(s) - before < 0.02 * len(absent)
-        before = requests(s)
-        found = list(PAIRS)[::100]
-        for key in found:
-            assert s.get(key) == PAIRS[key]
-        assert requests(s) - before <= len(found)
-    with lsmkv.shards.open(url, version=1) as s:
-        assert requests(s) == 1
 
 
 def test_an_open_shard_holds_no_copy_of_its_meta(url: Path) -> None:
@@ -115,26 +72,6 @@ def test_a_version_that_a_refresh_leaves_behind_keeps_no_threads(tmp_path: Path)
             assert not thread.is_alive()
 
 
-def test_only_the_shard_that_is_needed_is_opened(shards: lsmkv.shards.Shards) -> None:
-    assert shards.stats().shards_open == 0
-    shards.get(b"000000")
-    assert shards.stats().shards_open == 1
-    list(shards.iterator(start=b"011000"))
-    assert shards.stats().shards_open == 2
-
-
-def test_a_cache_on_disk_saves_all_requests_for_blocks(url: Path, tmp_path: Path) -> None:
-    keys = list(PAIRS)[::37]
-    with lsmkv.shards.open(url, version=1, cache_dir=tmp_path / "cache") as s:
-        s.multi_get(keys)
-    with lsmkv.shards.open(url, version=1, cache_dir=tmp_path / "cache") as s:
-        assert s.multi_get(keys) == [PAIRS[key] for key in keys]
-        stats = s.stats()
-        assert stats.requests.total.requests == 1  # the version
-        assert stats.cache is not None
-        assert stats.cache.misses == 0
-
-
 def test_scans_of_absent_prefixes_ask_for_nothing(url: Path) -> None:
     with lsmkv.shards.open(url, prefix_extractor=4) as s:
         s.warm()
@@ -145,22 +82,6 @@ def test_scans_of_absent_prefixes_ask_for_nothing(url: Path) -> None:
         assert list(s.iterator(prefix=b"0042")) == [
             (key, value) for key, value in PAIRS.items() if key.startswith(b"0042")
         ]
-
-
-def test_an_explanation_counts_requests(shards: lsmkv.shards.Shards) -> None:
-    told = shards.explain(b"000001")
-    assert (told.found, told.shard, told.requests, told.requests_without_filters) == (
-        False,
-        0,
-        0,
-        1,
-    )
-    assert "1 request saved" in str(told)
-    told = shards.explain(b"011998")
-    assert (told.found, told.shard, told.requests, told.requests_saved) == (True, 3, 1, 0)
-    shards.get(b"011998")
-    assert shards.explain(b"011998").requests == 0
-    assert told.to_dict()["steps"]["chosen"] is not None
 
 
 def test_a_refresh_takes_the_newest_version(tmp_path: Path) -> None:
@@ -181,25 +102,6 @@ def test_a_refresh_takes_the_newest_version(tmp_path: Path) -> None:
         with pytest.raises(lsmkv.NotFoundError):
             s.refresh(7)
         assert s.version == 1
-
-
-def test_shards_that_both_versions_have_stay_open(tmp_path: Path) -> None:
-    build(tmp_path)
-    with lsmkv.shards.open(tmp_path) as s:
-        s.warm()
-        first = s.document
-        from lsmkv.bulk.publish import publish
-        from lsmkv.shards.remote.objects.open import open_objects
-
-        with open_objects(tmp_path) as objects:
-            publish(objects, first._replace(shards=first.shards[:2]))
-        before = requests(s)
-        assert s.refresh()
-        assert s.stats().shards_open == 2
-        assert requests(s) - before == 2
-        gc.collect()
-        assert s.get(b"011998") is None
-        assert s.get(b"000002") == PAIRS[b"000002"]
 
 
 def test_it_is_refreshed_while_others_read(tmp_path: Path) -> None:
@@ -307,21 +209,6 @@ def test_it_is_unpickled_in_another_directory(
     with pickle.loads(sent) as there:
         assert there.get(b"000002") == PAIRS[b"000002"]
     assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-def test_many_keys_open_their_shards_at_once(url: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    get_range = LocalObjects.get_range
-    together = threading.Barrier(4)
-
-    def meet(self: LocalObjects, name: str, offset: int, length: int) -> bytes:
-        if name.endswith("/META"):
-            together.wait(60)
-        return get_range(self, name, offset, length)
-
-    monkeypatch.setattr(LocalObjects, "get_range", meet)
-    keys = list(PAIRS)[::500]
-    with lsmkv.shards.open(url) as s:
-        assert s.multi_get(keys) == [PAIRS[key] for key in keys]
 
 
 def test_a_refresh_that_waits_for_the_store_holds_up_nobody(

@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from differing import KEYS, TINY, fill, scattered
 from orders import fold
-from typer.testing import CliRunner
 
 import lsmkv
-from lsmkv.tools import compare as compare_module
-from lsmkv.tools.app import app
 from lsmkv.tools.compare import _Files
 from lsmkv.tools.diff import Plan, State, differences, make_plan
 from lsmkv.util.pair_diff import Difference
-
-TINY: dict[str, Any] = {
-    "write_buffer_size": 2048,
-    "max_file_size": 2048,
-    "block_size": 256,
-    "compression": None,
-}
-KEYS = [b"%03d" % number for number in range(300)]
-
-
-def lsm(*arguments: str | Path) -> tuple[int, str, str]:
-    done = CliRunner().invoke(app, [*map(str, arguments)])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done.exit_code, done.stdout, done.stderr
-
-
-def fill(db: lsmkv.DB, keys: list[bytes], text: bytes) -> None:
-    for key in keys:
-        db.put(key, text * 10)
-
-
-def scattered(path: Path, text: bytes = b"value") -> None:
-    """A store of many tables with disjoint ranges, one or two levels below level 0."""
-    with lsmkv.DB(path, create_if_missing=True, **TINY) as db:
-        fill(db, KEYS, text)
-        db.compact_range()
 
 
 def plan_of(a: State, b: State) -> Plan:
@@ -270,41 +239,6 @@ def test_a_plan_is_not_made_of_two_states(tmp_path: Path) -> None:
                 assert len(list(differences(ours, theirs, plan, lambda _: None))) == len(KEYS)
 
 
-def test_the_command_begins_anew_where_a_writer_removes_tables_that_are_not_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scattered(tmp_path / "a")
-    with lsmkv.DB(tmp_path / "a", **TINY) as writer:
-        writer.checkpoint(tmp_path / "b")
-        fill(writer, KEYS, b"old")
-        writer.compact_range()
-        rounds: list[bytes] = [b"one", b"two"]
-
-        def open_few(path: str) -> lsmkv.DB:
-            return lsmkv.DB(path, read_only=True, max_open_files=14)  # nothing is held
-
-        def plan_and_write(a: State, b: State, same: Any) -> Plan:
-            plan = make_plan(a, b, same)
-            if rounds:
-                fill(writer, KEYS, rounds.pop(0))
-                writer.compact_range()
-            return plan
-
-        monkeypatch.setattr(compare_module, "open_to_read", open_few)
-        monkeypatch.setattr(compare_module, "make_plan", plan_and_write)
-        status, out, err = lsm("diff", tmp_path / "a", tmp_path / "b")
-        assert (status, err, rounds) == (1, "", [])
-        lines = out.splitlines()
-        assert [line.split("\t")[0] for line in lines] == [f"! {key.decode()}" for key in KEYS]
-        assert {line.split("\t")[1] for line in lines} == {"two" * 10}
-
-        monkeypatch.setattr(compare_module, "_ATTEMPTS", 3)
-        rounds += [b"%d" % number for number in range(3)]  # a writer that is always faster
-        status, out, err = lsm("diff", tmp_path / "a", tmp_path / "b")
-        assert (status, out) == (2, "")
-        assert "was removed by the store's writer" in err
-
-
 def test_empty_stores(tmp_path: Path) -> None:
     for name in "ab":
         lsmkv.DB(tmp_path / name, create_if_missing=True).close()
@@ -357,111 +291,9 @@ def test_diff_with_other_comparators(
     assert plan.extent.bytes_skipped > 0
 
 
-def test_different_comparators_are_refused(tmp_path: Path) -> None:
-    lsmkv.DB(tmp_path / "a", create_if_missing=True).close()
-    lsmkv.DB(
-        tmp_path / "b", create_if_missing=True, comparator=lsmkv.ReverseBytewiseComparator()
-    ).close()
-    status, out, err = lsm("diff", tmp_path / "a", tmp_path / "b")
-    assert (status, out) == (2, "")
-    assert "leveldb.BytewiseComparator" in err
-    assert "leveldb.ReverseBytewiseComparator" in err
-
-
 def test_a_store_open_for_writing_is_refused(tmp_path: Path) -> None:
     with (
         lsmkv.DB(tmp_path / "a", create_if_missing=True) as a,
         pytest.raises(ValueError, match="must be opened with read_only=True"),
     ):
         State(a)
-
-
-# The command
-
-
-@pytest.fixture
-def two(tmp_path: Path) -> tuple[Path, Path]:
-    contents: list[dict[bytes, bytes]] = [
-        {b"gone\n": b"1", b"kept": b"same", b"turned": b"\xff"},
-        {b"kept": b"same", b"new": "café".encode(), b"turned": b"2"},
-    ]
-    for name, content in zip("ab", contents, strict=True):
-        with lsmkv.DB(tmp_path / name, create_if_missing=True) as db:
-            for key, value in content.items():
-                db.put(key, value)
-    return tmp_path / "a", tmp_path / "b"
-
-
-@pytest.mark.parametrize(
-    ("options", "lines"),
-    [
-        ([], ["- gone\\n\t1", "+ new\tcafé", "! turned\t\\xff\t2"]),
-        (["--keys-only"], ["- gone\\n", "+ new", "! turned"]),
-        (["--limit", "2"], ["- gone\\n\t1", "+ new\tcafé"]),
-        (["--hex", "--keys-only"], ["- 676f6e650a", "+ 6e6577", "! 7475726e6564"]),
-        (["-q"], []),
-        (["--quiet", "--json"], []),
-    ],
-)
-def test_each_option_prints_its_lines(
-    two: tuple[Path, Path], options: list[str], lines: list[str]
-) -> None:
-    assert lsm("diff", *two, *options) == (1, "".join(f"{line}\n" for line in lines), "")
-
-
-def test_equal_content_is_status_0(two: tuple[Path, Path]) -> None:
-    a, _ = two
-    for options in ([], ["-q"], ["--limit", "1"]):
-        assert lsm("diff", a, a, *options) == (0, "", "")
-
-
-def test_json(two: tuple[Path, Path]) -> None:
-    status, out, err = lsm("diff", *two, "--json")
-    *records, last = [json.loads(line) for line in out.splitlines()]
-    assert (status, err) == (1, "")
-    assert records == [
-        {"change": "only_a", "key": "gone\n", "a": "1"},
-        {"change": "only_b", "key": "new", "b": "café"},
-        {"change": "changed", "key": "turned", "a_base64": "/w==", "b": "2"},
-    ]
-    summary = last["summary"]
-    assert (summary["a"], summary["b"]) == tuple(map(str, two))
-    assert (summary["only_a"], summary["only_b"], summary["changed"]) == (1, 1, 1)
-    assert summary["complete"] is True
-    assert out.isascii()
-    _, out, _ = lsm("diff", *two, "--json", "--limit", "1")
-    assert json.loads(out.splitlines()[-1])["summary"]["complete"] is False
-
-
-def test_stats_of_a_checkpoint(tmp_path: Path) -> None:
-    scattered(tmp_path / "a")
-    with lsmkv.DB(tmp_path / "a") as db:
-        db.checkpoint(tmp_path / "b")
-    status, out, err = lsm("diff", tmp_path / "a", tmp_path / "b", "--stats", "--json")
-    assert status == 0
-    summary = json.loads(out)["summary"]
-    assert summary["blocks_read"] == summary["bytes_read"] == summary["bytes_compared"] == 0
-    assert summary["bytes_skipped"] == summary["bytes"] > 0
-    assert "only in A 0, only in B 0, changed 0" in err
-    assert ", 0 data blocks read (0 B)" in err
-    # Copies have to be looked at, but need not be decoded.
-    shutil.copytree(tmp_path / "b", tmp_path / "c")
-    _, out, _ = lsm("diff", tmp_path / "a", tmp_path / "c", "--json")
-    summary = json.loads(out)["summary"]
-    assert summary["blocks_read"] == 0
-    assert summary["bytes_compared"] == summary["bytes_identical"] == summary["bytes"] // 2
-
-
-def test_neither_store_is_written_to(two: tuple[Path, Path]) -> None:
-    before = [(name, os.stat(path / name).st_mtime_ns) for path in two for name in os.listdir(path)]
-    lsm("diff", *two)
-    after = [(name, os.stat(path / name).st_mtime_ns) for path in two for name in os.listdir(path)]
-    assert before == after
-
-
-def test_a_missing_store_is_an_error(two: tuple[Path, Path], tmp_path: Path) -> None:
-    for arguments in ((two[0], tmp_path / "none"), (tmp_path / "none", two[0])):
-        status, out, err = lsm("diff", *arguments)
-        assert (status, out) == (2, "")
-        assert "none: no database here" in err
-    assert not (tmp_path / "none").exists()

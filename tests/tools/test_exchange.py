@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,48 +14,23 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from commands import Done
 from commands import lsm_bytes as lsm
+from exported import CONTENT, Records, fails, make
+from started import ENVIRONMENT
 
 import lsmkv
 from lsmkv.exchange import json_line, write_raw
 from lsmkv.tools import exchange
 
-Records = list[tuple[bytes, bytes]]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(lsmkv.__file__).parents[1]), "COLUMNS": "80"}
 
-CONTENT: Records = [
-    (b"", b""),
-    (b"\x00", bytes(range(256))),
-    (b"a", b"line\nline\r\n"),
-    ("ключ".encode(), "значение".encode()),
-    (b"\xff", b"\xff" * 10_000),
-]
-
-
-def fails(done: Done[bytes], *words: str) -> None:
-    """Check for an error, which may stand behind the bar that shows progress."""
-    assert (done.status, done.out) == (2, b"")
-    assert done.err.startswith("lsmkv: ")
-    for word in words:
-        assert word in done.err.splitlines()[-1]
-
-
-def make(path: Path, content: Records) -> Path:
-    with lsmkv.DB(path, create_if_missing=True) as db:
-        for key, value in content:
-            db.put(key, value)
-    return path
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return make(tmp_path / "store", CONTENT)
 
 
 def records(path: Path) -> Records:
     with lsmkv.DB(path, read_only=True) as db:
         return list(db)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return make(tmp_path / "store", CONTENT)
 
 
 # Round trip
@@ -147,120 +121,6 @@ def test_a_store_with_another_comparator(tmp_path: Path) -> None:
 
 
 # The output file of an export
-
-
-def test_export_replaces_a_file_only_with_force(store: Path, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_bytes(b"precious")
-    fails(lsm("export", store, "-o", file), str(file), "--force")
-    assert file.read_bytes() == b"precious"
-    assert lsm("export", store, "-o", file, "--force").status == 0
-    assert file.read_bytes() == lsm("export", store).out
-    assert sorted(os.listdir(tmp_path)) == ["file", "store"]
-
-
-def test_export_follows_a_symbolic_link(store: Path, tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("file")
-    (tmp_path / "file").write_bytes(b"")
-    assert lsm("export", store, "-o", tmp_path / "link", "--force").status == 0
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "file").read_bytes() == lsm("export", store).out
-
-
-def test_export_replaces_only_regular_files(store: Path, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo")
-    for name in ("fifo", "store"):
-        fails(lsm("export", store, "-o", tmp_path / name, "--force"), "not a regular file")
-    assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
-    fails(lsm("export", store, "-o", tmp_path / "no" / "file"), f"{tmp_path / 'no'}: No such file")
-
-
-def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    with lsmkv.DB(store, create_if_missing=True, compression=None) as db:
-        for number in range(1000):
-            db.put(b"%04d" % number, bytes(100))
-        db.flush()
-    (table,) = store.glob("*.ldb")
-    content = bytearray(table.read_bytes())
-    content[50_000] ^= 1
-    table.write_bytes(content)
-    (tmp_path / "file").write_bytes(b"precious")
-    fails(lsm("export", store, "-o", tmp_path / "file", "--force"), table.name)
-    assert sorted(os.listdir(tmp_path)) == ["file", "store"]
-    assert (tmp_path / "file").read_bytes() == b"precious"
-
-
-def test_an_interrupted_export_leaves_no_file(
-    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: Any) -> Any:
-        yield b"a beginning"
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(exchange, "write_raw", interrupted)
-    done = lsm("export", store, "-o", tmp_path / "file", "--format", "raw")
-    assert (done.status, done.err) == (130, "lsmkv: interrupted\n")
-    assert os.listdir(tmp_path) == ["store"]
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_that_ends_an_export_leaves_no_file(
-    store: Path, tmp_path: Path, number: signal.Signals
-) -> None:
-    program = (
-        "import signal, sys\n"
-        "from lsmkv.tools import cli, exchange\n"
-        "def begin(*_):\n"
-        "    yield b'a beginning'\n"
-        "    print('ready', flush=True)\n"
-        "    signal.pause()\n"
-        "exchange.write_raw = begin\n"
-        # As a terminal starts it, even if the suite runs under nohup.
-        f"signal.signal({int(number)}, signal.SIG_DFL)\n"
-        "sys.exit(cli.main())"
-    )
-    file = tmp_path / "file"
-    with subprocess.Popen(
-        [sys.executable, "-c", program, "export", store, "-o", file, "--format", "raw"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
-    ) as export:
-        assert export.stdout is not None
-        assert export.stdout.readline() == b"ready\n"
-        assert len(os.listdir(tmp_path)) == 2  # the store, and a temporary file
-        export.send_signal(number)
-        _, err = export.communicate()
-    assert export.returncode == 128 + number
-    assert err == b""
-    assert os.listdir(tmp_path) == ["store"]
-
-
-def test_a_full_disk_under_the_output_file_is_an_error_that_names_it(
-    store: Path, tmp_path: Path
-) -> None:
-    program = (
-        "import resource, sys\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "from lsmkv.tools.cli import main\n"
-        "sys.exit(main())"
-    )
-    for name, content in (("small", b"v"), ("large", bytes(100_000))):
-        make(tmp_path / name, [(b"k", content)])
-        file = tmp_path / f"{name}.out"
-        done = subprocess.run(
-            [sys.executable, "-c", program, "export", tmp_path / name, "-o", file],
-            capture_output=True,
-            env=ENVIRONMENT | {"PYTHONDONTWRITEBYTECODE": "1"},
-            check=False,
-        )
-        if name == "small":
-            assert done.returncode == 0
-            continue
-        assert (done.returncode, done.stdout) == (2, b"")
-        assert done.stderr == f"lsmkv: {file}: File too large\n".encode()
-    assert sorted(os.listdir(tmp_path)) == ["large", "small", "small.out", "store"]
 
 
 def test_the_raw_format_is_not_written_to_a_terminal(store: Path) -> None:

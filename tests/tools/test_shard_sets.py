@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 from commands import fails, lsm, on_terminal
 from s3_servers import S3Server, an_s3_server
+from shard_pairs import PAIRS
 
 import lsmkv
 import lsmkv.bulk
-from lsmkv.options import KIB
 from lsmkv.tools.app import GROUPS
 from lsmkv.tools.arguments import is_shard_set
 from lsmkv.tools.shard_sets import store_options
 
-PAIRS = [(b"%04d" % n, b"value %d" % n) for n in range(0, 2000, 2)]
 TAKES_SHARD_SETS = ("get", "scan", "keys", "count", "export", "stats", "explain", "inspect")
+
+
 MORE = {
     "put": ["k", "v"],
     "delete": ["k"],
@@ -29,13 +30,6 @@ MORE = {
     "diff": ["other"],
 }
 """What a command must be given besides the store."""
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("sets") / "set"
-    lsmkv.bulk.build(PAIRS, path, shards=3, block_size=1 * KIB)
-    return path
 
 
 def test_a_shard_set_is_recognized(url: Path, tmp_path: Path) -> None:
@@ -95,63 +89,8 @@ def test_explain_of_a_set_is_a_tree_on_a_terminal(url: Path) -> None:
     assert "1 request saved" in " ".join(shown.split())
 
 
-def test_stats_show_the_shards(url: Path) -> None:
-    lines = lsm("stats", url).out.splitlines()
-    assert lines[0].startswith(f"{url}: version 1, 3 shards, 1,000 pairs, ")
-    assert [line.split()[0] for line in lines[3:7]] == ["0", "1", "2", "all"]
-    assert lines[6].split()[1:3] == ["3", "1,000"]
-    assert "requests   5 by this command: 1 listing," in lines[-1]
-    plain = json.loads(lsm("stats", url, "--json").out)
-    assert (plain["shards"], plain["shards_open"], plain["pairs"]) == (3, 3, 1000)
-    assert plain["metadata_bytes"] > 0
-
-
-@pytest.mark.parametrize("columns", [80, 120])
-def test_stats_of_a_set_fit_a_terminal(tmp_path: Path, columns: int) -> None:
-    keys = [b"%04d" % n + b"k" * 200 for n in range(400)]
-    lsmkv.bulk.build([(key, b"v") for key in keys], tmp_path / "set", shards=30)
-    status, shown = on_terminal("stats", tmp_path / "set", columns=columns)
-    assert status == 0
-    rows = [line for line in shown.splitlines() if "0000kk" in line or "0399" in line]
-    assert all(len(row.split("\x1b[0m")[0]) <= columns * 2 for row in rows)
-    assert "...  6 more; all have from" in shown.replace("\x1b[2m", "").replace("\x1b[0m", "")
-
-
 def test_stats_watch_is_for_stores(url: Path) -> None:
     fails(lsm("stats", url, "--watch"), "--watch is for stores")
-
-
-def test_verify_reads_a_sound_set(url: Path) -> None:
-    done = lsm("verify", url)
-    assert (done.status, done.err) == (0, "")
-    lines = done.out.splitlines()
-    assert lines[0].startswith("version 1: 3 shards, 1,000 pairs, ")
-    assert lines[1].startswith("shard 0  ok       1 table, ")
-    assert lines[-1] == "all is sound"
-    assert lsm("verify", url, "-q").out == ""
-
-
-def test_verify_finds_damage_and_remarks(tmp_path: Path) -> None:
-    lsmkv.bulk.build(PAIRS, tmp_path / "set", shards=2, compression="none")
-    tables = sorted((tmp_path / "set").rglob("*.ldb"))
-    (tables[0].parent / "note").write_bytes(b"")
-    done = lsm("verify", tmp_path / "set")
-    assert done.status == 1
-    assert done.out.endswith("no damage\n")
-    assert "left over: the version does not name it" in done.out
-    data = bytearray(tables[1].read_bytes())
-    data[100] ^= 1
-    tables[1].write_bytes(data)
-    done = lsm("verify", tmp_path / "set", "--quiet")
-    assert done.status == 3
-    assert "shard 1  DAMAGED  shards/" in done.out
-    assert "    000002.ldb  DAMAGED" in done.out
-    assert "its SHA-256 is not the one that the version states" in done.out
-    assert done.out.endswith("1 shard damaged\n")
-    plain = json.loads(lsm("verify", tmp_path / "set", "--json").out)
-    assert [shard["verdict"] for shard in plain["shards"]] == ["remark", "damaged"]
-    (table,) = [f for f in plain["shards"][1]["files"] if f["name"] == "000002.ldb"]
-    assert table["problems"][0]["after"] is None or "after" in table["problems"][0]
 
 
 def test_commands_that_are_for_stores_refuse_a_set(url: Path) -> None:

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from built_sets import PAIRS, content, write_input
 from commands import fails, lsm, lsm_bytes
-from processes import ENVIRON
 
 import lsmkv
 import lsmkv.shards
 from lsmkv.exchange import json_line, write_raw
 from lsmkv.tools.text import from_size
-
-PAIRS = [(b"%04d" % n, b"value %d" % n) for n in range(500)]
-
-
-def write_input(path: Path, pairs: list[tuple[bytes, bytes]] = PAIRS) -> Path:
-    path.write_bytes(b"".join(json_line(key, value) for key, value in pairs))
-    return path
-
-
-def content(url: Path) -> list[tuple[bytes, bytes]]:
-    with lsmkv.shards.open(url) as s:
-        return list(s)
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return write_input(tmp_path / "in.json")
 
 
 def test_a_set_is_built_and_told_in_a_line(source: Path, tmp_path: Path) -> None:
@@ -71,18 +49,6 @@ def test_inputs_are_files_directories_and_stdin(tmp_path: Path) -> None:
         (b"d", b"4"),
         (b"e", b"4"),
     ]
-
-
-def test_any_number_of_workers_makes_the_same_bytes(source: Path, tmp_path: Path) -> None:
-    for workers in (1, 2):
-        done = lsm(
-            *("bulk", "build", source, "--into", tmp_path / "set"),
-            *("--shards", 2, "--workers", workers, "--work", tmp_path / "work"),
-        )
-        assert (done.status, done.err) == (0, "")
-    first, second = lsmkv.bulk.versions(tmp_path / "set")
-    for a, b in zip(first.shards, second.shards, strict=True):
-        assert (a.first, a.pairs, a.meta, a.files) == (b.first, b.pairs, b.meta, b.files)
 
 
 @pytest.mark.parametrize(
@@ -167,44 +133,6 @@ def test_a_missing_package_is_named(
     done = lsm("bulk", "build", source, *into, "--scheduler", "tcp://127.0.0.1:1")
     fails(done, "--scheduler needs distributed: pip install distributed")
     fails(lsm("bulk", "list", "s3://bucket/name"), "s3:// needs obstore: pip install")
-
-
-def assert_none_is_left(session: int) -> None:
-    """Wait until no process of the session is left: what ends them has a moment to be heard."""
-    with contextlib.suppress(ProcessLookupError):
-        while True:
-            os.killpg(session, 0)
-            time.sleep(0.01)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_build_and_its_workers(
-    source: Path, tmp_path: Path, number: signal.Signals
-) -> None:
-    assert lsm("bulk", "build", source, "--into", tmp_path / "set", "--workers", 1).status == 0
-    arguments = ["bulk", "build", source, "-", "--into", tmp_path / "set", "--workers", 2]
-    build = subprocess.Popen(
-        [sys.executable, "-m", "lsmkv", *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRON,
-        start_new_session=True,
-    )
-    with build:
-        assert build.stdin is not None
-        # It reads the second line only once it has begun.
-        fill = json_line(b"new", b"v" * 60_000)
-        for _ in range(40):
-            build.stdin.write(fill)
-        build.stdin.flush()
-        os.killpg(build.pid, number)
-        out, err = build.communicate()
-    assert build.returncode == 128 + number
-    assert out == b""
-    assert b"Traceback" not in err
-    assert_none_is_left(build.pid)
-    assert content(tmp_path / "set") == PAIRS
 
 
 def test_a_size_has_a_number_and_a_unit() -> None:

@@ -12,9 +12,7 @@ import pytest
 from commands import lsm_bytes as lsm
 
 import lsmkv
-from lsmkv.tools.doctor import command, report
 from lsmkv.tools.doctor import place as place_module
-from lsmkv.tools.doctor.engine import Advice, engine
 from lsmkv.tools.doctor.trial import Trials
 
 
@@ -42,19 +40,6 @@ def test_the_working_directory_is_looked_at_if_none_is_named(
     assert "\n.\n  file system" in lsm("doctor").out.decode()
 
 
-def test_json_has_the_fields_that_the_help_names(tmp_path: Path) -> None:
-    done = lsm("doctor", tmp_path, "--json")
-    assert done.status == 0
-    plain = json.loads(done.out)
-    told = (command.doctor.__doc__ or "").partition("JSON:")[2]
-    directory = plain["directory"]
-    named = set(re.findall(r'"(\w+)"', told))
-    assert named == {*plain, *directory, *directory["works"], "what", "do"}
-    assert plain["problems"] == []
-    assert directory["works"]["lock"] is True
-    assert directory["tried_in"] == "the directory"
-
-
 def test_a_write_protected_directory_is_a_problem_in_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,38 +62,3 @@ def test_a_directory_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
     assert "No such file" in plain["problems"][0]["what"]
     assert lsm("doctor", tmp_path / "missing").status == 1
     assert not (tmp_path / "missing").exists()
-
-
-@pytest.mark.parametrize("columns", [60, 80, 120])
-def test_lines_are_no_wider_than_the_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    pure = engine()._replace(
-        compiled=False,
-        pure=Advice("it was built where there was no compiler " * 3, "Install one. " * 12),
-        dependencies={f"package-{number}": "1.2.3" for number in range(12)},
-        extras={"tools": {"rich": None}},
-    )
-    monkeypatch.setattr(report, "engine", lambda: pure)
-    monkeypatch.setattr("lsmkv.tools.doctor.findings.sys.platform", "linux")
-    unmapped = Trials("", "", "", "", "", is_ofd=True, mapped_log=False)
-    monkeypatch.setattr(place_module, "try_directory", lambda _: unmapped)
-    monkeypatch.chdir(tmp_path)
-    lines = lsm("doctor", ".").out.decode().splitlines()
-    assert max(map(len, lines)) <= min(columns, 100)
-    assert all(line == line.rstrip() for line in lines)
-    assert sum("package-" in line for line in lines) > 1
-    assert any("rich (not there)" in line for line in lines)
-    assert any(line.startswith("- The log is written to") for line in lines)
-
-
-def test_only_the_path_that_was_given_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "data").mkdir()
-    for arguments in ((), ("--json",)):
-        text = lsm("doctor", tmp_path / "data", *arguments).out.decode()
-        assert "~/data" in text
-        assert str(tmp_path) not in text

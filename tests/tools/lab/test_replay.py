@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_stores import READING, SHAPE, LastByte, build, key
+from lab_stores import READING, SETTINGS, SHAPE, LastByte, build, key
 from orders import FOLDING
 
 import lsmkv
@@ -15,26 +15,7 @@ from lsmkv.tools.lab.reads import SettingReads
 from lsmkv.tools.lab.replay import replay
 from lsmkv.tools.lab.settings import FilterSetting, parse_setting
 
-SETTINGS = [
-    "none",
-    "block:10",
-    "block:3",
-    "table:6",
-    "block:12,6,2",
-    "table:0,4,9",
-    "block:8,0",
-    "block:7.5",
-    "block64:4.5",
-    "table64:3",
-    "table64:0,2.5,6",
-    "fuse",
-]
 KEYS = [key(n) for n in (*range(0, 4200, 3), 17)] + [key(n)[:-1] + b"x" for n in range(1000)]
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("lab") / "base", "block:10")
 
 
 def counted(path: Path, keys: list[bytes], **options: Any) -> tuple[int, list[tuple[int, ...]]]:
@@ -87,19 +68,6 @@ def test_counts_are_those_of_a_rebuilt_store(text: str, base: Path, tmp_path: Pa
     assert sum(level[4] for level in levels) > 1000
 
 
-@pytest.mark.parametrize("text", SETTINGS)
-def test_memory_is_that_of_the_rebuilt_filters(text: str, base: Path, tmp_path: Path) -> None:
-    rebuilt = build(tmp_path / "rebuilt", text)
-    with lsmkv.DB(base, **READING) as db:
-        trial = replay(db, [], [parse_setting(text)]).results[1]
-    with lsmkv.DB(rebuilt, **READING) as db:
-        stored = replay(db, [], []).stored
-    assert [table.filter_bytes for table in trial.tables] == [
-        table.filter_bytes for table in stored.tables
-    ]
-    assert (trial.filter_bytes > 0) == (text != "none")
-
-
 def test_the_store_as_it_is(base: Path) -> None:
     with lsmkv.DB(base, **READING) as db:
         done = replay(db, KEYS, [parse_setting("block:10")])
@@ -145,20 +113,6 @@ def test_tables_of_several_policies(tmp_path: Path) -> None:
     assert predicted(done.stored) == counted(path, keys)[1]
 
 
-def test_bits_are_spread_by_the_sizes_of_the_levels(base: Path) -> None:
-    with lsmkv.DB(base, **READING) as db:
-        done = replay(db, [], [parse_setting("table64:auto:10"), parse_setting("table64:10")])
-    spread, even = done.results[1:]
-    assert spread.filter_bytes == pytest.approx(even.filter_bytes, rel=0.1)
-    bits: dict[int, list[float]] = {}
-    for table, ten in zip(spread.tables, even.tables, strict=True):
-        bits.setdefault(table.level, []).append(10 * table.filter_bytes / ten.filter_bytes)
-    assert max(bits[2]) < 9.5
-    assert min(bits[0]) > 10.5
-    assert len(bits[2]) > 2
-    assert max(bits[2]) - min(bits[2]) < 0.1  # tables of one level get the same
-
-
 def test_a_filter_that_wrongly_says_no_is_followed(tmp_path: Path) -> None:
     """An order that calls different bytes equal: the Get goes on to older tables."""
     order = {"comparator": FOLDING}
@@ -171,15 +125,6 @@ def test_a_filter_that_wrongly_says_no_is_followed(tmp_path: Path) -> None:
     assert predicted(done.results[1]) == levels
     assert found < done.found
     assert done.unsafe_order == "test.Folding"
-
-
-def test_a_wasted_read_is_a_block_without_the_key(base: Path) -> None:
-    with lsmkv.DB(base, **READING) as db:
-        absent = replay(db, [key(17) + b"!"] * 3, [parse_setting("none")]).results[1]
-        present = replay(db, [key(2)], [parse_setting("none")]).results[1]
-    assert absent.wasted_reads == absent.blocks_read > 0
-    assert absent.false_positive_rate is None
-    assert present.blocks_read == present.wasted_reads + 1
 
 
 def test_nothing_changes_in_the_store(base: Path) -> None:

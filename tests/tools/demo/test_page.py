@@ -1,0 +1,78 @@
+"""The demo's report as a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from demos import LINES
+from typer.testing import CliRunner
+
+import lsmkv
+from lsmkv.tools import app
+from lsmkv.tools.demo import command
+
+
+def answers_in(page: str) -> list[dict[str, Any]]:
+    _, _, rest = page.partition('<script type="application/json" id="lsmkv-answers">')
+    found: list[dict[str, Any]] = json.loads(rest.partition("</script>")[0])
+    return found
+
+
+def test_the_report_opens_on_the_result(key_file: Path, tmp_path: Path) -> None:
+    file = tmp_path / "demo.html"
+    options = ["demo", "--keys", str(key_file), "--lookups", "200", "--report", str(file), "--json"]
+    done = CliRunner().invoke(app.app, options)
+    assert done.exit_code == 0
+    assert f"{file}: the result, and a store as it was loaded" in done.stderr
+    told = json.loads(done.stdout)["as_loaded"]
+    answers = answers_in(file.read_text(encoding="utf-8"))
+    assert {one["view"] for one in answers} > {"demo", "levels", "table", "get", "filter"}
+    assert answers[0]["view"] == "demo"
+    result = answers[0]["answer"]
+    assert len(result["findings"]) == 3
+    assert (result["keys"], result["lookups"]) == (2000, 200)
+    assert result["found"] == result["shown"] == "with a filter per 2 KiB"
+    (state,) = result["states"]
+    assert [one["layout"] for one in state["stores"]] == list(command.DEFAULT_LAYOUTS)
+    for shown, counted in zip(state["stores"], told, strict=True):
+        for kind in ("present", "absent"):
+            assert shown[kind]["blocks"] == counted[kind]["blocks_per_get"]
+            assert shown[kind]["microseconds"] == counted[kind]["microseconds_per_get"] > 0
+        assert shown["measured_rate"] == counted["measured_rate"]
+        assert shown["bits_per_key"] == 8 * counted["filter_bytes"] / 2000
+    again = CliRunner().invoke(app.app, options)
+    assert again.exit_code == 2
+    assert "it exists already" in again.stderr
+    assert CliRunner().invoke(app.app, ["demo", "--report", "-"]).exit_code == 2
+
+
+def test_the_story_of_an_absent_key_says_what_each_filter_answers(
+    key_file: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "demo.html"
+    options = ["demo", "--keys", str(key_file), "--lookups", "200", "--report", str(file)]
+    stores = tmp_path / "stores"
+    assert CliRunner().invoke(app.app, [*options, "--dir", str(stores)]).exit_code == 0
+    answers = answers_in(file.read_text(encoding="utf-8"))
+    story = answers[0]["answer"]["story"]
+    key = story["key"]["text"].encode()
+    assert key + b"\n" not in LINES
+    assert story["near"]["text"].encode() + b"\n" in LINES
+    assert next(one for one in answers if one["view"] == "get")["query"]["key"] == key.decode()
+    for one in story["stores"]:
+        with lsmkv.DB(stores / one["layout"]) as db:  # one table: nothing was compacted since
+            found = db.explain(key)
+        assert (one["searched"], one["without"]) == (
+            found.blocks_searched,
+            found.blocks_without_filters,
+        )
+        (table,) = one["tables"]
+        assert table["name"] == found.tables[0].name
+        if one["layout"] == "off":
+            assert (table["filter"], table["tone"]) == (None, "wasted")
+        elif found.blocks_searched:
+            assert (table["filter"], table["tone"]) == ("maybe", "wasted")
+        else:
+            assert (table["filter"], table["tone"]) == ("no", "saved")

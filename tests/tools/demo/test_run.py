@@ -1,0 +1,75 @@
+"""A run of the demo: its stores, measured as loaded and compacted, and removed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from demos import LINES, printed
+
+import lsmkv
+from lsmkv.tools.demo.keys import lines_as_keys
+from lsmkv.tools.demo.measure import LAYOUTS
+from lsmkv.tools.demo.run import Outcome, Plan, place, run_demo
+
+
+def test_overlapping_tables_are_compacted_and_measured_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(LAYOUTS, "block", LAYOUTS["block"] | {"write_buffer_size": 16 << 10})
+    data = lines_as_keys(LINES, "file")
+    plan = Plan(data, ("block",), 500, 1, None)
+    asked: list[int] = []
+
+    def as_loaded(outcome: Outcome) -> None:
+        with lsmkv.DB(os.path.join(directory, "block"), seek_compaction=False) as db:
+            for _, absent in [outcome.example, *outcome.questions.examples]:
+                asked.append(db.explain(absent).blocks_without_filters)
+
+    with place(plan) as directory:
+        outcome = run_demo(plan, directory, as_loaded)
+    (before,), (after,) = outcome.as_loaded, outcome.compacted
+    assert asked[0] == max(asked) > 1  # the example that is shown is a telling one
+    assert before.overlapping > 1
+    assert after.overlapping == 1
+    assert outcome.wrong == 0
+    assert before.absent.checks_per_get > 1.5
+    assert after.absent.checks_per_get <= 1
+    assert "After compact_range(): at most 1 table" in printed(plan, outcome, 80)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_the_demo_leaves_no_files(
+    tmp_path: Path, key_file: Path, number: signal.Signals
+) -> None:
+    program = (
+        "import signal, sys\n"
+        "from lsmkv.tools import cli\n"
+        "from lsmkv.tools.demo import run\n"
+        "def measure(*_, **__):\n"
+        "    print('ready', flush=True)\n"
+        "    signal.pause()\n"
+        "run.measure = measure\n"
+        # As a terminal starts it, even if the suite runs under nohup.
+        f"signal.signal({int(number)}, signal.SIG_DFL)\n"
+        "sys.exit(cli.main())"
+    )
+    home = str(Path(lsmkv.__file__).parents[1])
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "demo", "--keys", str(key_file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": home, "TMPDIR": str(tmp_path)},
+    ) as demo:
+        assert demo.stdout is not None
+        assert demo.stdout.readline() == b"ready\n"
+        assert len(list(tmp_path.glob("lsmkv-demo-*/block/CURRENT"))) == 1
+        demo.send_signal(number)
+        _, err = demo.communicate()
+    assert demo.returncode == 128 + number
+    assert err == b""
+    assert os.listdir(tmp_path) == []
