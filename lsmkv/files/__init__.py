@@ -69,6 +69,7 @@ from lsmkv.files.keys import (
 )
 from lsmkv.files.logs import LOG_BLOCK_SIZE, Fragment, FragmentKind, Log, LogEnd, LogRecord
 from lsmkv.files.manifests import (
+    EDIT_TAGS,
     LEVELS,
     Edit,
     Manifest,
@@ -87,6 +88,7 @@ from lsmkv.files.tables import FOOTER_SIZE, Footer, Table, TableEntry, parse_foo
 
 __all__ = [
     "BITS_OF_FUSE",
+    "EDIT_TAGS",
     "FOOTER_SIZE",
     "LEVELS",
     "LOG_BLOCK_SIZE",

@@ -22,7 +22,7 @@ _NUMBERS: Final = {
     4: "last sequence",
 }
 _COMPARATOR, _COMPACT_POINTER, _DELETED_FILE, _NEW_FILE = 1, 5, 6, 7
-TAGS: Final = {
+EDIT_TAGS: Final = {
     _COMPARATOR: "comparator",
     _COMPACT_POINTER: "compact pointer",
     _DELETED_FILE: "deleted file",
@@ -130,11 +130,10 @@ def parse_edit(payload: bytes, offset: int = 0, end: int = 0) -> Edit:
 def edit_fields(payload: bytes) -> Iterator[Field]:
     """The fields of a version edit, in the order of their bytes; they leave no byte out.
 
-    Each of a record's fields begins with its ``tag``, a varint32, and goes on as :data:`TAGS` names
-    it: a string (``comparator``: its ``length``, its ``name``), a number (``number``), or a
-    ``level``, numbers and internal keys, each key after its length.  Raises
-    :class:`~lsmkv.CorruptionError` after the last sound field, and at the end for values that are
-    impossible, such as level 999.  O(bytes).
+    Each of a record's fields begins with its ``tag``, a varint32, and goes on as :data:`EDIT_TAGS`
+    names it: a string after its length, a number, or a ``level``, numbers and internal keys, each
+    key after its length.  Raises :class:`~lsmkv.CorruptionError` after the last sound field, and at
+    the end for values that are impossible, such as level 999.  O(bytes).
 
     >>> [(field.name, field.value) for field in edit_fields(bytes.fromhex("0203 060007"))]
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -143,7 +142,7 @@ def edit_fields(payload: bytes) -> Iterator[Field]:
     at = 0
     while at < len(payload):
         tag, end = decode_varint32(payload, at)
-        if tag not in TAGS:
+        if tag not in EDIT_TAGS:
             raise CorruptionError(f"an unknown field, tag {tag}", None, at)
         yield Field("tag", at, end, tag)
         at = end

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from lsmkv.errors import CorruptionError
 from lsmkv.files import (
+    EDIT_TAGS,
     Batch,
     Block,
     BlockKind,
@@ -76,26 +77,18 @@ def batch_spans(payload: bytes, is_hex: bool) -> Iterator[Span]:
         yield Span(start, end, meaning)
 
 
-_TAGS = {1: "comparator", 5: "compact pointer", 6: "deleted file", 7: "new file"} | {
-    2: "log number",
-    9: "previous log number",
-    3: "next file number",
-    4: "last sequence",
-}
-
-
 def edit_spans(payload: bytes, is_hex: bool) -> Iterator[Span]:
     """The spans of a record of the MANIFEST."""
     for name, start, end, value in edit_fields(payload):
         if name == "tag":
             assert isinstance(value, int)
-            yield Span(start, end, f"tag {value}: {_TAGS[value]}")
+            yield Span(start, end, f"tag {value}: {EDIT_TAGS[value]}")
         elif name == "comparator length":
             yield Span(start, end, f"length {value!r}")
         elif name.endswith(" length"):
             yield Span(start, end, f"{name.replace(' length', ', length')} {value!r}")
         elif isinstance(value, int):
-            yield Span(start, end, str(value) if name in _TAGS.values() else f"{name} {value}")
+            yield Span(start, end, str(value) if name in EDIT_TAGS.values() else f"{name} {value}")
         elif name == "comparator":
             yield Span(start, end, f"name {_quoted(value, is_hex)}")
         else:
