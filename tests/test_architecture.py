@@ -385,7 +385,7 @@ def test_every_module_says_what_it_is(module: str) -> None:
     assert not has_code or (futures and futures[0].module == "__future__")
 
 
-# What the tools take from the engine
+# What programs take from the engine
 
 PUBLIC_MODULES = {
     *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.errors", "lsmkv.files", "lsmkv.indexeddb"),
@@ -401,23 +401,27 @@ HELPERS = {
     *("lsmkv.env.installed", "lsmkv.env.mounts"),  # packages and file systems of this machine
 }
 """Modules that know nothing of the engine."""
-TAKEN = {"tools": 78}
+TAKEN = {"tools": 78, "course": 17}
 """How many names of the engine a program's modules may import, all of them together.  A ceiling
 goes down as programs are moved to public modules, and never up."""
 
 
 def taken_from_the_engine(program: str) -> set[str]:
     """The names that are neither public nor those of helpers, as ``module.name``."""
+    taken = (engine_names_in(module) for module in SOURCES if in_room(module, program))
+    return set().union(*taken)
+
+
+def engine_names_in(module: str) -> set[str]:
+    """The names that a program's module imports, and that are neither public nor a program's."""
     found: set[str] = set()
-    for module, tree in SOURCES.items():
-        if in_room(module, program):
-            for node in ast.walk(tree):
-                for name in imports(node):
-                    owner = name.rpartition(".")[0]
-                    if name in SOURCES or any(in_room(owner, room) for room in TAKEN):
-                        continue
-                    if owner.startswith("lsmkv.") and owner not in PUBLIC_MODULES | HELPERS:
-                        found.add(name)
+    for node in ast.walk(SOURCES[module]):
+        for name in imports(node):
+            owner = name.rpartition(".")[0]
+            if name in SOURCES or is_a_program(owner):
+                continue
+            if owner.startswith("lsmkv.") and owner not in PUBLIC_MODULES | HELPERS:
+                found.add(name)
     return found
 
 
@@ -528,45 +532,10 @@ def test_whoever_takes_a_lock_is_known_as_its_holder() -> None:
     assert unclaimed("with lock.guard:\n    count += 1\n    lock.claim()") == [1]
 
 
-# What the course takes from the engine.  A room of programs beside it may get a ceiling of its own
-# in COURSE_TAKES' place: a dictionary of rooms and ceilings is one test for all.
-
-PUBLIC = {
-    *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.errors", "lsmkv.files", "lsmkv.mapping"),
-    *("lsmkv.plot", "lsmkv.plyvel", "lsmkv.server", "lsmkv.shards", "lsmkv.testing"),
-}
-"""What any program may import."""
-COURSE_TAKES = 17
-"""How many names of the engine the course may import.  It only goes down."""
-
-
-def taken_by(module: str) -> set[str]:
-    """What a module of a program imports that is neither public nor a program's."""
-    return {
-        name
-        for node in ast.walk(SOURCES[module])
-        for name in imports(node)
-        if name.startswith("lsmkv.")
-        and not is_a_program(name)
-        and not {name, name.rpartition(".")[0]} & PUBLIC
-    }
-
-
-def taken_by_the_course() -> set[str]:
-    rooms = (taken_by(module) for module in SOURCES if in_room(module, "course"))
-    return set().union(*rooms)
-
-
-def test_the_course_takes_few_names_from_the_engine() -> None:
-    taken = taken_by_the_course()
-    assert len(taken) <= COURSE_TAKES, f"more than there were: {sorted(taken)}"
-    assert len(taken) == COURSE_TAKES, "fewer than there were: lower the ceiling"
-
-
 def test_what_students_are_given_does_not_name_the_engines_rooms() -> None:
     starters = [module for module in SOURCES if in_room(module, "course.starters")]
     assert len(starters) > 12
-    assert {module: taken for module in starters if (taken := taken_by(module))} == {}
+    assert {module: taken for module in starters if (taken := engine_names_in(module))} == {}
 
 
 @pytest.mark.parametrize(
@@ -577,6 +546,6 @@ def test_one_more_name_of_the_engine_is_noticed(
 ) -> None:
     judge(monkeypatch, "lsmkv.course.starters.new", source)
     with pytest.raises(AssertionError, match="more than there were"):
-        test_the_course_takes_few_names_from_the_engine()
+        test_programs_take_few_names_from_the_engine("course")
     with pytest.raises(AssertionError):
         test_what_students_are_given_does_not_name_the_engines_rooms()

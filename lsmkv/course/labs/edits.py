@@ -10,6 +10,7 @@ from lsmkv.course.given import encode_string, encode_varint
 from lsmkv.course.labs.formats import KIND_VALUE, LEVELS
 from lsmkv.files import (
     InternalKey,
+    TableFile,
     Version,
     VersionBuilder,
     make_key,
@@ -160,18 +161,15 @@ def sort_key(internal_key: bytes) -> tuple[bytes, int]:
 
 def applied(levels: Levels, fields: Sequence[Field]) -> Levels:
     """The levels after an edit, by lsmkv.files."""
-<<<<<<< HEAD
-    builder = VersionBuilder(
-        (level, table_file(file)) for level, files in enumerate(levels) for file in files
-    )
+    builder = VersionBuilder(Version(tuple(tuple(map(table_file, files)) for files in levels)))
     builder.apply(parse_edit(encoded(fields)))
-=======
-    before = [(NEW_FILE, level, *file) for level, files in enumerate(levels) for file in files]
-    builder = VersionBuilder()
-    for some in (before, fields):
-        builder.apply(parse_edit(encoded(some)))
->>>>>>> course
     return levels_of(builder.version())
+
+
+def table_file(file: File) -> TableFile:
+    """A table with its keys in parts."""
+    number, size, smallest, largest = file
+    return TableFile(number, size, parse_key(smallest), parse_key(largest))
 
 
 def no_levels() -> Levels:
