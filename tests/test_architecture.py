@@ -418,8 +418,12 @@ def engine_names_in(module: str) -> set[str]:
     for node in ast.walk(SOURCES[module]):
         for name in imports(node):
             owner = name.rpartition(".")[0]
-            if name in SOURCES or is_a_program(owner):
+            if is_a_program(name) or is_a_program(owner):
                 continue
+            if isinstance(node, ast.Import):
+                owner = name
+            elif name in SOURCES:
+                continue  # a module, of which other names are counted
             if owner.startswith("lsmkv.") and owner not in PUBLIC_MODULES | HELPERS:
                 found.add(name)
     return found

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import socket
-from pathlib import Path
-
 import pytest
-import redis
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.pytest_plugin import lsmkv_server  # noqa: F401 - a fixture
-from lsmkv.server import Server
-from lsmkv.testing import CrashState, NameModel, RecordingEnv, explore, serving
+from lsmkv.testing import CrashState, NameModel, RecordingEnv, explore
 
 VALUES = {b"%d" % n: b"v" * n for n in range(12)}
 
@@ -113,36 +107,3 @@ def test_the_report_prints_a_line_for_each_violation() -> None:
     text = str(explore(lambda env: None, refuse, models=[]))
     assert text.splitlines()[0] == "1 states, 1 violations"
     assert text.splitlines()[1].startswith("0, killed: at the end: CorruptionError: /db/CURRENT")
-
-
-def test_a_server_for_as_long_as_the_block_runs(tmp_path: Path) -> None:
-    for runs in range(2):
-        with serving(tmp_path / "db", appendfsync="always") as server:
-            port = server.port
-            with redis.Redis(port=port) as client:
-                assert client.incr("runs") == runs + 1
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port))
-
-
-def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
-    with DB(tmp_path / "db", create_if_missing=True) as db:
-        db.put(b"k", b"v")
-        with pytest.raises(lsmkv.LockedError), serving(tmp_path / "db"):
-            pass
-    with pytest.raises(ValueError, match="holds other data"), serving(tmp_path / "db"):
-        pass
-
-
-def test_a_server_that_a_client_shuts_down() -> None:
-    with serving() as server, redis.Redis(port=server.port) as client:
-        client.shutdown()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", server.port))
-
-
-@pytest.mark.parametrize("time", [1, 2])
-def test_the_fixture(lsmkv_server: Server, time: int) -> None:  # noqa: F811
-    with redis.Redis(port=lsmkv_server.port) as client:
-        assert client.dbsize() == 0
-        client.set("k", time)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import gc
 import json
-import pickle
 import random
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bulk_pairs import Pairs, read, some
 
 import lsmkv
 import lsmkv.bulk
@@ -23,18 +22,6 @@ from lsmkv.options import KIB, MIB
 from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.remote.objects.retrying import RetryingObjects
 from lsmkv.shards.version import ShardEntry, VersionDocument
-
-Pairs = list[tuple[bytes, bytes]]
-
-
-def some(count: int, seed: int = 0) -> Pairs:
-    rng = random.Random(seed)
-    return [(b"%08x" % rng.getrandbits(24), rng.randbytes(20)) for _ in range(count)]
-
-
-def read(url: Path, version: int | None = None) -> Pairs:
-    with lsmkv.shards.open(url, version=version) as s:
-        return list(s)
 
 
 def contents(document: VersionDocument) -> list[tuple[Any, ...]]:
@@ -152,99 +139,6 @@ def test_a_directory_for_runs(tmp_path: Path) -> None:
     lsmkv.bulk.build(some(500), tmp_path / "set", work_url=tmp_path / "work")
     assert [path for path in (tmp_path / "work").rglob("*") if path.is_file()] == []
     assert read(tmp_path / "set") == sorted(dict(some(500)).items())
-
-
-def test_a_directory_for_runs_takes_no_options_of_the_store(tmp_path: Path) -> None:
-    pytest.importorskip("fsspec")
-    for work in (tmp_path / "work", (tmp_path / "work").as_uri()):
-        document = lsmkv.bulk.build(
-            some(50), "memory://set", work_url=work, options={"skip_instance_cache": True}
-        )
-        assert document.pairs == len(dict(some(50)))
-    with pytest.raises(ValueError, match="takes no options"):
-        lsmkv.bulk.build(some(50), tmp_path / "set", options={"region": "here"})
-
-
-class Elsewhere(Executor):
-    """Runs calls in another working directory."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        with contextlib.chdir(self._path):
-            future.set_result(fn(*args, **kwargs))
-        return future
-
-
-def test_a_relative_path_is_the_same_place_for_all_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "elsewhere").mkdir()
-    executor = Elsewhere(tmp_path / "elsewhere")
-    lsmkv.bulk.build(some(50), "set", work_url="work", executor=executor)
-    assert read(tmp_path / "set") == sorted(dict(some(50)).items())
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-class Weighing(Executor):
-    """Notes how many bytes are sent with each call."""
-
-    def __init__(self) -> None:
-        self.sent: list[int] = []
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        content = pickle.dumps((fn, args, kwargs))
-        self.sent.append(len(content))
-        fn, args, kwargs = pickle.loads(content)
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
-
-
-@pytest.mark.parametrize("is_table", [False, True])
-def test_no_pairs_are_sent_with_a_call(tmp_path: Path, is_table: bool) -> None:
-    rng = random.Random(1)
-    pairs = [(b"%06d" % n, rng.randbytes(1000)) for n in range(2000)]
-    source: Any = pairs
-    if is_table:
-        keys, values = zip(*pairs, strict=True)
-        source = pytest.importorskip("pyarrow").table({"key": keys, "value": values})
-    executor = Weighing()
-    lsmkv.bulk.build(source, tmp_path, executor=executor)
-    assert read(tmp_path) == pairs
-    assert len(executor.sent) == 2
-    assert max(executor.sent) < 20_000
-
-
-class Late(Executor):
-    """Runs calls when it is told to."""
-
-    def __init__(self) -> None:
-        self.calls: list[Callable[[], Any]] = []
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        self.calls.append(lambda: fn(*args, **kwargs))
-        if len(self.calls) == 3:
-            raise KeyboardInterrupt
-        return Future()
-
-
-def test_a_task_that_is_left_alone_makes_no_directory(tmp_path: Path) -> None:
-    executor = Late()
-    with pytest.raises(KeyboardInterrupt):
-        lsmkv.bulk.build(
-            [some(50, n) for n in range(4)],
-            tmp_path / "set",
-            work_url=tmp_path / "work",
-            executor=executor,
-        )
-    for call in executor.calls:
-        with pytest.raises(FileNotFoundError):
-            call()
-    assert list((tmp_path / "work").iterdir()) == []
 
 
 class Forgetful(Executor):

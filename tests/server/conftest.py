@@ -1,12 +1,14 @@
-"""What tests with connections share: each runs in both loops that a server may run in."""
+"""What tests of the server share: a client, and both loops that a server may run in."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 from loops import KINDS, Run, Scenario, Served, run_in
+from serving import Client, an_engine
 
 from lsmkv.server import Server
 
@@ -29,3 +31,10 @@ def served(run: Run) -> Served:
         run(main())
 
     return serve
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """A client of an empty store."""
+    with an_engine() as engine:
+        yield Client(engine)

@@ -6,15 +6,14 @@ import asyncio
 import contextlib
 import gc
 import socket
-import threading
 import tracemalloc
 from typing import Any
 
 import pytest
+from held_syncs import HeldSyncs
 from loops import Run, Served
 from wire import Wire, packed, request, until
 
-from lsmkv import MemoryEnv
 from lsmkv.server import Server
 from lsmkv.server.commands import COMMANDS
 from lsmkv.server.connection import Connection, _shown
@@ -130,18 +129,6 @@ def test_a_subscriber_that_does_not_read_is_disconnected(served: Served) -> None
                 assert sent < 500
             assert len(server.engine.sessions) == 1
             slow.writer.transport.abort()
-
-    served(scenario)
-
-
-def test_pushes_come_between_replies(served: Served) -> None:
-    async def scenario(server: Server) -> None:
-        async with Wire(server) as wire, Wire(server) as other:
-            assert (await wire("HELLO 3"))[b"proto"] == 3
-            assert await wire("SUBSCRIBE c") == [b"subscribe", b"c", 1]
-            assert await other("PUBLISH c hello") == 1
-            assert await wire.reply() == [b"message", b"c", b"hello"]
-            assert await wire("ECHO x") == b"x"
 
     served(scenario)
 
@@ -333,24 +320,6 @@ def test_killing(served: Served) -> None:
     served(scenario)
 
 
-@pytest.mark.parametrize("last", ["QUIT", "CLIENT KILL ID {} SKIPME no", "'"])
-@pytest.mark.parametrize("sync", ["everysec", "always"])
-def test_one_who_wants_no_replies_is_disconnected_all_the_same(
-    served: Served, last: str, sync: str
-) -> None:
-    async def scenario(server: Server) -> None:
-        async with Wire(server) as wire:
-            number = await wire("CLIENT ID")
-            line = last.format(number).encode()
-            await wire.send(b"CLIENT REPLY OFF\r\nSET k v\r\n" + line + b"\r\n")
-            assert await wire.is_closed()
-        assert server.engine.db.stats().log_writes > 0
-        async with Wire(server) as wire:
-            assert await wire("GET k") == b"v"
-
-    served(scenario, appendfsync=sync)
-
-
 @pytest.mark.parametrize("sync", ["everysec", "always"])
 def test_what_was_asked_before_quit_is_answered(served: Served, sync: str) -> None:
     async def scenario(server: Server) -> None:
@@ -499,97 +468,6 @@ def test_a_connection_that_is_gone_leaves_nothing_behind(served: Served) -> None
     finally:
         tracemalloc.stop()
         gc.enable()
-
-
-class HeldSyncs(MemoryEnv):
-    """Holds up the syncs of the log until they are let go, for half a minute at most."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.go = threading.Event()
-        self.go.set()
-
-    def open_directory(self, path: str, create: bool = False) -> Any:
-        directory: Any = super().open_directory(path, create)
-        inner = directory.create
-
-        def made(name: str) -> Any:
-            file = inner(name)
-            if name.endswith(".log"):
-                sync = file.sync
-                file.sync = lambda: (self.go.wait(30), sync())
-            return file
-
-        directory.create = made
-        return directory
-
-
-def test_replies_that_wait_for_a_sync_are_counted(run: Run) -> None:
-    """A client that asks for much while a sync runs is not read from beyond a bound."""
-    value = b"x" * 2**20
-    env = HeldSyncs()
-
-    async def main() -> None:
-        async with Server("/db", port=0, env=env, appendfsync="always") as server:
-            engine = server.engine
-            async with Wire(server) as wire:
-                await wire.send(packed(b"SET", b"k", value))
-                assert await wire.reply() == b"OK"
-                (session,) = engine.sessions.values()
-                env.go.clear()
-                await wire.send(request("INCR n") + request("GET k") * 200)
-                await until(lambda: engine.commands >= 3)
-                for _ in range(100):
-                    await asyncio.sleep(0.001)
-                    assert session.unsent < 4 * 2**20
-                assert engine.commands < 10
-                env.go.set()
-                assert await wire.reply() == 1
-                for _ in range(200):
-                    assert await wire.reply() == value
-                assert session.unsent == 0
-
-    run(main())
-
-
-def test_messages_that_wait_for_a_sync_are_counted(run: Run) -> None:
-    env = HeldSyncs()
-
-    async def main() -> None:
-        async with Server("/db", port=0, env=env, appendfsync="always") as server:
-            server.settings.pubsub_limit = 2**20
-            async with Wire(server) as listener, Wire(server) as publisher:
-                await listener("SUBSCRIBE c")
-                env.go.clear()
-                await publisher.send(request("SET k v"))
-                await until(lambda: server.engine.syncing)
-                await publisher.send(packed(b"PUBLISH", b"c", b"x" * 300_000) * 5)
-                await until(lambda: len(server.engine.sessions) == 1)
-                assert await listener.is_closed()
-                env.go.set()
-                replies = [await publisher.reply() for _ in range(6)]
-                assert replies[:5] == [b"OK", 1, 1, 1, 1]
-
-    run(main())
-
-
-def test_a_client_that_is_killed_while_its_replies_wait_for_a_sync_gets_none(run: Run) -> None:
-    env = HeldSyncs()
-
-    async def main() -> None:
-        server = Server("/db", port=0, env=env, appendfsync="always")
-        async with server, Wire(server) as killer, Wire(server) as other:
-            number = await other("CLIENT ID")
-            env.go.clear()
-            await other.send(request("SET k v"))
-            await until(lambda: server.engine.syncing)
-            await killer.send(request(f"CLIENT KILL ID {number}") + request("GET k"))
-            assert await other.is_closed()
-            env.go.set()
-            assert [await killer.reply() for _ in range(2)] == [1, b"v"]
-            assert len(server.engine.sessions) == 1
-
-    run(main())
 
 
 @pytest.mark.parametrize("value", ["no", "everysec"])

@@ -2,61 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import errno
-import os
 import time
 
-import pytest
-from loops import Run
-from serving import parsed
+from ticks import FULL, Clients, agrees, engine_of, open_store, refused, tick
 
-import lsmkv
-from lsmkv import DB, Env
 from lsmkv.server.check import check
-from lsmkv.server.commands import COMMANDS
-from lsmkv.server.encoding import EXPIRY_BOUND, GARBAGE_ENDS, TWO_U64
-from lsmkv.server.engine import Engine
-from lsmkv.server.keyspace import Keyspace
-from lsmkv.server.settings import Settings
 from lsmkv.testing import CrashState, FaultyEnv, RecordingEnv, explore
-
-FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def engine_of(db: DB) -> Engine:
-    engine = Engine(db, Keyspace(db), COMMANDS, Settings())
-    engine.schedule = lambda callback: None
-    return engine
-
-
-def tick(engine: Engine, *lines: str) -> bytes:
-    """Run commands and commit; the replies."""
-    sent: list[bytes] = []
-    session = engine.open_session()
-    session.send = sent.append
-    for line in lines:
-        engine.run(session, line.encode().split())
-    engine.commit()
-    engine.close_session(session)
-    return b"".join(sent)
-
-
-def open_store(env: Env, **options: int) -> DB:
-    return DB("/db", create_if_missing=True, env=env, **options)  # type: ignore[arg-type]
-
-
-def agrees(engine: Engine) -> None:
-    """What the keyspace has in memory is what the store has."""
-    space = engine.space
-    fresh = Keyspace(engine.db)
-    sizes = [(one.id, one.size) for one in space.databases]
-    assert sizes == [(one.id, one.size) for one in fresh.databases]
-    stored = engine.db.get(GARBAGE_ENDS)
-    first, behind = (0, 0) if stored is None else TWO_U64.unpack(stored)
-    assert len(space.garbage) == behind - first
-    assert space.expiry._bound == (engine.db.get(EXPIRY_BOUND) or b"x")
-    assert not space.has_changes
 
 
 def test_every_state_after_a_crash_is_consistent() -> None:
@@ -118,82 +69,6 @@ def test_a_full_disk_refuses_the_tick_and_changes_nothing() -> None:
         assert engine.failure == ""
         agrees(engine)
         assert check(db) == []
-
-
-class Clients:
-    """Clients of one engine, whose requests come in one tick."""
-
-    def __init__(self, engine: Engine, count: int) -> None:
-        self._engine = engine
-        self.sent: list[list[bytes]] = [[] for _ in range(count)]
-        self.sessions = [engine.open_session() for _ in range(count)]
-        for session, sent in zip(self.sessions, self.sent, strict=True):
-            session.send = sent.append
-
-    def tick(self, *requests: tuple[int, str]) -> list[list[object]]:
-        """Run requests, each with its client's number, and commit; what each client gets."""
-        for number, line in requests:
-            self._engine.run(self.sessions[number], line.encode().split())
-        self._engine.commit()
-        replies: list[list[object]] = [parsed(b"".join(sent)) for sent in self.sent]
-        for sent in self.sent:
-            sent.clear()
-        return replies
-
-
-def refused(reply: object) -> bool:
-    return str(reply).startswith("MISCONF ")
-
-
-def test_a_failed_write_leaves_reads_of_its_tick_alone() -> None:
-    env = FaultyEnv()
-    with open_store(env) as db:
-        engine = engine_of(db)
-        clients = Clients(engine, 3)
-        clients.tick((0, "SET k old"), (0, "RPUSH l a b"), (0, "SET other 1"), (0, "SADD s m"))
-        env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
-        writer, reader, mixed = clients.tick(
-            (1, "GET k"),
-            (0, "SET k new"),
-            (1, "GET k"),
-            (0, "DEL l"),
-            (1, "LRANGE l 0 -1"),
-            (1, "KEYS *"),
-            (2, "SET other 2"),
-            (1, "DBSIZE"),
-            (1, "PING"),
-            (2, "GET other"),
-            (2, "SET k no NX"),
-            (2, "SELECT 3"),
-            (2, "SET there 1"),
-            (2, "GET there"),
-            (2, "SELECT 0"),
-            (1, "MULTI"),
-            (1, "GET k"),
-            (1, "ECHO x"),
-            (1, "LLEN l"),
-            (1, "EXEC"),
-            (0, "FLUSHALL"),
-            (1, "MGET k other none"),
-            (1, "SMEMBERS s"),
-        )
-        assert [refused(reply) for reply in writer] == [True] * 3
-        assert reader == [
-            b"old",
-            b"old",
-            [b"a", b"b"],
-            [b"k", b"l", b"other", b"s"],
-            4,
-            b"PONG",
-            *(b"OK", b"QUEUED", b"QUEUED", b"QUEUED", [b"old", b"x", 2]),
-            [b"old", b"1", None],
-            [b"m"],
-        ]
-        assert [refused(reply) for reply in mixed] == [True, False, True, False, True, False, False]
-        assert mixed[1] == b"1"
-        assert mixed[5] is None
-        assert clients.sessions[2].database.index == 0
-        agrees(engine)
 
 
 def test_a_transaction_that_is_not_written_has_one_answer() -> None:
@@ -294,26 +169,6 @@ def test_a_key_that_expires_while_the_disk_is_full_is_gone() -> None:
         assert check(db) == []
 
 
-def test_the_server_finds_out_by_itself_that_there_is_room_again(run: Run) -> None:
-    env = FaultyEnv()
-
-    async def main(engine: Engine) -> None:
-        tidying = asyncio.create_task(engine.tidy())
-        while engine.failure:
-            await asyncio.sleep(0.01)
-        tidying.cancel()
-
-    with open_store(env) as db:
-        engine = engine_of(db)
-        env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
-        tick(engine, "SET k v")
-        assert engine.failure
-        assert not engine._probe()
-        env.heal()
-        run(main(engine))
-        agrees(engine)
-
-
 def test_a_store_that_cannot_be_read_either_is_read_again_later() -> None:
     env = FaultyEnv()
     with open_store(env, lru_cache_size=0) as db:
@@ -332,21 +187,6 @@ def test_a_store_that_cannot_be_read_either_is_read_again_later() -> None:
         assert clients.tick((0, "GET k"), (0, "DBSIZE"), (0, "SET l v")) == [[b"v", 2, b"OK"]]
         agrees(engine)
         assert check(db) == []
-
-
-def test_a_connection_that_fails_takes_no_other_with_it() -> None:
-    with open_store(FaultyEnv()) as db:
-        engine = engine_of(db)
-        clients = Clients(engine, 2)
-        clients.sessions[1].send = _raise
-        clients.sessions[1].disconnect = _raise
-        assert clients.tick((1, "PING"), (0, "SET k v"), (1, "PING"))[0] == [b"OK"]
-        assert list(engine.sessions.values()) == [clients.sessions[0]]
-        assert clients.tick((1, "PING"), (0, "GET k"))[0] == [b"v"]
-
-
-def _raise(*_: object) -> None:
-    raise RuntimeError("the handler is closed")
 
 
 def test_a_subscriber_gets_no_error_for_a_message_of_a_tick_that_fails() -> None:
@@ -372,69 +212,3 @@ def test_a_subscriber_gets_no_error_for_a_message_of_a_tick_that_fails() -> None
         sent.clear()
         assert tick(engine, "SET a 1", "PUBLISH c hi") == b"+OK\r\n:1\r\n"
         assert sent == [b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n"]
-
-
-@pytest.mark.parametrize("save", ["SAVE", "BGSAVE"])
-def test_a_save_that_fails_refuses_what_the_tick_has_written_before(save: str) -> None:
-    env = FaultyEnv()
-    with open_store(env) as db:
-        engine = engine_of(db)
-        before = dict(db)
-        env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
-        answers = tick(engine, "SET a 1", save, "PING").splitlines()
-        assert answers[0].startswith(b"-MISCONF")
-        assert answers[1].startswith(b"-ERR")
-        assert answers[2:] == [b"+PONG"]
-        assert dict(db) == before
-        assert engine.failure
-        env.heal()
-        assert tick(engine, "SET a 1", save).count(b"-") == 0
-        assert engine.failure == ""
-        assert check(db) == []
-
-
-def test_a_failing_sync_refuses_every_write_that_waits_for_it(run: Run) -> None:
-    env = FaultyEnv()
-
-    async def main(db: DB) -> bytes:
-        engine = engine_of(db)
-        engine.settings.appendfsync = "always"
-        env.fail_at(1, sticky=True, calls={"sync"})
-        sent: list[bytes] = []
-        session = engine.open_session()
-        session.send = sent.append
-        for line in (b"SET a 1", b"SET b 1", b"MULTI", b"GET a", b"SET b 2", b"EXEC", b"GET a"):
-            engine.run(session, line.split())
-        engine.commit()
-        assert sent == []
-        while engine.syncing:
-            await asyncio.sleep(0.001)
-        env.heal()
-        assert b"MISCONF" in tick(engine, "SET c 1")  # the log is lost until it is reopened
-        return b"".join(sent)
-
-    db = open_store(env)
-    answers = run(main(db))
-    with pytest.raises(lsmkv.Error, match="earlier write"):
-        db.close()
-    replies = parsed(answers)
-    assert [refused(reply) for reply in replies] == [True, True, *([False] * 3), True, False]
-    assert replies[-1] == b"1"
-
-
-def test_replies_wait_for_the_sync(run: Run) -> None:
-    async def main() -> None:
-        with open_store(FaultyEnv()) as db:
-            engine = engine_of(db)
-            engine.settings.appendfsync = "always"
-            sent: list[bytes] = []
-            session = engine.open_session()
-            session.send = sent.append
-            engine.run(session, [b"SET", b"a", b"1"])
-            engine.commit()
-            assert sent == []
-            while engine.syncing:
-                await asyncio.sleep(0.001)
-            assert sent == [b"+OK\r\n"]
-
-    run(main())

@@ -11,23 +11,12 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from filled_caches import filled, kept
 
 import lsmkv
 from lsmkv.util import block_cache
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.cache_entry import CacheEntry
-
-
-def filled(capacity: int, names: str) -> BlockCache[str, str]:
-    cache = BlockCache[str, str](capacity)
-    for name in names:
-        cache.put(name, name.upper(), 1)
-    return cache
-
-
-def kept(cache: BlockCache[Any, str], names: str) -> str:
-    """Those of ``names`` that are in the cache."""
-    return "".join(name for name in names if cache.get(name) is not None)
 
 
 def test_hit_and_miss() -> None:
@@ -378,25 +367,6 @@ def test_a_refilled_entry_counts_as_new() -> None:
     cache.check()
 
 
-@pytest.mark.parametrize("end", ["discarded", "replaced", "evicted", "cleared"])
-def test_an_entry_has_its_value_while_that_is_cached(end: str) -> None:
-    cache = filled(2, "ab")
-    assert cache.entry("x") is None
-    entry = cache.entry("a")
-    assert entry is not None
-    assert entry.value == "A"
-    if end == "discarded":
-        cache.discard("a")
-    elif end == "replaced":
-        cache.put("a", "again", 1)
-    elif end == "evicted":
-        cache.put("c", "C", 1)
-    else:
-        cache.clear()
-    assert entry.value is None
-    cache.check()
-
-
 def test_put_returns_the_entry() -> None:
     cache = BlockCache[str, str](5)
     entry = cache.put("a", "A", 5)
@@ -406,20 +376,6 @@ def test_put_returns_the_entry() -> None:
     assert cache.put("b", "too large", 6) is None
     assert cache.put("b", "B", 1) is cache.entry("b") is not None
     assert entry.value is None
-
-
-def test_an_entry_is_spared_if_used_but_not_if_looked_up() -> None:
-    cache = filled(2, "ab")
-    entry = cache.entry("a")
-    assert entry is not None
-    cache.put("c", "C", 1)  # a lookup alone is no use
-    assert kept(cache, "abc") == "bc"
-    cache = filled(2, "ab")
-    entry = cache.entry("a")
-    assert entry is not None
-    entry.used = True
-    cache.put("c", "C", 1)
-    assert kept(cache, "abc") == "ac"
 
 
 class Held:

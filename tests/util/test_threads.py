@@ -49,4 +49,3 @@ def test_threads_and_pauses_are_the_systems() -> None:
     assert pause is not time.sleep  # which gevent may replace
     with (lock := new_reentrant_lock()), lock:
         assert lock._is_owned()
-

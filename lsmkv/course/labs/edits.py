@@ -161,7 +161,9 @@ def sort_key(internal_key: bytes) -> tuple[bytes, int]:
 
 def applied(levels: Levels, fields: Sequence[Field]) -> Levels:
     """The levels after an edit, by lsmkv.files."""
-    builder = VersionBuilder(Version(tuple(tuple(map(table_file, files)) for files in levels)))
+    builder = VersionBuilder(
+        (level, table_file(file)) for level, files in enumerate(levels) for file in files
+    )
     builder.apply(parse_edit(encoded(fields)))
     return levels_of(builder.version())
 

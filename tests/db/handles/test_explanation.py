@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from explained import HOSTILE, explained, in_table
 
-from lsmkv import DB, Explanation
 from lsmkv.util.outline import as_text
 from lsmkv.util.text import escape, quoted
-
-UNFILTERED: dict[str, Any] = {"bloom_filter_bits": 0, "compression": None}
-
-
-def in_table(*keys: bytes, **options: Any) -> DB:
-    """A store that holds these keys in one table."""
-    db = DB(":memory:", seek_compaction=False, **options)
-    for key in keys:
-        db.put(key, b"value")
-    db.flush()
-    return db
-
-
-def explained(key: bytes, *keys: bytes, **options: Any) -> Explanation:
-    with in_table(*keys, **options) as db:
-        return db.explain(key)
 
 
 def test_the_text_of_a_key_that_a_filter_rules_out() -> None:
@@ -61,40 +44,6 @@ def test_the_text_of_a_key_that_is_found() -> None:
         "  without filters: 1 data block, 51 bytes"
     )
     assert told.outline()[2].tone == told.outline()[-2].tone == "read"
-
-
-def test_a_block_that_is_searched_in_vain() -> None:
-    with in_table(b"ant", b"emu", **UNFILTERED) as db:
-        told = db.explain(b"bee")
-        assert told.blocks_wasted == 1
-        assert "  level 2, 000006.ldb: not in the block\n" in str(told)
-        assert "block at 0: read in vain, 51 bytes, 46 bytes plain" in str(told)
-        assert "searched: 1 data block, 1 in vain; 1 from the file, 51 bytes" in str(told)
-        wasted = [line.text for line in told.outline() if line.tone == "wasted"]
-        assert [text.split(":")[0] for text in wasted] == [
-            "level 2, 000006.ldb",
-            "block at 0",
-            "searched",
-        ]
-        db.get(b"bee")
-        assert "from the cache in vain, 46 bytes plain" in str(db.explain(b"bee"))
-        assert "searched: 1 data block, 1 in vain; none from the file" in str(db.explain(b"bee"))
-
-
-def test_a_spared_block_that_is_in_the_cache() -> None:
-    with in_table(b"ant", b"emu", compression=None) as db:
-        db.get(b"ant")
-        assert "block at 0: not read, it is in the cache" in str(db.explain(b"bee"))
-
-
-def test_a_table_that_is_not_asked_is_quiet() -> None:
-    with in_table(b"ant", b"emu") as db:
-        db.put(b"ant", b"newer")
-        told = db.explain(b"ant")
-    lines = told.outline()
-    assert [line.tone for line in lines[2:4]] == ["quiet", "quiet"]
-    assert "not asked: the answer is known" in lines[2].text
-    assert lines[4].text.startswith("hidden: 5 bytes in 000006.ldb")
 
 
 def test_a_key_in_the_row_cache() -> None:
@@ -157,15 +106,6 @@ def test_the_html_has_the_lines_of_the_text(key: bytes) -> None:
     assert "\n".join(reader.lines) == str(told) == as_text(told.outline())
 
 
-HOSTILE = [
-    b"x" * (1 << 20),
-    b"\xff\xfe" * 1000,
-    bytes(100),
-    "日本語".encode() * 100,
-    b"\x1b]0;" * 50,
-]
-
-
 @pytest.mark.parametrize("key", HOSTILE, ids=range(len(HOSTILE)))
 def test_long_keys_are_cut(key: bytes) -> None:
     told = explained(key, key, key + b"x")
@@ -179,28 +119,9 @@ def test_long_keys_are_cut(key: bytes) -> None:
     assert told.to_dict()["key"] == escape(key)  # programs get all of it
 
 
-@pytest.mark.parametrize("longest", [3, 10, 64])
-@pytest.mark.parametrize("key", [*HOSTILE, b"", b"short", "né".encode(), b"\xc3", b"\x80" * 7])
-def test_a_cut_key_keeps_its_characters_whole(key: bytes, longest: int) -> None:
-    shown = re.fullmatch(r"'(.*)'(?:\.\.\. \(([\d,]+) bytes?\))?", quoted(key, longest))
-    assert shown is not None
-    assert len(shown[1]) <= longest
-    assert escape(key).startswith(shown[1])
-    assert (shown[2] is None) == (shown[1] == escape(key))
-    assert shown[2] is None or int(shown[2].replace(",", "")) == len(key)
-
-
 def test_the_number_of_a_write_is_explained() -> None:
     told = str(explained(b"ant", b"ant", b"emu"))
     assert (
         "\n  write 1: puts and deletes are numbered from 1 on; the highest number of a key" in told
     )
     assert "are numbered" not in str(explained(b"bee", b"ant", b"emu"))
-
-
-def test_a_separator_is_not_called_a_key() -> None:
-    """The index of keys 'ant' and 'emu' ends at 'f', which no one has put."""
-    (line,) = [
-        line.text for line in explained(b"bee", b"ant", b"emu").outline() if "'f'" in line.text
-    ]
-    assert line == "index: the block up to the separator 'f'"

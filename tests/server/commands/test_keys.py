@@ -187,21 +187,6 @@ def test_walks(client: Client) -> None:
     )
 
 
-def test_what_is_there_throughout_a_scan_is_returned_once(client: Client) -> None:
-    for number in range(50):
-        client(f"SET key{number:02d} v")
-    cursor, seen = client("SCAN 0 COUNT 20")
-    for number in range(0, 50, 2):
-        client(f"DEL key{number:02d}")
-    client("SET key205 new")
-    while cursor != b"0":
-        cursor, found = client(f"SCAN {cursor.decode()} COUNT 7")
-        seen += found
-    odd = [b"key%02d" % number for number in range(1, 50, 2)]
-    assert [key for key in seen if key in odd] == odd
-    assert len(set(seen)) == len(seen)
-
-
 def test_a_scan_goes_on_after_a_restart() -> None:
     env = MemoryEnv()
     with an_engine(env) as engine:

@@ -96,15 +96,3 @@ def test_transactions(client: Client) -> None:
     )
     other("DEL key00")
     client.plays(("MULTI", b"OK"), ("EXEC", None), ("INFO keyspace", b"# Keyspace\r\n"))
-
-
-def test_a_store_of_the_server_itself_is_served_for_reading_only() -> None:
-    env = MemoryEnv()
-    with an_engine(env) as engine:
-        Client(engine)("SET k v")
-    with pytest.raises(ValueError, match="was written by lsmkv serve"), an_engine(env, raw=True):
-        pass
-    with an_engine(env, raw=True, read_only=True) as engine:
-        client = Client(engine)
-        client.plays(("GET !format", b"lsmkv-serve 1"))
-        assert client("SET k v").startswith("READONLY")

@@ -1,4 +1,4 @@
-"""Closing a store: what is refused afterwards, what waits, and which errors are raised."""
+"""The handle of an open store: closing it, what is refused then, what waits, and what is raised."""
 
 from __future__ import annotations
 

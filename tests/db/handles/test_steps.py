@@ -1,0 +1,51 @@
+"""The steps of a lookup, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from explained import explained, in_table
+
+UNFILTERED: dict[str, Any] = {"bloom_filter_bits": 0, "compression": None}
+
+
+def test_a_block_that_is_searched_in_vain() -> None:
+    with in_table(b"ant", b"emu", **UNFILTERED) as db:
+        told = db.explain(b"bee")
+        assert told.blocks_wasted == 1
+        assert "  level 2, 000006.ldb: not in the block\n" in str(told)
+        assert "block at 0: read in vain, 51 bytes, 46 bytes plain" in str(told)
+        assert "searched: 1 data block, 1 in vain; 1 from the file, 51 bytes" in str(told)
+        wasted = [line.text for line in told.outline() if line.tone == "wasted"]
+        assert [text.split(":")[0] for text in wasted] == [
+            "level 2, 000006.ldb",
+            "block at 0",
+            "searched",
+        ]
+        db.get(b"bee")
+        assert "from the cache in vain, 46 bytes plain" in str(db.explain(b"bee"))
+        assert "searched: 1 data block, 1 in vain; none from the file" in str(db.explain(b"bee"))
+
+
+def test_a_spared_block_that_is_in_the_cache() -> None:
+    with in_table(b"ant", b"emu", compression=None) as db:
+        db.get(b"ant")
+        assert "block at 0: not read, it is in the cache" in str(db.explain(b"bee"))
+
+
+def test_a_table_that_is_not_asked_is_quiet() -> None:
+    with in_table(b"ant", b"emu") as db:
+        db.put(b"ant", b"newer")
+        told = db.explain(b"ant")
+    lines = told.outline()
+    assert [line.tone for line in lines[2:4]] == ["quiet", "quiet"]
+    assert "not asked: the answer is known" in lines[2].text
+    assert lines[4].text.startswith("hidden: 5 bytes in 000006.ldb")
+
+
+def test_a_separator_is_not_called_a_key() -> None:
+    """The index of keys 'ant' and 'emu' ends at 'f', which no one has put."""
+    (line,) = [
+        line.text for line in explained(b"bee", b"ant", b"emu").outline() if "'f'" in line.text
+    ]
+    assert line == "index: the block up to the separator 'f'"
