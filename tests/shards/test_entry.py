@@ -35,10 +35,11 @@ def test_its_objects_are_in_its_directory() -> None:
     ("shard", "reason"),
     [
         (entry(path="versions/1"), "outside shards/"),
-        (entry(path="shards/a/../b"), "not a plain name|not the name"),
+        (entry(path="shards/a/../b"), "not the name of an object"),
         (entry(pairs=-1), "has -1 pairs"),
         (entry(meta=META._replace(size=-1)), "has -1 bytes"),
         (entry(meta=META._replace(sha256="F" * 64)), "not a SHA-256"),
+        (entry(meta=META._replace(sha256="0" * 65)), "not a SHA-256"),
         (entry(files=(META,)), "two files of one name"),
         (entry(files=(CURRENT._replace(name="a/b"),)), "not a plain name"),
     ],
