@@ -416,6 +416,7 @@ def _takers() -> Iterator[str]:
         "db/read/reader.py",
         "db/compact/obsolete.py",
         "db/tree/listener.py",
+        "files/manifests.py",  # contains levels and numbers of tables
         "util/arguments.py",
     }
     protocols = ("Steps", "Iterable", "PrefixableDB", "SupportsKeys")
