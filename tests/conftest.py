@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -32,6 +33,31 @@ settings.load_profile("lsmkv")
 # A shell lets what it starts in the background ignore Ctrl-C, and so would the processes of tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+LONG = tuple(
+    line.split()[0]
+    for line in (Path(__file__).parent / "long.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+)
+"""What make test leaves out: folders, files and test functions, below the root."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before those that were not asked for are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of ``long.txt`` as long."""
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if any(name == one or name.startswith((f"{one}/", f"{one}::")) for one in LONG):
+            item.add_marker(pytest.mark.long)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import the files that make test leaves out."""
+    if config.option.markexpr != "not long" or config.option.keyword:
+        return None
+    inside = collection_path.relative_to(config.rootpath).as_posix()
+    return inside in LONG or None
 
 
 @pytest.hookimpl(trylast=True)
