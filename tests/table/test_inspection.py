@@ -11,6 +11,7 @@ from plain import PLAIN, SMALL, TAG, Row, assemble, build, build_table, opened, 
 from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.format.keys import MAX_SEQUENCE, before_versions, pack
 from lsmkv.options import FilterLayout
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer, seal_block
@@ -93,7 +94,7 @@ def test_a_look_tells_what_is_cached_and_how_it_is_stored() -> None:
     assert (first.cached, first.codec) == (False, "snappy")
     assert first.plain_size > first.stored_size
     assert key + TAG in first.entries[0]
-    table.get(key, key, MAX_SEQUENCE, -1, ReadCounters(), True)
+    table.get(key, key, MAX_SEQUENCE, KeyHashes(key), ReadCounters(), True)
     assert look(table, key).block == first._replace(cached=True)
     file.data = file.data[: first.offset]
     again = look(table, key).block

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.table.builder import TableBuilder
@@ -66,5 +67,7 @@ class ReadFile(RandomAccessFile):
 def get(read: Callable[[int, int], bytes], size: int, user_key: bytes) -> bytes | None:
     with ReadFile(read, size) as file:
         table = Table(Options(), file)
-        _, tag, value = table.get(user_key, user_key, MAX_SEQUENCE, -1, ReadCounters(), False)
+        _, tag, value = table.get(
+            user_key, user_key, MAX_SEQUENCE, KeyHashes(user_key), ReadCounters(), False
+        )
     return value if tag & 0xFF == KIND_VALUE else None
