@@ -16,17 +16,17 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # setuptools does not
-from mypyc_docstrings import add_docstrings_and_names
+from mypyc_output import add_docstrings_and_names, join_units
 
 MODE = os.environ.get("LSMKV_MYPYC", "")
 ROOMS = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["lsmkv"]
 
 
-def compiled_modules() -> list[str]:
-    """The paths of the modules of the compiled rooms."""
-    paths = {path for room in ROOMS["compiled"] for path in Path("lsmkv", room).rglob("*.py")}
-    paths |= {Path("lsmkv", module) for module in ROOMS["compiled-modules"]}
-    paths -= {Path("lsmkv", module) for module in ROOMS["interpreted-modules"]}
+def modules_of(key: str) -> list[str]:
+    """The paths of the modules that are compiled, of the rooms and modules under a key."""
+    paths = {path for room in ROOMS[key] for path in Path("lsmkv", room).rglob("*.py")}
+    paths |= {Path("lsmkv", module) for module in ROOMS[key] if module.endswith(".py")}
+    paths -= {Path("lsmkv", module) for module in ROOMS["interpreted"]}
     return [str(path) for path in sorted(paths) if path.name != "__init__.py"]
 
 
@@ -41,9 +41,8 @@ def extensions() -> list[Extension]:
         from mypyc.build import mypycify  # noqa: PLC0415 - needed for compiling alone
 
         # One group, but named as a separate one: only then may interpreted classes derive from
-        # compiled ones that are not native.  A C file for each module: one of a million lines takes
-        # five times the memory, and runs no faster.
-        modules = compiled_modules()
+        # compiled ones that are not native.
+        modules = modules_of("compiled")
         groups = [(modules, "lsmkv")]
         made: list[Extension] = mypycify(modules, separate=groups, multi_file=True, opt_level="3")
         add_docstrings_and_names(made, modules)
@@ -51,6 +50,7 @@ def extensions() -> list[Extension]:
         say_or_raise(error)
         return []
     if os.name == "posix":
+        join_units(made, modules_of("one-unit"))  # too much for Microsoft's compiler
         # Only the modules' entry points are for others: what is hidden is not bound at import.
         for extension in made:
             extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden"]

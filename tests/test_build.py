@@ -21,14 +21,16 @@ def name_of(path: str) -> str:
     return f"lsmkv.{path.removesuffix('.py').replace('/', '.')}"
 
 
-INTERPRETED = {name_of(path) for path in ROOMS["interpreted-modules"]}
+INTERPRETED = {name_of(path) for path in ROOMS["interpreted"]}
 """What is left out of the compiled rooms."""
 
 
 def modules_of_the_wings() -> list[str]:
     """Every module that setup.py hands to the compiler, by its full name."""
-    found = [name_of(path) for path in ROOMS["compiled-modules"]]
+    found = [name_of(path) for path in ROOMS["compiled"] if path.endswith(".py")]
     for room in ROOMS["compiled"]:
+        if room.endswith(".py"):
+            continue
         package = importlib.import_module(f"lsmkv.{room}")
         found += [
             module.name

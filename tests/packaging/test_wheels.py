@@ -60,7 +60,8 @@ def test_each_wheel_runs_the_tests_of_what_is_compiled() -> None:
     command = PROJECT["tool"]["cibuildwheel"]["test-command"]
     named = {word.removeprefix("{project}/") for word in command.split() if "{project}" in word}
     assert all((ROOT / name).exists() for name in named)
-    assert {f"tests/{room}" for room in PROJECT["tool"]["lsmkv"]["compiled"]} <= named
+    rooms = [room for room in PROJECT["tool"]["lsmkv"]["compiled"] if not room.endswith(".py")]
+    assert {f"tests/{room}" for room in rooms} <= named
     says = {"tests/test_build.py", "tests/test_surface.py", "tests/test_errors.py"}
     assert says <= named
 

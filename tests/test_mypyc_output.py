@@ -1,4 +1,4 @@
-"""mypyc_docstrings: docstrings and whole names, in C as mypyc writes it."""
+"""mypyc_output: docstrings, whole names and units, in C as mypyc writes it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PyObject *CPyPy_m___Store_____init__(PyObject *self, PyObject *args, PyObject *k
 @pytest.fixture(scope="module")
 def patching() -> ModuleType:
     """The module, which is not in the package."""
-    spec = importlib.util.spec_from_file_location("mypyc_docstrings", ROOT / "mypyc_docstrings.py")
+    spec = importlib.util.spec_from_file_location("mypyc_output", ROOT / "mypyc_output.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -100,6 +100,21 @@ def test_an_error_in_a_call_names_the_class(lines: dict[str, str]) -> None:
 def test_what_has_no_docstring_or_is_not_ours_stays(lines: dict[str, str]) -> None:
     assert lines["silent"] in C
     assert lines["other"] in C
+
+
+def test_modules_are_joined_in_one_file_that_includes_theirs(
+    patching: ModuleType, tmp_path: Path
+) -> None:
+    build = tmp_path / "build"
+    build.mkdir()
+    names = ("", "___a___b", "___a___c", "___d")
+    paths = [str(build / f"__native_lsmkv{name}.c") for name in names]
+    shim, whole = Extension("shim.c"), Extension(*paths, "lib-rt/init.c")
+    patching.join_units([shim, whole], ["lsmkv/a/c.py", "lsmkv/a/b.py"])
+    assert shim.sources == ["shim.c"]
+    assert whole.sources == [paths[0], paths[3], "lib-rt/init.c", str(build / "__unit.c")]
+    text = (build / "__unit.c").read_text(encoding="utf-8")
+    assert text == '#include "__native_lsmkv___a___b.c"\n#include "__native_lsmkv___a___c.c"\n'
 
 
 def test_the_build_reads_as_little_as_it_says() -> None:

@@ -1,15 +1,18 @@
-"""Puts docstrings, and whole names for errors in calls, into the C that mypyc has written.
+"""Changes the C that mypyc has written, before the C compiler reads it.
 
-mypyc leaves docstrings out of its C, and an error in a call names the function without its class,
-or ``__call__``.  Both belong into string literals that it does write, with a signature or a bare
-name.  :func:`add_docstrings_and_names` changes these, between mypyc and the C compiler, at no cost
-at run time; ``lsmkv/util/introspection.py`` does what is left.  The patterns fit mypy 2.4.  Where
-mypyc writes something else, nothing is changed, and a compiled build fails
+**Docstrings and names.**  mypyc leaves docstrings out of its C, and an error in a call names the
+function without its class, or ``__call__``.  Both belong into string literals that it does write,
+with a signature or a bare name.  :func:`add_docstrings_and_names` changes these, at no cost at run
+time; ``lsmkv/util/introspection.py`` does what is left.  The patterns fit mypy 2.4.  Where mypyc
+writes something else, nothing is changed, and a compiled build fails
 ``tests/util/test_introspection.py``.
 
 It would be a few lines in mypyc itself, which has the syntax trees: ``PyDoc_STR`` of methods
 and classes could take their docstrings (``emitclass.py``, ``emitmodule.py``), and the name in
 ``CPyArg_Parser`` its class (``emitwrapper.py``).
+
+**Units.**  mypyc writes one C file, or one for each module.  :func:`join_units` has something in
+between: some modules in one file, so that the C compiler inlines their functions into each other.
 """
 
 from __future__ import annotations
@@ -132,3 +135,16 @@ def c_literal(text: str) -> str:
     """A string literal; what is not plain ASCII is spelt by its bytes."""
     plain = {byte: chr(byte) for byte in range(32, 127) if chr(byte) not in '"\\?'}
     return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
+
+
+def join_units(extensions: Sequence[HasSources], modules: Sequence[str]) -> None:
+    """Compile the C files of these modules as one, which includes them."""
+    names = {f"__native_{c_name('.'.join(Path(path).with_suffix('').parts))}.c" for path in modules}
+    for extension in extensions:
+        joined = [source for source in extension.sources if Path(source).name in names]
+        if joined:
+            unit = Path(joined[0]).with_name("__unit.c")
+            lines = [f'#include "{Path(source).name}"\n' for source in sorted(joined)]
+            unit.write_text("".join(lines), encoding="utf-8")
+            extension.sources = [one for one in extension.sources if one not in joined]
+            extension.sources.append(str(unit))
