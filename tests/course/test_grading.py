@@ -102,6 +102,7 @@ def test_the_checks_after_a_crash_are_run(tmp_path: Path) -> None:
     assert outcomes[:3] == ["passed", "stopped", "passed"]
 
 
+@pytest.mark.usefixtures("signals_are_heard")
 def test_what_is_left_ends_with_the_grading(tmp_path: Path) -> None:
     (tmp_path / "ann").mkdir()
     starter = BLOOM.starter().replace("raise NotImplementedError", "while True: pass")
