@@ -12,7 +12,7 @@ and classes could take their docstrings (``emitclass.py``, ``emitmodule.py``), a
 ``CPyArg_Parser`` its class (``emitwrapper.py``).
 
 **Units.**  mypyc writes one C file, or one for each module.  :func:`join_units` has something in
-between: some modules in one file, so that the C compiler inlines their functions into each other.
+between: some modules and mypyc's own functions in one file, so that the C compiler inlines them.
 """
 
 from __future__ import annotations
@@ -138,13 +138,18 @@ def c_literal(text: str) -> str:
 
 
 def join_units(extensions: Sequence[HasSources], modules: Sequence[str]) -> None:
-    """Compile the C files of these modules as one, which includes them."""
+    """Compile the C files of these modules, and mypyc's own, as one file that includes them."""
     names = {f"__native_{c_name('.'.join(Path(path).with_suffix('').parts))}.c" for path in modules}
     for extension in extensions:
-        joined = [source for source in extension.sources if Path(source).name in names]
-        if joined:
-            unit = Path(joined[0]).with_name("__unit.c")
-            lines = [f'#include "{Path(source).name}"\n' for source in sorted(joined)]
-            unit.write_text("".join(lines), encoding="utf-8")
-            extension.sources = [one for one in extension.sources if one not in joined]
-            extension.sources.append(str(unit))
+        if not names & {Path(source).name for source in extension.sources}:
+            continue  # the entry point of a module
+        joined = [
+            source
+            for source in extension.sources
+            if Path(source).name in names or not Path(source).name.startswith("__native_")
+        ]
+        unit = Path(joined[0]).with_name("__unit.c")
+        lines = [f'#include "{Path(source).name}"\n' for source in joined]
+        unit.write_text("".join(lines), encoding="utf-8")
+        extension.sources = [one for one in extension.sources if one not in joined]
+        extension.sources.append(str(unit))
