@@ -57,7 +57,7 @@ ROOMS: list[tuple[str, ...]] = [
 
 LATE_IMPORTS = {
     ("lsmkv.util.checksum", "crc32c"),
-    ("lsmkv.util.checksum", "crcmod.crcmod"),
+    ("lsmkv.util.checksum", "crcmod._crcfunext"),
     ("lsmkv.util.checksum", "crcmod.predefined"),
     ("lsmkv.util.checksum", "google_crc32c"),
     ("lsmkv.env.process", "subprocess"),

@@ -48,11 +48,9 @@ def _crc32c() -> _Crc32c | None:
 
 def _crcmod() -> _Crc32c | None:
     # crcmod and crcmod-plus have the same modules: removing one of the two breaks the other.
-    import crcmod.crcmod  # noqa: PLC0415 - see above
+    import crcmod._crcfunext  # noqa: PLC0415 - its C code; see above
     import crcmod.predefined  # noqa: PLC0415
 
-    if not crcmod.crcmod._usingExtension:
-        return None
     value = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
     return _Crc32c("crcmod", value, lambda crc, data: value(data, crc))
 
