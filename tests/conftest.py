@@ -41,6 +41,7 @@ LONG = tuple(
     if line and not line.startswith("#")
 )
 """What make test leaves out: folders, files and test functions, below the root."""
+_INSIDE_LONG = tuple(f"{name}{separator}" for name in LONG for separator in ("/", "::"))
 
 
 @pytest.hookimpl(tryfirst=True)  # before those that were not asked for are left out
@@ -48,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of ``long.txt`` as long."""
     for item in items:
         name = item.nodeid.partition("[")[0]
-        if any(name == one or name.startswith((f"{one}/", f"{one}::")) for one in LONG):
+        if name in LONG or name.startswith(_INSIDE_LONG):
             item.add_marker(pytest.mark.long)
 
 

@@ -3,7 +3,7 @@
 Each is one that a careful person could make and a review could miss.  A mistake names its function
 and a text that occurs once inside it, so that it survives moves and changes elsewhere;
 ``tests/test_yardstick.py`` holds that all of them still apply.  Where one no longer does, state it
-anew, or replace it by another of its part.
+again, or replace it by another of its part.
 """
 
 from __future__ import annotations
