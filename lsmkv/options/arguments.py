@@ -42,7 +42,7 @@ from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 
 FilterLayout = Literal["block", "table", "both"]
 Compression = Literal["auto", "snappy", "zstd", "zlib", "zlib-raw", "none"]
-BackgroundWork = Literal["auto", "thread", "process"]
+BackgroundWork = Literal["auto", "thread", "process", "inline"]
 FilterBits = int | float | str | Sequence[float]
 Prefixes = int | bytes | PrefixExtractor | Callable[[bytes], bytes | None]
 

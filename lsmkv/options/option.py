@@ -133,6 +133,6 @@ def codec(name: str, value: object) -> int:
 
 def background_work(name: str, value: object) -> str:
     """Where flushes and compactions run."""
-    if value not in ("auto", "thread", "process"):
-        raise ValueError(f"{name} is 'auto', 'thread' or 'process', not {value!r}")
+    if value not in ("auto", "thread", "process", "inline"):
+        raise ValueError(f"{name} is 'auto', 'thread', 'process' or 'inline', not {value!r}")
     return str(value)

@@ -34,13 +34,18 @@ class Ticket:
 
 
 class InlineTicket(Ticket):
-    """A ticket for a change that nobody else brings: acquiring it does the work."""
+    """A ticket for a change that no thread brings: acquiring it does the next piece of work, or
+    waits for the caller that is doing one."""
 
-    def __init__(self, work: Callable[[], None]) -> None:
-        super().__init__()
+    def __init__(self, work: Callable[[], bool], change: Ticket) -> None:
+        """``work`` returns whether it was done, and not left to another caller, which releases
+        ``change``."""
+        self.lock = change.lock
         self._work = work
 
-    def acquire_soon(self, seconds: float = 0.0) -> bool:
-        """Do the work; True."""
-        self._work()
-        return True
+    def acquire(self) -> None:
+        """Do the work, or wait for somebody else's."""
+        while not self._work():
+            # If an interrupt has ended that call, nobody releases the ticket: hence the timeout.
+            if self.acquire_soon():
+                return

@@ -4,6 +4,10 @@ One thread does the work, and lives only while there is some.  Readers and write
 :meth:`Background.schedule` under the store's lock whenever they have made work; the thread picks
 the most urgent job under that lock, and runs it (``background_jobs.py``) without any lock.  A
 thread that waits for a change takes a ticket under the lock, and waits without it.
+
+With ``background="inline"`` there is no thread.  A write does at most one job, after it has
+released its locks, and a call that waits for a change does jobs until the change has come.  An
+interrupt may then come at any step of a job; ``BackgroundJobs`` says what is left.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from lsmkv.db.tree.store import Store, View
 from lsmkv.db.tree.version import Version
 from lsmkv.env.process import get_ready
 from lsmkv.errors import ClosedError, IOError
-from lsmkv.util.threads import get_ident, start_new_thread
+from lsmkv.util.threads import start_new_thread
 from lsmkv.util.ticket import InlineTicket, Ticket
 
 
@@ -53,9 +57,10 @@ class Background:
         self.reserved: set[int] = set()
         """The sequences that ingests under way have taken from the future."""
         self.error: BaseException | None = None
-        self._threadless = False
-        """Whether jobs run in the calls that wait for them, and no thread is started."""
-        self._running_inline = False
+        self.threadless = store.options.background == "inline"
+        """Whether jobs run in the calls that make or await them, and no thread is started."""
+        if self.threadless:
+            store.lock.watched = True
         self.flushes = WorkOnDisk(store.directory)
         self.compactions = WorkOnDisk(store.directory)
         """Those that the version needs; a manual one that finds no room fails its caller."""
@@ -192,7 +197,7 @@ class Background:
                     self.raise_error()
                     if publication.done and not self.has_obsolete_files:
                         return
-                    ticket = store.changed.ticket()
+                    ticket = self._change()
                 else:
                     ticket = self.ticket()
             ticket.acquire()
@@ -203,8 +208,10 @@ class Background:
         while not publication.done:
             with store.lock.afterwards, store.lock.guard:
                 store.lock.claim()
-                if publication.begun:
-                    ticket = None if publication.done else store.changed.ticket()
+                if publication.done:
+                    ticket = None
+                elif publication.begun:
+                    ticket = self._change()
                 else:
                     ticket = None
                     if publication in self._publications:
@@ -223,11 +230,16 @@ class Background:
         self.raise_error()
         if self._store.closing:
             raise ClosedError("the database is closed")
-        if self._threadless and not self._running_inline and self._running_thread is None:
-            return InlineTicket(self.run_next_job)
         self.schedule()
         self.raise_error()
-        return self._store.changed.ticket()
+        return self._change()
+
+    def _change(self) -> Ticket:
+        """A ticket for the next change.  Caller holds the lock."""
+        change = self._store.changed.ticket()
+        if self.threadless and self._running_thread is None:
+            return InlineTicket(self.run_next_job, change)
+        return change
 
     @property
     def busy(self) -> bool:
@@ -246,38 +258,61 @@ class Background:
         store = self._store
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()
-            self._threadless = True
+            store.lock.watched = True
+            self.threadless = True
         self.workers.disable()
         self.stop()
 
-    def run_next_job(self) -> None:
-        """Do the most urgent piece of work, in the calling thread, which counts as one of the
-        store's meanwhile: what is called in the middle of it must not wait."""
+    @property
+    def is_due(self) -> bool:
+        """Whether there may be a job that nobody waits for: a hint, taken without the lock."""
+        view = self._store.view
+        return view is not None and (
+            view.immutable is not None or self._compaction_is_due(view.version)
+        )
+
+    def run_next_job(self) -> bool:
+        """Do the most urgent job, and remove the files that it makes obsolete, in the calling
+        thread.  Returns False, and does nothing, if another call is doing a job.
+
+        An error is kept, as the thread's is.  What is not an ``Exception``, such as a
+        KeyboardInterrupt, is raised; the job is begun anew by a later call.
+        """
         store = self._store
-        thread = get_ident()
+        work = store.lock.work
+        if work.taken():
+            return False
+        with store.lock.afterwards, work.guard:
+            work.claim()
+            try:
+                self._run_inline()
+            except Stopped:
+                pass
+            except Exception as error:
+                self._end_by(error)
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()
-            if self._running_inline:
-                return
-            self._running_inline = True
+            store.changed.notify_all()  # calls that have found this one at work
+        return True
+
+    def _run_inline(self) -> None:
+        store = self._store
+        if self.error is not None or store.closing:
+            return
+        self.jobs.finish_interrupted()
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
             job = self._next_job()
-        store.lock.threads.append(thread)
-        try:
-            self._run_one(job)
-        except Stopped:
-            pass
-        except Exception as error:
-            self._end_by(error)
-        finally:
-            store.lock.threads.remove(thread)
-            self._running_inline = False
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
-                store.changed.notify_all()
+        if job is not None:
+            job()
+        self.jobs.remove_obsolete()
 
     def stop(self) -> None:
         """End the work at its next step, and wait for that.  ``store.closing`` is set already."""
         self.wait_until_idle()
+        if self.threadless and not self._store.lock.work.mine():
+            with self._store.lock.work.guard:
+                pass
         self.workers.kill()
 
     def abandon(self) -> None:
@@ -288,7 +323,7 @@ class Background:
 
     def _start_thread(self) -> None:
         """Start the thread if there is work and it is not running.  Caller holds the lock."""
-        if self._threadless or self._running_thread is not None or self._next_job() is None:
+        if self.threadless or self._running_thread is not None or self._next_job() is None:
             return
         thread = BackgroundThread(
             None if self.owner is None else self.owner(), self._store.lock.threads
@@ -341,7 +376,7 @@ class Background:
                     if self._running_thread is not thread:
                         return  # its start was interrupted, and given up
                     job = self._next_job()
-                    if self._threadless or (job is None and not self.has_obsolete_files):
+                    if self.threadless or (job is None and not self.has_obsolete_files):
                         self._running_thread = None
                         store.changed.notify_all()
                         return
@@ -406,21 +441,27 @@ class Background:
             store.lock.claim()
             if not self._publications:
                 return
-            publication = self._publications.pop(0)
+            publication = self._publications[0]
             publication.begun = True
         try:
             self.jobs.publish(publication)
         except BaseException as error:
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
-                # Before the ingest's thread wakes up and lets a writer go on.
-                self._keep_error(error)
+            if isinstance(error, Exception) or not self.threadless:
+                with store.lock.afterwards, store.lock.guard:
+                    store.lock.claim()
+                    # Before the ingest's thread wakes up and lets a writer go on.
+                    self._keep_error(error)
+                    self._end_publication(publication)
             raise
-        finally:
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
-                publication.done = True
-                store.changed.notify_all()
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            self._end_publication(publication)
+
+    def _end_publication(self, publication: Publication) -> None:
+        """Caller holds the lock."""
+        publication.done = True
+        self._publications.remove(publication)
+        self._store.changed.notify_all()
 
     def _compact(self) -> None:
         store = self._store
@@ -473,7 +514,7 @@ class Background:
     def _run_urgent(self) -> None:
         """Run the jobs that cannot wait for a compaction's end.  It calls this every few blocks."""
         store = self._store
-        if store.closing or (self._threadless and not self._running_inline):
+        if store.closing or (self.threadless and self._running_thread is not None):
             raise Stopped
         if store.lock.due:
             store.lock.leave()

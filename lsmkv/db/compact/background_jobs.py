@@ -4,6 +4,10 @@
 lock.  A job computes, in a worker process if there is one (``workers/pool.py``), then commits a
 version edit and shows the new version under the store's lock.  Files that the commit has made
 obsolete are removed later, since the job itself holds the version that its commit replaced.
+
+Where a caller's thread runs the job, an interrupt may end it at any step.  Before its commit has
+begun, that leaves at most files that no version names; a commit that has begun is brought to its
+end by the next call (:meth:`BackgroundJobs.finish_interrupted`).
 """
 
 from __future__ import annotations
@@ -89,8 +93,19 @@ class Publication:
         return self.done and not self.begun
 
 
+class _Commit:
+    """A version edit on its way into MANIFEST and view."""
+
+    def __init__(self, edit: VersionEdit, flushed: bool, publication: Publication | None) -> None:
+        self.edit = edit
+        self.flushed = flushed
+        """Whether its table takes the place of the immutable memtable."""
+        self.publication = publication
+        """The ingest whose tables it names."""
+
+
 class BackgroundJobs:
-    """The jobs of one store.  Its background thread alone calls the methods."""
+    """The jobs of one store.  One thread at a time calls the methods."""
 
     def __init__(
         self,
@@ -111,6 +126,9 @@ class BackgroundJobs:
         """Bytes of the last flushed table for each byte of its memtable's usage."""
         self.has_obsolete_files = False
         """Whether files may still exist that the last commit has made obsolete."""
+        self._committing: _Commit | None = None
+        self._tried = 0
+        """The number of the table that the last flush has begun."""
 
     # Flush
 
@@ -132,11 +150,13 @@ class BackgroundJobs:
         edit = VersionEdit()
         edit.log_number = log_number
         edit.prev_log_number = 0
+        if memtable.table_number == self._tried:
+            # Another attempt is a new file, newer than every table that there is.
+            memtable.table_number = store.versions.new_file_number()
+        self._tried = memtable.table_number
         try:
             files = self._write_table(memtable, oldest_pinned, pinned)
         except OSError as error:
-            # The next attempt is a new file, newer than every table that there is.
-            memtable.table_number = store.versions.new_file_number()
             self._raise_if_no_room(error, "the writes in memory become a table")
             raise
         for file in files:
@@ -198,7 +218,9 @@ class BackgroundJobs:
     # Ingest
 
     def publish(self, publication: Publication) -> None:
-        """Commit the tables of an ingest."""
+        """Commit the tables of an ingest, unless that is done."""
+        if publication.committed:
+            return
         store = self._store
         edit = VersionEdit()
         # The log before is named no more, so that a MANIFEST that has lost this edit, and with it
@@ -208,11 +230,7 @@ class BackgroundJobs:
         edit.last_sequence = publication.sequence
         for file in publication.files:
             edit.add_file(self._level_for(file), file)
-        self._commit(edit)
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
-            store.open_view().memtable.log_number = publication.log_number
-        publication.committed = True
+        self._commit(edit, publication=publication)
         for level, file in edit.new_files:
             store.info_log.write(
                 f"Level-{level} table #{file.number}: {file.size} bytes ingested as write"
@@ -376,18 +394,42 @@ class BackgroundJobs:
 
     # Commit
 
-    def _commit(self, edit: VersionEdit, flushed: bool = False) -> bool:
+    def _commit(
+        self, edit: VersionEdit, flushed: bool = False, publication: Publication | None = None
+    ) -> bool:
         """Log the edit, and show the new version.  Returns whether any thread waited for it."""
+        self._committing = _Commit(edit, flushed, publication)
+        return self._finish_commit(self._committing)
+
+    def finish_interrupted(self) -> None:
+        """Bring the commit that an interrupt has left to its end, if there is one, and forget the
+        job that it was for."""
+        if self._committing is not None:
+            self._finish_commit(self._committing)
+        self.compaction = None
+        self._pending_outputs.outputs.clear()
+
+    def _finish_commit(self, commit: _Commit) -> bool:
+        """Carry out a commit; every step may have been done already, by a call that was
+        interrupted."""
         store = self._store
+        edit = commit.edit
         version = store.versions.log_and_apply(edit)
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()
             view = store.open_view()
-            immutable = None if flushed else view.immutable
+            immutable = view.immutable
+            if commit.flushed and view.version is not version:
+                immutable = None
             if edit.last_sequence is not None and edit.last_sequence > store.versions.last_sequence:
                 store.versions.last_sequence = edit.last_sequence  # an ingest's
-            store.view = View(view.memtable, immutable, version)
             self.has_obsolete_files = True
+            publication = commit.publication
+            if publication is not None:
+                view.memtable.log_number = publication.log_number
+                publication.committed = True
+            store.view = View(view.memtable, immutable, version)
+            self._committing = None
             awaited = store.changed.awaited
             store.changed.notify_all()
         # A reader that still holds the old version reads it at a sequence, which uses no row cache.

@@ -55,7 +55,7 @@ def remove_obsolete_files(store: Store, pending_outputs: PendingOutputs) -> None
     after the next commit.
     """
     versions = store.versions
-    if versions.failure is not None:
+    if versions.failure is not None or versions.unsettled:
         return
     live = versions.live_numbers()
     for name in store.directory.names():

@@ -353,7 +353,7 @@ class WorkerProcess:
 def _is_possible(store: Store) -> bool:
     """Whether a worker process can do this store's work, and the options allow it."""
     options: Options = store.options
-    if options.background == "thread" or type(store.directory) is not LocalDirectory:
+    if options.background in ("thread", "inline") or type(store.directory) is not LocalDirectory:
         return False
     if options.background == "auto" and processors() < 2:
         return False

@@ -137,6 +137,7 @@ class Store:
         self.lock = lock
         if directory.takes_lock:
             lock.directory = directory
+            lock.watched = True
         self.changed = StateChange()
         self.pinned = PinnedSequences()
         self.view: View | None = View(memtable, None, versions.current)

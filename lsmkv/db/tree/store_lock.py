@@ -1,10 +1,12 @@
-"""The two locks of a store, and what a nested call leaves to the call that it interrupts.
+"""The locks of a store, and what a nested call leaves to the call that it interrupts.
 
 The *writers' lock* lets one writer at a time into log and memtable.  The *store's lock*, taken
-inside it, is held for moments, when the view, the sequences or the memtable's order change.
+inside it, is held for moments, when the view, the sequences or the memtable's order change.  Where
+calls do the background work themselves, the one that does holds the *work lock* meanwhile: outside
+the store's lock, and inside the writers' lock only for an ingest, which lets nobody write.
 
 A signal handler or a finalizer may call the store in the middle of another call of its thread: a
-nested call.  If its own thread holds one of the two locks, or is a thread of the store itself, the
+nested call.  If its own thread holds one of these locks, or is a thread of the store itself, the
 nested call must not wait for any lock: the interrupted call cannot go on before it returns.
 
 ==========================  =======================================================================
@@ -52,6 +54,8 @@ class Afterwards:
         lock = self._lock
         lock.note_release()
         lock.writers.note_release()
+        if lock.watched:
+            lock.work.note_release()
         if lock.due:
             lock.leave()
 
@@ -73,8 +77,12 @@ class StoreLock(ThreadLock):
         """The writers' lock."""
         self.threads: list[Any] = []
         """The numbers of the threads that the store has started and that run."""
+        self.work = ThreadLock()
+        """Held by the call that does a piece of background work itself."""
         self.directory: Directory | None = None
         """The store's directory, if its calls take a lock, as those of a :class:`MemoryEnv` do."""
+        self.watched = False
+        """Whether ``work`` or ``directory`` may be held: otherwise nobody needs to ask."""
         self.due = False
         """Whether a nested call has left something to be done."""
         self.finish: Callable[[], None] | None = None
@@ -99,6 +107,7 @@ class StoreLock(ThreadLock):
         return (
             self.is_held
             or self.on_own_thread
+            or (self.watched and self.work.mine())
             or (self.directory is not None and self.directory.is_entered)
         )
 

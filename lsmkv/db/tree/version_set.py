@@ -33,8 +33,8 @@ _SMALLEST_ROLLOVER = 1024 * 1024
 class VersionSet:
     """The current version, and the counters of file numbers and sequences, each used only once.
 
-    One thread at a time calls ``log_and_apply``: recovery's, then the background thread.  Any
-    thread may read ``current``.
+    One thread at a time calls ``log_and_apply``: recovery's, then the one that does background
+    work.  Any thread may read ``current``.
     """
 
     def __init__(
@@ -60,6 +60,11 @@ class VersionSet:
         self._snapshot_size = 0  # bytes of the MANIFEST's first record
         self.failure: BaseException | None = None
         """The error of a write of the MANIFEST, after which nothing is committed."""
+        self._applying: tuple[VersionEdit, Version] | None = None
+        """The last edit, and the version that it makes."""
+        self.unsettled = False
+        """Whether an edit is being written, or an interrupt has come while it was: the MANIFEST may
+        name its tables or not, and the next record begins a new one."""
         self._leases: list[weakref.ref[frozenset[int]]] = []
         self._lease(self.current)
 
@@ -105,10 +110,37 @@ class VersionSet:
     def log_and_apply(self, edit: VersionEdit) -> Version:
         """Commit ``edit``: make it durable, then its version current.  Returns that version.
 
-        Raises :class:`~lsmkv.errors.IOError`, after which :attr:`failure` is set for good.
+        Raises :class:`~lsmkv.errors.IOError`, after which :attr:`failure` is set for good.  After
+        an interrupt, which is no :class:`Exception`, the next call is to be with the same edit, and
+        brings it to its end.
         """
         if self.failure is not None:
             raise self.failure
+        applying = self._applying
+        if applying is not None and applying[0] is edit:
+            version = applying[1]
+            if self.current is version:
+                return version
+        else:
+            version = self._apply(edit)
+        try:
+            self._write(edit)
+        except OSError as error:
+            self.failure = io_error(error)
+            raise_typed(error)
+        except Exception as error:
+            self.failure = error
+            raise
+        assert edit.log_number is not None
+        assert edit.prev_log_number is not None
+        self.log_number = edit.log_number
+        self.prev_log_number = edit.prev_log_number
+        self.install(version)
+        self.unsettled = False
+        return version
+
+    def _apply(self, edit: VersionEdit) -> Version:
+        """The version that the edit makes; the edit gets the fields that every edit has."""
         if edit.log_number is None:
             edit.log_number = self.log_number
         if edit.prev_log_number is None:
@@ -119,17 +151,7 @@ class VersionSet:
         version.check()
         for level, key in edit.compact_pointers:
             self.compact_pointers[level] = key
-        try:
-            self._write(edit)
-        except OSError as error:
-            self.failure = io_error(error)
-            raise_typed(error)
-        except BaseException as error:
-            self.failure = error
-            raise
-        self.log_number = edit.log_number
-        self.prev_log_number = edit.prev_log_number
-        self.install(version)
+        self._applying = (edit, version)
         return version
 
     def live_numbers(self) -> set[int]:
@@ -161,7 +183,9 @@ class VersionSet:
         file = self._manifest
         log = self._manifest_log
         most = max(_SMALLEST_ROLLOVER, _MANIFEST_GROWTH * self._snapshot_size)
-        if file is None or log is None or log.end > most:
+        again = self.unsettled
+        self.unsettled = True
+        if again or file is None or log is None or log.end > most:
             self._begin_manifest(edit)
             return
         edit.next_file_number = self.next_file_number
@@ -181,13 +205,13 @@ class VersionSet:
             file.sync()
             self._directory.sync()
             set_current(self._directory, number)
+            self.close()
+            self._manifest = file
+            self._manifest_log = writer
+            self.manifest_number = number
         except BaseException:
             file.close()
             raise
-        self.close()
-        self._manifest = file
-        self._manifest_log = writer
-        self.manifest_number = number
 
     def _snapshot(self) -> VersionEdit:
         """One edit that makes the current version from an empty one."""

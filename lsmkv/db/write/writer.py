@@ -32,6 +32,11 @@ from lsmkv.util.threads import get_ident, pause
 
 T = TypeVar("T")
 
+
+class _WorkFirst(Exception):
+    """A write has to do background work before there is room for it, and must release its lock."""
+
+
 _LONGEST_COMMIT_DELAY = 0.001  # seconds that a sync may be put off for others to share it
 
 
@@ -104,12 +109,15 @@ class Writer:
         try:
             if contended:
                 queue.wait(pending)
-            if not pending.done:
-                with lock.guard:
-                    lock.owner = thread  # as claim() does
-                    while not pending.done:
-                        self._lead(pending)
-                    lock.owner = None
+            while not pending.done:
+                try:
+                    with lock.guard:
+                        lock.owner = thread  # as claim() does
+                        while not pending.done:
+                            self._lead(pending)
+                        lock.owner = None
+                except _WorkFirst:
+                    self._work_for_room()
         except BaseException:
             queue.remove(pending)
             try:
@@ -124,6 +132,8 @@ class Writer:
             queue.wake_first()
         if pending.error is not None:
             raise pending.error
+        if self._background.threadless and self._background.is_due:
+            self._background.run_next_job()
         if listener is not None:
             listener.wrote(operations, started)
 
@@ -140,8 +150,12 @@ class Writer:
             if pending is None:
                 return
             if not self._store.lock.must_not_wait:
-                with lock.guard:
-                    self._lead_nested(pending)
+                try:
+                    with lock.guard:
+                        self._lead_nested(pending)
+                except _WorkFirst:
+                    self._work_for_room()
+                    continue
             elif lock.guard.acquire(False):
                 try:
                     if self._has_room():
@@ -192,16 +206,25 @@ class Writer:
         Raises what background work raised.
         """
         store = self._store
+        background = self._background
         store.lock.refuse_to_wait("a flush")
-        with store.lock.afterwards, self._lock.guard:
-            self._lock.claim()
-            self._commit.settle()
-            self._background.raise_error()
-            empty = store.open_view().memtable.empty
-            self._background.wait_for_flush()
-            if not empty:
-                self._switch_memtable()
-        self._background.wait_for_flush()
+        switched = False
+        while not switched:
+            if background.threadless:
+                background.wait_for_flush()  # here, where it holds no lock
+            with store.lock.afterwards, self._lock.guard:
+                self._lock.claim()
+                self._commit.settle()
+                background.raise_error()
+                view = store.open_view()
+                if background.threadless and view.immutable is not None:
+                    continue  # another thread has been faster
+                empty = view.memtable.empty
+                background.wait_for_flush()
+                if not empty:
+                    self._switch_memtable()
+                switched = True
+        background.wait_for_flush()
 
     def publish(self, make: Callable[[int], Publication]) -> None:
         """Make tables visible, all at once, as the newest of all writes.
@@ -333,6 +356,9 @@ class Writer:
                 return
         try:
             self._make_room()
+        except _WorkFirst:
+            self._lock.owner = None
+            raise
         except Exception as error:
             own.finish(error)
             self._queue.remove(own)
@@ -364,7 +390,7 @@ class Writer:
             if store.closing:
                 raise ClosedError("the database is closed")
             view = store.view or store.open_view()
-            if may_delay and view.crowded:
+            if may_delay and view.crowded and not background.threadless:
                 may_delay = False
                 store.counters.slowdowns += 1
                 pause(0.001)
@@ -376,6 +402,8 @@ class Writer:
                 view.immutable is not None or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
             ):
                 background.work_before_room(view).refuse_if_hopeless()
+                if background.threadless:
+                    raise _WorkFirst
                 # No more records go into this log, and it is to be durable before the next log
                 # begins: the disk may as well work while this writer waits for the flush.
                 self._logs.sync()
@@ -407,6 +435,22 @@ class Writer:
             self._mark = quarter
             self._eighth_full = time.monotonic()
 
+    def _work_for_room(self) -> None:
+        """Do background work, or wait for the call that does some, until the memtable may be
+        exchanged.  Caller holds no lock."""
+        store = self._store
+        view = store.view
+        while (
+            view is not None
+            and not store.closing
+            and self._background.error is None
+            and (
+                view.immutable is not None or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
+            )
+        ):
+            self._stall(view)
+            view = store.view
+
     def _stall(self, view: View) -> None:
         """Wait until background work has changed the view.
 
@@ -419,7 +463,7 @@ class Writer:
         self._stalled_since = started
         try:
             while store.view is view:
-                with store.lock.guard:
+                with store.lock.afterwards, store.lock.guard:
                     store.lock.claim()
                     # The view changes under this lock, so no change is missed between look and
                     # ticket.
