@@ -25,6 +25,7 @@ from nested_calls import CALLS, VALUE, Call, World, count_lines, interrupt
 
 import lsmkv
 from lsmkv import ClosedError, MemoryEnv, NestedCallError
+from lsmkv.options import BackgroundWork
 
 LINES = int(os.environ.get("LSMKV_NESTED_LINES", "1"))
 """In how many lines of each call each other call comes; 0 is all."""
@@ -38,11 +39,12 @@ interpreted = pytest.mark.skipif(
 @interpreted
 @pytest.mark.usefixtures("signals_are_heard")  # some lines are those of finalizers
 @pytest.mark.parametrize("raises", [False, True], ids=["returns", "raises"])
+@pytest.mark.parametrize("background", ["thread", "inline"])
 @pytest.mark.parametrize("outer", CALLS, ids=[call.name for call in CALLS])
-def test_any_call_in_any_other(outer: Call, raises: bool) -> None:
-    rng = random.Random(f"{outer.name} {raises}")
-    world = World()
-    calls = CALLS if LINES == 0 else rng.sample(CALLS, 6)
+def test_any_call_in_any_other(outer: Call, background: BackgroundWork, raises: bool) -> None:
+    rng = random.Random(f"{outer.name} {background} {raises}")
+    world = World(background)
+    calls = CALLS if LINES == 0 else rng.sample(CALLS, 3)
     for nested in calls:
         lines = list(range(1, count_lines(world, outer, raises) + 1))
         for line in lines if LINES == 0 else rng.sample(lines, min(LINES, len(lines))):

@@ -20,6 +20,7 @@ import sortedcontainers
 import lsmkv
 import lsmkv.plyvel
 from lsmkv import ClosedError, MemoryEnv, NestedCallError
+from lsmkv.options import BackgroundWork
 from lsmkv.mapping import KeyValueMapping
 
 _TRACED = tuple(
@@ -41,8 +42,9 @@ VALUE = bytes(40)
 class World:
     """An open store, what it must hold, and a count that makes keys new."""
 
-    def __init__(self) -> None:
+    def __init__(self, background: BackgroundWork = "auto") -> None:
         self.env = MemoryEnv()
+        self.background: BackgroundWork = background
         self.model: dict[bytes, bytes] = {}
         self.count = 0
         self.checkpoints = 0
@@ -58,7 +60,7 @@ class World:
         self.fixed = sorted(key for key in self.model if key.startswith(b"fixed"))
 
     def open(self) -> None:
-        self.db = lsmkv.DB("db", env=self.env, **OPTIONS)
+        self.db = lsmkv.DB("db", env=self.env, background=self.background, **OPTIONS)
         self.mapping = KeyValueMapping(self.db)
         self.iterator = self.db.iterator()
         self.take_snapshot()
