@@ -96,7 +96,7 @@ def test_a_put_does_at_most_one_job() -> None:
 
 def test_reads_never_compact() -> None:
     """A compaction that seeks have made due waits for the next write."""
-    options: Any = {**SMALL, "write_buffer_size": 1 << 20, "bloom_filter_bits": 0}
+    options: Any = {**SMALL, "write_buffer_size": 1 << 20, "bloom_filter_bits": 0, "lru_cache_size": 0}
     with DB("db", env=MemoryEnv(), **options) as db:
         for part in range(3):  # on levels 2, 1 and 0
             for n in range(300):

@@ -32,7 +32,6 @@ OPTIONS: dict[str, Any] = {
     "max_file_size": 4000,
     "block_size": 300,
     "compression": None,
-    "background": "thread",
     "block_cache": None,
     "lru_cache_size": 2000,
 }
@@ -42,7 +41,7 @@ VALUE = bytes(40)
 class World:
     """An open store, what it must hold, and a count that makes keys new."""
 
-    def __init__(self, background: BackgroundWork = "auto") -> None:
+    def __init__(self, background: BackgroundWork = "thread") -> None:
         self.env = MemoryEnv()
         self.background: BackgroundWork = background
         self.model: dict[bytes, bytes] = {}

@@ -312,7 +312,7 @@ class Background:
         self.wait_until_idle()
         if self.threadless and not self._store.lock.work.mine():
             with self._store.lock.work.guard:
-                pass
+                self._store.lock.work.claim()
         self.workers.kill()
 
     def abandon(self) -> None:
