@@ -29,7 +29,6 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "env/windows_lock.py": "env/test_windows.py",
     # Parts of one object, which its tests take as a whole: what one of them does shows there.
     "db/tree/checkpoint_source.py": "db/admin/test_checkpoint.py",
-    "db/tree/write_buffer.py": "db/tree/test_memtable.py",
     "db/read/level_reader.py": "db/read/test_level_iterator.py",
     "db/read/window.py": "db/read/test_iterator.py",
     # The choice of inputs: tested with the job that takes them.

@@ -18,11 +18,7 @@ from lsmkv.db.opening.lost import acknowledge, read_record
 from lsmkv.db.tree.manifest import Manifest
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import (
-    ComparatorMismatchError,
-    CorruptionError,
-    raise_typed,
-)
+from lsmkv.errors import ComparatorMismatchError, CorruptionError, raise_typed
 from lsmkv.format.filenames import (
     CURRENT,
     LOCK,
@@ -46,13 +42,7 @@ from lsmkv.repair.log_survey import (
     survey_log,
     survey_lost,
 )
-from lsmkv.repair.report import (
-    DAMAGED,
-    FileSurvey,
-    ManifestSurvey,
-    Survey,
-    TableSurvey,
-)
+from lsmkv.repair.report import DAMAGED, FileSurvey, ManifestSurvey, Survey, TableSurvey
 from lsmkv.util.compression import NO_COMPRESSION
 from lsmkv.util.progress import Progress
 

@@ -43,7 +43,7 @@ class WriteBuffer:
 
     def add(self, operations: list[Operation]) -> tuple[i64, i64]:
         """Append operations.  Returns the bytes of their keys and values, and those that LevelDB's
-        arena takes beside them."""
+        arena takes in addition."""
         keys = self.keys
         values = self.values
         total: i64 = 0
