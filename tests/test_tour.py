@@ -116,11 +116,15 @@ BEYOND = "# Beyond the tour"
 MOST_LINES = 1500
 
 
-def ten_files() -> list[str]:
-    """The files of the tour's table, in its order."""
+def intro() -> str:
+    """The tour's section on the ten files."""
     page = PAGES["tour"].read_text(encoding="utf-8")
-    table = page.partition("## The tree in ten files")[2].partition("\n## ")[0]
-    return re.findall(r"^\| \d+ \| `([\w/.]+)`", table, re.MULTILINE)
+    return page.partition("## The tree in ten files")[2].partition("\n## ")[0]
+
+
+def ten_files() -> list[str]:
+    """The files of its table, in their order."""
+    return re.findall(r"^\| \d+ \| `([\w/.]+)`", intro(), re.MULTILINE)
 
 
 def lines_to_read(source: str) -> list[str]:
@@ -156,3 +160,6 @@ def test_one_of_the_ten_begins_with_its_contract_and_ends_in_fast_paths(name: st
     # The comments that head a section of a class or of the module.
     sections = re.findall(r"^(?:    )?# (Beyond the tour|Fast paths): ", source, re.MULTILINE)
     assert sections == sorted(sections)
+    without = re.search(r"No fast paths are in [^.]*\.(?:py[^.]*\.)*", intro())
+    assert without is not None
+    assert ("Fast paths" in sections) == (f"`{Path(name).name}`" not in without[0])

@@ -14,19 +14,14 @@ from collections.abc import Container
 from typing import Unpack
 
 from lsmkv.db.opening.directory import open_remains
-from lsmkv.db.opening.lost import acknowledge, read_lost, read_record
+from lsmkv.db.opening.lost import acknowledge, read_record
 from lsmkv.db.tree.manifest import Manifest
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import (
-    ComparatorMismatchError,
-    CorruptionError,
-    raise_typed,
-)
+from lsmkv.errors import ComparatorMismatchError, CorruptionError, raise_typed
 from lsmkv.format.filenames import (
     CURRENT,
     LOCK,
-    LOST,
     LOST_RECORD,
     FileType,
     log_name,
@@ -40,20 +35,16 @@ from lsmkv.format.keys import KIND_DELETION, InternalKeyComparator, unpack
 from lsmkv.format.log import LogReader
 from lsmkv.format.version_edit import MAX_LEVELS, FileMetaData, VersionEdit, unknown_tag
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
-from lsmkv.repair.damaged_log import read_batches
-from lsmkv.repair.damaged_table import Hole, Problem, Salvage
-from lsmkv.repair.report import (
-    DAMAGED,
-    FileSurvey,
-    LogSurvey,
-    LostLogSurvey,
-    ManifestSurvey,
-    Survey,
-    TableSurvey,
+from lsmkv.repair.damaged_table import Hole, Salvage
+from lsmkv.repair.log_survey import (
+    note_gaps_between_logs,
+    note_missing_log,
+    survey_log,
+    survey_lost,
 )
+from lsmkv.repair.report import DAMAGED, FileSurvey, ManifestSurvey, Survey, TableSurvey
 from lsmkv.util.compression import NO_COMPRESSION
 from lsmkv.util.progress import Progress
-from lsmkv.util.text import count
 
 _ATTEMPTS = 500  # in each, the writer may be faster
 
@@ -209,13 +200,16 @@ class _Surveyor:
             elif kind[1] is FileType.TABLE and name == _table_of(kind[0], parsed):
                 self._survey_table(name, kind[0])
             elif kind[1] is FileType.LOG and name == log_name(kind[0]):
-                self._survey_log(name, kind[0])
+                start = self._starts.get(name, 0)
+                log = survey_log(self._directory, self._survey.manifest, name, kind[0], start)
+                self._survey.logs.append(log)
+                self._report_progress(log.size, name)
             elif kind[1] in (FileType.TABLE, FileType.LOG):
                 self._note_leftover(name, "left over: a store opens this file under another name")
         self._note_missing_tables()
-        self._note_missing_log()
-        self._note_gaps_between_logs()
-        self._survey_lost()
+        note_missing_log(self._survey)
+        note_gaps_between_logs(self._survey.logs)
+        survey_lost(self._directory, self._survey)
         self._survey.tables.sort(key=lambda table: (table.level, table.number))
         return self._survey
 
@@ -458,106 +452,10 @@ class _Surveyor:
                     table.note(0, file.size, "missing")
                     self._survey.tables.append(table)
 
-    # Logs
-
-    def _survey_log(self, name: str, number: int) -> None:
-        needed = True
-        manifest = self._survey.manifest
-        if manifest is not None:
-            state = manifest.state
-            needed = number >= state.log_number or number == state.prev_log_number
-        log = LogSurvey(name, number, self._directory.size(name), needed)
-        log.start = self._starts.get(name, 0)
-        self._survey.logs.append(log)
-        if not needed:
-            log.remarks.append("left over: its writes are in tables")
-        self._count_batches(log)
-        self._report_progress(log.size, name)
-
-    def _count_batches(self, log: LogSurvey) -> None:
-        for found in read_batches(self._directory, log):
-            log.batches += 1
-            log.operations += len(found.operations)
-            if log.batches == 1:
-                log.first_sequence = found.sequence
-            log.last_sequence = max(log.last_sequence, found.sequence + len(found.operations) - 1)
-
-    def _note_missing_log(self) -> None:
-        """Note the log that the MANIFEST names as the current one, if it does not exist."""
-        manifest = self._survey.manifest
-        if manifest is None or not manifest.whole or manifest.state.log_number == 0:
-            return
-        number = manifest.state.log_number
-        if all(log.number != number for log in self._survey.logs):
-            log = LogSurvey(log_name(number), number, -1, True)
-            log.note(0, 0, "missing")
-            self._survey.logs.insert(0, log)
-
-    def _note_gaps_between_logs(self) -> None:
-        """Note the writes that are missing between two logs, by their sequences.
-
-        Where none are, damage at the end of the older one is a torn record.
-        """
-        expected: int | None = None
-        open_ends: list[LogSurvey] = []  # logs since the last batch that end in damage
-        for log in self._survey.logs:
-            if not log.needed:
-                continue
-            if log.batches > 0:
-                if expected is not None and log.first_sequence > expected:
-                    lost = f"writes {expected} to {log.first_sequence - 1} are missing"
-                    log.problems.insert(0, Problem(0, 0, lost))
-                elif expected is not None and log.first_sequence == expected:
-                    for older in open_ends:
-                        _take_for_torn(older)
-                open_ends = []
-                expected = log.last_sequence + 1
-            if log.tail is not None:
-                open_ends.append(log)
-
-    def _survey_lost(self) -> None:
-        """Look at the logs that recovery has set aside, unless the user knows of them."""
-        found = self._survey
-        try:
-            entries = read_lost(self._directory)
-        except CorruptionError as error:
-            record = FileSurvey(f"{LOST}/{LOST_RECORD}", 0, True)
-            record.note(0, 0, error.reason)
-            found.others.append(record)
-            return
-        written = found.last_sequence
-        for entry in entries:
-            name = entry.log.name
-            parsed = parse_filename(name)
-            assert parsed is not None
-            log = LostLogSurvey(name, parsed[0], self._size_in_lost(name), entry)
-            log.is_newest = written <= entry.last_sequence
-            found.lost.append(log)
-            if log.size >= 0:
-                self._count_batches(log)
-            missing = entry.log.missing
-            lost = "writes are missing" if missing is None else f"{count(missing, 'write')} missing"
-            reason = f"set aside by recovery: {entry.log.reason}; {lost}"
-            if log.size < 0:
-                reason += "; the log itself is missing"
-            later = [problem for problem in log.problems if problem.offset > entry.log.offset]
-            log.problems = [Problem(entry.log.offset, 0, reason), *later]
-
-    def _size_in_lost(self, name: str) -> int:
-        with self._directory.subdirectory(LOST) as lost:
-            return lost.size(name) if lost.exists(name) else -1
-
     def _report_progress(self, size: int, name: str) -> None:
         self._done += size
         if self._progress is not None:
             self._progress(self._done, self._total, name)
-
-
-def _take_for_torn(log: LogSurvey) -> None:
-    tail = log.tail
-    assert tail is not None
-    log.problems.remove(tail)
-    log.remarks.append(f"ends at {tail.offset}: {tail.reason}; no write is missing there")
 
 
 def _table_of(number: int, names: Container[str]) -> str:

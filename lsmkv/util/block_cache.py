@@ -14,15 +14,13 @@ Source: S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, *FIFO queues are all you need
 eviction*, SOSP 2023).  Left out is its ghost queue of the keys of evicted blocks: here the tables
 keep the entries themselves, and an entry tells when it was evicted.
 
-The cache also stores values under keys, for users' own programs; lsmkv does not use this.
-
-Fast paths: an insertion without a key saves three dict operations, which are most of its cost.
-Refilling an entry is cheaper than making a new one: the old entry was just read, and freeing it
-would touch other memory.
+Fast path: refilling an entry is cheaper than making a new one: the old entry was just read, and
+freeing it would touch other memory.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Hashable
 from typing import Any, Final, Generic, Never, TypeVar
@@ -31,6 +29,7 @@ from librt.threading import Lock
 
 from lsmkv.util.cache_entry import CacheEntry
 from lsmkv.util.copying import refuse_copy
+from lsmkv.util.search import IS_COMPILED
 
 _MAX_STALE: Final = 64
 """A queue may be longer than twice the number of values by this many entries."""
@@ -49,8 +48,8 @@ class BlockCache(Generic[K, V]):
     since the thread that holds it may be the caller's, which a finalizer has interrupted: what
     would be inserted is not kept then.  A value that is larger than the whole capacity is not kept
     either, so a capacity of 0 turns caching off; nor is None.
-    Every method costs O(1) amortised, save ``clear``, ``check`` and ``forget``.  ``ValueError`` for
-    a negative capacity.
+    Every method costs O(1) amortised, except ``clear``, ``check`` and ``forget``.  ``ValueError``
+    for a negative capacity.
 
     Stores may share one:
 
@@ -63,20 +62,28 @@ class BlockCache(Generic[K, V]):
     ...     one.options.block_cache is two.options.block_cache
     True
 
-    It also keeps values under keys:
+    Tables add their blocks, and keep the entries:
 
-    >>> cache = BlockCache[str, int](capacity=2)
-    >>> for name in "abc":
-    ...     _ = cache.put(name, ord(name), charge=1)
-    >>> cache.get("a") is None, cache.get("c")
-    (True, 99)
-    >>> cache.discard("c")
-    >>> len(cache), cache.usage
-    (1, 1)
+    >>> cache = BlockCache[None, bytes](capacity=2)
+    >>> first, second, third = [cache.add(block, charge=1) for block in (b"a", b"b", b"c")]
+    >>> first.take() is None, third.take(), len(cache), cache.usage
+    (True, b'c', 2, 2)
     >>> cache.check()
     >>> cache.clear()
-    >>> cache.usage
-    0
+    >>> third.take() is None, cache.usage
+    (True, 0)
+
+    ``put``, ``get``, ``entry`` and ``discard``, which keep values under keys, are deprecated: lsmkv
+    does not use them.
+
+    >>> import warnings
+    >>> cache = BlockCache[str, int](capacity=1)
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     entry = cache.put("a", 97, charge=1)
+    ...     cache.get("a"), cache.entry("a") is entry
+    ...     cache.discard("a"), cache.get("a")
+    (97, True)
+    (None, None)
     """
 
     def __init__(self, capacity: int) -> None:
@@ -93,9 +100,9 @@ class BlockCache(Generic[K, V]):
         self._probation_capacity = capacity // _PROBATION_SHARE
         self._evictions = 0  # from the probation queue
         self._count = 0  # of the values in both queues
-        self._keyed: dict[K, CacheEntry] = {}  # of values that have a key; others may be gone
         self._lock = Lock()
         self._miscounted = False  # values were removed while another call held the lock
+        self._keyed: dict[K, CacheEntry] = {}  # of put; the values of some may be gone
 
     def __len__(self) -> int:
         """Number of values."""
@@ -180,63 +187,7 @@ class BlockCache(Generic[K, V]):
                 for queue in (self._main, self._probation):
                     for entry in queue:
                         entry.empty()
-            finally:
                 self._recount()
-
-    # Values under keys
-
-    def get(self, key: K) -> V | None:
-        """The value under ``key``, which is spared once; None on a miss."""
-        entry = self._keyed.get(key)
-        value: V | None = None if entry is None else entry.take()
-        return value
-
-    def entry(self, key: K) -> CacheEntry | None:
-        """The entry of the value under ``key``, to be asked again and again; None on a miss.
-
-        >>> cache = BlockCache[str, int](capacity=1)
-        >>> cache.put("a", 97, charge=1) is cache.entry("a")
-        True
-        >>> entry = cache.entry("a")
-        >>> entry.take()
-        97
-        >>> cache.clear()
-        >>> entry.take() is None, cache.entry("a") is None
-        (True, True)
-        """
-        entry = self._keyed.get(key)
-        return None if entry is None or entry.value is None else entry
-
-    def put(self, key: K, value: V, charge: int) -> CacheEntry | None:
-        """Insert or replace the value under ``key``, which is not on probation.
-
-        Returns its entry, or None if the value is None or too large to be kept.
-        """
-        if self._lock.locked():
-            self.discard(key)
-            return None
-        with self._lock:
-            try:
-                self._discard(key)
-                entry = self._insert(CacheEntry(charge), value, False)
-                if entry is not None:
-                    self._keyed[key] = entry
-                return entry
-            except BaseException:
-                self._recount()
-                raise
-
-    def discard(self, key: K) -> None:
-        """Remove the value under ``key``, if there is one."""
-        if self._lock.locked():
-            entry = self._keyed.get(key)
-            if entry is not None:
-                self._empty([entry])
-            return
-        with self._lock:
-            try:
-                self._discard(key)
-                self._limit_stale()
             except BaseException:
                 self._recount()
                 raise
@@ -256,7 +207,7 @@ class BlockCache(Generic[K, V]):
             assert charged == self.usage, f"usage {self.usage}, charges {charged}"
             assert self.usage <= self.capacity, f"usage {self.usage} > {self.capacity}"
             assert len(live) == self._count, f"{self._count} values, {len(live)} in the queues"
-            longest = max(len(self._main), len(self._probation), len(self._keyed))
+            longest = max(len(self._main), len(self._probation))
             assert longest <= 2 * self._count + _MAX_STALE + 1, f"{longest} entries are kept"
 
     def _empty(self, entries: list[CacheEntry]) -> None:
@@ -266,12 +217,55 @@ class BlockCache(Generic[K, V]):
             entry.empty()
         self._miscounted = True
 
-    # The lock is held in what follows
-
     def __reduce__(self) -> Never:
         refuse_copy(
             "a block cache", "it belongs to one process: make one of the same capacity there"
         )
+
+    # Deprecated: values under keys
+
+    def put(self, key: K, value: V, charge: int) -> CacheEntry | None:
+        """Deprecated: use :meth:`add`.  Insert or replace the value under ``key``.
+
+        Returns its entry, or None if the value is None or too large to be kept.
+        """
+        _warn_of_keys("put")
+        self._forget_key(key)
+        entry = self.add(value, charge)
+        if entry is not None:
+            self._keyed[key] = entry
+        if len(self._keyed) > 2 * self._count + _MAX_STALE:
+            self._keyed = {
+                name: one for name, one in list(self._keyed.items()) if one.value is not None
+            }
+        return entry
+
+    def get(self, key: K) -> V | None:
+        """Deprecated: use :meth:`CacheEntry.take`.  The value under ``key``, which is spared once;
+        None on a miss."""
+        _warn_of_keys("get")
+        entry = self._keyed.get(key)
+        value: V | None = None if entry is None else entry.take()
+        return value
+
+    def entry(self, key: K) -> CacheEntry | None:
+        """Deprecated: keep what :meth:`add` returns.  The entry of the value under ``key``; None on
+        a miss."""
+        _warn_of_keys("entry")
+        entry = self._keyed.get(key)
+        return None if entry is None or entry.value is None else entry
+
+    def discard(self, key: K) -> None:
+        """Deprecated: use :meth:`forget`.  Remove the value under ``key``, if there is one."""
+        _warn_of_keys("discard")
+        self._forget_key(key)
+
+    def _forget_key(self, key: K) -> None:
+        entry = self._keyed.pop(key, None)
+        if entry is not None:
+            self.forget([entry])
+
+    # The lock is held in what follows
 
     def _recount(self) -> None:
         """Drop stale entries, and set all counts by what the queues hold."""
@@ -281,7 +275,6 @@ class BlockCache(Generic[K, V]):
         self._main = deque(main)
         self._probation = deque(probation)
         self._probation_usage = sum(entry.charge for entry in probation)
-        self._keyed = {key: one for key, one in self._keyed.items() if one.value is not None}
         self._count = len(main) + len(probation)
         self.usage = sum(entry.charge for entry in main) + self._probation_usage
 
@@ -306,16 +299,9 @@ class BlockCache(Generic[K, V]):
     def _limit_stale(self) -> None:
         """Drop stale entries if there are many more of them than of those with a value."""
         limit = 2 * self._count + _MAX_STALE
-        longest = max(len(self._main), len(self._probation), len(self._keyed))
+        longest = max(len(self._main), len(self._probation))
         if self._miscounted or longest > limit:
             self._recount()
-
-    def _discard(self, key: K) -> None:
-        entry = self._keyed.get(key)
-        if entry is not None:
-            if entry.value is not None:
-                self._remove(entry)
-            del self._keyed[key]
 
     def _remove(self, entry: CacheEntry) -> None:
         """Take the value out of an entry, which stays in its queue as a stale one."""
@@ -361,6 +347,14 @@ class BlockCache(Generic[K, V]):
                 self._evictions += 1
                 entry.evicted_at = self._evictions
         self._probation.popleft()
+
+
+def _warn_of_keys(method: str) -> None:
+    warnings.warn(
+        f"BlockCache.{method} is deprecated: keep the entries that BlockCache.add returns",
+        DeprecationWarning,
+        stacklevel=1 if IS_COMPILED else 3,  # compiled calls have no frame
+    )
 
 
 def _live(queue: deque[CacheEntry], on_probation: bool) -> list[CacheEntry]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import lsmkv
+from lsmkv.tools.inspect.api import Api
 
 WORDS = [b"word %05d" % (number * 7919 % 4000) for number in range(4000)]
 HOSTILE = {
@@ -103,3 +105,19 @@ def request(
         {name.decode(): value.decode() for name, value in start["headers"]},
         b"".join(message.get("body", b"") for message in sent[1:]),
     )
+
+
+def one_table(path: Path, keys: list[bytes], **options: Any) -> Path:
+    """A store of one table with these keys."""
+    with lsmkv.DB(path, create_if_missing=True, **options) as db:
+        for key in keys:
+            db.put(key, b"value " * 5)
+        db.flush()
+    return path
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Any:
+    """The inspector of a store, and the name of one of its tables."""
+    with contextlib.closing(Api(str(path))) as api:
+        yield api, next(path.glob("*.ldb")).name

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import lsmkv
 from lsmkv.files import StoreFiles
+from lsmkv.format.log import BLOCK_SIZE, frame
 
 
 class Made(NamedTuple):
@@ -50,3 +51,16 @@ def make_store(keys: int = 60, flushes: int = 2, **options: Any) -> Made:
                 file = files.open(name)
                 found[name] = file.read(0, file.size)
     return Made(found, entries, tables)
+
+
+def log_of(*payloads: bytes) -> bytes:
+    """A log, or a MANIFEST, of these records."""
+    data = b""
+    for payload in payloads:
+        data += frame(payload, len(data) % BLOCK_SIZE)
+    return data
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    """The same bytes, but for one bit of one of them."""
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]

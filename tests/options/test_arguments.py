@@ -10,8 +10,6 @@ import pytest
 import lsmkv
 from lsmkv.db.compact.messages import decode_settings, encode_settings
 from lsmkv.options import OPTIONS, Options, TableArguments, make_options
-from lsmkv.options.option import GIB, KIB, MIB, Size
-from lsmkv.options.shown import option_meanings
 
 MADE_OF_OTHERS = {"auto_compression", "filter_bits"}
 """Fields of ``Options`` that are no keywords."""
@@ -89,36 +87,6 @@ def test_worker_processes_get_what_is_declared_for_them() -> None:
     assert {"block_size", "compression", "max_open_files"} <= set(plain)
     objects = {"comparator", "filter", "filter_layout", "prefix_extractor"}
     assert set(settings) == {"token", "low_priority", *objects, *plain}
-
-
-SIZES = {name: option for name, option in OPTIONS.items() if isinstance(option, Size)}
-
-
-@pytest.mark.parametrize("name", sorted(SIZES))
-def test_sizes_are_held_to_their_bounds(name: str) -> None:
-    size = SIZES[name]
-    assert size.checked(name, None) == size.default
-    assert size.checked(name, 0) == size.least
-    assert size.checked(name, 1 << 60) == (size.most or 1 << 60)
-    for wrong, error in ((True, TypeError), ("1", TypeError), (-1, ValueError)):
-        with pytest.raises(error, match=name):
-            size.checked(name, wrong)
-
-
-def amount(number: int) -> str:
-    for unit, size in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
-        if number % size == 0:
-            return f"{number // size} {unit}"
-    return f"{number:,}"
-
-
-@pytest.mark.parametrize("name", sorted(SIZES))
-def test_the_bounds_of_sizes_are_in_their_meaning(name: str) -> None:
-    size, meaning = SIZES[name], " ".join(option_meanings()[name].split())
-    if size.most is not None:
-        assert f"{amount(size.most)}." in meaning
-    if size.least > 1:
-        assert f" {amount(size.least)} " in meaning
 
 
 def test_a_misspelt_option_is_refused_with_the_nearest() -> None:

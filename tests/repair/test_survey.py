@@ -17,10 +17,9 @@ import pytest
 import lsmkv
 from lsmkv import DB
 from lsmkv.env.local import LocalEnv
-from lsmkv.format.batch import encode_batch
 from lsmkv.format.filenames import FileType, manifest_name, parse_filename, table_name
 from lsmkv.format.keys import pack
-from lsmkv.format.log import LogWriter, frame
+from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.repair.report import DAMAGED, REMARKABLE, SOUND, Survey
 from lsmkv.repair.survey import survey_db
@@ -130,58 +129,6 @@ def test_after_a_kill(tmp_path: Path, engine: str) -> None:
         assert subprocess.run(command, env=environment, check=False).returncode == 9
         found = survey_db(path)
         assert found.severity <= REMARKABLE, words(found)
-
-
-def test_reused_logs(tmp_path: Path) -> None:
-    path = tmp_path / "db"
-    for turn in range(3):
-        with DB(path, create_if_missing=True, reuse_logs=True) as db:
-            db.put(b"%d" % turn, b"v")
-        assert survey_db(path).severity == SOUND
-    (log,) = path.glob("*.log")
-    with log.open("ab") as file:
-        file.write(b"\1\2\3")  # a write cut short, and LevelDB going on behind it
-    assert survey_db(path).severity == REMARKABLE
-
-
-def test_the_state_of_a_log_that_was_not_opened_yet(tmp_path: Path) -> None:
-    """As an opening would judge it: damage is damage, and a torn tail is none."""
-    with DB(tmp_path, create_if_missing=True) as db:
-        for n in range(10):
-            db.put(b"%d" % n, b"value")
-    (log,) = tmp_path.glob("*.log")
-    whole = log.read_bytes()
-    size = len(whole) // 10
-    flipped = bytearray(whole)
-    flipped[3 * size + 15] ^= 1
-    for content, severity in (
-        (whole, SOUND),
-        (whole[:-3], REMARKABLE),
-        (whole[:-3] + bytes(40_000), REMARKABLE),
-        (bytes(flipped), DAMAGED),
-        (whole[:-1] + b"?", DAMAGED),  # the last record, with no sign that it is torn
-    ):
-        log.write_bytes(content)
-        assert survey_db(tmp_path).severity == severity
-
-
-def test_damage_before_a_log_that_goes_on_is_a_torn_record(tmp_path: Path) -> None:
-    """The sequence goes on in the next log: an opening, also a paranoid one, finds nothing lost."""
-    with DB(tmp_path, create_if_missing=True) as db:
-        for n in range(3):
-            db.put(b"%d" % n, b"value")
-    (log,) = tmp_path.glob("*.log")
-    whole = log.read_bytes()
-    size = len(whole) // 3
-    bad = whole[size : 2 * size - 1] + b"?"
-    log.write_bytes(whole[:size] + bad)
-    again = frame(encode_batch(2, [(b"1", b"again")]), 0)
-    (tmp_path / "000009.log").write_bytes(again)
-    found = survey_db(tmp_path)
-    assert found.severity == REMARKABLE
-    assert "no write is missing there" in found.logs[0].remarks[0]
-    with DB(tmp_path, paranoid_checks=True) as db:
-        assert dict(db) == {b"0": b"value", b"1": b"again"}
 
 
 def test_files_left_over_are_remarked(store: Path) -> None:

@@ -10,15 +10,18 @@ from collections.abc import Iterable, Sequence
 
 from orders import COMPARATORS
 
+from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
+from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, Entry, pack, unpack
-from lsmkv.options import Options
+from lsmkv.options import FilterLayout, Options
 from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.format import BlockHandle, Footer, seal_block
-from lsmkv.table.reader import Table
+from lsmkv.table.reader import FROM_FILE, Table
 from lsmkv.util.coding import encode_varint
 from lsmkv.util.compression import NO_COMPRESSION
 
@@ -182,3 +185,56 @@ def assemble(
         handles.append(BlockHandle(len(data), len(stored) - 5))
         data += stored
     return bytes(data) + Footer(*handles).encode()
+
+
+BLOOM = BloomFilterPolicy(10)
+LAYOUTS: list[FilterLayout] = ["block", "table", "both"]
+VALUE_TAG = 1 << 8 | 1
+"""The tag of plain keys as a number."""
+
+
+class OneAnswer:
+    """A policy that says the same of every key, and keeps which filters it was asked."""
+
+    name = "test.OneAnswer"
+
+    def __init__(self, answer: bool) -> None:
+        self.answer = answer
+        self.asked: list[bytes] = []
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return b"%d" % len(keys)
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        self.asked.append(filter_data)
+        return self.answer
+
+
+def get(
+    table: Table,
+    user_key: bytes,
+    counters: ReadCounters | None = None,
+    sequence: int = MAX_SEQUENCE,
+    fill_cache: bool = True,
+) -> tuple[int, int, bytes | None]:
+    """A Get of a user key: outcome, tag, value."""
+    order = table.comparator.order.of(user_key)
+    used = ReadCounters() if counters is None else counters
+    return table.get(user_key, order, sequence, KeyHashes(user_key), used, fill_cache)
+
+
+def found(value: bytes, outcome: int = FROM_FILE) -> tuple[int, int, bytes]:
+    """What a Get of a plain key returns."""
+    return outcome, VALUE_TAG, value
+
+
+ROWS = [(b"k%04d" % number, b"value %d" % number) for number in range(0, 2000, 2)]
+ABSENT = [b"k%04d" % number for number in range(1, 2000, 2)]
+"""Keys between those of ``ROWS``."""
+
+
+FEW = [(b"a", b"1"), (b"bb", b"22"), (b"c" * 30, b"3" * 30), (b"d", b""), (b"e", b"5")]
+
+HUGE = [BlockHandle(2**64 - 1, 2**64 - 1), BlockHandle(0, 2**64 - 1), BlockHandle(2**63, 0)]
+GARBAGE = [b"", b"\x80", b"\xff" * 11, b"\x00", b"\x00" + b"\xff" * 10]
+"""Bytes that are no handle of a block."""

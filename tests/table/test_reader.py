@@ -11,19 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from orders import COMPARATORS, FOLDING
 from plain import (
+    ABSENT,
+    BLOOM,
     BOUNDS,
+    FEW,
     HALF,
+    LAYOUTS,
     ORDERS,
     PLAIN,
+    ROWS,
     SMALL,
     TAG,
+    VALUE_TAG,
     CountingFile,
+    OneAnswer,
     Row,
     Versions,
     assemble,
     build,
     build_table,
     entries_of,
+    found,
+    get,
     newest,
     opened,
     rows_of,
@@ -36,7 +45,7 @@ from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy, shape_of
+from lsmkv.filter.fuse import BinaryFusePolicy
 from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.filter.policy import FilterPolicy
@@ -52,46 +61,7 @@ from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.checksum import masked_crc32c
 from lsmkv.util.compression import NO_COMPRESSION, SNAPPY, ZSTD
 
-BLOOM = BloomFilterPolicy(10)
-LAYOUTS: list[FilterLayout] = ["block", "table", "both"]
-VALUE_TAG = 1 << 8 | 1
-"""The tag of plain keys as a number."""
 ABSENT_FROM_BLOCK = (0, None)
-
-
-class OneAnswer:
-    """A policy that says the same of every key, and keeps which filters it was asked."""
-
-    name = "test.OneAnswer"
-
-    def __init__(self, answer: bool) -> None:
-        self.answer = answer
-        self.asked: list[bytes] = []
-
-    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        return b"%d" % len(keys)
-
-    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        self.asked.append(filter_data)
-        return self.answer
-
-
-def get(
-    table: Table,
-    user_key: bytes,
-    counters: ReadCounters | None = None,
-    sequence: int = MAX_SEQUENCE,
-    fill_cache: bool = True,
-) -> tuple[int, int, bytes | None]:
-    """Outcome, tag, value."""
-    order = table.comparator.order.of(user_key)
-    used = ReadCounters() if counters is None else counters
-    return table.get(user_key, order, sequence, KeyHashes(user_key), used, fill_cache)
-
-
-def found(value: bytes, outcome: int = FROM_FILE) -> tuple[int, int, bytes]:
-    """What a Get of a plain key returns."""
-    return outcome, VALUE_TAG, value
 
 
 def all_rows(
@@ -147,84 +117,6 @@ def everything(data: bytes, options: Options, probes: Sequence[bytes]) -> object
             for key in probes
         ],
     )
-
-
-ROWS = [(b"k%04d" % number, b"value %d" % number) for number in range(0, 2000, 2)]
-ABSENT = [b"k%04d" % number for number in range(1, 2000, 2)]
-
-
-# Opening
-
-
-@pytest.mark.parametrize(
-    ("layout", "policy", "reads"),
-    [("block", None, 2), ("block", BLOOM, 4), ("table", BLOOM, 4), ("both", BLOOM, 5)],
-)
-def test_opening_counts_its_reads(
-    layout: FilterLayout, policy: BloomFilterPolicy | None, reads: int
-) -> None:
-    options = SMALL._replace(filter_policy=policy, filter_layout=layout)
-    file = CountingFile(build(ROWS, options))
-    table = Table(options, file)
-    assert table.metadata_reads == len(file.reads) == reads
-    assert table.metadata_bytes == sum(length for _, length in file.reads)
-    assert table.has_filter == (policy is not None)
-    assert table.path == file.path
-    table.close()
-    assert file.closed
-
-
-def test_readers_use_the_filters_that_they_find() -> None:
-    for written in LAYOUTS:
-        data = build(ROWS, SMALL._replace(filter_policy=BLOOM, filter_layout=written))
-        for told in LAYOUTS:
-            options = SMALL._replace(filter_policy=BLOOM, filter_layout=told)
-            table, _ = opened(data, options)
-            assert table.has_filter
-            layouts = [reader.layout for reader in table.filters.readers]
-            assert layouts == (["table", "block"] if written == "both" else [written])
-
-
-class Renamed(OneAnswer):
-    name = "test.Renamed"
-
-
-def test_filters_of_an_unknown_policy_are_not_read() -> None:
-    data = build(ROWS, SMALL._replace(filter_policy=Renamed(False), filter_layout="both"))
-    policy = OneAnswer(False)
-    table, _ = opened(data, SMALL._replace(filter_policy=policy))
-    assert not table.has_filter
-    assert get(table, ROWS[3][0]) == found(ROWS[3][1])
-    assert policy.asked == []
-
-
-OWN: list[FilterPolicy] = [BLOOM, Bloom64Policy(10), BinaryFusePolicy()]
-
-
-@pytest.mark.parametrize("written", OWN, ids=repr)
-@pytest.mark.parametrize("given", [*OWN, OneAnswer(False)], ids=lambda policy: policy.name)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_filters_that_are_known_are_read(
-    written: FilterPolicy, given: FilterPolicy, layout: FilterLayout
-) -> None:
-    """A table may have been written under another policy: its filters are good all the same."""
-    data = build(ROWS, SMALL._replace(filter_policy=written, filter_layout=layout))
-    table, _ = opened(data, SMALL._replace(filter_policy=given))
-    assert {reader.policy.name for reader in table.filters.readers} == {written.name}
-    counters = ReadCounters()
-    for key, value in ROWS:
-        assert get(table, key, counters) == found(value)
-    for key in ABSENT:
-        assert get(table, key, counters)[2] is None
-    assert counters.filter_negatives > len(ABSENT) * 0.8
-
-
-def test_no_filter_is_read_where_none_is_wanted() -> None:
-    """Where the comparator may call different bytes equal, or filters are turned off."""
-    data = build(ROWS, SMALL._replace(filter_policy=Bloom64Policy(10), filter_layout="table"))
-    assert not opened(data, SMALL._replace(filter_policy=None))[0].has_filter
-    folding = SMALL._replace(filter_policy=OneAnswer(False), comparator=FOLDING)
-    assert not opened(data, folding)[0].has_filter
 
 
 # Get
@@ -910,7 +802,6 @@ def test_approximate_offset_rises_with_the_key() -> None:
 
 # Damage at rest
 
-FEW = [(b"a", b"1"), (b"bb", b"22"), (b"c" * 30, b"3" * 30), (b"d", b""), (b"e", b"5")]
 PROBES = [b"", b"a", b"b", b"bb", b"c", b"c" * 30, b"cd", b"d", b"e", b"f", b"z"]
 DAMAGED = [
     SMALL,
@@ -964,27 +855,6 @@ def test_any_bit_flipped(options: Options) -> None:
     assert found > 9 * (len(data) - len(unread))
 
 
-def test_any_byte_of_a_fuse_filter_flipped() -> None:
-    """And of the prefix filter and the metaindex behind it: the table is not opened."""
-    options = SMALL._replace(
-        filter_policy=BinaryFusePolicy(), filter_layout="table", prefix_extractor=FixedPrefix(5)
-    )
-    data = build(ROWS, options)
-    table, _ = opened(data, options)
-    assert shape_of(table.filters.readers[0].contents) is not None
-    assert table.prefix_filter is not None
-    last = table.index.end(table.num_blocks - 1)
-    footer = Footer.decode(data[-FOOTER_SIZE:])
-    damaged = bytearray(data)
-    for at in range(last, footer.metaindex.offset + footer.metaindex.size + 5):
-        damaged[at] ^= 1 << at % 8
-        with pytest.raises(CorruptionError) as caught:
-            Table(options, CountingFile(bytes(damaged)))
-        assert caught.value.offset is not None
-        assert last <= caught.value.offset <= at
-        damaged[at] ^= 1 << at % 8
-
-
 @pytest.mark.parametrize("options", DAMAGED, ids=DAMAGED_IDS)
 def test_cut_anywhere(options: Options) -> None:
     data = build(FEW, options)
@@ -1026,64 +896,6 @@ def test_damage_is_told_with_the_blocks_offset() -> None:
 
 
 # Hostile tables, their checksums right
-
-HUGE = [BlockHandle(2**64 - 1, 2**64 - 1), BlockHandle(0, 2**64 - 1), BlockHandle(2**63, 0)]
-GARBAGE = [b"", b"\x80", b"\xff" * 11, b"\x00", b"\x00" + b"\xff" * 10]
-
-
-@pytest.mark.parametrize("handle", HUGE)
-@pytest.mark.parametrize("policy", [None, BLOOM])
-def test_handles_in_the_footer_beyond_the_file(
-    handle: BlockHandle, policy: BloomFilterPolicy | None
-) -> None:
-    options = SMALL._replace(filter_policy=policy)
-    data = build(FEW, options)
-    footer = Footer.decode(data[-FOOTER_SIZE:])
-    for wrong in (Footer(handle, footer.index), Footer(footer.metaindex, handle)):
-        file = CountingFile(data[:-FOOTER_SIZE] + wrong.encode())
-        with pytest.raises(CorruptionError, match="beyond"):
-            Table(options, file)
-        assert all(length < 1000 for _, length in file.reads)
-
-
-@pytest.mark.parametrize(
-    "value", [*(handle.encode() for handle in HUGE), BlockHandle(0, 200).encode(), *GARBAGE]
-)
-def test_index_entries_that_lead_nowhere(value: bytes) -> None:
-    data = assemble([([(b"a", b"")], b"b")], index_rows=[(b"b", value)])
-    with pytest.raises(CorruptionError) as caught:
-        Table(SMALL, CountingFile(data))
-    index = Footer.decode(data[-FOOTER_SIZE:]).index
-    assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", index.offset)
-
-
-@pytest.mark.parametrize("prefix", [b"filter.", b"fullfilter."])
-@pytest.mark.parametrize("value", [*(handle.encode() for handle in HUGE), *GARBAGE])
-def test_metaindex_entries_that_lead_nowhere(prefix: bytes, value: bytes) -> None:
-    meta = [(prefix + BLOOM.name.encode(), value)]
-    data = assemble([([(b"a", b"")], b"b")], meta)
-    with pytest.raises(CorruptionError):
-        Table(SMALL._replace(filter_policy=BLOOM), CountingFile(data))
-    Table(SMALL, CountingFile(data))  # nobody asked for filters
-
-
-@pytest.mark.parametrize(
-    "contents",
-    [
-        b"",
-        b"\x0b",
-        b"\xff\xff\xff\xff\x0b",
-        b"\x05\0\0\0" + b"\0\0\0\0\x0b",
-        b"\xff\xff\xff\xff" * 2 + b"\0\0\0\0\x0b",
-    ],
-)
-def test_a_filter_block_that_is_none(contents: bytes) -> None:
-    extra = seal_block(contents, NO_COMPRESSION)
-    meta = [(b"filter." + BLOOM.name.encode(), BlockHandle(0, len(contents)).encode())]
-    data = assemble([([(b"a", b"")], b"b")], meta, extra)
-    with pytest.raises(CorruptionError) as caught:
-        Table(SMALL._replace(filter_policy=BLOOM), CountingFile(data))
-    assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", 0)
 
 
 @pytest.mark.parametrize("contents", [b"", b"\0", b"\xff\x1f", bytes(8) + b"\xff", b"\xff" * 9])

@@ -139,7 +139,7 @@ def opening(path: pathlib.Path) -> None:
         assert_type(operation, lsmkv.TraceRecord)
         assert_type((operation.key, operation.size), tuple[bytes, int | None])
         assert_type(operation.found, bool)
-    cache = lsmkv.LRUCache[tuple[int, int], Any](1 << 20)
+    cache = lsmkv.LRUCache[Any, Any](1 << 20)
     DB(path, block_cache=cache, env=lsmkv.MemoryEnv(), filter_layout="both")
     assert_type(len(cache), int)
     entry = cache.entry((1, 2))

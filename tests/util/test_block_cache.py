@@ -7,100 +7,86 @@ import random
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import pytest
-from filled_caches import filled, kept
+from filled_caches import NamedEntries
 
 import lsmkv
 from lsmkv.util import block_cache
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.cache_entry import CacheEntry
+from lsmkv.util.second_chance_cache import SecondChanceCache
 
 
 def test_hit_and_miss() -> None:
-    cache = filled(10, "ab")
-    assert cache.get("a") == "A"
-    assert cache.get("b") == "B"
-    assert cache.get("c") is None
-    assert len(cache) == 2
-    assert cache.usage == 2
-    cache.check()
+    named = NamedEntries(10, "ab")
+    assert named.take("a") == "A"
+    assert named.take("b") == "B"
+    assert len(named.cache) == 2
+    assert named.cache.usage == 2
+    named.cache.check()
 
 
 def test_the_oldest_value_is_evicted_first() -> None:
-    cache = filled(3, "abcd")
-    assert kept(cache, "abcd") == "bcd"
-    cache.check()
+    named = NamedEntries(3, "abcd")
+    assert named.kept == "bcd"
+    named.cache.check()
 
 
 def test_a_hit_spares_a_value_from_eviction() -> None:
-    cache = filled(3, "abc")
-    cache.get("a")
-    cache.put("d", "D", 1)
-    assert kept(cache, "abcd") == "acd"
+    named = NamedEntries(3, "abc")
+    named.take("a")
+    named.add("d", "D", 1)
+    assert named.kept == "acd"
 
 
 def test_a_replaced_value_counts_as_new() -> None:
-    cache = filled(3, "abc")
-    cache.put("a", "again", 1)
-    cache.put("d", "D", 1)
-    assert kept(cache, "abcd") == "acd"
-    assert cache.get("a") == "again"
-
-
-def test_a_miss_changes_nothing() -> None:
-    cache = filled(3, "abc")
-    cache.get("x")
-    cache.put("d", "D", 1)
-    assert kept(cache, "abcd") == "bcd"
+    named = NamedEntries(3, "abc")
+    named.add("a", "again", 1)
+    named.add("d", "D", 1)
+    assert named.kept == "cad"
+    assert named.take("a") == "again"
 
 
 def test_replacing_a_value_replaces_its_charge() -> None:
-    cache = BlockCache[str, str](10)
-    cache.put("a", "small", 2)
-    cache.put("a", "large", 7)
-    assert (cache.usage, len(cache)) == (7, 1)
-    cache.put("a", "small", 1)
-    assert (cache.usage, len(cache)) == (1, 1)
-    cache.check()
+    named = NamedEntries(10)
+    named.add("a", "small", 2)
+    named.add("a", "large", 7)
+    assert (named.cache.usage, len(named.cache)) == (7, 1)
+    named.add("a", "small", 1)
+    assert (named.cache.usage, len(named.cache)) == (1, 1)
+    named.cache.check()
 
 
 def test_a_large_value_evicts_several() -> None:
-    cache = filled(5, "abcde")
-    cache.put("f", "F", 4)
-    assert kept(cache, "abcdef") == "ef"
-    assert cache.usage == 5
-    cache.check()
+    named = NamedEntries(5, "abcde")
+    named.add("f", "F", 4)
+    assert named.kept == "ef"
+    assert named.cache.usage == 5
+    named.cache.check()
 
 
 def test_a_value_as_large_as_the_cache_is_kept() -> None:
-    cache = filled(5, "abc")
-    cache.put("f", "F", 5)
-    assert kept(cache, "abcf") == "f"
+    named = NamedEntries(5, "abc")
+    named.add("f", "F", 5)
+    assert named.kept == "f"
 
 
 def test_a_value_larger_than_the_cache_is_not_kept_and_evicts_nothing() -> None:
-    cache = filled(5, "abc")
-    cache.put("f", "F", 6)
-    assert kept(cache, "abcf") == "abc"
-    cache.check()
-
-
-def test_a_value_larger_than_the_cache_still_removes_the_one_it_replaces() -> None:
-    cache = filled(5, "abc")
-    cache.put("b", "too large", 6)
-    assert kept(cache, "abc") == "ac"
-    assert cache.usage == 2
-    cache.check()
+    named = NamedEntries(5, "abc")
+    assert named.add("f", "F", 6) is None
+    assert named.kept == "abc"
+    named.cache.check()
 
 
 def test_a_capacity_of_zero_turns_caching_off() -> None:
-    cache = filled(0, "abc")
-    assert kept(cache, "abc") == ""
-    assert (cache.usage, len(cache)) == (0, 0)
-    cache.check()
+    named = NamedEntries(0, "abc")
+    assert named.kept == ""
+    assert (named.cache.usage, len(named.cache)) == (0, 0)
+    named.cache.check()
 
 
 def test_a_negative_capacity_is_refused() -> None:
@@ -108,32 +94,78 @@ def test_a_negative_capacity_is_refused() -> None:
         BlockCache[str, str](-1)
 
 
-def test_discard_and_clear() -> None:
-    cache = filled(5, "abc")
-    cache.discard("b")
-    cache.discard("never there")
-    assert kept(cache, "abc") == "ac"
-    assert cache.usage == 2
-    cache.clear()
-    assert kept(cache, "abc") == ""
-    assert cache.usage == 0
-    cache.check()
-    cache.put("a", "A", 5)
-    assert cache.get("a") == "A"
+def test_forget_and_clear() -> None:
+    named = NamedEntries(5, "abc")
+    named.forget("b")
+    assert named.kept == "ac"
+    assert named.cache.usage == 2
+    named.cache.clear()
+    assert named.kept == ""
+    assert named.cache.usage == 0
+    named.cache.check()
+    named.add("a", "A", 5)
+    assert named.take("a") == "A"
 
 
 def test_none_is_not_kept() -> None:
     """None could not be told from a value that was removed."""
-    cache = BlockCache[str, str | None](5)
-    cache.put("a", "A", 5)
-    assert cache.put("a", None, 1) is None
+    cache = BlockCache[None, str | None](5)
     assert cache.add(None, 1) is None
-    assert (len(cache), cache.usage, cache.get("a")) == (0, 0, None)
+    assert (len(cache), cache.usage) == (0, 0)
     cache.check()
 
 
+KEYED: dict[str, Callable[[BlockCache[str, str]], object]] = {
+    "put": lambda cache: cache.put("b", "B", 1),
+    "get": lambda cache: cache.get("a"),
+    "entry": lambda cache: cache.entry("a"),
+    "discard": lambda cache: cache.discard("a"),
+}
+
+
+@pytest.mark.parametrize("method", KEYED)
+def test_methods_with_keys_are_deprecated(method: str) -> None:
+    cache = BlockCache[str, str](2)
+    words = rf"BlockCache\.{method} is deprecated: keep the entries that BlockCache\.add returns"
+    with pytest.warns(DeprecationWarning, match=words) as caught:
+        KEYED[method](cache)
+    assert [one.filename for one in caught] == [__file__]
+
+
+@pytest.mark.filterwarnings("ignore:BlockCache:DeprecationWarning")
+def test_values_are_still_kept_under_keys() -> None:
+    cache = BlockCache[str | None, str](2)
+    entry = cache.put("a", "A", 1)
+    assert entry is not None
+    assert cache.entry("a") is entry
+    assert (cache.get("a"), cache.get("b"), cache.entry("b")) == ("A", None, None)
+    assert cache.put("a", "again", 1) is not entry
+    assert (entry.value, cache.get("a"), len(cache)) == (None, "again", 1)
+    assert cache.put("b", "too large", 3) is None
+    cache.put(None, "None is a key", 1)
+    cache.put("c", "C", 1)
+    assert (cache.get("a"), cache.get(None), cache.get("c")) == ("again", None, "C")
+    cache.discard("a")
+    cache.discard("never there")
+    assert (cache.get("a"), len(cache)) == (None, 1)
+    cache.clear()
+    assert cache.get("c") is None
+    cache.check()
+
+
+@pytest.mark.filterwarnings("ignore:BlockCache:DeprecationWarning")
+def test_keys_whose_values_are_gone_do_not_add_up() -> None:
+    cache = BlockCache[Held, str](2)
+    keys: weakref.WeakSet[Held] = weakref.WeakSet()
+    for _ in range(1000):
+        key = Held()
+        keys.add(key)
+        cache.put(key, "value", 1)
+    assert len(keys) < 100
+
+
 def added(cache: BlockCache[Any, str], *values: str) -> list[CacheEntry]:
-    """Entries of charge 1 without keys."""
+    """Entries of charge 1."""
     entries = [cache.add(value, 1) for value in values]
     assert None not in entries
     return [entry for entry in entries if entry is not None]
@@ -275,7 +307,7 @@ def test_a_refilled_entry_on_probation_has_no_turn_in_the_main_queue() -> None:
     cache.forget([entries[0]])
     cache.refill(entries[0], "A", 1)
     assert entries[0].on_probation
-    cache.put("k", "K", 1)  # the used values are admitted, until a tenth is on probation
+    added(cache, "v")  # the used values are admitted, until a tenth is on probation
     assert values(entries) == "A-cdefghijklmnopqrst"
     cache.check()
 
@@ -296,9 +328,7 @@ def test_forget_keeps_the_invariants_in_random_runs(seed: int) -> None:
                 some = [one for number, one in entries.items() if number % 3 == at % 3]
                 cache.forget(some)
                 assert all(one.value is None for one in some)
-            elif dice < 0.2:
-                cache.put(at, value, rng.randrange(4))
-            elif entry is None:
+            elif entry is None or dice < 0.2:
                 new = cache.add(value, rng.randrange(min(4, capacity + 1)))
                 assert new is not None
                 entries[at] = new
@@ -312,27 +342,29 @@ def test_forget_keeps_the_invariants_in_random_runs(seed: int) -> None:
 
 
 def test_the_last_value_stays_however_small_the_probation_queue() -> None:
-    cache = filled(3, "abc")
+    cache = BlockCache[None, str](3)
+    admitted = added(cache, *"abc")
+    for entry in admitted:
+        entry.take()
     entries = added(cache, "0", "1")
-    assert (kept(cache, "abc"), values(entries)) == ("bc", "-1")
+    assert (values(admitted), values(entries)) == ("-bc", "-1")
     cache.check()
 
 
-def test_a_value_with_a_key_is_not_on_probation() -> None:
-    cache = BlockCache[str | None, str](20)
-    cache.put(None, "None is a key", 1)
-    filled_up = added(cache, *"a" * 60)
-    assert values(filled_up) == "-" * 41 + "a" * 19
-    assert cache.get(None) == "None is a key"
-    for name in "abcdefghijklmnopqrst":
-        cache.put(name, name, 1)
-    # A tenth of the room stays with the values on probation.
-    assert values(filled_up) == "-" * 58 + "aa"
-    assert cache.get(None) is not None
+def test_a_tenth_of_the_room_stays_with_values_on_probation() -> None:
+    cache = BlockCache[None, str](20)
+    admitted = added(cache, *"abcdefghijklmnopqrst")
+    for entry in admitted:
+        entry.take()
+    once = added(cache, *"0" * 60)
+    assert (values(admitted), values(once)) == ("--" + "cdefghijklmnopqrst", "-" * 58 + "00")
+    for entry in added(cache, *"1" * 5):
+        entry.take()
+    assert sum(one.value is not None for one in admitted) == 18
     cache.check()
 
 
-def test_clear_lets_go_of_values_without_a_key() -> None:
+def test_clear_lets_go_of_values() -> None:
     cache = BlockCache[str, Held](5)
     held = Held()
     gone = weakref.ref(held)
@@ -353,68 +385,55 @@ def test_a_refilled_entry_counts_as_new() -> None:
     cache.refill(entry, "too early", 1)
     assert (entry.value, len(cache), cache.usage) == ("first", 1, 1)
     cache.clear()
-    cache.put("a", "A", 1)
+    others = added(cache, "a")
     cache.refill(entry, "second", 2)
     assert (entry.value, len(cache), cache.usage) == ("second", 2, 3)
     cache.check()
-    cache.put("b", "B", 1)
-    assert (entry.value, kept(cache, "ab")) == ("second", "b")
-    other = cache.add("third", 1)  # the turn of the refilled entry, which was not used since
-    assert other is not None
-    assert (entry.value, other.value, kept(cache, "b")) == (None, "third", "b")
+    others += added(cache, "b")
+    assert (entry.value, values(others)) == ("second", "-b")
+    others += added(cache, "c")  # the turn of the refilled entry, which was not used since
+    assert (entry.value, values(others)) == (None, "-bc")
     cache.refill(entry, "too large", 4)
     assert (entry.value, len(cache), cache.usage) == (None, 2, 2)
     cache.check()
-
-
-def test_put_returns_the_entry() -> None:
-    cache = BlockCache[str, str](5)
-    entry = cache.put("a", "A", 5)
-    assert entry is not None
-    assert entry.value == "A"
-    assert cache.entry("a") is entry
-    assert cache.put("b", "too large", 6) is None
-    assert cache.put("b", "B", 1) is cache.entry("b") is not None
-    assert entry.value is None
 
 
 class Held:
     """An object whose end a weak reference tells."""
 
 
-@pytest.mark.parametrize("end", ["discarded", "replaced", "evicted", "cleared"])
+@pytest.mark.parametrize("end", ["forgotten", "evicted", "cleared"])
 def test_a_removed_value_is_let_go(end: str) -> None:
     """A cached object may hold a file open, which takes room on disk until it is closed."""
     cache: BlockCache[int, Held] = BlockCache(2)
     held = Held()
     gone = weakref.ref(held)
-    cache.put(1, held, 1)
+    entry = cache.add(held, 1)
     del held
+    assert entry is not None
     assert gone() is not None
-    if end == "discarded":
-        cache.discard(1)
-    elif end == "replaced":
-        cache.put(1, Held(), 1)
+    if end == "forgotten":
+        cache.forget([entry])
     elif end == "evicted":
-        for key in (2, 3, 4):
-            cache.put(key, Held(), 1)
+        for _ in range(3):
+            cache.add(Held(), 1)
     else:
         cache.clear()
     assert gone() is None
 
 
 def test_check_sees_a_wrong_sum() -> None:
-    cache = filled(5, "abc")
+    cache = NamedEntries(5, "abc").cache
     cache.usage += 1
     with pytest.raises(AssertionError):
         cache.check()
 
 
 def test_probation_makes_skewed_reads_hit_more_often() -> None:
-    """6,000 blocks read by Zipf's law, room for 600; and the same with keys, without probation."""
+    """6,000 blocks read by Zipf's law, room for 600; and the same by second chance alone."""
     rng = random.Random(1)
     weights = [1 / rank**0.7 for rank in range(1, 6001)]
-    admitted, keyed = BlockCache[int, int](600), BlockCache[int, int](600)
+    admitted, spared = BlockCache[int, int](600), SecondChanceCache[int, int](600)
     entries: dict[int, CacheEntry] = {}
     hits = [0, 0]
     for block in rng.choices(range(6000), weights, k=60_000):
@@ -427,15 +446,15 @@ def test_probation_makes_skewed_reads_hit_more_often() -> None:
             admitted.refill(entry, block, 1)
         else:
             hits[0] += 1
-        if keyed.get(block) is None:
-            keyed.put(block, block, 1)
+        if spared.get(block) is None:
+            spared.put(block, block + 1)
         else:
             hits[1] += 1
     assert hits[0] > 1.15 * hits[1]  # 0.40 and 0.33 of all reads
 
 
 class Model:
-    """The cache as lists of [entry, key, value, charge, used], oldest first."""
+    """The cache as lists of [entry, value, charge, used], oldest first."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -450,31 +469,28 @@ class Model:
 
     @staticmethod
     def charge(cached: list[list[Any]]) -> int:
-        return sum(one[3] for one in cached)
+        return sum(one[2] for one in cached)
 
-    def remove(self, key: int) -> None:
-        self.main = [one for one in self.main if one[1] != key]
-
-    def insert(self, entry: CacheEntry | None, key: int | None, value: int, charge: int) -> None:
+    def insert(self, entry: CacheEntry | None, value: int, charge: int) -> None:
         if charge > self.capacity:
             return
         since = self.evicted[::-1].index(entry) if entry in self.evicted else None
         lately = since is not None and since < len(self.cached)
         if lately:
             self.evicted = [None if one is entry else one for one in self.evicted]
-        cached = self.main if key is not None or lately else self.probation
-        cached.append([entry, key, value, charge, False])
+        cached = self.main if lately else self.probation
+        cached.append([entry, value, charge, False])
         while self.charge(self.cached) > self.capacity:
             if len(self.probation) > 1 and self.charge(self.probation) > self.capacity // 10:
                 oldest = self.probation.pop(0)
-                if oldest[4]:
-                    self.main.append([*oldest[:4], False])
+                if oldest[3]:
+                    self.main.append([*oldest[:3], False])
                 else:
                     self.evicted.append(oldest[0])
             else:
                 oldest = self.main.pop(0)
-                if oldest[4]:
-                    self.main.append([*oldest[:4], False])
+                if oldest[3]:
+                    self.main.append([*oldest[:3], False])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -487,72 +503,61 @@ def test_random_operations_match_a_model_of_lists(seed: int) -> None:
 def compare_with_lists(rng: random.Random, capacity: int) -> None:
     cache = BlockCache[int, int](capacity)
     model = Model(capacity)
-    keyless: list[CacheEntry] = []
+    entries: list[CacheEntry] = []
     for value in range(1, 200):
-        operation = rng.choice(["put", "add", "add", "refill", "refill", "get", "take", "discard"])
+        operation = rng.choice(["add", "add", "refill", "refill", "take"])
         if rng.random() < 0.01:
             operation = "clear"
-        key, charge = rng.randrange(6), rng.randrange(4)
-        if operation == "get":
-            cached = [one for one in model.cached if one[1] == key]
-            assert cache.get(key) == (cached[0][2] if cached else None)
-            for one in cached:
-                one[4] = True
-        elif operation == "put":
-            entry = cache.put(key, value, charge)
-            assert (entry is None) == (charge > capacity)
-            model.remove(key)
-            model.insert(entry, key, value, charge)
-        elif operation == "add":
-            entry = cache.add(value, charge)
-            assert (entry is None) == (charge > capacity)
-            model.insert(entry, None, value, charge)
-            if entry is not None:
-                keyless.append(entry)
-        elif operation == "discard":
-            cache.discard(key)
-            model.remove(key)
+        charge = rng.randrange(4)
+        if operation == "add":
+            new = cache.add(value, charge)
+            assert (new is None) == (charge > capacity)
+            model.insert(new, value, charge)
+            if new is not None:
+                entries.append(new)
         elif operation == "clear":
             cache.clear()
             model.main, model.probation = [], []
-        elif keyless:
-            entry = rng.choice(keyless[-40:])
+        elif entries:
+            entry = rng.choice(entries[-40:])
             cached = [one for one in model.cached if one[0] is entry]
             if operation == "refill":
                 cache.refill(entry, value, charge)
                 if not cached:
-                    model.insert(entry, None, value, charge)
+                    model.insert(entry, value, charge)
             else:
-                assert entry.take() == (cached[0][2] if cached else None)
+                assert entry.take() == (cached[0][1] if cached else None)
                 for one in cached:
-                    one[4] = True
+                    one[3] = True
         assert cache.usage == model.charge(model.cached)
         assert len(cache) == len(model.cached)
-        held = {id(one[0]): one[2] for one in model.cached}
-        assert all(entry.value == held.get(id(entry)) for entry in keyless)
+        held = {id(one[0]): one[1] for one in model.cached}
+        assert all(entry.value == held.get(id(entry)) for entry in entries)
         cache.check()
 
 
 def test_a_used_value_is_spared_once() -> None:
-    cache = filled(2, "ab")
+    cache = BlockCache[None, str](2)
+    entries = added(cache, "a", "b")
     for _ in range(5):
-        cache.get("a")
-    cache.put("c", "C", 1)  # a is spared, b is evicted
-    assert len(cache) == 2
-    cache.put("d", "D", 1)  # c is older than a is now, and was not used
-    cache.put("e", "E", 1)  # a's turn: it was not used since
-    assert kept(cache, "abcde") == "de"
+        entries[0].take()
+        entries[1].take()
+    entries += added(cache, "c")  # a and b are admitted, and a is the older one
+    assert values(entries) == "-bc"
+    entries[1].take()
+    entries[2].take()
+    entries += added(cache, "d")  # c is admitted, b is spared
+    assert values(entries) == "-b-d"
+    entries[3].take()
+    entries += added(cache, "e")  # b's turn again: it was not used since
+    assert values(entries) == "---de"
+    cache.check()
 
 
 def test_removed_values_do_not_make_the_queues_grow() -> None:
-    cache = filled(1000, "ab")
-    for number in range(10_000):
-        cache.put("a", str(number), 1)
-        cache.discard("b")
-        cache.put("b", "B", 1)
-        entry = cache.add("c", 1)
-        assert entry is not None
-        cache.forget([entry])
+    cache = NamedEntries(1000, "ab").cache
+    for _ in range(10_000):
+        cache.forget(added(cache, "c", "d", "e"))
     cache.check()
     assert len(cache) == 2
 
@@ -578,43 +583,35 @@ def test_an_interrupt_anywhere_leaves_no_value_uncounted() -> None:
                     raise KeyboardInterrupt
             return trace
 
-        cache = BlockCache[int, str](3)
-        entries: dict[int, CacheEntry] = {}
-        keyless: list[CacheEntry] = []
+        cache = BlockCache[None, str](3)
+        entries: list[CacheEntry] = []
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            for key in (1, 2, 3, 1, 4, 2, 5, 6):
-                if cache.get(key) is None:
-                    cache.put(key, str(key), 1)
-                entry = cache.entry(key)
+            for number_of_value in range(12):
+                entry = cache.add(str(number_of_value), 1)
                 assert entry is not None
-                entries[id(entry)] = entry
-                if key > 2:
-                    if key > 4:
-                        keyless[-1].take()
-                    entry = cache.add(str(key), 1)
-                    assert entry is not None
-                    entries[id(entry)] = entry
-                    keyless.append(entry)
-            for entry in keyless:
+                entries.append(entry)
+                if number_of_value % 3:
+                    entries[-2 if number_of_value % 2 else -1].take()
+            for entry in entries:
                 cache.refill(entry, "again", 1)
-            cache.discard(5)
+            cache.forget(entries[-2:])
             cache.clear()
-            cache.refill(keyless[0], "once more", 1)
+            cache.refill(entries[0], "once more", 1)
         except KeyboardInterrupt:
             pass
         finally:
             sys.settrace(before)
-        last = [cache.add("new", 1), cache.add("new", 1)]  # one of them stays on probation
-        for key in range(10, 40):
-            cache.put(key, str(key), 1)
+        last: list[CacheEntry] = []
+        for value in range(40):
+            last += added(cache, str(value))
+            last[-1].take()
             cache.check()
-            assert cache.entry(key) is not None
-        assert [entry.value for entry in entries.values()] == [None] * len(entries)
-        last += [cache.entry(key) for key in range(10, 40)]
+            assert last[-1].value is not None
+        assert [entry.value for entry in entries] == [None] * len(entries)
         cache.clear()
-        assert all(entry is None or entry.value is None for entry in last)
+        assert all(entry.value is None for entry in last)
         return lines >= number
 
     number = 1
@@ -635,27 +632,21 @@ def test_many_threads_at_once() -> None:
         try:
             start.wait()
             for _ in range(10_000):
-                key = rng.randrange(12)
-                dice = rng.random()
-                if dice < 0.5:
-                    found = cache.get(key)
-                    assert found is None or found[0] == key
+                at, dice = rng.randrange(20), rng.random()
+                entry = shared[at] if at < len(shared) else None
+                if entry is None:
+                    entry = cache.add((at, seed), rng.randrange(12))
+                    if entry is not None and len(shared) < 20:
+                        shared.append(entry)
                 elif dice < 0.7:
-                    cache.put(key, (key, seed), rng.randrange(12))
-                elif dice < 0.95:
-                    entry = rng.choice(shared) if shared and dice < 0.9 else None
-                    if entry is None:
-                        entry = cache.add((-1, seed), rng.randrange(12))
-                        if entry is not None and len(shared) < 20:
-                            shared.append(entry)
-                    else:
-                        cache.refill(entry, (-1, seed), rng.randrange(12))
-                    value = None if entry is None else entry.take()
-                    assert value is None or value[0] == -1
+                    if entry.take() is None:
+                        cache.refill(entry, (at, seed), rng.randrange(12))
                 elif dice < 0.999:
-                    cache.discard(key)
+                    cache.forget([entry])
                 else:
                     cache.clear()
+                value = None if entry is None else entry.take()
+                assert value is None or len(value) == 2
         except BaseException as error:
             failures.append(error)
 
@@ -670,15 +661,14 @@ def test_many_threads_at_once() -> None:
 
 @pytest.mark.usefixtures("quick_switches")
 def test_check_while_threads_read() -> None:
-    cache = BlockCache[int, int](1000)
-    for key in range(900):
-        cache.put(key, key, 1)
+    cache = BlockCache[None, str](1000)
+    entries = added(cache, *"a" * 900)
     stop = threading.Event()
 
     def read() -> None:
         while not stop.is_set():
-            for key in range(900):
-                cache.get(key)
+            for entry in entries:
+                entry.take()
 
     threads = [threading.Thread(target=read) for _ in range(3)]
     for thread in threads:

@@ -3,42 +3,35 @@
 from __future__ import annotations
 
 import pytest
-from filled_caches import filled, kept
+from filled_caches import NamedEntries
 
 from lsmkv.util.cache_entry import CacheEntry
 
 
-@pytest.mark.parametrize("end", ["discarded", "replaced", "evicted", "cleared"])
+@pytest.mark.parametrize("end", ["forgotten", "evicted", "cleared"])
 def test_an_entry_has_its_value_while_that_is_cached(end: str) -> None:
-    cache = filled(2, "ab")
-    assert cache.entry("x") is None
-    entry = cache.entry("a")
-    assert entry is not None
+    named = NamedEntries(2, "ab")
+    entry = named.entries["a"]
     assert entry.value == "A"
-    if end == "discarded":
-        cache.discard("a")
-    elif end == "replaced":
-        cache.put("a", "again", 1)
+    if end == "forgotten":
+        named.forget("a")
     elif end == "evicted":
-        cache.put("c", "C", 1)
+        named.add("c", "C", 1)
     else:
-        cache.clear()
+        named.cache.clear()
     assert entry.value is None
-    cache.check()
+    named.cache.check()
 
 
-def test_an_entry_is_spared_if_used_but_not_if_looked_up() -> None:
-    cache = filled(2, "ab")
-    entry = cache.entry("a")
-    assert entry is not None
-    cache.put("c", "C", 1)  # a lookup alone is no use
-    assert kept(cache, "abc") == "bc"
-    cache = filled(2, "ab")
-    entry = cache.entry("a")
-    assert entry is not None
-    entry.used = True
-    cache.put("c", "C", 1)
-    assert kept(cache, "abc") == "ac"
+def test_an_entry_is_spared_if_used_but_not_if_looked_at() -> None:
+    named = NamedEntries(2, "ab")
+    assert named.entries["a"].value == "A"
+    named.add("c", "C", 1)
+    assert named.kept == "bc"
+    named = NamedEntries(2, "ab")
+    named.entries["a"].used = True
+    named.add("c", "C", 1)
+    assert named.kept == "ac"
 
 
 def test_taking_marks_a_value_as_used_and_emptying_returns_it_once() -> None:

@@ -227,7 +227,7 @@ MISTAKES: tuple[Mistake, ...] = (
         "a deleted key is marked though a snapshot sees its value",
         "memtable",
         "MemTable._read_visible",
-        "if key not in self._older:",
+        "if key not in older_versions:",
         "if is_newest:",
         "The iterator of a snapshot misses keys that were deleted later.",
     ),

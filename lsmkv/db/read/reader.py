@@ -198,11 +198,8 @@ class Reader:
             files = [file for level in read.view.version.levels for file in level]
             try:
                 read.held = self.store.tables.hold(files)
-            except OSError as error:
-                read.release()
-                self.store.raise_failure(error)
-            except BaseException:
-                read.release()
+            except BaseException as error:
+                self._give_up(read, error)
                 raise
         return read
 
@@ -223,11 +220,8 @@ class Reader:
             if limit is None:
                 return Iterator(self.store, read, owner, arguments)
             return LimitedIterator(self.store, read, owner, arguments, checked_limit(limit))
-        except OSError as error:
-            read.release()
-            self.store.raise_failure(error)
-        except BaseException:
-            read.release()  # at once: the traceback may keep it for long
+        except BaseException as error:
+            self._give_up(read, error)
             raise
 
     def raw_iterator(
@@ -242,12 +236,16 @@ class Reader:
         read = self.store.read_view(sequence, fixed)
         try:
             return RawIterator(self.store, read, owner, prefix, fill_cache)
-        except OSError as error:
-            read.release()
-            self.store.raise_failure(error)
-        except BaseException:
-            read.release()
+        except BaseException as error:
+            self._give_up(read, error)
             raise
+
+    def _give_up(self, read: ReadView, error: BaseException) -> None:
+        """Release a view when an error ends what it was taken for, since the traceback may keep it
+        for long; and raise an ``OSError`` as the store's."""
+        read.release()
+        if isinstance(error, OSError):
+            self.store.raise_failure(error)
 
     def _schedule(self, background: Background) -> None:
         if self.store.options.seek_compaction and not self.store.lock.mine():

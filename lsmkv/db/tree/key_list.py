@@ -49,6 +49,19 @@ class KeyList:
         found: i64 = self._marks.rfind(_LEFT, 0, stop)
         return found + 1
 
+    def span_beyond(
+        self, edge: Position | None, count: i64, back: bool, deletions: bool
+    ) -> tuple[i64, i64]:
+        """First index and end of the next ``count`` keys after a position, or before it if
+        ``back``.  Without ``deletions``, marked keys next to the position are not counted."""
+        at = self.index_at(edge, back)
+        if back:
+            stop = at if deletions else self.end_of_left(at)
+            return max(0, stop - count), stop
+        if not deletions:
+            at = self.first_left(at)
+        return at, min(len(self.keys), at + count)
+
     def marks(self, at: i64, stop: i64) -> bytes:
         """The marks of these keys: a byte for each, 1 if it is marked."""
         return bytes(self._marks[at:stop])

@@ -2,9 +2,10 @@
 
 A memtable is a :class:`~sortedcontainers.SortedDict` from user key to the tagged value of its
 newest version (:mod:`lsmkv.format.keys`).  A deletion is a version too: it hides what tables hold.
-Older versions are kept beside it, and only while a snapshot or an iterator can still see them.  A
-commit adds operations, Gets and scans read, and a flush takes everything, once the memtable is
-immutable.  Most of this happens under the store's lock: see :class:`MemTable`.
+Older versions are kept beside it (:class:`~lsmkv.db.tree.older_versions.OlderVersions`), and only
+while a snapshot or an iterator can still see them.  A commit adds operations, Gets and scans read,
+and a flush takes everything, once the memtable is immutable.  Most of this happens under the
+store's lock: see :class:`MemTable`.
 
 Left out: a skip list, as LevelDB has it.  In Python each of its nodes would be an object that the
 garbage collector visits; a tagged value is one ``bytes``, which it does not.
@@ -20,13 +21,14 @@ memtable that is scanned again and again has a list of its keys as well
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter
 from sortedcontainers import SortedDict
 
 from lsmkv.db.tree.key_list import KeyList
+from lsmkv.db.tree.older_versions import OlderVersions
 from lsmkv.db.tree.pinned import PinnedSequences
 from lsmkv.db.tree.store_lock import StoreLock
 from lsmkv.db.tree.write_buffer import WriteBuffer
@@ -86,8 +88,7 @@ class MemTable:
         self._order = sort_key(comparator)
         self._sorted: Any = SortedDict(self._order)
         """The newest version of each key."""
-        self._older: dict[bytes, tuple[Entry, ...]] = {}
-        """For each key, the versions that newer ones have replaced, newest first."""
+        self._older = OlderVersions()
         # Fast paths: where writes wait to be sorted, and what a scan keeps.
         self._pending: dict[bytes, bytes] = {}
         """Newest versions that are not in ``_sorted`` yet, or newer than those there."""
@@ -148,7 +149,7 @@ class MemTable:
             at += 1
             total += key_size + size
             overhead += entry_overhead(key_size, size)
-            if newest_pinned >= 0 or self._older or not self._identical:
+            if newest_pinned >= 0 or self._older.by_key or not self._identical:
                 self._keep_older(key, newest_pinned)
             self._pending[key] = tagged
         self.usage += total + overhead
@@ -180,10 +181,7 @@ class MemTable:
         """The newest tagged value of exactly this key at or before ``sequence``."""
         tagged = self._newest(key)
         if tagged is not None and sequence_in(tagged) > sequence:
-            for _, tagged in self._older.get(key, ()):
-                if sequence_in(tagged) <= sequence:
-                    return tagged
-            return None
+            return self._older.find(key, sequence)
         return tagged
 
     def _newest(self, key: bytes) -> bytes | None:
@@ -216,23 +214,7 @@ class MemTable:
         keys = list(newest) if in_order else sorted(newest, key=self._order)
         for at in range(0, len(keys), _COLUMN_CHUNK):
             some = keys[at : at + _COLUMN_CHUNK]
-            yield self._with_older(some, [newest[key] for key in some])
-
-    def _with_older(
-        self, keys: list[bytes], newest: list[bytes]
-    ) -> tuple[list[bytes], list[bytes]]:
-        """User keys and tagged values of all versions of these keys."""
-        if not self._older:
-            return keys, newest
-        user_keys: list[bytes] = []
-        tagged_values: list[bytes] = []
-        for key, tagged in zip(keys, newest, strict=True):
-            user_keys.append(key)
-            tagged_values.append(tagged)
-            for older_key, older in self._older.get(key, ()):
-                user_keys.append(older_key)
-                tagged_values.append(older)
-        return user_keys, tagged_values
+            yield self._older.with_newest(some, [newest[key] for key in some])
 
     # Beyond the tour: the order of the keys, older versions, and what needs all of them
 
@@ -269,25 +251,18 @@ class MemTable:
         newest = None if found is None else self._newest(found)
         if found is None or newest is None:
             return
-        versions = self._older.get(found, ())
-        if not versions or versions[0][1] is not newest:  # else an interrupted call added it
-            versions = ((found, newest), *versions)
-        versions = tuple([entry for entry in versions if sequence_in(entry[1]) <= newest_pinned])
-        if versions:
-            self._older[key] = versions
-        else:
-            self._older.pop(key, None)
+        self._older.keep(key, found, newest, newest_pinned)
         if found != key:
             self._pending[key] = newest
             self._merging = True
             del self._sorted[found]
             self._merging = False
-            self._older.pop(found, None)
+            self._older.by_key.pop(found, None)
 
     @property
     def keeps_older(self) -> bool:
         """Whether a key may have more versions than its newest one."""
-        return bool(self._older)
+        return bool(self._older.by_key)
 
     @property
     def empty(self) -> bool:
@@ -327,7 +302,7 @@ class MemTable:
             newest = None if found is None else self._newest(found)
             if found is None or newest is None:
                 return []
-            return [newest, *(tagged for _, tagged in self._older.get(found, ()))]
+            return self._older.with_newest([found], [newest])[1]
 
     def entries(self) -> Iterator[list[Entry]]:
         """All versions in order, in lists that grow.  The lock is held for one list at a time; a
@@ -353,7 +328,7 @@ class MemTable:
             lock.claim()
             keys = self._keys_beyond(start, count, False)
             ordered = self._sorted
-            user_keys, tagged = self._with_older(keys, [ordered[key] for key in keys])
+            user_keys, tagged = self._older.with_newest(keys, [ordered[key] for key in keys])
         return keys, user_keys, tagged
 
     def _keys_beyond(self, edge: Position | None, count: i64, back: bool) -> list[bytes]:
@@ -392,13 +367,6 @@ class MemTable:
                 return candidate
         return None
 
-    def _spelling(self, key: bytes, tagged: bytes) -> bytes:
-        """The key under which this version of ``key`` was written."""
-        for name, older in self._older.get(key, ()):
-            if older is tagged:
-                return name
-        return key
-
     # Nested calls, and checks
 
     def _copy(self) -> MemTable:
@@ -411,7 +379,7 @@ class MemTable:
         for part in (dict.items(self._sorted), self._pending.items()):
             for key, tagged in list(part):
                 versions[sequence_in(tagged)] = (key, tagged)
-        for entries in list(self._older.values()):
+        for entries in list(self._older.by_key.values()):
             for entry in entries:
                 versions[sequence_in(entry[1])] = entry
         buffer = self._buffer
@@ -448,13 +416,9 @@ class MemTable:
                 assert every.keys == list(ordered), "a list of other keys"
                 for key, marked in zip(every.keys, every.marks(0, len(every.keys)), strict=True):
                     assert not marked or (
-                        ordered[key][0] == KIND_DELETION and key not in self._older
+                        ordered[key][0] == KIND_DELETION and key not in self._older.by_key
                     )
-            for key, versions in self._older.items():
-                sequences = [sequence_in(tagged) for _, tagged in versions]
-                sequences.insert(0, sequence_in(ordered[key]))
-                for newer, older in pairwise(sequences):
-                    assert newer > older, "an older version stands before a newer one"
+            self._older.check(ordered)
 
     # Fast paths: writes that wait for the first read
 
@@ -462,22 +426,9 @@ class MemTable:
         self, buffer: WriteBuffer, sequence: int, operations: list[Operation]
     ) -> int:
         """:meth:`add`, to where the writes wait for the first read."""
-        keys = buffer.keys
-        values = buffer.values
-        if not keys:
-            buffer.first = sequence
-        if not len(keys) == sequence - buffer.first == len(values):
-            # There is a gap, or an interrupted write has appended some of these operations.
+        if not buffer.goes_on_with(sequence):
             return self._add_to_dict(sequence, operations, -1)
-        total: i64 = 0
-        overhead: i64 = 0
-        for key, value in operations:
-            key_size: i64 = len(key)
-            size: i64 = 0 if value is None else len(value)
-            keys.append(key)
-            values.append(value)
-            total += key_size + size
-            overhead += entry_overhead(key_size, size)
+        total, overhead = buffer.add(operations)
         self.usage += total + overhead
         return total
 
@@ -521,22 +472,14 @@ class MemTable:
             lock.claim()
             self._in_order()
             oldest: i64 = -1
-            if pinned is not None and self._older:
+            if pinned is not None and self._older.by_key:
                 oldest = pinned.oldest(sequence)
             every = self._listed(count)
             if every is None:
                 keys = self._keys_beyond(edge, count, back)
                 self._read_visible(keys, None, 0, sequence, deletions, oldest, found)
             else:
-                # Without deletions, keys that are known to be deleted are not counted.
-                size: i64 = len(every.keys)
-                at = every.index_at(edge, back)
-                if back:
-                    stop = at if deletions else every.end_of_left(at)
-                    at = max(0, stop - count)
-                else:
-                    at = at if deletions else every.first_left(at)
-                    stop = min(size, at + count)
+                at, stop = every.span_beyond(edge, count, back, deletions)
                 keys = every.keys[at:stop]
                 self._read_visible(keys, every, at, sequence, deletions, oldest, found)
         if not keys:
@@ -558,6 +501,7 @@ class MemTable:
         No reader reads at a sequence before ``oldest``, or nothing is known of it if it is -1.
         """
         newest: dict[bytes, bytes] = self._sorted
+        older_versions = self._older.by_key
         bounded = sequence < self._last_sequence
         # The marked keys are those without a version that a reader may see, except their deletions.
         marks = (
@@ -585,15 +529,15 @@ class MemTable:
                     tagged = older
                     is_newest = False
                     if not self._identical:
-                        name = self._spelling(key, tagged)
+                        name = self._older.spelling(key, tagged)
                 if tagged[0] == KIND_VALUE:
                     found.append((name, tagged[TAG_SIZE:]))
                     deleted = 0
                     continue
                 if every is not None and is_newest:
                     if oldest >= 0 and sequence_in(tagged) <= oldest:
-                        self._older.pop(key, None)
-                    if key not in self._older:
+                        older_versions.pop(key, None)
+                    if key not in older_versions:
                         every.mark(first + at)
                 if not deletions:
                     continue

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from librt.strings import BytesWriter
 
-from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, tagged_value
+from lsmkv.format.batch import Operation
+from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, entry_overhead, tagged_value
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 class WriteBuffer:
     """The writes to a memtable before its first read, in the order of their sequences.
 
-    ``MemTable.add`` appends a key, then its value, under the store's lock, so that after an
-    interrupt ``keys`` may be one longer than ``values``: that write was not completed and will be
-    done again.  Both lists only grow, which is why :meth:`find` needs no lock.
+    Call order: ``(goes_on_with add)*``, under the store's lock.  :meth:`add` appends a key, then
+    its value, so that after an interrupt ``keys`` may be one longer than ``values``: that write was
+    not completed and will be done again.  Both lists only grow: :meth:`find` needs no lock.
     """
 
     __slots__ = ("first", "keys", "values")
@@ -32,6 +33,29 @@ class WriteBuffer:
         """None for a deletion."""
         self.first = 0
         """The sequence of the first write; each following one has the next sequence."""
+
+    def goes_on_with(self, sequence: int) -> bool:
+        """Whether the write ``sequence`` is the next one: not if there is a gap before it, or if an
+        interrupted :meth:`add` has appended some of the operations that begin with it."""
+        if not self.keys:
+            self.first = sequence
+        return len(self.keys) == sequence - self.first == len(self.values)
+
+    def add(self, operations: list[Operation]) -> tuple[i64, i64]:
+        """Append operations.  Returns the bytes of their keys and values, and those that LevelDB's
+        arena takes in addition."""
+        keys = self.keys
+        values = self.values
+        total: i64 = 0
+        overhead: i64 = 0
+        for key, value in operations:
+            key_size: i64 = len(key)
+            size: i64 = 0 if value is None else len(value)
+            keys.append(key)
+            values.append(value)
+            total += key_size + size
+            overhead += entry_overhead(key_size, size)
+        return total, overhead
 
     def find(self, key: bytes, sequence: int) -> bytes | None:
         """The tagged value of the newest write to exactly this key at or before ``sequence``.

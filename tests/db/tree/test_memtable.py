@@ -522,7 +522,7 @@ def test_an_interrupted_buffered_write_can_be_repeated(
     while interrupted:
         line += 1
         table = filled(b"a", b"b")
-        interrupted = interrupted_at(module, line, partial(table.add, 3, batch, -1))
+        interrupted = interrupted_at(module, line, partial(table.add, 3, batch, -1), write_buffer)
         if with_read:
             assert table.get(b"a", 2) in (None, table.get(b"a", NEWEST))
         if interrupted:
@@ -548,7 +548,7 @@ def test_a_buffered_write_can_be_interrupted_twice(interrupted_at: Interrupted) 
     while True:
         line += 1
         table = filled(b"a", b"b")
-        if not interrupted_at(module, line, partial(table.add, 3, batch, -1)):
+        if not interrupted_at(module, line, partial(table.add, 3, batch, -1), write_buffer):
             break
         again = 0
         interrupted = True
@@ -557,7 +557,9 @@ def test_a_buffered_write_can_be_interrupted_twice(interrupted_at: Interrupted) 
             cases += 1
             table = filled(b"a", b"b")
             for at in (line, again):
-                interrupted = interrupted_at(module, at, partial(table.add, 3, batch, -1))
+                interrupted = interrupted_at(
+                    module, at, partial(table.add, 3, batch, -1), write_buffer
+                )
             assert table.get(b"a", NEWEST) is not None
             table.add(3, batch, -1)
             assert [(key, -tag >> 8) for key, tag, _ in entries(table)] == [

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import contextlib
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from inspected import HOSTILE, WORDS, damage
+from inspected import HOSTILE, WORDS, damage, one_table, opened
 from typer.testing import CliRunner
 
 import lsmkv
@@ -30,20 +29,6 @@ def filters_of(api: Api) -> list[Plain]:
             found.append(table_filter(api.source, table.name, **found[-1]["next"]))
         assert found[-1]["place"] == found[-1]["filters"]
     return found
-
-
-def one_table(path: Path, keys: list[bytes], **options: Any) -> Path:
-    with lsmkv.DB(path, create_if_missing=True, **options) as db:
-        for key in keys:
-            db.put(key, b"value " * 5)
-        db.flush()
-    return path
-
-
-@contextlib.contextmanager
-def opened(path: Path) -> Any:
-    with contextlib.closing(Api(str(path))) as api:
-        yield api, next(path.glob("*.ldb")).name
 
 
 def test_the_keys_set_exactly_the_bits(api: Api) -> None:
@@ -216,22 +201,6 @@ def test_what_is_not_there(tmp_path: Path) -> None:
             api.answer("filter", {})
         with pytest.raises(ValueError, match="n must be a number"):
             api.answer("filter", {"name": name, "n": "one"})
-
-
-def test_a_table_without_a_filter_says_what_one_would_save(tmp_path: Path) -> None:
-    keys = [b"%08d" % number for number in range(5000)]
-    with opened(one_table(tmp_path / "none", keys, bloom_filter_bits=0)) as (api, name):
-        told = table_filter(api.source, name)
-        levels = api.answer("levels", {})["facts"]
-        with pytest.raises(NotThereError, match="has no filter"):
-            probe(api.source, name, b"ant")
-    assert told["filters"] == 0
-    assert told["entries"] == pytest.approx(5000, rel=0.01)
-    assert told["filter_bytes"] == told["entries"] * 10 // 8
-    assert f"{name} has no filter" in told["words"]
-    assert "a filter would save 99.2 of 100 such reads, for about 6.1 KiB" in told["words"]
-    assert levels["filters"] == []
-    assert "would save 1 of this 1 block read, for about 6.1 KiB" in levels["saving"]
 
 
 def test_a_damaged_data_block_leaves_the_filter(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""lsmkv.options: what the settings do, and which are refused."""
+"""lsmkv.options.settings: what the settings do, and which are refused."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from orders import fold
 from stores import ENTRIES, TINY, contents, fill
+from suffix_policy import SuffixPolicy
 
 import lsmkv
 import lsmkv.aio
@@ -108,34 +109,6 @@ def test_a_comparator_object_with_its_own_name(path: str) -> None:
         DB(path, comparator=lsmkv.BytewiseComparator())
     assert "leveldb.BytewiseComparator" in str(caught.value)
     assert "leveldb.ReverseBytewiseComparator" in str(caught.value)
-
-
-class SuffixPolicy:
-    """A filter of the user's: the set of last bytes."""
-
-    name = "test.suffix"
-
-    def create_filter(self, keys: Any, /) -> bytes:
-        return bytes(sorted({key[-1] for key in keys}))
-
-    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        return key[-1] in filter_data
-
-
-def test_a_custom_filter_policy(path: str) -> None:
-    with DB(path, create_if_missing=True, filter_policy=SuffixPolicy(), lru_cache_size=0) as db:
-        fill(db)
-        db.flush()
-        assert db.get(b"key0001x") is None
-        assert db.stats().blocks_read == 0
-        assert db.get(b"key00019") is None
-        assert db.get(b"key0019") == ENTRIES[b"key0019"]
-        stats = db.stats()
-        assert (stats.filters_asked, stats.filter_negatives) == (3, 1)
-        assert stats.filter_false_positives == 1
-    with DB(path) as db:  # another policy finds no filter of its own name
-        assert db.get(b"key0019") == ENTRIES[b"key0019"]
-        assert db.stats().filters_asked == 0
 
 
 def test_a_block_cache_may_be_shared(tmp_path: pathlib.Path) -> None:
