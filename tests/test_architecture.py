@@ -31,7 +31,7 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv.server",),
     ("lsmkv.bulk",),
     ("lsmkv.shards", "lsmkv.exchange"),
-    ("lsmkv.repair",),
+    ("lsmkv.repair", "lsmkv.filter_lab"),
     ("lsmkv.files",),
     ("lsmkv.db.db",),
     ("lsmkv.db.admin",),
@@ -388,8 +388,15 @@ def test_every_module_says_what_it_is(module: str) -> None:
 # What programs take from the engine
 
 PUBLIC_MODULES = {
-    *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.errors", "lsmkv.files", "lsmkv.indexeddb"),
-    *("lsmkv.mapping", "lsmkv.plot", "lsmkv.plyvel", "lsmkv.server", "lsmkv.shards"),
+    *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.errors", "lsmkv.files", "lsmkv.filter_lab"),
+    *(
+        "lsmkv.indexeddb",
+        "lsmkv.mapping",
+        "lsmkv.plot",
+        "lsmkv.plyvel",
+        "lsmkv.server",
+        "lsmkv.shards",
+    ),
     "lsmkv.testing",
 }
 """What any program may import."""

@@ -42,6 +42,7 @@ FACES = (
     "lsmkv.aio",
     "lsmkv.bulk",
     "lsmkv.files",
+    "lsmkv.filter_lab",
     "lsmkv.indexeddb",
     "lsmkv.mapping",
     "lsmkv.plot",
@@ -60,6 +61,7 @@ RECORDS = {
     *("FilterLayout", "Footer", "Fragment", "FuseShape", "InternalKey", "LogEnd", "LogRecord"),
     *("Operation", "Probe", "Span", "TableEntry", "TableFile", "Trailer", "Version"),
     *("Change", "PairChange", "Pruned", "ShardSurvey", "VersionSurvey"),
+    *("Replay", "SettingReads", "TableReads"),
 }
 """Classes of fields or members alone."""
 SAYS_ERRORS = re.compile(r"\b[Rr]aises?\b|\b\w+Error\b|\bErrors\b|errors and costs?\b")
