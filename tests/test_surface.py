@@ -47,6 +47,7 @@ FACES = (
     "lsmkv.mapping",
     "lsmkv.plot",
     "lsmkv.plyvel",
+    "lsmkv.repair",
     "lsmkv.shards",
     "lsmkv.testing",
 )

@@ -16,11 +16,12 @@ and ``docs/filters.md`` explains the figures.
 ...     for number in range(0, 2000, 2):
 ...         db.put(b"%04d" % number, b"even")
 ...     db.flush()
-...     found = replay(db, [b"%04d" % number for number in range(1000)], parse_settings("fuse"))
+...     gets = [b"%04d" % number for number in range(1000)]
+...     found = replay(db, gets, parse_settings("block64:5"))
 >>> found.gets, found.found
 (1000, 500)
 >>> [(one.setting, one.wasted_reads) for one in found.results]
-[('as stored', 500), ('fuse', 3)]
+[('as stored', 500), ('block64:5', 41)]
 """
 
 from __future__ import annotations

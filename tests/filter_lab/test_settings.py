@@ -145,7 +145,7 @@ def test_a_list() -> None:
 
 def test_another_policy() -> None:
     setting = FilterSetting("block", (10, 0), make_policy=LastByte)
-    assert isinstance(setting.policy(0), make_policy=LastByte)
+    assert isinstance(setting.policy(0), LastByte)
     assert not setting.leveldb_asks
     assert setting.policy(3) is None
 

@@ -14,7 +14,6 @@ from lsmkv.repair.report import (
     ManifestSurvey,
     Survey,
     TableSurvey,
-    user_range,
 )
 
 
@@ -69,5 +68,5 @@ def test_levels_are_known_where_a_manifest_is_whole() -> None:
 
 def test_a_hole_tells_the_user_keys_of_its_bounds() -> None:
     lower, upper = pack(b"a", 9, 1), pack(b"c", 3, 0)
-    assert user_range(Hole(0, 10, "bad", lower, upper, [])) == (b"a", b"c")
-    assert user_range(Hole(0, 10, "bad", None, None, [])) == (None, None)
+    assert Hole(0, 10, "bad", lower, upper, []).user_range == (b"a", b"c")
+    assert Hole(0, 10, "bad", None, None, []).user_range == (None, None)
