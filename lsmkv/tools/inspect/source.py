@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import lsmkv
+from lsmkv import Directory
 from lsmkv.db.opening.directory import open_remains
-from lsmkv.env.base import Directory
 from lsmkv.errors import DirectoryReplacedError, Error
 from lsmkv.files import (
     Current,
