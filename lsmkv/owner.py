@@ -8,19 +8,15 @@ store.  ``lsmkv.DB.stats`` has the same counters within the process.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from lsmkv.db.observe import published
 from lsmkv.db.observe.histogram import Histogram
 from lsmkv.db.observe.published import CompactionUnderWay, Owner, Published
 from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.db.opening.directory import open_database_directory
-from lsmkv.env.base import Directory
+from lsmkv.env.base import Directory, Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import raise_typed
-
-if TYPE_CHECKING:
-    from lsmkv.env.base import Env
 
 __all__ = [
     "OPERATIONS",
