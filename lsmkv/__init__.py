@@ -23,7 +23,7 @@ from lsmkv.db.opening.directory import destroy_db
 from lsmkv.db.opening.dropped import DroppedLog, RecoveryReport
 from lsmkv.db.read.iterator import Iterator
 from lsmkv.db.read.raw_iterator import RawIterator
-from lsmkv.env.base import Env
+from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import (
@@ -51,7 +51,7 @@ from lsmkv.filter.fuse import BinaryFusePolicy
 from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy
 from lsmkv.filter.prefix import DelimitedPrefix, FixedPrefix, PrefixExtractor
 from lsmkv.format.batch import WriteBatch
-from lsmkv.options import OptionArguments, Options
+from lsmkv.options import OptionArguments, Options, TableArguments
 from lsmkv.util import coding as _coding
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import (
@@ -92,11 +92,13 @@ __all__ = [
     "DirectoryReplacedError",
     "DB",
     "DelimitedPrefix",
+    "Directory",
     "DroppedLog",
     "Env",
     "Error",
     "FilterPolicy",
     "Explanation",
+    "FileLock",
     "FixedPrefix",
     "ForeignFormatError",
     "ForkedError",
@@ -115,6 +117,7 @@ __all__ = [
     "Options",
     "PrefixExtractor",
     "PrefixedDB",
+    "RandomAccessFile",
     "RawIterator",
     "ReadOnlyError",
     "RecoveryReport",
@@ -124,12 +127,14 @@ __all__ = [
     "Snapshot",
     "StaleViewError",
     "Stats",
+    "TableArguments",
     "TableInfo",
     "TableWriter",
     "TraceReader",
     "TraceRecord",
     "Transaction",
     "UnsupportedCompressionError",
+    "WritableFile",
     "WriteBatch",
     "destroy_db",
     "new_bloom_filter_policy",

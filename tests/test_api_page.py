@@ -50,7 +50,10 @@ FOR_PLYVELS_SAKE = "verify_checksums"
 SPOKEN_OF = {"lsmkv", "with", "sync", "progress", FOR_PLYVELS_SAKE}
 """What may stand in backticks besides names of things."""
 PUBLIC = {*lsmkv.__all__, "__version__"}
-FACES = {"aio", "bulk", "files", "plot", "plyvel", "shards", "testing"}
+FACES = {
+    *("aio", "bulk", "files", "filter_lab", "owner", "plot", "plyvel", "repair", "shards"),
+    "testing",
+}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

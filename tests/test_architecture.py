@@ -25,13 +25,13 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv.tools",),
     ("lsmkv",),  # the public door, which tools may use as anyone does
     (
-        *("lsmkv.mapping", "lsmkv.plyvel", "lsmkv.aio"),
+        *("lsmkv.mapping", "lsmkv.owner", "lsmkv.plyvel", "lsmkv.aio"),
         *("lsmkv.testing", "lsmkv.plot", "lsmkv.pytest_plugin"),
     ),
     ("lsmkv.server",),
     ("lsmkv.bulk",),
     ("lsmkv.shards", "lsmkv.exchange"),
-    ("lsmkv.repair",),
+    ("lsmkv.repair", "lsmkv.filter_lab"),
     ("lsmkv.files",),
     ("lsmkv.db.db",),
     ("lsmkv.db.admin",),
@@ -388,9 +388,9 @@ def test_every_module_says_what_it_is(module: str) -> None:
 # What programs take from the engine
 
 PUBLIC_MODULES = {
-    *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.errors", "lsmkv.files", "lsmkv.indexeddb"),
-    *("lsmkv.mapping", "lsmkv.plot", "lsmkv.plyvel", "lsmkv.server", "lsmkv.shards"),
-    "lsmkv.testing",
+    *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.errors", "lsmkv.files", "lsmkv.filter_lab"),
+    *("lsmkv.indexeddb", "lsmkv.mapping", "lsmkv.owner", "lsmkv.plot", "lsmkv.plyvel"),
+    *("lsmkv.repair", "lsmkv.server", "lsmkv.shards", "lsmkv.testing"),
 }
 """What any program may import."""
 HELPERS = {
@@ -398,10 +398,11 @@ HELPERS = {
     *("lsmkv.util.text", "lsmkv.util.markup", "lsmkv.util.outline", "lsmkv.util.progress"),
     *("lsmkv.util.json_fields", "lsmkv.util.urls", "lsmkv.exchange"),
     "lsmkv.util.pair_diff",  # how two sequences of pairs differ
+    *("lsmkv.util.checksum", "lsmkv.util.coding"),  # CRC-32C, varints
     *("lsmkv.env.installed", "lsmkv.env.mounts"),  # packages and file systems of this machine
 }
 """Modules that know nothing of the engine."""
-TAKEN = {"tools": 78, "course": 17}
+TAKEN = {"tools": 25, "course": 12}
 """How many names of the engine a program's modules may import, all of them together.  A ceiling
 goes down as programs are moved to public modules, and never up."""
 
@@ -438,8 +439,7 @@ def test_programs_take_few_names_from_the_engine(program: str) -> None:
 
 @pytest.mark.parametrize("module", sorted(HELPERS))
 def test_helpers_know_nothing_of_the_engine(module: str) -> None:
-    below = {"lsmkv.errors", "lsmkv.util.checksum", "lsmkv.util.coding"}
-    assert imported_by(module) <= HELPERS | below
+    assert imported_by(module) <= HELPERS | {"lsmkv.errors"}
 
 
 # The rules can be broken
@@ -543,7 +543,7 @@ def test_what_students_are_given_does_not_name_the_engines_rooms() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["from lsmkv.db.tree.manifest import Manifest", "import lsmkv.util.coding"]
+    "source", ["from lsmkv.db.tree.manifest import Manifest", "import lsmkv.util.search"]
 )
 def test_one_more_name_of_the_engine_is_noticed(
     monkeypatch: pytest.MonkeyPatch, source: str

@@ -42,9 +42,10 @@ MODULES = {
 NEEDED = {".plot": "matplotlib", ".server": "hiredis"}
 MADE_BY_USERS = {
     *("Comparator", "Env", "FilterPolicy", "HashedFilterPolicy", "PrefixExtractor"),
-    "OptionArguments",
+    *("Directory", "FileLock", "RandomAccessFile", "WritableFile"),
+    *("OptionArguments", "TableArguments"),
 }
-"""Protocols, a base class and a typed dictionary: their objects are the user's."""
+"""Protocols, base classes and typed dictionaries: their objects are the user's."""
 
 
 class Place(ExitStack):

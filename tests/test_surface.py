@@ -42,10 +42,13 @@ FACES = (
     "lsmkv.aio",
     "lsmkv.bulk",
     "lsmkv.files",
+    "lsmkv.filter_lab",
     "lsmkv.indexeddb",
     "lsmkv.mapping",
+    "lsmkv.owner",
     "lsmkv.plot",
     "lsmkv.plyvel",
+    "lsmkv.repair",
     "lsmkv.shards",
     "lsmkv.testing",
 )
@@ -55,11 +58,14 @@ OPERATORS = {
 }
 RECORDS = {
     *("LevelStats", "NameModel", "OptionArguments", "Options", "Report", "Tails", "Violation"),
+    "TableArguments",
     *("Limits", "ShardEntry", "ShardExplanation", "ShardsStats", "StoredFile"),
     *("BlockHandle", "BlockPlace", "Damage", "Edit", "Entry", "EntrySpans", "Field", "FileName"),
     *("FilterLayout", "Footer", "Fragment", "FuseShape", "InternalKey", "LogEnd", "LogRecord"),
     *("Operation", "Probe", "Span", "TableEntry", "TableFile", "Trailer", "Version"),
     *("Change", "PairChange", "Pruned", "ShardSurvey", "VersionSurvey"),
+    *("Replay", "SettingReads", "TableReads"),
+    *("CompactionUnderWay", "Owner", "Published"),
 }
 """Classes of fields or members alone."""
 SAYS_ERRORS = re.compile(r"\b[Rr]aises?\b|\b\w+Error\b|\bErrors\b|errors and costs?\b")

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy, fill_rate
+from lsmkv.filter_lab import DEFAULT_SETTINGS, parse_settings, replay
 from lsmkv.plot import blocks_per_get, false_positive_rates, fill, to_svg
 from lsmkv.tools.lab.gets import sampled_gets
-from lsmkv.tools.lab.replay import replay
-from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, parse_settings
 
 HERE = Path(__file__).resolve().parent
 

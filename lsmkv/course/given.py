@@ -6,7 +6,7 @@ meanings stay.  Internal keys and names of files come from :mod:`lsmkv.files`.
 
 from __future__ import annotations
 
-from lsmkv.env.base import Directory, WritableFile
+from lsmkv import Directory, WritableFile
 from lsmkv.errors import CorruptionError
 from lsmkv.files import Batch, make_name
 from lsmkv.format.log import frame

@@ -32,6 +32,8 @@ NO_LIMIT = 1 << 62
 
 
 class _Closeable(ABC):
+    """What has to be closed, and is by ``with``."""
+
     @abstractmethod
     def close(self) -> None:
         """Close the descriptor.  A second close has no effect."""
@@ -49,7 +51,19 @@ class _Closeable(ABC):
 
 
 class RandomAccessFile(_Closeable):
-    """A file read at given positions, by any number of threads at once."""
+    """A file read at given positions, by any number of threads at once: ``Directory.open``.
+
+    Errors and costs are those of the system's calls: ``OSError`` with ``errno`` set.
+
+    >>> from lsmkv import MemoryEnv
+    >>> directory = MemoryEnv().open_directory("files", create=True)
+    >>> with directory.create("a") as new:
+    ...     new.append(b"a few bytes")
+    >>> file = directory.open("a")
+    >>> file.size, file.read(2, 3), file.raw_read(5, 6)
+    (11, b'few', b'bytes')
+    >>> file.close()
+    """
 
     path: str
     """The file's path, for messages."""
@@ -75,9 +89,26 @@ class RandomAccessFile(_Closeable):
 
 
 class WritableFile(_Closeable):
-    """A file written at its end."""
+    """A file written at its end: ``Directory.create``.
+
+    Errors and costs are those of the system's calls: ``OSError`` with ``errno`` set.
+
+    >>> from lsmkv import MemoryEnv
+    >>> directory = MemoryEnv().open_directory("files", create=True)
+    >>> file = directory.create("a")
+    >>> file.append(b"some content")
+    >>> file.raw_write(b" more")
+    5
+    >>> file.begin_sync()
+    >>> file.sync()
+    >>> file.truncate(4)
+    >>> file.size(), file.mapped, file.reserve(1 << 20) > 1 << 20
+    (4, False, True)
+    >>> file.close()
+    """
 
     path: str
+    """The file's path, for messages."""
 
     @property
     def mapped(self) -> bool:
@@ -132,13 +163,68 @@ class WritableFile(_Closeable):
 
 
 class FileLock(_Closeable):
-    """Exclusive ownership of a store, until it is closed or deleted."""
+    """Exclusive ownership of a store, until it is closed or deleted: ``Directory.lock``.
+
+    Errors and costs are those of the system's calls: ``OSError`` with ``errno`` set.
+
+    >>> from lsmkv import LockedError, MemoryEnv
+    >>> directory = MemoryEnv().open_directory("files", create=True)
+    >>> lock = directory.lock("LOCK")
+    >>> try:
+    ...     directory.lock("LOCK")
+    ... except LockedError:
+    ...     print("held")
+    held
+    >>> lock.close()
+    """
 
 
 class Directory(_Closeable):
-    """One directory, held open."""
+    """One directory, held open: ``Env.open_directory``.
+
+    Errors and costs are those of the system's calls: ``OSError`` with ``errno`` set, and
+    ``ValueError`` for a name that is not one plain component.
+
+    >>> from lsmkv import MemoryEnv
+    >>> directory = MemoryEnv(mapped_logs=True).open_directory("files", create=True)
+    >>> directory.create("a").close()
+    >>> with directory.append_to("a") as more:
+    ...     more.append(b"content")
+    >>> directory.names(), directory.exists("a"), directory.size("a")
+    (['a'], True, 7)
+    >>> directory.read_file("a", limit=100), directory.modified("a") > 0
+    (b'content', True)
+    >>> directory.rename("a", "b")
+    >>> with directory.open("b") as file, directory.subdirectory("c", create=True) as other:
+    ...     directory.leads_to("b", file)
+    ...     directory.link("b", other)
+    ...     directory.remove("b")
+    ...     directory.leads_to("b", file), other.names()
+    True
+    (False, ['b'])
+    >>> directory.sync()
+    >>> with directory.lock("LOCK"):
+    ...     directory.lock_holder("LOCK") is None
+    False
+    >>> with directory.create_log("log") as log:
+    ...     log.append(b"record")
+    ...     end = log.size()
+    >>> with directory.continue_log("log", end) as log:
+    ...     log.append(b", another")
+    >>> directory.read_file("log", limit=100)
+    b'record, another'
+
+    What an implementation may know of itself:
+
+    >>> directory.replaced(), directory.immutable, directory.maps_logs, directory.is_entered
+    (False, False, True, False)
+    >>> directory.change_mark() is None, directory.free_bytes() is None
+    (True, True)
+    >>> directory.close()
+    """
 
     path: str
+    """As messages name it."""
 
     @abstractmethod
     def names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A temporary directory, of the system's or inside another."""
+"""A temporary directory of the system's."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def scratch_directory(prefix: str, inside: str | None = None) -> Iterator[str]:
+def scratch_directory(prefix: str) -> Iterator[str]:
     """Make a directory that nobody else has, and remove it with all that is in it at the end.
 
-    It is made where the system has temporary files, or ``inside`` a directory.
+    It is made where the system has temporary files.
     """
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=inside, ignore_cleanup_errors=True) as path:
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as path:
         yield path

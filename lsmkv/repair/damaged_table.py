@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.key_hashes import KeyHashes
-from lsmkv.format.keys import TAG_SIZE, InternalKeyComparator
+from lsmkv.format.keys import TAG_SIZE, InternalKeyComparator, unpack
 from lsmkv.options import Options
 from lsmkv.repair.sealed_blocks import SealFinder, find_sealed_end
 from lsmkv.table.block import Block
@@ -58,7 +58,11 @@ largest block seen.  A larger block is found by the search that tries every like
 
 
 class Problem:
-    """Damage at an offset of a file."""
+    """Damage at an offset of a file.  Plain data: it raises nothing and costs nothing.
+
+    >>> Problem(offset=7, size=3, reason="bad checksum")
+    Problem(7, 3, 'bad checksum')
+    """
 
     __slots__ = ("offset", "reason", "size")
 
@@ -75,7 +79,14 @@ class Problem:
 class Hole(Problem):
     """One or several data blocks that cannot be read, and what is known of their keys.
 
-    The keys sort after ``lower`` and not after ``upper``; None is no bound.
+    The keys sort after ``lower`` and not after ``upper``, which are internal keys; None is no
+    bound.  Raises nothing.  Costs nothing, and :meth:`may_hold` a probe of the blocks' filters.
+
+    >>> hole = Hole(4096, 900, "block checksum mismatch", None, None, [])
+    >>> hole.user_range, hole.missing, hole.lost
+    ((None, None), 0, 900)
+    >>> hole.has_filter, hole.may_hold(b"any key")
+    (False, True)
     """
 
     __slots__ = ("_filters", "lower", "missing", "upper")
@@ -97,6 +108,13 @@ class Hole(Problem):
         """Bytes after it that the file lacks, by the size that the MANIFEST states: data, and what
         follows the data in a table."""
         self._filters = filters
+
+    @property
+    def user_range(self) -> tuple[bytes | None, bytes | None]:
+        """The user keys between which its keys lie, both included; None is no bound."""
+        lower = None if self.lower is None else unpack(self.lower)[0]
+        upper = None if self.upper is None else unpack(self.upper)[0]
+        return lower, upper
 
     @property
     def lost(self) -> int:

@@ -185,7 +185,7 @@ class RepairJob:
             self._report_progress(done + 1, len(used), "writing tables")
         state = self._plan.survey.manifest
         if state is not None:
-            for level, key in sorted(state.state.compact_pointers.items()):
+            for level, key in sorted(state._state.compact_pointers.items()):
                 self._edit.compact_pointers.append((level, key))
 
     def _merge_tables(self, lost: Directory | None) -> None:
@@ -232,7 +232,7 @@ class RepairJob:
 
     def _used_tables(self) -> list[TablePlan]:
         """The tables that are kept or rewritten, the oldest first."""
-        used = [plan for plan in self._plan.tables if plan.action in (KEEP, REWRITE)]
+        used = [plan for plan in self._plan.tables if plan.is_used]
         return sorted(used, key=lambda plan: plan.survey.number)
 
     def _kept_entries(self, plan: TablePlan, lost: Directory | None) -> Iterator[list[Entry]]:

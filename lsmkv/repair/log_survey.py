@@ -22,7 +22,7 @@ def survey_log(
     """The state of a log of the store; ``start`` is :attr:`LogSurvey.start`."""
     needed = True
     if manifest is not None:
-        state = manifest.state
+        state = manifest._state
         needed = number >= state.log_number or number == state.prev_log_number
     log = LogSurvey(name, number, directory.size(name), needed)
     log.start = start
@@ -35,9 +35,9 @@ def survey_log(
 def note_missing_log(survey: Survey) -> None:
     """Note the log that the MANIFEST names as the current one, if it does not exist."""
     manifest = survey.manifest
-    if manifest is None or not manifest.whole or manifest.state.log_number == 0:
+    if manifest is None or not manifest.whole or manifest._state.log_number == 0:
         return
-    number = manifest.state.log_number
+    number = manifest._state.log_number
     if all(log.number != number for log in survey.logs):
         log = LogSurvey(log_name(number), number, -1, True)
         log.note(0, 0, "missing")
@@ -81,7 +81,7 @@ def survey_lost(directory: Directory, survey: Survey) -> None:
         name = entry.log.name
         parsed = parse_filename(name)
         assert parsed is not None
-        log = LostLogSurvey(name, parsed[0], _size_in_lost(directory, name), entry)
+        log = LostLogSurvey(name, parsed[0], _size_in_lost(directory, name), entry.log.offset)
         log.is_newest = written <= entry.last_sequence
         survey.lost.append(log)
         if log.size >= 0:

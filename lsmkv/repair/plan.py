@@ -30,7 +30,6 @@ from lsmkv.repair.report import (
     LostLogSurvey,
     Survey,
     TableSurvey,
-    user_range,
 )
 from lsmkv.repair.stale import StaleTest, shadows_on
 from lsmkv.repair.survey import check_internal_keys
@@ -57,6 +56,11 @@ class TablePlan:
         self.stale_test = stale
         self.stale = 0
         """Entries that are set aside because a lost block may have overwritten or deleted them."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether entries of the table are in the repaired store."""
+        return self.action != LEAVE_OUT
 
     @property
     def lost_bytes(self) -> int:
@@ -153,7 +157,7 @@ class RepairPlan:
         found = [table.survey.last_sequence for table in self.tables]
         found += [log.last_sequence for log in self.logs]
         if self.survey.manifest is not None and self.survey.manifest.whole:
-            found.append(self.survey.manifest.state.last_sequence)
+            found.append(self.survey.manifest._state.last_sequence)
         return max(found, default=0)
 
     @property
@@ -166,7 +170,7 @@ class RepairPlan:
             parsed = parse_filename(file.name)
             numbers.append(0 if parsed is None else parsed[0])
         if self.survey.manifest is not None and self.survey.manifest.whole:
-            numbers.append(self.survey.manifest.state.next_file_number - 1)
+            numbers.append(self.survey.manifest._state.next_file_number - 1)
         return max(numbers, default=1)
 
     def to_dict(self) -> dict[str, Any]:
@@ -241,7 +245,7 @@ def _table_lines(plan: TablePlan) -> Iterator[str]:
     if not survey.needed:
         return
     for hole in survey.holes:
-        lower, upper = user_range(hole)
+        lower, upper = hole.user_range
         first = "the first key" if lower is None else f"'{escape(lower)}'"
         last = "the last key" if upper is None else f"'{escape(upper)}'"
         yield f"  lost at {hole.offset}: {_lost_text(hole)}, keys from {first} to {last}"
@@ -258,7 +262,7 @@ def _lost_text(hole: Hole) -> str:
 
 
 def _hole_dict(hole: Hole) -> dict[str, Any]:
-    lower, upper = user_range(hole)
+    lower, upper = hole.user_range
     return {
         "offset": hole.offset,
         "bytes": hole.size,

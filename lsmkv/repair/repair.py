@@ -176,13 +176,13 @@ def _plan_with(
 ) -> RepairPlan:
     comparator = InternalKeyComparator(settings.comparator)
     found = survey(directory, settings, comparator, progress)
-    if found.manifest is not None and found.manifest.state.deepest >= NUM_LEVELS:
-        raise too_many_levels(directory.path, found.manifest.state.deepest)
+    if found.manifest is not None and found.manifest._state.deepest >= NUM_LEVELS:
+        raise too_many_levels(directory.path, found.manifest._state.deepest)
     blocks = sum(table.blocks for table in found.tables)
     disorder = [
         hole for table in found.tables for hole in table.holes if hole.reason == OUT_OF_ORDER
     ]
-    known = found.manifest is not None and found.manifest.state.comparator is not None
+    known = found.manifest is not None and found.manifest._state.comparator is not None
     if not known and len(disorder) > blocks:
         raise CorruptionError(
             "the tables are not in the order of the comparator"

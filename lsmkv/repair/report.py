@@ -1,17 +1,17 @@
 """The result of a survey: the files of a store's directory, and the state of each.
 
-The survey fills these objects; ``lsmkv verify`` prints them, and a repair is planned from them.
-They are plain data, used by one thread.
+The survey fills these objects; ``lsmkv verify`` prints them, a repair is planned from them, and
+users get them (``lsmkv.repair``).  They are plain data, used by one thread.  What a repair needs of
+the engine's own objects is in attributes with an underscore.
 """
 
 from __future__ import annotations
 
 from typing import Never
 
-from lsmkv.db.opening.lost import LostLog
 from lsmkv.db.tree.manifest import Manifest
+from lsmkv.files import TableFile, parse_key
 from lsmkv.format.filenames import CURRENT, LOST
-from lsmkv.format.keys import unpack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.repair.damaged_table import Hole, Problem
 from lsmkv.util.compression import NO_COMPRESSION
@@ -26,10 +26,19 @@ DAMAGED = 2
 
 
 class FileSurvey:
-    """One file."""
+    """One file.  Plain data: it raises nothing and costs nothing.
+
+    >>> file = FileSurvey("000003.log", size=100, needed=True)
+    >>> file.severity == SOUND
+    True
+    >>> file.note(offset=7, size=3, reason="bad checksum")
+    >>> file.severity == DAMAGED, file.problems
+    (True, [Problem(7, 3, 'bad checksum')])
+    """
 
     def __init__(self, name: str, size: int, needed: bool) -> None:
         self.name = name
+        """Within the store's directory."""
         self.size = size
         """Bytes; -1 for a file that is missing."""
         self.needed = needed
@@ -58,23 +67,34 @@ class FileSurvey:
 
 
 class TableSurvey(FileSurvey):
-    """A table, and how much of it can be read."""
+    """A table, and how much of it can be read.  Plain data: it raises nothing and costs nothing.
+
+    >>> table = TableSurvey("000005.ldb", number=5, size=900, level=-1)
+    >>> table.intact, table.severity == REMARKABLE  # no version names it
+    (True, True)
+    """
 
     def __init__(self, name: str, number: int, size: int, level: int) -> None:
         super().__init__(name, size, level >= 0)
         self.number = number
         self.level = level
         """-1 if the version does not name the table."""
-        self.stated: FileMetaData | None = None
+        self._stated: FileMetaData | None = None
         """What the MANIFEST states of the table; None if it does not name it."""
         self.holes: list[Hole] = []
+        """The data blocks that cannot be read; each of them is a problem, too."""
         self.blocks = 0
         """Data blocks that can be read."""
         self.entries = 0
+        """Entries in these blocks, deletions included."""
         self.deletions = 0
         self.smallest = b""
+        """The first of their internal keys (:func:`lsmkv.files.parse_key`); empty if there is
+        none."""
         self.largest = b""
+        """The last of them."""
         self.last_sequence = 0
+        """The highest of their sequences."""
         self.metadata_intact = True
         """Whether footer, index, metaindex and filters are intact."""
         self.codec = NO_COMPRESSION
@@ -87,14 +107,22 @@ class TableSurvey(FileSurvey):
 
 
 class LogSurvey(FileSurvey):
-    """A write-ahead log."""
+    """A write-ahead log.  Plain data: it raises nothing and costs nothing.
+
+    >>> log = LogSurvey("000003.log", number=3, size=100, needed=True)
+    >>> log.batches, log.operations, log.tail
+    (0, 0, None)
+    """
 
     def __init__(self, name: str, number: int, size: int, needed: bool) -> None:
         super().__init__(name, size, needed)
         self.number = number
         self.batches = 0
+        """Batches that can be read."""
         self.operations = 0
+        """Writes in them."""
         self.first_sequence = 0
+        """That of the first write; 0 if there is none."""
         self.last_sequence = 0
         self.folder = ""
         """The subdirectory that it lies in, if it lies in one."""
@@ -107,36 +135,86 @@ class LogSurvey(FileSurvey):
 class LostLogSurvey(LogSurvey):
     """A log that recovery has set aside in ``lost/``, from its damage on.
 
-    It is named until the user has acknowledged it.
+    It is named until the user has acknowledged it.  Plain data: it raises nothing and costs
+    nothing.
+
+    >>> LostLogSurvey("000003.log", number=3, size=100, start=60).name
+    'lost/000003.log'
     """
 
-    def __init__(self, name: str, number: int, size: int, lost: LostLog) -> None:
+    def __init__(self, name: str, number: int, size: int, start: int) -> None:
+        """``start`` is where its damage begins: what lies before it is in the store."""
         super().__init__(f"{LOST}/{name}", number, size, True)
         self.folder = LOST
-        self.start = lost.log.offset
-        self.lost = lost
+        self.start = start
         self.is_newest = True
         """Whether nothing was written to the store since: then these writes follow its own."""
 
 
 class ManifestSurvey(FileSurvey):
-    """A MANIFEST; ``state`` is the sum of its readable records."""
+    """A MANIFEST.  Plain data: it raises nothing, and costs nothing but where it says so.
+
+    >>> import lsmkv
+    >>> env = lsmkv.MemoryEnv()
+    >>> with lsmkv.DB("store", create_if_missing=True, env=env) as db:
+    ...     db.put(b"ant", b"six")
+    ...     db.flush()
+    >>> manifest = lsmkv.repair.survey_db("store", env=env).manifest
+    >>> manifest.whole, manifest.comparator, [len(level) for level in manifest.levels()]
+    (True, 'leveldb.BytewiseComparator', [0, 0, 1, 0, 0, 0, 0])
+    """
 
     def __init__(self, name: str, number: int, size: int, needed: bool, state: Manifest) -> None:
         super().__init__(name, size, needed)
         self.number = number
         self.records = 0
-        self.state = state
+        """Records that can be read."""
+        self._state = state
+        """The sum of its readable records."""
         self.whole = False
-        """Whether ``state`` can be relied on: no record is damaged, except for a torn last one."""
+        """Whether this can be relied on: no record is damaged, except for a torn last one."""
+
+    @property
+    def comparator(self) -> str | None:
+        """The name of the order of keys; None if no readable record has it."""
+        return self._state.comparator
+
+    def levels(self) -> tuple[tuple[TableFile, ...], ...]:
+        """The tables of each level that its readable records name, in their order.  O(tables)."""
+        return tuple(
+            tuple(
+                [
+                    TableFile(
+                        file.number, file.size, parse_key(file.smallest), parse_key(file.largest)
+                    )
+                    for file in files.values()
+                ]
+            )
+            for files in self._state.levels
+        )
 
 
 class Survey:
-    """A directory and all its files."""
+    """A directory and all its files: what :func:`survey_db` returns.
+
+    Plain data: it raises nothing and costs nothing.
+
+    >>> import lsmkv
+    >>> env = lsmkv.MemoryEnv()
+    >>> with lsmkv.DB("store", create_if_missing=True, env=env) as db:
+    ...     db.put(b"ant", b"six")
+    >>> found = lsmkv.repair.survey_db("store", env=env)
+    >>> found.severity, found.levels_known, found.last_sequence
+    (0, True, 1)
+    >>> [file.name for file in found.files]
+    ['CURRENT', 'MANIFEST-000004', '000003.log']
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
+        """The directory."""
         self.current = FileSurvey(CURRENT, -1, True)
+        """The file CURRENT, which names the MANIFEST in force."""
         self.manifests: list[ManifestSurvey] = []
         self.manifest: ManifestSurvey | None = None
         """The MANIFEST in force: the one that CURRENT names, or else the newest intact one."""
@@ -171,17 +249,10 @@ class Survey:
         found = [table.last_sequence for table in self.tables if table.needed]
         found += [log.last_sequence for log in self.logs if log.needed]
         if self.manifest is not None and self.manifest.whole:
-            found.append(self.manifest.state.last_sequence)
+            found.append(self.manifest._state.last_sequence)
         return max(found, default=0)
 
     @property
     def severity(self) -> int:
         """The severity of the worst file."""
         return max(file.severity for file in self.files)
-
-
-def user_range(hole: Hole) -> tuple[bytes | None, bytes | None]:
-    """The user keys between which those of a hole lie, both included; None is no bound."""
-    lower = None if hole.lower is None else unpack(hole.lower)[0]
-    upper = None if hole.upper is None else unpack(hole.upper)[0]
-    return lower, upper

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.repair.damaged_table import Hole
-from lsmkv.repair.report import TableSurvey, user_range
+from lsmkv.repair.report import TableSurvey
 
 
 class StaleTest:
@@ -105,7 +105,7 @@ def shadows_on(
     shadows: list[Shadow] = []
     compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
     for hole in other.holes:
-        lower, upper = user_range(hole)
+        lower, upper = hole.user_range
         if (
             table.entries == 0
             or (upper is not None and compare(upper, table.smallest[:-8]) < 0)
@@ -123,7 +123,7 @@ def _boundary_shadows(
     shadows: list[Shadow] = []
     compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
     for hole in other.holes:
-        _, upper = user_range(hole)
+        _, upper = hole.user_range
         if (
             hole.upper is not None
             and upper is not None

@@ -61,9 +61,23 @@ def survey_db(
     progress: Progress | None = None,
     **options: Unpack[OptionArguments],
 ) -> Survey:
-    """:func:`survey` of the store in ``path``, which may be too damaged to be opened.
+    """The state of every file of the store in ``path``, which may be too damaged to be opened.
 
-    The store may be open, for writing too.  Raises :class:`NotFoundError` and :class:`IOError` too.
+    Nothing is written and no lock is taken; the store may be open, for writing too.  Options are
+    those of :class:`DB`.  ``progress`` is called with bytes done and in all, and the name of a
+    file.  Damage is not raised, it is in the survey.  Raises :class:`NotFoundError`,
+    :class:`ForeignFormatError`, :class:`ComparatorMismatchError`,
+    :class:`UnsupportedCompressionError` and :class:`IOError`.  Cost: reads every file once, and
+    again what changes meanwhile.
+
+    >>> import lsmkv
+    >>> env = lsmkv.MemoryEnv()
+    >>> with lsmkv.DB("store", create_if_missing=True, env=env) as db:
+    ...     db.put(b"ant", b"six")
+    ...     db.flush()
+    >>> (table,) = survey_db("store", env=env).tables
+    >>> table.name, table.level, table.entries, table.problems
+    ('000006.ldb', 2, 1, [])
     """
     settings = make_options(**options)
     env = LocalEnv() if settings.env is None else settings.env
@@ -80,7 +94,15 @@ def survey_db(
 def acknowledge_lost(path: str | os.PathLike[str]) -> list[str]:
     """:meth:`lsmkv.DB.acknowledge_recovery` for a store that is not open; takes its lock.
 
-    Raises :class:`LockedError`, :class:`CorruptionError` and :class:`IOError`.
+    Returns the names of the logs in ``lost/`` that were not acknowledged before.  Raises
+    :class:`NotFoundError`, :class:`LockedError`, :class:`CorruptionError` and :class:`IOError`.
+    Cost: one small file is written, if there is such a log.
+
+    >>> import lsmkv, tempfile
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     lsmkv.DB(path, create_if_missing=True).close()
+    ...     acknowledge_lost(path)
+    []
     """
     try:
         with open_remains(LocalEnv(), os.fsdecode(path)) as directory:
@@ -294,7 +316,7 @@ class _Surveyor:
             return
         chosen.needed = True
         ours = self._comparator.user_comparator.name
-        state = chosen.state
+        state = chosen._state
         if state.comparator is not None and state.comparator != ours:
             raise ComparatorMismatchError(state.path, state.comparator, ours)
         if not state.complete:
@@ -320,7 +342,7 @@ class _Surveyor:
         Every MANIFEST begins with the complete state of the store.  A MANIFEST takes the place of
         ``chosen`` only if it is newer and its tables are all present.
         """
-        whole = [one for one in self._survey.manifests if one.whole and one.state.complete]
+        whole = [one for one in self._survey.manifests if one.whole and one._state.complete]
         fitting = [one for one in whole if not self._missing(one, names)]
         if chosen is not None:
             fitting = [one for one in fitting if one.number > chosen.number]
@@ -342,9 +364,9 @@ class _Surveyor:
         for other in self._survey.manifests:
             if other.whole and other.number > manifest.number:
                 unknown -= _tables_named(other)  # made by a repair that was not finished
-        log = manifest.state.log_number
+        log = manifest._state.log_number
         missing = self._missing(manifest, names) or (log > 0 and log_name(log) not in names)
-        if missing and (manifest.state.tail is not None or unknown):
+        if missing and (manifest._state.tail is not None or unknown):
             manifest.whole = False
             manifest.note(manifest.size, 0, "records are missing at its end")
 
@@ -356,7 +378,7 @@ class _Surveyor:
         if number in self._survey.obsolete and not self._survey.levels_known:
             stated = None
         known = self._known.get(name)
-        if known is not None and known.intact and stated is not None and stated[1] == known.stated:
+        if known is not None and known.intact and stated is not None and stated[1] == known._stated:
             known.level = stated[0]
             self._survey.tables.append(known)
             self._report_progress(size, name)
@@ -364,7 +386,7 @@ class _Surveyor:
         table = TableSurvey(name, number, size, -1 if stated is None else stated[0])
         self._survey.tables.append(table)
         if stated is not None:
-            table.stated = stated[1]
+            table._stated = stated[1]
             if size != stated[1].size:
                 reason = f"{size} bytes, but the MANIFEST states {stated[1].size}"
                 table.note(min(size, stated[1].size), 0, reason)
@@ -394,7 +416,7 @@ class _Surveyor:
                 table.last_sequence = max(table.last_sequence, sequence)
             table.smallest = table.smallest or piece.keys[0]
             table.largest = piece.keys[-1]
-        stated = table.stated
+        stated = table._stated
         if stated is not None:
             self._bound_last_hole(table, stated)
             _note_missing_end(table, stated)
@@ -428,7 +450,7 @@ class _Surveyor:
         manifest = self._survey.manifest
         if manifest is None:
             return None
-        for level, files in enumerate(manifest.state.levels):
+        for level, files in enumerate(manifest._state.levels):
             file = files.get(number)
             if file is not None:
                 return level, file
@@ -440,11 +462,11 @@ class _Surveyor:
         if manifest is None or not manifest.whole:
             return
         present = {table.number for table in self._survey.tables}
-        for level, files in enumerate(manifest.state.levels):
+        for level, files in enumerate(manifest._state.levels):
             for number, file in files.items():
                 if number not in present:
                     table = TableSurvey(table_name(number), number, -1, level)
-                    table.stated = file
+                    table._stated = file
                     table.metadata_intact = False
                     hole = Hole(0, 0, "missing", file.smallest, file.largest, [])
                     hole.missing = file.size
@@ -479,7 +501,7 @@ def _tables_present(names: list[str]) -> set[int]:
 
 
 def _tables_named(manifest: ManifestSurvey) -> set[int]:
-    return {number for level in manifest.state.levels for number in level}
+    return {number for level in manifest._state.levels for number in level}
 
 
 def _note_missing_end(table: TableSurvey, stated: FileMetaData) -> None:

@@ -27,8 +27,7 @@ from itertools import accumulate
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from lsmkv import DB, TableInfo
-from lsmkv.db.read.iterator import RangeArguments
+from lsmkv import DB, Iterator, TableInfo
 from lsmkv.errors import ComparatorMismatchError, StaleViewError
 from lsmkv.files import key_order
 from lsmkv.util.pair_diff import Difference, pair_differences
@@ -191,14 +190,14 @@ def _compare_keys(
 def _compare_range(
     a: State, b: State, keys: Range, advance: Callable[[int], None]
 ) -> Generator[Difference, None, None]:
-    bounds: RangeArguments = {
-        "start": keys.first,
-        "stop": keys.last,
-        "include_stop": True,
-        "fill_cache": False,
-    }
-    with a.snapshot.iterator(**bounds) as ours, b.snapshot.iterator(**bounds) as theirs:
+    with _pairs(a, keys) as ours, _pairs(b, keys) as theirs:
         yield from pair_differences(ours, theirs, a.comparator.compare, advance)
+
+
+def _pairs(state: State, keys: Range) -> Iterator:
+    return state.snapshot.iterator(
+        start=keys.first, stop=keys.last, include_stop=True, fill_cache=False
+    )
 
 
 def _match(

@@ -9,20 +9,20 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import lsmkv
-from lsmkv.repair.damaged_table import Hole, Problem
-from lsmkv.repair.plan import LEAVE_OUT
-from lsmkv.repair.report import (
+from lsmkv.repair import (
     DAMAGED,
     REMARKABLE,
     SOUND,
     FileSurvey,
+    Hole,
     LogSurvey,
     ManifestSurvey,
+    Problem,
     Survey,
     TableSurvey,
-    user_range,
+    acknowledge_lost,
+    survey_db,
 )
-from lsmkv.repair.survey import acknowledge_lost, survey_db
 from lsmkv.tools.arguments import Directory, Stored, is_shard_set
 from lsmkv.tools.console import guarded, say, write_folded, write_line
 from lsmkv.tools.drawing import progress
@@ -208,7 +208,7 @@ def _in_words(file: FileSurvey) -> str:
 def _problem_text(problem: Problem) -> str:
     text = f"at {problem.offset}: {printable(problem.reason)}"
     if isinstance(problem, Hole):
-        lower, upper = user_range(problem)
+        lower, upper = problem.user_range
         first = "the first key" if lower is None else f"'{escape(lower)}'"
         last = "the last key" if upper is None else f"'{escape(upper)}'"
         held = f"{size(problem.size)}"
@@ -220,7 +220,7 @@ def _problem_text(problem: Problem) -> str:
 
 def _plan_text(plan: lsmkv.RepairPlan) -> Iterator[str]:
     yield from str(plan).split("\n")
-    used = [table for table in plan.tables if table.action != LEAVE_OUT]
+    used = [table for table in plan.tables if table.is_used]
     kept = sum(table.survey.entries - table.stale for table in used)
     writes = sum(log.operations for log in plan.logs)
     yield (
@@ -278,7 +278,7 @@ def _problem_data(problem: Problem) -> dict[str, Any]:
         "reason": problem.reason,
     }
     if isinstance(problem, Hole):
-        lower, upper = user_range(problem)
+        lower, upper = problem.user_range
         data["missing"] = problem.missing
         data["after"] = None if lower is None else escape(lower)
         data["to"] = None if upper is None else escape(upper)

@@ -21,8 +21,8 @@ from rich.live import Live
 from rich.text import Text
 
 import lsmkv
-from lsmkv import LocalEnv, Stats
-from lsmkv.db.observe.published import Published, read_owner
+from lsmkv import Stats
+from lsmkv.owner import Published, read_owner
 from lsmkv.tools.arguments import Stored, is_shard_set, open_to_read
 from lsmkv.tools.bars import Bars, can_encode
 from lsmkv.tools.console import guarded, write_line
@@ -195,8 +195,8 @@ class Look:
 
 def _live(path: str) -> Published | None:
     """What a live owner publishes; None if there is none, or if it cannot be read."""
-    with contextlib.suppress(lsmkv.Error), LocalEnv().open_directory(path) as directory:
-        owner = read_owner(directory)
+    with contextlib.suppress(lsmkv.Error):
+        owner = read_owner(path)
         return owner.published if owner.publishes else None
     return None
 

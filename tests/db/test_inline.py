@@ -1,4 +1,4 @@
-"""``background="inline"``: no thread, and every flush and compaction in a call that writes or waits.
+"""``background="inline"``: no thread; calls that write or wait flush and compact.
 
 Interrupts come at any line of the work, as a signal handler's exception would.
 """
@@ -33,6 +33,11 @@ SMALL: dict[str, Any] = {
 
 def key(n: int) -> bytes:
     return b"%05d" % n
+
+
+def fill(db: DB, numbers: range) -> None:
+    for n in numbers:
+        db.put(key(n), bytes(100))
 
 
 def units(db: DB) -> int:
@@ -96,8 +101,8 @@ def test_a_put_does_at_most_one_job() -> None:
 
 def test_reads_never_compact() -> None:
     """A compaction that seeks have made due waits for the next write."""
-    options: Any = {**SMALL, "write_buffer_size": 1 << 20, "bloom_filter_bits": 0, "lru_cache_size": 0}
-    with DB("db", env=MemoryEnv(), **options) as db:
+    options: Any = {**SMALL, "write_buffer_size": 1 << 20, "bloom_filter_bits": 0}
+    with DB("db", env=MemoryEnv(), lru_cache_size=0, **options) as db:
         for part in range(3):  # on levels 2, 1 and 0
             for n in range(300):
                 db.put(key(n), b"%d" % part)
@@ -155,8 +160,7 @@ def test_a_full_disk_and_room_again() -> None:
         before = units(db)
         env.armed = True
         with pytest.raises(lsmkv.IOError) as caught:
-            for n in range(200, 10_000):
-                db.put(key(n), bytes(100))
+            fill(db, range(200, 10_000))
         assert caught.value.errno == errno.ENOSPC
         assert units(db) == before
         env.armed = False
@@ -182,7 +186,6 @@ def test_an_error_of_the_work_is_kept() -> None:
     db.close()
     with DB("db", env=env, **SMALL) as db:
         assert db.get(b"early") == bytes(5000)
-
 
 
 class NoTables(FaultyEnv):
@@ -259,9 +262,7 @@ def test_an_interrupt_at_any_line(call: str) -> None:
 
 def check(db: DB, env: MemoryEnv, model: dict[bytes, bytes]) -> None:
     def held() -> dict[bytes, bytes]:
-        return {
-            name: value for name, value in db.iterator() if name not in (b"late", b"ingested")
-        }
+        return {name: value for name, value in db.iterator() if name not in (b"late", b"ingested")}
 
     assert held() == model
     for n in range(100, 160):

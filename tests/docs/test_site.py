@@ -37,6 +37,7 @@ MODULES = {
     "lsmkv": ("db", "views", "options", "policies", "inside", "upkeep", "errors", "mapping"),
     **{f"lsmkv.{name}": (name,) for name in ("plyvel", "aio", "bulk", "shards", "testing", "plot")},
     **{f"lsmkv.{name}": (name,) for name in ("files", "indexeddb", "mapping", "server")},
+    **{f"lsmkv.{name}": (name,) for name in ("filter_lab", "owner", "repair")},
 }
 """The public modules, and the pages of the reference that have their names."""
 

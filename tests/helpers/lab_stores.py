@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import lsmkv
-from lsmkv.tools.lab.settings import FilterSetting, parse_setting
+from lsmkv.filter_lab import FilterSetting, parse_setting
 
 SHAPE: dict[str, Any] = {
     "block_size": 512,

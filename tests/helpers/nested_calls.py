@@ -20,8 +20,8 @@ import sortedcontainers
 import lsmkv
 import lsmkv.plyvel
 from lsmkv import ClosedError, MemoryEnv, NestedCallError
-from lsmkv.options import BackgroundWork
 from lsmkv.mapping import KeyValueMapping
+from lsmkv.options import BackgroundWork
 
 _TRACED = tuple(
     os.path.dirname(module.__file__ or "") + os.sep for module in (lsmkv, sortedcontainers)

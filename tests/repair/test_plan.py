@@ -151,8 +151,8 @@ def test_a_missing_table_is_left_out(place: Place) -> None:
     assert plan.needed
     (table,) = [one for one in plan.tables if one.action == LEAVE_OUT]
     assert (table.survey.name, table.reason) == (place.name(1), "missing")
-    assert table.survey.stated is not None
-    assert plan.missing_bytes == plan.lost_bytes == table.survey.stated.size
+    assert table.survey._stated is not None
+    assert plan.missing_bytes == plan.lost_bytes == table.survey._stated.size
 
 
 def test_without_a_manifest_all_tables_are_merged(place: Place) -> None:

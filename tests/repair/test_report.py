@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import lsmkv
+from lsmkv import files
 from lsmkv.db.tree.manifest import Manifest
 from lsmkv.format.keys import pack
 from lsmkv.repair.damaged_table import Hole
@@ -14,8 +18,8 @@ from lsmkv.repair.report import (
     ManifestSurvey,
     Survey,
     TableSurvey,
-    user_range,
 )
+from lsmkv.repair.survey import survey_db
 
 
 def test_a_problem_counts_as_damage_where_the_file_is_needed() -> None:
@@ -67,7 +71,22 @@ def test_levels_are_known_where_a_manifest_is_whole() -> None:
     assert survey.levels_known
 
 
+def test_the_levels_of_a_manifest_are_those_that_its_file_has(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with lsmkv.DB(path, create_if_missing=True) as db:
+        for name in (b"ant", b"bee"):
+            db.put(name, b"six")
+            db.flush()
+    found = survey_db(path).manifest
+    assert found is not None
+    with files.Manifest(path / found.name) as manifest:
+        version = manifest.version()
+    assert [set(level) for level in found.levels()] == [set(level) for level in version.levels]
+    assert sum(map(len, version.levels)) == 2
+    assert found.comparator == version.comparator == "leveldb.BytewiseComparator"
+
+
 def test_a_hole_tells_the_user_keys_of_its_bounds() -> None:
     lower, upper = pack(b"a", 9, 1), pack(b"c", 3, 0)
-    assert user_range(Hole(0, 10, "bad", lower, upper, [])) == (b"a", b"c")
-    assert user_range(Hole(0, 10, "bad", None, None, [])) == (None, None)
+    assert Hole(0, 10, "bad", lower, upper, []).user_range == (b"a", b"c")
+    assert Hole(0, 10, "bad", None, None, []).user_range == (None, None)

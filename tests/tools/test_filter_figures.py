@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import lsmkv
+from lsmkv.filter_lab import replay
 from lsmkv.tools.filter_figures import (
     NONE,
     FilterFigures,
@@ -19,7 +20,6 @@ from lsmkv.tools.filter_figures import (
     by_level_and_kind,
 )
 from lsmkv.tools.lab.experiment import open_store
-from lsmkv.tools.lab.replay import replay
 
 KEYS = 3000
 

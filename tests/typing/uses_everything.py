@@ -17,7 +17,7 @@ from typing import Any, Unpack, assert_type
 import lsmkv
 import lsmkv.aio
 import lsmkv.mapping
-from lsmkv import DB, bulk, plyvel, shards
+from lsmkv import DB, bulk, filter_lab, owner, plyvel, repair, shards
 from lsmkv.db.read.iterator import IteratorArguments
 
 # What users supply: no base class is asked for, save for an env.
@@ -204,6 +204,64 @@ def maintaining(db: DB, path: pathlib.Path) -> None:
     local.rename_directory(str(path), "other")
     local.remove_directory("other")
     lsmkv.destroy_db(path, env=local)
+
+
+def files_of_an_env(directory: lsmkv.Directory) -> None:
+    with directory.create("a") as new, directory.append_to("a") as more:
+        assert_type(new, lsmkv.WritableFile)
+        new.append(b"content")
+        assert_type(more.raw_write(b"more"), int)
+        assert_type((new.mapped, new.size(), new.reserve(5)), tuple[bool, int, int])
+        new.truncate(3)
+        new.begin_sync()
+        new.sync()
+    with directory.open("a") as file:
+        assert_type(file, lsmkv.RandomAccessFile)
+        assert_type((file.path, file.size), tuple[str, int])
+        assert_type((file.read(0, 2), file.raw_read(2, 0)), tuple[bytes, bytes])
+        assert_type(directory.leads_to("a", file), bool)
+    with directory.create_log("log", mapped=False), directory.continue_log("log", 0):
+        pass
+    with directory.lock("LOCK") as lock:
+        assert_type(lock, lsmkv.FileLock)
+        assert_type(directory.lock_holder("LOCK"), int | None)
+    with directory.subdirectory("b", create=True) as other:
+        assert_type(other, lsmkv.Directory)
+        directory.link("a", other)
+    assert_type((directory.exists("a"), directory.size("a")), tuple[bool, int])
+    assert_type((directory.modified("a"), directory.free_bytes()), tuple[float, int | None])
+    assert_type(directory.read_file("a", limit=5), bytes)
+    assert_type(directory.change_mark(), object)
+    assert_type((directory.replaced(), directory.immutable), tuple[bool, bool])
+    assert_type((directory.is_entered, directory.maps_logs), tuple[bool, bool])
+    directory.rename("a", "c")
+    directory.remove("c")
+    directory.sync()
+    directory.close()
+
+
+def table_arguments(arguments: lsmkv.TableArguments) -> lsmkv.TableWriter:
+    return lsmkv.TableWriter("new.ldb", **arguments)
+
+
+def looking_at_stores(db: DB, path: pathlib.Path) -> None:
+    survey = repair.survey_db(path, progress=report)
+    assert_type(survey, repair.Survey)
+    for table in survey.tables:
+        assert_type((table.severity, table.problems), tuple[int, list[repair.Problem]])
+        for hole in table.holes:
+            assert_type(hole.user_range, tuple[bytes | None, bytes | None])
+    assert_type(repair.acknowledge_lost(path), list[str])
+    live = owner.read_owner(path, env=lsmkv.LocalEnv()).published
+    if live is not None:
+        assert_type(live, owner.Published)
+        assert_type(live.stats, lsmkv.Stats)
+        assert_type(live.latencies["get"].percentile(99), int)
+    settings = filter_lab.parse_settings("none block:10")
+    found = filter_lab.replay(db, [b"k"], settings, report)
+    assert_type(found.stored, filter_lab.SettingReads)
+    assert_type(found.results[1].false_positive_rate, float | None)
+    assert_type(settings[1].policy(0), lsmkv.FilterPolicy | None)
 
 
 def reading(db: DB) -> None:

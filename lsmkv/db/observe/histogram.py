@@ -27,13 +27,21 @@ BUCKETS: Final = _EXACT + _PARTS * 34
 class Histogram:
     """How often a duration was seen, in buckets.
 
-    Exact when one thread adds; under several, an addition may on rare occasions be lost.
+    Exact when one thread adds; under several, an addition may on rare occasions be lost.  Raises
+    nothing but what :meth:`from_buckets` does.  Costs O(buckets), about 1,150; :meth:`add`, O(1).
 
     >>> latencies = Histogram()
     >>> for microseconds in range(1, 101):
     ...     latencies.add(1000 * microseconds)
     >>> latencies.count, latencies.mean, latencies.percentile(50), latencies.percentile(100)
     (100, 50500.0, 50175, 100351)
+
+    Two of them are added, and an earlier one is subtracted:
+
+    >>> before = Histogram.from_buckets(latencies.buckets(), latencies.total)
+    >>> latencies.add(64)
+    >>> (latencies - before).buckets(), (latencies + before).count
+    ([(64, 1)], 201)
     """
 
     def __init__(self) -> None:

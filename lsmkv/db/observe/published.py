@@ -30,12 +30,19 @@ _LARGEST: Final = 1 << 20  # bytes; a file has about ten thousand
 
 
 class CompactionUnderWay(NamedTuple):
-    """A compaction that is being carried out."""
+    """A compaction that is being carried out.
+
+    >>> now = CompactionUnderWay(1, 2, 8, bytes=20_000_000, bytes_read=5_000_000, seconds=0.4)
+    >>> now.bytes_read / now.bytes
+    0.25
+    """
 
     level: int
     """Its inputs are tables of this level and of the next one."""
     files: int
+    """Inputs of this level."""
     next_files: int
+    """Inputs of the next one."""
     bytes: int
     """Of all inputs."""
     bytes_read: int
@@ -44,16 +51,21 @@ class CompactionUnderWay(NamedTuple):
 
 
 class Published(NamedTuple):
-    """A live store at one moment."""
+    """A live store at one moment: what its owner publishes.
+
+    >>> Published._fields[:5]
+    ('pid', 'time', 'opened', 'stats', 'latencies')
+    """
 
     pid: int
+    """The owner's process."""
     time: float
     """When it was published: seconds since 1970."""
     opened: float
     """When the store was opened."""
     stats: Stats
     latencies: Mapping[str, Histogram]
-    """By operation, since the store was opened."""
+    """By operation (:data:`OPERATIONS`), since the store was opened."""
     compaction: CompactionUnderWay | None
     flushing: bool
     """Whether an immutable memtable waits for its flush, or is being flushed."""
@@ -61,13 +73,19 @@ class Published(NamedTuple):
     """For how long writers have been waiting for a flush or a compaction; 0.0 if none waits."""
     row_cache_bytes: int
     block_cache_capacity: int
+    """Bytes."""
     write_buffer_size: int
+    """Bytes at which a memtable is flushed."""
     trace: str | None
     """Where the owner writes a trace."""
 
 
 class Owner(NamedTuple):
-    """Who has a store open, as far as that can be known without opening it."""
+    """Who has a store open, as far as that can be known without opening it.
+
+    >>> Owner(pid=17, published=None).publishes
+    False
+    """
 
     pid: int | None
     """The process that holds the lock; 0 if it is not known which one, None if the lock is free."""

@@ -13,10 +13,10 @@ from typing import Annotated, cast
 import typer
 
 import lsmkv.bulk
+from lsmkv import TableArguments
 from lsmkv.bulk.sources.inputs import find_inputs
 from lsmkv.bulk.tables import TABLE_BYTES
 from lsmkv.exchange import Record, recognize
-from lsmkv.options import TableArguments
 from lsmkv.shards import VersionDocument
 from lsmkv.tools.arguments import filter_arguments
 from lsmkv.tools.bulk.executors import open_executor

@@ -14,7 +14,7 @@ from lsmkv.files import BITS_OF_FUSE, Filter
 from lsmkv.filter.bloom import predicted_rate
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.tools.demo.timing import NOT_TIMED, Times
-from lsmkv.tools.lab.trial import filter_size
+from lsmkv.tools.filter_figures import FilterFigures
 
 BITS_PER_KEY = 10
 FUSE_RATE = 2.0**-BITS_OF_FUSE
@@ -220,7 +220,7 @@ def measure(
         hits = _look_up(db, present, times[0], advance)
         misses = _look_up(db, [(key, None) for key in absent], times[1], advance)
         stats = db.stats()
-        filter_bytes = _filter_bytes(db)
+        filters = FilterFigures(path).look(db.tables()).values()
     policy = LAYOUTS[layout].get("filter_policy")
     rate, answered = (None, None) if policy is None else _ask_filters(path, policy, absent)
     return Measurement(
@@ -230,7 +230,7 @@ def measure(
         _size(stats),
         stats.metadata_reads,
         stats.metadata_bytes_read,
-        filter_bytes,
+        sum(one.size for one in filters),
         hits,
         misses,
         rate,
@@ -259,17 +259,6 @@ def _look_up(
         asked - (after.filter_negatives - before.filter_negatives),
         times,
     )
-
-
-def _filter_bytes(db: DB) -> int:
-    """The size of the filters of all tables."""
-    store = db._open_store()
-    read = store.read_view()
-    try:
-        files = [file for level in read.view.version.levels for file in level]
-        return sum(filter_size(store.tables.find(file).filters) for file in files)
-    finally:
-        read.release()
 
 
 def _ask_filters(

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from itertools import chain
 
-from lsmkv.options import make_options
+from lsmkv import Options
 from lsmkv.tools.doctor.engine import Advice, Engine
 from lsmkv.tools.doctor.place import Place
 from lsmkv.tools.doctor.trial import Trials
@@ -122,7 +122,7 @@ def _lesser(place: Place) -> Iterator[Advice]:
 
 
 def _few_files(place: Place) -> Iterator[Advice]:
-    limit, most = place.open_file_limit, make_options().max_open_files
+    limit, most = place.open_file_limit, Options().max_open_files
     if limit is not None and _FEW_FILES <= limit < most:
         yield Advice(
             f"a process may open {count(limit, 'file')} at once, and a large store opens up to"

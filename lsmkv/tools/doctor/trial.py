@@ -11,14 +11,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lsmkv import LocalEnv
-from lsmkv.env.base import Directory
+from lsmkv import Directory, LocalEnv
 from lsmkv.env.lock import LocalFileLock
-from lsmkv.env.scratch import scratch_directory
 
 try:
     import resource
@@ -53,7 +52,7 @@ def try_directory(path: str) -> Trials:
     """Try everything in a directory; ``OSError`` if no scratch directory can be made in it."""
     _sweep(path)
     with (
-        scratch_directory(PREFIX, inside=path) as place,
+        tempfile.TemporaryDirectory(prefix=PREFIX, dir=path, ignore_cleanup_errors=True) as place,
         LocalEnv().open_directory(place) as directory,
     ):
         return Trials(

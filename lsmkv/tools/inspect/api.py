@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from lsmkv import Env
 from lsmkv.errors import CorruptionError, Error
+from lsmkv.filter_lab import DEFAULT_SETTINGS, PolicyMaker
 from lsmkv.tools.inspect import anatomy
 from lsmkv.tools.inspect.damage import describe
 from lsmkv.tools.inspect.filters import probe, table_filter
@@ -25,7 +26,6 @@ from lsmkv.tools.inspect.plain import NotThereError, Plain, whole_number
 from lsmkv.tools.inspect.replays import DEFAULT_GETS, Question, Replays
 from lsmkv.tools.inspect.scratch import Scratch
 from lsmkv.tools.inspect.source import Source
-from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, PolicyMaker
 from lsmkv.tools.text import from_hex, unescape
 
 Query = Mapping[str, str]

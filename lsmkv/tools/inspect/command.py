@@ -13,11 +13,11 @@ from typing import Annotated
 
 import typer
 
+from lsmkv.filter_lab import PolicyMaker
 from lsmkv.tools.arguments import Stored, is_shard_set
 from lsmkv.tools.console import guarded, say, write_line
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.lab.own import load_policy
-from lsmkv.tools.lab.settings import PolicyMaker
 from lsmkv.tools.shard_sets import open_shard
 
 DEFAULT_PORT = 8731

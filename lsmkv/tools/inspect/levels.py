@@ -8,9 +8,9 @@ from typing import Any
 import lsmkv
 from lsmkv.db.tree.version import max_bytes_for_level
 from lsmkv.errors import CorruptionError, DirectoryReplacedError, Error
-from lsmkv.files import LEVELS, TableFile, parse_key
+from lsmkv.files import LEVELS, TableFile
 from lsmkv.options import L0_COMPACTION_TRIGGER
-from lsmkv.repair.report import FileSurvey, TableSurvey
+from lsmkv.repair import FileSurvey, TableSurvey
 from lsmkv.tools.inspect.damage import describe, surveyed_effect
 from lsmkv.tools.inspect.edits import NO_FLUSHED_TABLES
 from lsmkv.tools.inspect.filters import filter_summary
@@ -173,11 +173,7 @@ def _surveyed(source: Source) -> list[Listed]:
     survey = source.check.survey
     if survey is None or survey.manifest is None:
         return []
-    stated = [
-        (level, TableFile(one.number, one.size, parse_key(one.smallest), parse_key(one.largest)))
-        for level, files in enumerate(survey.manifest.state.levels)
-        for one in files.values()
-    ]
+    stated = [(level, one) for level, files in enumerate(survey.manifest.levels()) for one in files]
     order = source.order()
     newest_first = sorted((one for one in stated if one[0] == 0), key=lambda one: -one[1].number)
     deeper = [one for one in stated if one[0] > 0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 
-from lsmkv.env.base import Directory
+from lsmkv import Directory
 from lsmkv.tools.inspect.plain import Plain
 from lsmkv.tools.text import printable
 from lsmkv.tools.top import figures

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from lsmkv import Env
 from lsmkv.errors import Error
-from lsmkv.tools.inspect.plain import Plain
-from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
-from lsmkv.tools.lab.settings import (
+from lsmkv.filter_lab import (
     DEFAULT_SETTINGS,
     SETTINGS_WITH_OWN,
     FilterSetting,
     PolicyMaker,
     parse_settings,
 )
+from lsmkv.tools.inspect.plain import Plain
+from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
 from lsmkv.tools.text import printable, size
 
 MOST_GETS = 10_000

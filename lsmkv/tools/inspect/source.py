@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import lsmkv
+from lsmkv import Directory
 from lsmkv.db.opening.directory import open_remains
-from lsmkv.env.base import Directory
 from lsmkv.errors import DirectoryReplacedError, Error
 from lsmkv.files import (
     Current,
@@ -30,8 +30,7 @@ from lsmkv.files import (
     make_name,
     parse_name,
 )
-from lsmkv.repair.report import Survey
-from lsmkv.repair.survey import survey_db
+from lsmkv.repair import Survey, survey_db
 from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_key
 
 _BYTEWISE = "leveldb.BytewiseComparator"
@@ -284,7 +283,7 @@ class Source:
             return self._db.options.comparator.name
         survey = self._check.survey
         manifest = None if survey is None else survey.manifest
-        return None if manifest is None else manifest.state.comparator
+        return None if manifest is None else manifest.comparator
 
     def order(self) -> SortKey:
         """The order of the store's keys; by the comparator's name if it cannot be opened."""

@@ -14,6 +14,11 @@ import typer
 from rich.console import Console
 
 import lsmkv
+from lsmkv.filter_lab import (
+    DEFAULT_SETTINGS,
+    SETTINGS_WITH_OWN,
+    parse_settings,
+)
 from lsmkv.tools.arguments import open_input, store_only
 from lsmkv.tools.console import guarded, write_line
 from lsmkv.tools.drawing import progress
@@ -21,12 +26,6 @@ from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
 from lsmkv.tools.lab.gets import given_gets
 from lsmkv.tools.lab.own import load_policy
 from lsmkv.tools.lab.report import print_report
-from lsmkv.tools.lab.settings import (
-    DEFAULT_SETTINGS,
-    OWN,
-    SETTINGS_WITH_OWN,
-    parse_settings,
-)
 from lsmkv.tools.load import Loaded, load_lines, read_records
 from lsmkv.tools.text import printable
 
@@ -91,7 +90,7 @@ def filter_lab(
     if own is not None and settings == DEFAULT_SETTINGS:
         settings = SETTINGS_WITH_OWN
     wanted = parse_settings(settings, own)
-    if own is not None and all(one.kind != OWN for one in wanted):
+    if own is not None and all(one.kind != "own" for one in wanted):
         raise ValueError("--policy goes with a setting such as own:10")
     with _store(directory, keys) as db:
         if directory is not None and keys is not None:

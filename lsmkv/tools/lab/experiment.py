@@ -12,11 +12,10 @@ from typing import Protocol
 
 import lsmkv
 from lsmkv import Env
+from lsmkv.filter_lab import FilterSetting, absent_prefixes, replay, scan_absent
 from lsmkv.tools.lab.gets import Gets, given_gets, sampled_gets
-from lsmkv.tools.lab.heat import absent_prefixes, read_heat, scan_absent
-from lsmkv.tools.lab.replay import replay
+from lsmkv.tools.lab.heat import read_heat
 from lsmkv.tools.lab.report import Outcome
-from lsmkv.tools.lab.settings import FilterSetting
 from lsmkv.tools.lab.verdict import judge
 from lsmkv.tools.text import printable
 

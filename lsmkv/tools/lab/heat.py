@@ -1,25 +1,14 @@
 """Read heat: where Gets and prefix scans waste their reads, by level and by table.
 
 A Get asks filters.  A scan does not: for a prefix that no key has, it reads a block of each level
-to see that there is nothing.  What it reads is counted by the scans' own level iterators.
+to see that there is nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import lsmkv
-from lsmkv.counters import ReadCounters
-from lsmkv.db.read.level_iterator import FIRST_CHUNK, LevelIterator
-from lsmkv.db.read.level_reader import LevelReader
-from lsmkv.db.read.scan import Bounds, bounds_of, shared_prefix_hash
-from lsmkv.db.tree.store import ReadView, Store
-from lsmkv.format.keys import MAX_SEQUENCE
-from lsmkv.format.version_edit import FileMetaData
-from lsmkv.table.block_iterator import WITH_DELETIONS
-from lsmkv.tools.lab.reads import SettingReads
-from lsmkv.util.progress import Progress
+from lsmkv.filter_lab import SettingReads
 
 
 class TableHeat(NamedTuple):
@@ -65,77 +54,10 @@ class Heat(NamedTuple):
 
 
 def read_heat(stored: SettingReads, gets: int, scans: int, by_scans: dict[int, int]) -> Heat:
-    """The heat of a replay's Gets and of :func:`scan_absent`'s scans, of the same store."""
+    """The heat of a replay's Gets, and of the scans of :func:`lsmkv.filter_lab.scan_absent`,
+    of the same store."""
     tables = [
         TableHeat(one.level, one.number, one.wasted_reads, by_scans.get(one.number, 0))
         for one in stored.tables
     ]
     return Heat(gets, scans, tables)
-
-
-def absent_prefixes(db: lsmkv.DB, keys: Sequence[bytes], most: int) -> list[bytes]:
-    """Those of the first ``most`` keys that no key of the store begins with."""
-    found: list[bytes] = []
-    for key in keys[:most]:
-        with db.iterator(prefix=key, include_value=False, fill_cache=False) as keys_with_it:
-            if next(keys_with_it, None) is None:
-                found.append(key)
-    return found
-
-
-def scan_absent(
-    db: lsmkv.DB,
-    prefixes: Sequence[bytes],
-    progress: Progress = lambda _done, _total, _phase: None,
-) -> dict[int, int]:
-    """Scan these prefixes, which no key has: the data blocks that are read, by file number.
-
-    The blocks are found in the block cache as scans find them, so a store that was opened with
-    ``lru_cache_size=0`` counts every one.  They count as reads of level 0 in the store's counters.
-    """
-    store = db._open_store()
-    read = store.read_view()
-    counters = store.counters.levels[0]
-    found: dict[int, int] = {}
-    try:
-        for done, prefix in enumerate(prefixes, 1):
-            bounds = bounds_of(None, None, True, False, prefix, store.order)
-            for file in _files_in(store, read, bounds):
-                blocks = _scan(store, read, file, bounds, counters)
-                found[file.number] = found.get(file.number, 0) + blocks
-            progress(done, len(prefixes), "")
-    except OSError as error:
-        store.raise_failure(error)
-    finally:
-        read.release()
-    return found
-
-
-def _files_in(store: Store, read: ReadView, bounds: Bounds) -> Iterator[FileMetaData]:
-    """The files that a scan of the range may read."""
-    version = read.view.version
-    lower, upper = bounds.lower, bounds.upper
-    yield from version.levels[0]
-    for level, files in enumerate(version.levels[1:], 1):
-        at = 0
-        if lower is not None:
-            sequence = -1 if lower.after else MAX_SEQUENCE
-            at = version.file_from(level, store.order.of(lower.user_key), sequence)
-        for file in files[at:]:
-            if upper is not None and store.order.is_at_or_after(file.smallest[:-8], upper):
-                break
-            yield file
-
-
-def _scan(
-    store: Store, read: ReadView, file: FileMetaData, bounds: Bounds, counters: ReadCounters
-) -> int:
-    """Read a file's part of the range, as a scan does; the number of blocks read."""
-    # A file of level 0 is read by itself, which is what is wanted here of any file.
-    prefix_hash = shared_prefix_hash(store, bounds)
-    reader = LevelReader(store, read, 0, [file], WITH_DELETIONS, FIRST_CHUNK, None, prefix_hash)
-    pairs = LevelIterator(reader, bounds.lower, bounds.upper)
-    before = counters.blocks_read + counters.block_cache_hits
-    while pairs.next_chunk():
-        pass
-    return counters.blocks_read + counters.block_cache_hits - before

@@ -11,7 +11,7 @@ from typing import Any
 
 from lsmkv import FilterPolicy
 from lsmkv.errors import Error
-from lsmkv.tools.lab.settings import PolicyMaker
+from lsmkv.filter_lab import PolicyMaker
 
 CREATE, ASK = "create_filter", "key_may_match"
 

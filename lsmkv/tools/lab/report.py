@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from lsmkv.filter_lab import Replay, SettingReads
 from lsmkv.tools.bars import Bars, can_encode
 from lsmkv.tools.lab.heat import Heat, LevelHeat, TableHeat
-from lsmkv.tools.lab.reads import Replay, SettingReads
 from lsmkv.tools.lab.verdict import RULE, Verdict
 from lsmkv.tools.text import count, size, wrap
 

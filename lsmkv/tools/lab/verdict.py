@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lsmkv.tools.lab.reads import Replay, SettingReads
-from lsmkv.tools.lab.settings import parse_setting
+from lsmkv.filter_lab import Replay, SettingReads, parse_setting
 from lsmkv.tools.text import count, printable, size
 
 RULE = (

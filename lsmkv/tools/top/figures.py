@@ -10,8 +10,7 @@ import time
 from itertools import zip_longest
 from typing import Final, Literal, NamedTuple
 
-from lsmkv.db.observe.published import Published
-from lsmkv.db.observe.trace import OPERATIONS
+from lsmkv.owner import OPERATIONS, Published
 from lsmkv.tools.text import duration, printable, size
 from lsmkv.tools.top.watch import Watch, Window
 from lsmkv.util.text import percent

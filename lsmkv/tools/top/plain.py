@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsmkv.db.observe.histogram import Histogram
-from lsmkv.db.observe.published import Owner
+from lsmkv.owner import Histogram, Owner
 
 _PERCENTILES = (50, 90, 99, 99.9)
 

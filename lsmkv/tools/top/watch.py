@@ -9,12 +9,9 @@ import time
 from collections import deque
 from typing import NamedTuple
 
-from lsmkv import Stats
-from lsmkv.db.observe.histogram import Histogram
-from lsmkv.db.observe.published import Owner, Published, read_owner
-from lsmkv.db.observe.trace import OPERATIONS
-from lsmkv.env.base import Directory
+from lsmkv import Directory, Stats
 from lsmkv.errors import Error
+from lsmkv.owner import OPERATIONS, Histogram, Owner, Published, read_owner
 
 RECENT = 10.0
 """Seconds over which hit rates and percentiles are taken."""

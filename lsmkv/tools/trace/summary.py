@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import lsmkv
-from lsmkv.db.observe.histogram import Histogram
-from lsmkv.db.observe.trace import OPERATIONS
+from lsmkv.owner import OPERATIONS, Histogram
 from lsmkv.tools.text import clipped, count, duration
 from lsmkv.util.json_fields import json_field
 

@@ -13,12 +13,12 @@ from commands import lsm
 from inspected import WORDS, damage, levelled_store
 
 import lsmkv
+from lsmkv.filter_lab import DEFAULT_SETTINGS, SETTINGS_WITH_OWN, parse_setting
 from lsmkv.tools.inspect import replays as module
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.plain import Plain
 from lsmkv.tools.inspect.replays import Question, Replays
 from lsmkv.tools.lab.own import OwnPolicy
-from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, SETTINGS_WITH_OWN, parse_setting
 
 SETTINGS = "none block:4 table:15 block:10,10,5 block64:7.5 table64:auto:10 fuse"
 NODE = shutil.which("node")

@@ -8,8 +8,8 @@ import pytest
 from lab_stores import build, key
 
 import lsmkv
+from lsmkv.filter_lab import parse_settings
 from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
-from lsmkv.tools.lab.settings import parse_settings
 
 
 class Log:

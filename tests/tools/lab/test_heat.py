@@ -8,8 +8,8 @@ import pytest
 from lab_stores import READING, build, key
 
 import lsmkv
-from lsmkv.tools.lab.heat import absent_prefixes, read_heat, scan_absent
-from lsmkv.tools.lab.replay import replay
+from lsmkv.filter_lab import replay, scan_absent
+from lsmkv.tools.lab.heat import read_heat
 
 PREFIXES = [key(n)[:-1] + b"x" for n in range(300)]
 
@@ -47,15 +47,3 @@ def test_gets_are_those_of_the_replay(store: Path) -> None:
     assert sum(level.gets for level in heat.levels()) == stored.wasted_reads > 0
     assert {table.number: table.level for table in heat.tables} == tables
     assert [level.tables for level in heat.levels()] == [2, 1, len(tables) - 3]
-
-
-def test_a_prefix_that_a_key_has_is_left_out(store: Path) -> None:
-    with lsmkv.DB(store, **READING) as db:
-        assert absent_prefixes(db, [b"user", b"use\xff", key(100), b"~"], 3) == [b"use\xff"]
-
-
-def test_progress_counts_prefixes(store: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    with lsmkv.DB(store, **READING) as db:
-        scan_absent(db, PREFIXES[:3], lambda done, total, _: seen.append((done, total)))
-    assert seen == [(1, 3), (2, 3), (3, 3)]

@@ -9,9 +9,9 @@ import re
 import pytest
 from rich.console import Console
 
+from lsmkv.filter_lab import Replay, SettingReads, TableReads
 from lsmkv.tools.bars import EIGHTHS
 from lsmkv.tools.lab.heat import Heat, TableHeat
-from lsmkv.tools.lab.reads import Replay, SettingReads, TableReads
 from lsmkv.tools.lab.report import Outcome, print_report
 from lsmkv.tools.lab.verdict import RULE, judge
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lsmkv.tools.lab.reads import Replay, SettingReads, TableReads
+from lsmkv.filter_lab import Replay, SettingReads, TableReads
 from lsmkv.tools.lab.verdict import judge
 
 

@@ -8,8 +8,8 @@ import pytest
 from lab_stores import READING, SETTINGS, build
 
 import lsmkv
-from lsmkv.tools.lab.replay import replay
-from lsmkv.tools.lab.settings import parse_setting
+from lsmkv.filter_lab.replaying import replay
+from lsmkv.filter_lab.settings import parse_setting
 
 
 @pytest.mark.parametrize("text", SETTINGS)

@@ -17,19 +17,19 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import lsmkv
 from lsmkv.counters import ReadCounters
+from lsmkv.db.db import DB
 from lsmkv.db.tree.store import Store, View
 from lsmkv.db.tree.version import PLACE_BITS
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.key_hashes import KeyHashes
+from lsmkv.filter_lab.reads import AS_STORED, Replay, SettingReads, TableReads
+from lsmkv.filter_lab.settings import FilterSetting
+from lsmkv.filter_lab.trial import TrialFilter, filter_size
 from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, user_key_of
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.filter_block import TableFilters
 from lsmkv.table.reader import Table
-from lsmkv.tools.lab.reads import AS_STORED, Replay, SettingReads, TableReads
-from lsmkv.tools.lab.settings import FilterSetting
-from lsmkv.tools.lab.trial import TrialFilter, filter_size
 from lsmkv.util.comparator import equal_means_identical
 from lsmkv.util.progress import Progress
 
@@ -37,7 +37,7 @@ _REPORT_EVERY = 256  # blocks
 
 
 def replay(
-    db: lsmkv.DB,
+    db: DB,
     keys: Sequence[bytes],
     settings: Sequence[FilterSetting],
     progress: Progress = lambda _done, _total, _phase: None,
@@ -46,8 +46,18 @@ def replay(
 
     Nothing is written, no counter is increased and no block enters the block cache.  ``progress``
     is called with bytes, after each table and now and then within one.  Raises
-    :class:`~lsmkv.CorruptionError` for a damaged table, with its path and offset.  Cost: every data
-    block is read once, and for each setting every key is hashed and added to a filter.
+    :class:`~lsmkv.CorruptionError` for a damaged table, with its path and offset, and
+    :class:`~lsmkv.IOError`.  Cost: every data block is read once, and for each setting every key is
+    hashed and added to a filter.
+
+    >>> import lsmkv
+    >>> from lsmkv.filter_lab import parse_settings
+    >>> with lsmkv.DB(":memory:") as db:
+    ...     db.put(b"a key", b"value")
+    ...     db.flush()
+    ...     found = replay(db, [b"a key"] * 3, parse_settings("none block:10"))
+    >>> [one.blocks_read for one in found.results]
+    [3, 3, 3]
     """
     store = db._open_store()
     read = store.read_view()  # pins the version, whose files stay until it is released

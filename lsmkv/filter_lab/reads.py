@@ -11,7 +11,11 @@ AS_STORED = "as stored"
 
 @dataclass
 class TableReads:
-    """What the Gets did in one table, under one setting."""
+    """What the Gets did in one table, under one setting.
+
+    >>> TableReads(level=1, number=7, filters_asked=5, filter_negatives=4).blocks_read
+    0
+    """
 
     level: int
     number: int
@@ -37,9 +41,19 @@ FIGURES = tuple(one.name for one in fields(TableReads) if one.name not in ("leve
 
 @dataclass
 class SettingReads:
-    """What all the Gets did under one setting."""
+    """What all the Gets did under one setting.
+
+    >>> table = TableReads(1, 7, filters_asked=5, filter_negatives=4, blocks_read=1,
+    ...                    wasted_reads=1, false_positives=1, filter_bytes=60)
+    >>> reads = SettingReads("block:10", [table])
+    >>> reads.blocks_read, reads.wasted_reads, reads.filter_bytes, reads.false_positive_rate
+    (1, 1, 60, 0.2)
+    >>> reads.total("filters_asked"), reads.to_dict(gets=5)["blocks_per_get"]
+    (5, 0.2)
+    """
 
     setting: str
+    """Its text; :data:`AS_STORED` for the filters that the store has."""
     tables: list[TableReads] = field(default_factory=list)
 
     def total(self, figure: str) -> int:
@@ -83,7 +97,12 @@ class SettingReads:
 
 @dataclass
 class Replay:
-    """The same Gets under several settings; the first is the store as it is."""
+    """The same Gets under several settings; the first is the store as it is.
+
+    >>> reads = SettingReads(AS_STORED, [TableReads(1, 7, blocks_read=3, wasted_reads=1)])
+    >>> Replay(gets=5, from_memory=0, found=2, entries=2, results=[reads]).stored.wasted_reads
+    1
+    """
 
     gets: int
     from_memory: int

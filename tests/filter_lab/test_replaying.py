@@ -10,10 +10,9 @@ from lab_stores import READING, SETTINGS, SHAPE, LastByte, build, key
 from orders import FOLDING
 
 import lsmkv
-from lsmkv.filter.levels import LevelBits
-from lsmkv.tools.lab.reads import SettingReads
-from lsmkv.tools.lab.replay import replay
-from lsmkv.tools.lab.settings import FilterSetting, parse_setting
+from lsmkv.filter_lab.reads import SettingReads
+from lsmkv.filter_lab.replaying import replay
+from lsmkv.filter_lab.settings import FilterSetting, parse_setting
 
 KEYS = [key(n) for n in (*range(0, 4200, 3), 17)] + [key(n)[:-1] + b"x" for n in range(1000)]
 
@@ -78,7 +77,7 @@ def test_the_store_as_it_is(base: Path) -> None:
 
 
 def test_another_policy(base: Path, tmp_path: Path) -> None:
-    setting = FilterSetting("block", LevelBits(1, (1,)), LastByte)
+    setting = FilterSetting("block", (1,), make_policy=LastByte)
     rebuilt = build(tmp_path / "rebuilt", setting)
     with lsmkv.DB(base, **READING) as db:
         done = replay(db, KEYS, [setting])

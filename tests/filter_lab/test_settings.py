@@ -8,8 +8,7 @@ from lab_stores import LastByte
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy
 from lsmkv.filter.fuse import BinaryFusePolicy
-from lsmkv.filter.levels import LevelBits
-from lsmkv.tools.lab.settings import (
+from lsmkv.filter_lab.settings import (
     DEFAULT_SETTINGS,
     FilterSetting,
     parse_setting,
@@ -125,7 +124,7 @@ def test_bits_out_of_range(text: str, words: str) -> None:
 
 
 def test_bits_go_with_a_kind_that_takes_them() -> None:
-    bits = LevelBits(10, (10,))
+    bits = (10.0,)
     for kind in ("none", "fuse"):
         with pytest.raises(ValueError, match=f"'{kind}' takes no bits"):
             FilterSetting(kind, bits)
@@ -145,7 +144,7 @@ def test_a_list() -> None:
 
 
 def test_another_policy() -> None:
-    setting = FilterSetting("block", LevelBits(10, (10, 0)), LastByte)
+    setting = FilterSetting("block", (10, 0), make_policy=LastByte)
     assert isinstance(setting.policy(0), LastByte)
     assert not setting.leveldb_asks
     assert setting.policy(3) is None

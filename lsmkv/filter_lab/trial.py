@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lsmkv import FilterPolicy
 from lsmkv.errors import CorruptionError
+from lsmkv.filter.policy import FilterPolicy
+from lsmkv.filter_lab.settings import Layout
 from lsmkv.table.filter_block import (
     FilterBlockBuilder,
     FilterBlockReader,
@@ -13,7 +14,6 @@ from lsmkv.table.filter_block import (
     TableFilters,
 )
 from lsmkv.table.reader import Table
-from lsmkv.tools.lab.settings import Layout
 
 
 class TrialFilter:

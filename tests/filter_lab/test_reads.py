@@ -7,9 +7,9 @@ from pathlib import Path
 from lab_stores import READING, key
 
 import lsmkv
-from lsmkv.tools.lab.reads import FIGURES, SettingReads, TableReads
-from lsmkv.tools.lab.replay import replay
-from lsmkv.tools.lab.settings import parse_setting
+from lsmkv.filter_lab.reads import FIGURES, SettingReads, TableReads
+from lsmkv.filter_lab.replaying import replay
+from lsmkv.filter_lab.settings import parse_setting
 
 
 def test_a_wasted_read_is_a_block_without_the_key(base: Path) -> None:

@@ -13,10 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
-from lsmkv import BinaryFusePolicy, Bloom64Policy, BloomFilterPolicy, FilterPolicy
+from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy
 from lsmkv.filter.levels import FEWEST_BITS, MOST_BITS, LevelBits
+from lsmkv.filter.policy import FilterPolicy
 
 Layout = Literal["none", "block", "table"]
+"""No filter, one for each 2 KiB of a table, or one for each table."""
 PolicyMaker = Callable[[float], FilterPolicy]
 """Makes a policy of so many bits a key."""
 
@@ -68,24 +72,38 @@ KINDS: Final = {
 class FilterSetting:
     """A way to build the filters of a store.
 
-    ``bits`` are the bits a key by level, 0 for no filter; None for a kind that takes none.
-    ``make_policy`` makes another filter policy than the kind's, of so many bits a key.
+    :func:`parse_setting` makes it of a text, and ``str`` gives the text again.  Raises
+    ``ValueError`` for a kind that there is not, for bits with a kind that takes none, and for
+    several numbers to be spread.  Costs nothing.
 
     >>> setting = parse_setting("block:10,10,8.5")
-    >>> str(setting), setting.policy(1), setting.policy(6)
-    ('block:10,10,8.5', BloomFilterPolicy(10), BloomFilterPolicy(8.5))
+    >>> str(setting), setting.kind, setting.bits, setting.spread
+    ('block:10,10,8.5', 'block', (10.0, 10.0, 8.5), False)
+    >>> setting.layout, setting.leveldb_asks, setting.in_words()
+    ('block', True, '10, 10 and 8.5 bits a key by level')
+    >>> setting.policy(1), setting.policy(6)
+    (BloomFilterPolicy(10), BloomFilterPolicy(8.5))
     """
 
     kind: str
-    bits: LevelBits | None = None
+    """``none``, ``block``, ``table``, ``block64``, ``table64``, ``fuse`` or ``own``."""
+    bits: tuple[float, ...] = ()
+    """Bits a key for levels 0, 1, ..., the last for all below, and 0 for no filter; none for a
+    kind that takes none."""
+    spread: bool = False
+    """Whether ``bits`` is one number, an average to be spread over the levels so that the fewest
+    filters are wrong."""
     make_policy: PolicyMaker | None = None
+    """Makes another filter policy than the kind's, of so many bits a key; needed for ``own``."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"no kind of filter: {self.kind!r}; there are {', '.join(KINDS)}")
-        if KINDS[self.kind].takes_bits != (self.bits is not None):
-            does = "needs" if self.bits is None else "takes no"
+        if KINDS[self.kind].takes_bits != bool(self.bits):
+            does = "takes no" if self.bits else "needs"
             raise ValueError(f"{self.kind!r} {does} bits a key")
+        if self.spread and len(self.bits) != 1:
+            raise ValueError(f"{self.kind!r}: one number is spread over the levels")
 
     @property
     def layout(self) -> Layout:
@@ -100,8 +118,9 @@ class FilterSetting:
     def policy(self, level: int, runs: Sequence[int] = (1,), own: int = 0) -> FilterPolicy | None:
         """The filter policy for a table of a level; None for no filter.
 
-        ``runs`` and ``own`` are those of :meth:`~lsmkv.filter.levels.LevelBits.bits_for`, by which
-        bits are spread over the levels; by default there is one run.
+        Bits are spread by ``runs``, the sizes of all that a Get asks one table of: each table of
+        level 0, and each other level; ``runs[own]`` is where the table is.  By default there is one
+        run.
 
         >>> parse_setting("block:auto:10").policy(1, [1, 10, 100], 1)
         BloomFilterPolicy(14.2744)
@@ -109,16 +128,18 @@ class FilterSetting:
         make = self.make_policy or KINDS[self.kind].make_policy
         if make is None:
             return None
-        if self.bits is None:
+        if not self.bits:
             return BinaryFusePolicy()
-        bits = self.bits.bits_for(level, runs, own)
+        by_level = LevelBits(self.bits[-1], () if self.spread else self.bits)
+        bits = by_level.bits_for(level, runs, own)
         return make(bits) if bits >= FEWEST_BITS else None
 
     def __str__(self) -> str:
         """The text that :func:`parse_setting` reads."""
-        if self.bits is None:
+        if not self.bits:
             return self.kind
-        return f"{self.kind}:{_bits_text(self.bits)}"
+        numbers = ",".join(f"{one:g}" for one in self.bits)
+        return f"{self.kind}:{'auto:' if self.spread else ''}{numbers}"
 
     def in_words(self) -> str:
         """The setting as a part of a sentence.
@@ -127,27 +148,21 @@ class FilterSetting:
         ('15 bits a key in a filter for each table', '10 and 8 bits a key by level')
         """
         words = KINDS[self.kind].words
-        if self.bits is None:
+        if not self.bits:
             return words
-        if not self.bits.levels:
-            told = f"{_bits(self.bits.average)} on average, spread over the levels,"
+        if self.spread:
+            told = f"{_bits(self.bits[0])} on average, spread over the levels,"
             return f"{told} {words}" if words else told
-        if len(self.bits.levels) > 1:
-            *first, last = (f"{one:g}" for one in self.bits.levels)
+        if len(self.bits) > 1:
+            *first, last = (f"{one:g}" for one in self.bits)
             told = f"{', '.join(first)} and {last} bits a key by level"
         else:
-            told = _bits(self.bits.levels[0])
+            told = _bits(self.bits[0])
         return f"{told} {words}".rstrip()
 
 
 def _bits(number: float) -> str:
     return f"{number:g} bit{'s' if number != 1 else ''} a key"
-
-
-def _bits_text(bits: LevelBits) -> str:
-    if not bits.levels:
-        return f"auto:{bits.average:g}"
-    return ",".join(f"{one:g}" for one in bits.levels)
 
 
 def parse_setting(text: str) -> FilterSetting:
@@ -156,10 +171,10 @@ def parse_setting(text: str) -> FilterSetting:
     ``none``; ``block:10``, a filter for each 2 KiB of a table as LevelDB has them; ``table:15``,
     one for all of it; ``block64:10`` and ``table64:10``, the same with a 64-bit hash; ``fuse``;
     ``block:10,10,8,5`` by level, from level 0 on; ``block:auto:10``, so many bits on average,
-    spread over the levels.  ``ValueError`` says what is wrong.
+    spread over the levels.  Raises ``ValueError``, which says what is wrong.  Costs nothing.
 
     >>> str(parse_setting("table64:12.50")), parse_setting("block:10,8").bits
-    ('table64:12.5', LevelBits(average=10.0, levels=(10.0, 8.0)))
+    ('table64:12.5', (10.0, 8.0))
     """
     if text in KINDS and not KINDS[text].takes_bits:
         return FilterSetting(text)
@@ -175,13 +190,14 @@ def parse_setting(text: str) -> FilterSetting:
         raise ValueError(f"{text}: at most {most:g} bits a key")
     if any(one < 1 and (is_spread or one > 0) for one in numbers):
         raise ValueError(f"{text}: at least 1 bit a key, or 0 for no filter on a level")
-    return FilterSetting(found[1], LevelBits(max(numbers), () if is_spread else numbers))
+    return FilterSetting(found[1], numbers, spread=is_spread)
 
 
 def parse_settings(text: str, own: PolicyMaker | None = None) -> list[FilterSetting]:
     """The settings that a text lists, with spaces between them; each one once.
 
-    ``own`` makes the policy of those that begin with ``own:``, of so many bits a key.
+    ``own`` makes the policy of those that begin with ``own:``, of so many bits a key.  Raises
+    ``ValueError`` as :func:`parse_setting` does, and for an empty list.  Costs nothing.
 
     >>> [str(one) for one in parse_settings("none block:10 none block:10.0")]
     ['none', 'block:10']
