@@ -348,8 +348,8 @@ class Maintenance(Handle):
         ``_total`` and never fall while the store is open.  With ``publish_stats=True`` or a
         ``trace``, a histogram of latencies for each operation is part of it.
         ``lsmkv.metrics_text`` does the same for several stores, and ``docs/monitoring.md`` has
-        recipes.  Takes no lock and reads no file.  Costs about half a millisecond (300 to 450
-        lines), and once the import.
+        recipes.  Takes no lock and reads no file.  Costs about a millisecond in pure Python (140
+        series, 290 with latencies), and once the import.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
