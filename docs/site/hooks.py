@@ -59,10 +59,11 @@ _symbols = Symbols()
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Read the source, and put the course, if there is one, behind the guides."""
+    """Read the source, and put the course, if there is one, before the reference."""
     course = course_pages(ROOT / "docs" / "course")
     if course and config.nav is not None:
-        config.nav.insert(2, {"Course": course})
+        titles = [title for tab in config.nav for title in tab]
+        config.nav.insert(titles.index("Reference"), {"Course": course})
     if not _symbols.by_path:
         _symbols.read(ROOT, "lsmkv")
 
