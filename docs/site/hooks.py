@@ -30,6 +30,8 @@ EXAMPLES = "examples.md"
 """The page about the examples, which is made of their README."""
 LINKED = re.compile(r"tour\.md|glossary\.md|how/.*\.md")
 """The pages whose symbols are links."""
+GUIDES = ("start.md", "monitoring.md")
+"""Pages that the search puts before the reference, as it does all in guides/."""
 WIDE = {"README.md": ["navigation"], "bloom.md": ["navigation", "toc"]}
 """What these pages do without, to have more room."""
 FRAMED = """<script>
@@ -177,6 +179,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return markdown
     if name in WIDE:
         page.meta["hide"] = WIDE[name]
+    if name.startswith("guides/") or name in GUIDES:
+        page.meta["search"] = {"boost": 3}
     place, here = place_of(name), posixpath.dirname(name)
 
     def led(target: str) -> str:

@@ -39,8 +39,8 @@ _BLURB = {
     "defaults": "each with its own defaults, ",
     "large": "",
 }
-_BENCH_HEAD = ("workload", "lsmkv us/op", "plyvel us/op", "ratio (spread)", "ahead")
-_STUDY_HEAD = ("study", "lsmkv", "plyvel", "ratio", "ahead")
+_BENCH_HEAD = ("workload", "ahead", "lsmkv us/op", "plyvel us/op", "ratio (spread)")
+_STUDY_HEAD = ("study", "ahead", "lsmkv", "plyvel", "ratio")
 _BEGIN = "<!-- targets -->"
 _END = "<!-- end targets -->"
 
@@ -157,8 +157,8 @@ def _title(name: str, results: dict[str, Any]) -> str:
 
 
 def _table(head: Sequence[str], found: Iterable[rows.Row]) -> list[str]:
-    lines = [_line(head), _line(["---", "--:", "--:", "--:", ":-:"])]
-    lines += [_line([row.title, row.own, row.peer, row.ratio, row.ahead]) for row in found]
+    lines = [_line(head), _line(["---", ":-:", "--:", "--:", "--:"])]
+    lines += [_line([row.title, row.ahead, row.own, row.peer, row.ratio]) for row in found]
     return ["\n".join(lines)]
 
 
