@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from lsmkv.db.handles.explanation import Explanation
     from lsmkv.db.observe.trace import TraceReader, TraceRecord, read_trace
     from lsmkv.mapping import open
+    from lsmkv.metrics import metrics_text
     from lsmkv.repair.plan import RepairPlan
     from lsmkv.repair.repair import plan_repair, repair_db
     from lsmkv.stats import LevelStats, Stats
@@ -137,6 +138,7 @@ __all__ = [
     "WritableFile",
     "WriteBatch",
     "destroy_db",
+    "metrics_text",
     "new_bloom_filter_policy",
     "open",
     "plan_repair",
@@ -153,6 +155,7 @@ _LATER = {
     "TraceReader": "lsmkv.db.observe.trace",
     "TraceRecord": "lsmkv.db.observe.trace",
     "__version__": "lsmkv.env.installed",
+    "metrics_text": "lsmkv.metrics",
     "open": "lsmkv.mapping",
     "plan_repair": "lsmkv.repair.repair",
     "read_trace": "lsmkv.db.observe.trace",

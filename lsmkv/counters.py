@@ -3,9 +3,10 @@
 **A counter is declared here, in one place**: an attribute of :class:`StoreCounts`, or of
 :class:`LevelCounts` if it is kept by level, with its meaning below it.  The code that counts adds
 to it.  :class:`~lsmkv.Stats` and :class:`~lsmkv.LevelStats` derive from these two, so all of these
-have it at once: ``db.stats()``, its differences and ``to_dict``, ``lsmkv stats --json`` and
-``STATS.json``.  ``tests/test_counters.py`` follows every counter through all of them, and demands
-its row in ``docs/api.md``.
+have it at once: ``db.stats()``, its differences and ``to_dict``, ``lsmkv stats --json``,
+``STATS.json``, and the metrics of ``db.metrics_text()``, whose help is the first sentence of the
+meaning.  ``tests/test_counters.py`` follows every counter through all of them, and demands its row
+in ``docs/api.md``.
 
 They only ever grow while a store is open.  They are exact when one thread uses the store; under
 several, an increment may on rare occasions be lost, never invented.
@@ -30,6 +31,7 @@ class ReadCounters:
         self.tables_asked = 0
         """Tables whose key range covered a key that was looked up."""
         self.filters_asked = 0
+        """Filters that were asked for a key."""
         self.filter_negatives = 0
         """Filters that said no: each saved a data block."""
         self.filter_false_positives = 0
@@ -38,7 +40,7 @@ class ReadCounters:
         """Data blocks read from files by lookups and iterators.  A scan or a compaction may read
         several with one system call."""
         self.bytes_read = 0
-        """Bytes of those blocks as stored, trailers included."""
+        """Bytes of the data blocks read, as stored, trailers included."""
         self.block_cache_hits = 0
         """Data blocks found in lsmkv's own block cache."""
 
@@ -52,12 +54,17 @@ class LevelCounts(ReadCounters):
         self.flushes = 0
         """Memtables made into tables of this level."""
         self.flush_seconds = 0.0
+        """Time that flushes to this level took."""
         self.flush_bytes = 0
+        """Bytes of the tables that flushes to this level wrote."""
         self.compactions = 0
         """Compactions into this level; neither flushes nor trivial moves are among them."""
         self.compaction_seconds = 0.0
+        """Time that compactions into this level took."""
         self.compaction_bytes_read = 0
+        """Bytes of the tables that compactions into this level read."""
         self.compaction_bytes_written = 0
+        """Bytes of the tables that compactions into this level wrote."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # Stats derives from it
@@ -66,43 +73,53 @@ class StoreCounts:
 
     def __init__(self) -> None:
         self.gets = 0
+        """Gets, those of ``multi_get`` and of snapshots included."""
         self.gets_found = 0
+        """Gets that found a value."""
         self.gets_from_memory = 0
         """Gets that a memtable answered, with a value or with a deletion."""
         self.gets_from_rows = 0
-        """Gets answered by the row cache: the key is asked for again and again."""
+        """Gets that the row cache answered: their keys are asked for again and again."""
         self.iterators = 0
         """Iterators opened."""
         self.tables_opened = 0
+        """Tables opened, again after they were closed for want of descriptors included."""
         self.metadata_reads = 0
         """Reads of footers, indexes and filters: they happen when a table is opened."""
         self.metadata_bytes_read = 0
+        """Bytes of the footers, indexes and filters that were read."""
         self.writes = 0
         """Batches written; a put or a delete is a batch of one."""
         self.operations = 0
-        """Puts and deletions in them."""
+        """Puts and deletions in the batches written."""
         self.user_bytes = 0
-        """Bytes of their keys and values."""
+        """Bytes of the keys and values that were written."""
         self.log_bytes = 0
+        """Bytes written to the log."""
         self.log_writes = 0
         """Writes to the log: fewer than batches when several threads write."""
         self.log_syncs = 0
+        """Syncs of the log."""
         self.slowdowns = 0
         """Writes that were delayed by a millisecond, so that level 0 gets fewer files."""
         self.stalls = 0
         """Writes that waited for a flush or a compaction."""
         self.stall_seconds = 0.0
+        """Time that stalled writes waited."""
         self.flushes = 0
         """Memtables made into tables."""
         self.flush_bytes = 0
+        """Bytes of the tables that flushes wrote."""
         self.compactions = 0
-        """Tables merged into the next level.  Flushes and trivial moves are not among them."""
+        """Merges of tables into the next level.  Flushes and trivial moves are not among them."""
         self.trivial_moves = 0
         """Files that moved down a level unchanged, in place of a compaction."""
         self.seek_compactions = 0
         """Compactions and moves that lookups called for."""
         self.compaction_bytes_read = 0
+        """Bytes of the tables that compactions read."""
         self.compaction_bytes_written = 0
+        """Bytes of the tables that compactions wrote."""
 
 
 class Counters(StoreCounts):

@@ -62,8 +62,11 @@ class LevelStats(LevelCounts, _Record):
     """
 
     level: int
+    """The number of the level."""
     files: int
+    """Tables on this level now."""
     bytes: int
+    """Bytes of the tables on this level now."""
     filter_positives: int
     """Filters that said maybe."""
     expected_rate: float | None = None

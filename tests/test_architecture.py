@@ -25,7 +25,7 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv.tools",),
     ("lsmkv",),  # the public door, which tools may use as anyone does
     (
-        *("lsmkv.mapping", "lsmkv.owner", "lsmkv.plyvel", "lsmkv.aio"),
+        *("lsmkv.mapping", "lsmkv.metrics", "lsmkv.owner", "lsmkv.plyvel", "lsmkv.aio"),
         *("lsmkv.testing", "lsmkv.plot", "lsmkv.pytest_plugin"),
     ),
     ("lsmkv.server",),
@@ -76,6 +76,8 @@ LATE_IMPORTS = {
     ("lsmkv.db.tree.store_stats", "lsmkv.stats.LevelStats"),
     ("lsmkv.db.tree.store_stats", "lsmkv.stats.Stats"),
     ("lsmkv.db.db", "lsmkv.db.handles.explain.Explainer"),
+    ("lsmkv.db.admin.maintenance", "lsmkv.db.observe.openmetrics.Measured"),
+    ("lsmkv.db.admin.maintenance", "lsmkv.db.observe.openmetrics.exposition"),
     ("lsmkv.db.opening.open", "lsmkv.db.observe.observation.Observation"),
     ("lsmkv.options.settings", "lsmkv.indexeddb.IndexedDBComparator"),
     ("lsmkv.tools.app", "lsmkv.tools.doctor.engine.version_text"),

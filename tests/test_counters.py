@@ -13,8 +13,17 @@ from commands import lsm
 from observing import published
 
 from lsmkv import DB, LevelStats, Stats
-from lsmkv.counters import LEVEL_COUNTERS, STORE_COUNTERS, LevelCounts, StoreCounts, names_of
+from lsmkv.counters import (
+    LEVEL_COUNTERS,
+    STORE_COUNTERS,
+    LevelCounts,
+    ReadCounters,
+    StoreCounts,
+    names_of,
+)
+from lsmkv.db.observe.openmetrics import metric_name
 from lsmkv.db.observe.published import decode, encode
+from lsmkv.util.source import field_docs
 
 API_PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 DEEP = 3
@@ -90,6 +99,26 @@ def test_every_counter_is_in_the_json_of_the_command(counted: DB) -> None:
     assert set(LEVEL) <= set(own["levels"][0])
     assert {name: live[name] for name in STORE} == STORE
     assert {name: live["levels"][DEEP][name] for name in LEVEL} == LEVEL
+
+
+def test_every_counter_is_a_metric(counted: DB) -> None:
+    text = counted.metrics_text(store="s")
+    for name, number in STORE.items():
+        sample = f'lsmkv_{metric_name(name)[0]}_total{{store="s"}} {number}'
+        assert re.search(rf"(?m)^{re.escape(sample)}(\.0)?$", text)
+    for name, number in LEVEL.items():
+        sample = f'lsmkv_level_{metric_name(name)[0]}_total{{store="s",level="{DEEP}"}} {number}'
+        assert re.search(rf"(?m)^{re.escape(sample)}(\.0)?$", text)
+
+
+def test_every_counter_says_what_it_means() -> None:
+    """The first sentence of which is the help of its metric."""
+    meanings = {
+        kind.__name__: field_docs(kind.__module__, kind.__name__)
+        for kind in (ReadCounters, LevelCounts, StoreCounts)
+    }
+    assert set(STORE_COUNTERS) == set(meanings["StoreCounts"])
+    assert set(LEVEL_COUNTERS) == set(meanings["ReadCounters"]) | set(meanings["LevelCounts"])
 
 
 @pytest.mark.parametrize("shown", [f"stats.{n}" for n in STORE] + [f"level.{n}" for n in LEVEL])

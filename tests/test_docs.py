@@ -23,7 +23,12 @@ from lsmkv.tools.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
-NEEDED = {"migrating-engines.md": ("lmdb", "rocksdict"), "serve.md": ("hiredis", "redis")}
+NEEDED = {
+    "migrating-engines.md": ("lmdb", "rocksdict"),
+    "monitoring.md": ("opentelemetry.sdk", "prometheus_client"),
+    "serve.md": ("hiredis", "redis"),
+    "workers.md": ("hiredis", "redis"),
+}
 """Packages without which a page's examples are left out."""
 FENCE = re.compile(r"(?ms)^[ \t]*```(\w*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$")
 

@@ -94,6 +94,8 @@ def test_it_runs(name: str, tmp_path: Path) -> None:
     if name in ("job_queue.py", "sessions.py"):
         pytest.importorskip("redis")
         pytest.importorskip("hiredis")
+    if name == "web_workers.py":
+        pytest.importorskip("gunicorn")
     if "dask" in name:
         pytest.importorskip("distributed")
         pytest.importorskip("dask.dataframe")

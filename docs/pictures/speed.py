@@ -57,7 +57,7 @@ def table(page: str, heading: str) -> dict[str, Measured]:
         raise ValueError(f"docs/performance.md has no table under {heading!r}")
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in found[1].splitlines()[2:]]
     return {
-        name: Measured(own, peer, float(ratio.split()[0])) for name, own, peer, ratio, *_ in rows
+        name: Measured(own, peer, float(ratio.split()[0])) for name, _, own, peer, ratio in rows
     }
 
 

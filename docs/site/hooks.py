@@ -30,6 +30,8 @@ EXAMPLES = "examples.md"
 """The page about the examples, which is made of their README."""
 LINKED = re.compile(r"tour\.md|glossary\.md|how/.*\.md")
 """The pages whose symbols are links."""
+GUIDES = ("start.md", "monitoring.md")
+"""Pages that the search puts before the reference, as it does all in guides/."""
 WIDE = {"README.md": ["navigation"], "bloom.md": ["navigation", "toc"]}
 """What these pages do without, to have more room."""
 FRAMED = """<script>
@@ -59,10 +61,11 @@ _symbols = Symbols()
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Read the source, and put the course, if there is one, behind the guides."""
+    """Read the source, and put the course, if there is one, before the reference."""
     course = course_pages(ROOT / "docs" / "course")
     if course and config.nav is not None:
-        config.nav.insert(2, {"Course": course})
+        titles = [title for tab in config.nav for title in tab]
+        config.nav.insert(titles.index("Reference"), {"Course": course})
     if not _symbols.by_path:
         _symbols.read(ROOT, "lsmkv")
 
@@ -176,6 +179,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return markdown
     if name in WIDE:
         page.meta["hide"] = WIDE[name]
+    if name.startswith("guides/") or name in GUIDES:
+        page.meta["search"] = {"boost": 3}
     place, here = place_of(name), posixpath.dirname(name)
 
     def led(target: str) -> str:

@@ -99,9 +99,10 @@ class DB(Openable):
     ...             await db.approximate_size(b"bee", b"d") // 1000,
     ...             await db.approximate_sizes((b"x", b"y"), (b"y", b"z")),
     ...             (await db.verify(), db.options.compression),
+    ...             'lsmkv_flushes_total{store="zoo"} 1' in await db.metrics_text(store="zoo"),
     ...         )
     >>> asyncio.run(main())
-    ((False, 0, 1), '1', 9, [0, 0], ([], 0))
+    ((False, 0, 1), '1', 9, [0, 0], ([], 0), True)
     """
 
     _sync_db: _db.DB | None = None
@@ -541,6 +542,11 @@ class DB(Openable):
         """Counters since the store was opened: :meth:`lsmkv.DB.stats`."""
         threads, db = self._opened()
         return await threads.run(db.stats)
+
+    async def metrics_text(self, *, store: str | None = None) -> str:
+        """The counters for Prometheus: :meth:`lsmkv.DB.metrics_text`."""
+        threads, db = self._opened()
+        return await threads.run(lambda: db.metrics_text(store=store))
 
 
 async def _outcome(result: T | Awaitable[T]) -> T:

@@ -25,7 +25,7 @@ from lsmkv import Stats
 from lsmkv.owner import Published, read_owner
 from lsmkv.tools.arguments import Stored, is_shard_set, open_to_read
 from lsmkv.tools.bars import Bars, can_encode
-from lsmkv.tools.console import guarded, write_line
+from lsmkv.tools.console import guarded, write, write_line
 from lsmkv.tools.drawing import stdout_console
 from lsmkv.tools.filter_figures import (
     FilterFigures,
@@ -55,6 +55,9 @@ def stats(
         bool, typer.Option("--watch", help="Look again and again, until Ctrl-C (status 130).")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All counters, as JSON.")] = False,
+    openmetrics: Annotated[
+        bool, typer.Option("--openmetrics", help="The counters as text for Prometheus.")
+    ] = False,
 ) -> None:
     """Print what is on each level, what the filters save, and the amplification.
 
@@ -75,15 +78,23 @@ def stats(
     showed ("asked", "false_positives", "expected", "by_level", "rate", "suffers"), or null if keys
     are not sequential or there are no filters of LevelDB's. For a shard set: the fields of
     lsmkv.shards.ShardsStats.
+
+    OpenMetrics: the counters and latencies of the live process, if it publishes them; else the
+    sizes of the levels alone, and lsmkv_publishing is 0.
     """
-    if watch and as_json:
-        raise ValueError("give --watch or --json, not both")
+    if watch + as_json + openmetrics > 1:
+        raise ValueError("give one of --watch, --json and --openmetrics")
     if seconds is not None and not watch:
         raise ValueError("SECONDS is for --watch")
     if is_shard_set(directory):
         if watch:
             raise ValueError("--watch is for stores: a version of a shard set never changes")
+        if openmetrics:
+            raise ValueError("--openmetrics is for stores: a shard set has no counters of its own")
         _print_shards(directory, as_json)
+        return
+    if openmetrics:
+        write(lsmkv.metrics_text([directory]).encode())
         return
     with open_to_read(directory) as db:
         if as_json:

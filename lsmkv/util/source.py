@@ -96,15 +96,34 @@ def _annotation(node: ast.expr | None) -> Any:
 
 
 def field_docs(module: str, name: str) -> dict[str, str]:
-    """The docstrings below the annotated fields of a class at the top of a module, by field; empty
-    if the source is not there.
+    """The docstrings below the fields of a class at the top of a module, by field; empty if the
+    source is not there.
+
+    A field is annotated in the class, or assigned to ``self`` in its ``__init__``.
     """
     found: dict[str, str] = {}
     for node in _tree(module).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
-            for field, text in itertools.pairwise(node.body):
-                if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-                    found[ast.unparse(field.target)] = inspect.cleandoc(
-                        ast.literal_eval(text.value)
-                    )
+            for statements in (node.body, *_bodies_of_init(node)):
+                for field, text in itertools.pairwise(statements):
+                    name_of_field = _field(field)
+                    if name_of_field and isinstance(text, ast.Expr):
+                        found[name_of_field] = inspect.cleandoc(ast.literal_eval(text.value))
     return found
+
+
+def _bodies_of_init(node: ast.ClassDef) -> list[list[ast.stmt]]:
+    return [
+        member.body
+        for member in node.body
+        if isinstance(member, ast.FunctionDef) and member.name == "__init__"
+    ]
+
+
+def _field(node: ast.stmt) -> str:
+    """The field that a statement declares; empty if it declares none."""
+    if isinstance(node, ast.AnnAssign):
+        return ast.unparse(node.target).removeprefix("self.")
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+        return node.targets[0].attr
+    return ""

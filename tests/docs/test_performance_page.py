@@ -1,15 +1,16 @@
-"""docs/performance.md is made of what was measured, and hides no miss."""
+"""docs/performance.md is made of what was measured, and CONTRIBUTING.md hides no missed target."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
-import bars
 import page
 import plots
 import pytest
+import rows
 import suite
 from typer.testing import CliRunner
 
@@ -19,6 +20,8 @@ from lsmkv.tools.bench.measuring import Histogram
 from lsmkv.tools.bench.settings import Settings
 from lsmkv.tools.bench.workloads import WORKLOADS
 
+ROOT = Path(__file__).parents[2]
+RATIO_ROW = r"(?m)^\| \w+ \| (\S+) \| [\d.,]+ \| [\d.,]+ \| ([\d.,]+ \([\d.,-]+\)) \|$"
 MACHINE = {
     "system": "Linux",
     "architecture": "x86_64",
@@ -90,26 +93,70 @@ def rows_of(text: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_a_miss_stands_beside_its_bar() -> None:
+def test_the_page_says_who_is_ahead() -> None:
     text, figures = page.make_page({"entries": results(ratio=1.3)}, {}, "performance")
-    rows = rows_of(text)
-    assert rows["open"] == ["2.000", "2.600", "1.30 (0.65-2.60)", ">= 1.00", "yes"]
-    assert rows["fillbatch"] == ["2.000", "2.600", "1.30 (0.65-2.60)", ">= 1.60", "**no**"]
-    assert "bar" not in rows["readwhilewriting"]
-    for name, bar in bars.COMPILED.items():
-        assert rows[name][4] == ("yes" if bar <= 1.3 else "**no**")
+    found = rows_of(text)
+    assert found["open"] == ["(lsmkv)", "2.000", "2.600", "1.30 (0.65-2.60)"]
+    for ratio, first in ((2.5, "lsmkv"), (0.4, "plyvel")):
+        other, _ = page.make_page({"entries": results(ratio=ratio)}, {}, "performance")
+        assert rows_of(other)["open"][0] == first
+    assert f"faster than LevelDB in {len(WORKLOADS)} of {len(WORKLOADS)} workloads." in text
     assert figures == {"compiled.svg": b"<svg/>"}
     assert "![Ratios, compiled](performance/compiled.svg)" in text
     assert "Pure Python" not in text
+    for word in ("target", "reached", "bar |", ">="):
+        assert word not in text
 
 
-@pytest.mark.usefixtures("no_plots")
-def test_pure_mode_has_its_own_bars() -> None:
-    pure = results(compiled=False, ratio=0.3)
-    text, _ = page.make_page({}, {"entries": pure}, "performance")
-    rows = rows_of(text)
-    assert rows["readseq"][3:] == [">= 0.20", "yes"]
-    assert rows["fillseq"][3:] == [">= 0.40", "**no**"]
+def test_a_missed_target_is_bold() -> None:
+    (table,) = page.target_tables({"entries": results(ratio=1.3)}, {})
+    found = rows_of("\n".join(table))
+    assert found["what"] == ["target", "compiled, 1,000 entries"]
+    assert found["open"] == [">= 1.00", "1.30"]
+    assert found["fillbatch"] == [">= 1.60", "**1.30**"]
+    assert "readwhilewriting" not in found
+    for name, target in rows.COMPILED.items():
+        assert found[name][1] == ("1.30" if target <= 1.3 else "**1.30**")
+
+
+def test_pure_mode_has_its_own_targets() -> None:
+    runs = {"entries": results(compiled=False, ratio=0.3)}
+    runs["threads"] = results(
+        compiled=False, ratio=0.5, names=("fillsync",), settings=Settings(threads=8).to_dict()
+    )
+    (table,) = page.target_tables({}, runs)
+    found = rows_of("\n".join(table))
+    assert found["readseq"] == [">= 0.20", "0.30", "-"]
+    assert found["fillsync"] == [">= 0.40", "**0.30**", "0.50"]
+
+
+def test_targets_go_where_a_page_has_their_place() -> None:
+    text = "# Page\n\n<!-- targets -->\nold\n<!-- end targets -->\n\nEnd.\n"
+    once = page.with_targets(text, [["| a |"], ["| b |"]])
+    expected = "<!-- targets -->\n\n| a |\n\n| b |\n\n<!-- end targets -->"
+    assert once == f"# Page\n\n{expected}\n\nEnd.\n"
+    assert page.with_targets(once, [["| a |"], ["| b |"]]) == once
+    for wrong in ("# Page\n", text + text):
+        with pytest.raises(ValueError, match="one place"):
+            page.with_targets(wrong, [])
+
+
+def test_the_project_shows_who_is_ahead_on_the_page_and_its_targets_in_contributing() -> None:
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    compared = 0
+    for first, shown in re.findall(RATIO_ROW, text):
+        median, low, high = map(float, re.findall(r"[\d.]+", shown.replace(",", "")))
+        assert first == rows.ahead_by_ratio(median, low, high)
+        compared += 1
+    assert compared > 60
+    for words in ("**Who is ahead**: compiled, ", "| workload | ahead |"):
+        assert words in text
+    for word in ("target", "reached", " bar ", ">="):
+        assert word not in text
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    page.with_targets(contributing, [])
+    for target in ("| readmissing | >= 2.50 |", "| readmissing | >= 0.20 |", "**1,105**"):
+        assert target in contributing
 
 
 @pytest.mark.parametrize(
@@ -131,19 +178,26 @@ def test_pure_mode_has_its_own_bars() -> None:
         ("import", {"milliseconds": 50.0}, {"milliseconds": 5.0}, [False]),
     ],
 )
-def test_bars_of_studies(
+def test_targets_of_studies(
     name: str, own: dict[str, Any], peer: dict[str, Any], reached: list[bool | None]
 ) -> None:
-    rows = bars.study_rows({name: {"lsmkv": own, "plyvel": peer}})
-    assert [row.reached for row in rows] == reached
-    assert all(row.bar for row in rows)
+    found = rows.study_rows({name: {"lsmkv": own, "plyvel": peer}})
+    assert [row.reached for row in found] == reached
+    assert all(row.target for row in found)
 
 
 def test_a_study_without_a_peer_has_no_verdict_that_needs_one() -> None:
     memory = {"lsmkv": {"peak": 5, "entries": 1}}
-    alone = bars.study_rows({"growth": {"lsmkv": growth(1, 2)}, "memory": memory})
+    alone = rows.study_rows({"growth": {"lsmkv": growth(1, 2)}, "memory": memory})
     assert [row.reached for row in alone] == [None, None]
     assert [row.peer for row in alone] == ["-", "-"]
+    assert [row.ahead for row in alone] == ["", ""]
+
+
+def test_less_is_better_in_a_study() -> None:
+    own, peer = sustained(2, 900, 3), sustained(1, 1100, 3)
+    found = rows.study_rows({"sustained": {"lsmkv": own, "plyvel": peer}})
+    assert [row.ahead for row in found] == ["plyvel", "lsmkv", "even"]
 
 
 @pytest.mark.usefixtures("no_plots")
@@ -203,7 +257,7 @@ def test_plots_are_the_same_for_the_same_figures() -> None:
     by_engine = {"lsmkv": sustained(2, 5, 0), "plyvel": sustained(1, 9, 0)}
     sizes = {"lsmkv": growth(1, 2), "plyvel": growth(1, 3), "dbm": {"skipped": "no"}}
     for draw in (
-        lambda: plots.ratio_plot(results(ratio=1.1), bars.COMPILED),
+        lambda: plots.ratio_plot(results(ratio=1.1)),
         lambda: plots.latency_plot(by_engine),
         lambda: plots.growth_plot(sizes),
     ):
@@ -212,7 +266,7 @@ def test_plots_are_the_same_for_the_same_figures() -> None:
         assert first.startswith(b"<?xml")
         assert b"<svg " in first
         assert b"<dc:date>" not in first
-    assert b">fillseq</text>" in plots.ratio_plot(results(), bars.COMPILED)
+    assert b">fillseq</text>" in plots.ratio_plot(results())
 
 
 def test_the_suite_leaves_what_the_page_needs(
@@ -228,12 +282,15 @@ def test_the_suite_leaves_what_the_page_needs(
         "cached.json",
         "threads.json",
     ]
-    page.page(str(tmp_path), str(tmp_path / "performance.md"))
+    (tmp_path / "targets.md").write_text("<!-- targets -->\n<!-- end targets -->\n")
+    written = str(tmp_path / "performance.md"), str(tmp_path / "targets.md")
+    page.page(str(tmp_path), *written)
     text = (tmp_path / "performance.md").read_text()
     assert f"### 8 threads, 300 entries, 1 round: {mode}" in text
+    assert f"{mode}, 8 threads, 300 entries" in (tmp_path / "targets.md").read_text()
     (tmp_path / mode).rename(tmp_path / ("pure" if lsmkv.COMPILED else "compiled"))
     with pytest.raises(BaseException, match="2"):  # typer's Exit
-        page.page(str(tmp_path), str(tmp_path / "performance.md"))
+        page.page(str(tmp_path), *written)
 
 
 def test_runs_name_what_there_is() -> None:
@@ -243,8 +300,8 @@ def test_runs_name_what_there_is() -> None:
     assert set(suite.PURE_RUNS) <= set(every)
     for run in every.values():
         assert set(run.names) <= set(page.WORKLOADS) | set(page._STUDIES)
-    assert set(bars.COMPILED) <= set(suite.LARGE_WORKLOADS) | {"fillsync"}
-    assert set(bars.PURE) <= set(WORKLOADS)
+    assert set(rows.COMPILED) <= set(suite.LARGE_WORKLOADS) | {"fillsync"}
+    assert set(rows.PURE) <= set(WORKLOADS)
 
 
 def test_an_unknown_run_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -255,6 +312,6 @@ def test_an_unknown_run_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_no_figures_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(BaseException, match="2"):
-        page.page(str(tmp_path), str(tmp_path / "performance.md"))
+        page.page(str(tmp_path), str(tmp_path / "performance.md"), str(tmp_path / "targets.md"))
     assert "no figures here" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

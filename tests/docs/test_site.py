@@ -8,6 +8,7 @@ lab.  So this walks over the built files.
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -163,6 +164,50 @@ def test_the_search_works_in_a_folder_too(site: Path, pages: dict[Path, Page]) -
     assert '"location":"guides/ranges.html' in index
     assert '"location":"source/lsmkv' not in index
     assert any(url.endswith("iframe-worker/shim.js") for url in pages[site / "index.html"].loads)
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("prometheus", "monitoring.html"),
+        ("opentelemetry", "monitoring.html"),
+        ("metrics", "monitoring.html"),
+        ("docker", "guides/docker.html"),
+        ("fastapi", "guides/workers.html"),
+        ("django", "guides/workers.html"),
+        ("gunicorn", "guides/workers.html"),
+        ("celery", "guides/workers.html"),
+        ("cache size", "guides/sizing.html"),
+        ("memory", "guides/sizing.html"),
+        ("descriptors", "guides/sizing.html"),
+    ],
+)
+def test_the_search_index_has_what_is_looked_for(site: Path, words: str, page: str) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    found = [
+        entry["location"]
+        for entry in index["docs"]
+        if all(word in f"{entry['title']} {entry['text']}".lower() for word in words.split())
+    ]
+    assert page in {location.partition("#")[0] for location in found}
+
+
+def test_the_tabs_are_in_the_order_of_a_reader(site: Path) -> None:
+    text = (site / "index.html").read_text(encoding="utf-8")
+    tabs = re.findall(r'(?s)class="md-tabs__link">(.*?)</a>', text)
+    assert [" ".join(re.sub("<.*?>", "", tab).split()) for tab in tabs] == [
+        *("Home", "Start", "Guides", "How it works", "Course", "Reference", "Contributing"),
+    ]
+
+
+def test_the_reference_of_db_begins_with_what_is_used_most(site: Path) -> None:
+    text = (site / "reference" / "db.html").read_text(encoding="utf-8")
+    shown = re.findall(r'id="lsmkv\.(?:db\.db\.)?DB\.(\w+)"', text)
+    assert shown[:3] == ["get", "put", "delete"]
+    assert shown.index("iterator") < shown.index("compact_range")
+    read = re.sub(r"<[^>]*>", "", text)
+    assert "Bases:" not in read
+    assert "Maintenance" not in read
 
 
 @pytest.mark.parametrize("module", MODULES)

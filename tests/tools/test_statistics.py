@@ -239,7 +239,7 @@ def test_watching_shows_what_a_writer_does_until_ctrl_c(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--watch", "--json"], "--watch or --json"), (["5"], "SECONDS is for --watch")],
+    [(["--watch", "--json"], "--watch, --json"), (["5"], "SECONDS is for --watch")],
 )
 def test_a_wrong_call(deep: Path, options: list[str], words: str) -> None:
     fails(lsm("stats", deep, *options), words)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lsmkv
-from lsmkv.util.source import class_facts
+from lsmkv.util.source import class_facts, field_docs
 
 HANDLES = (lsmkv.DB, lsmkv.PrefixedDB, lsmkv.Snapshot, lsmkv.Transaction, lsmkv.WriteBatch)
 
@@ -56,6 +56,37 @@ def test_every_kind_of_parameter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_without_the_source_there_are_no_facts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = class_facts(module_at(tmp_path, None, monkeypatch), "Missing")
+    module = module_at(tmp_path, None, monkeypatch)
+    assert field_docs(module, "Missing") == {}
+    facts = class_facts(module, "Missing")
     assert facts.doc is None
     assert facts.signatures == {}
+
+
+def test_the_fields_of_a_class_are_annotated_in_it_or_assigned_in_its_init(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = '''class Fields:
+    """A class."""
+    first: int
+    """The
+    first."""
+    bare: int
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = 0
+        """The second."""
+        self.third: int = 0
+        """The third."""
+        print("no field")
+
+    def method(self) -> None:
+        self.other = 0
+        """No field."""
+'''
+    assert field_docs(module_at(tmp_path, source, monkeypatch), "Fields") == {
+        "first": "The\nfirst.",
+        "second": "The second.",
+        "third": "The third.",
+    }

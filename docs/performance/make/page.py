@@ -1,4 +1,4 @@
-"""docs/performance.md: ``python page.py DIRECTORY PAGE``.
+"""docs/performance.md, and the targets: ``python page.py DIRECTORY PAGE TARGETS``.
 
 The figures are what the suite left in the directory; what was not run is left out.  Plots go into
 a folder beside the page, under the page's name.
@@ -12,9 +12,9 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
-import bars
 import plots
 import prose
+import rows
 import typer
 from suite import COMPILED_RUNS
 
@@ -31,7 +31,7 @@ Runs = dict[str, dict[str, Any]]
 """The JSON of ``lsmkv bench`` by the name of the run."""
 
 _STUDIES = ("sustained", "growth", "footprint", "absent", "memory", "import")
-_MODES = {"compiled": bars.COMPILED, "pure": bars.PURE}
+_MODES = {"compiled": rows.COMPILED, "pure": rows.PURE}
 _BLURB = {
     "entries": "",
     "threads": "{threads} threads, ",
@@ -39,8 +39,10 @@ _BLURB = {
     "defaults": "each with its own defaults, ",
     "large": "",
 }
-_BENCH_HEAD = ("workload", "lsmkv us/op", "plyvel us/op", "ratio (spread)", "bar", "reached")
-_STUDY_HEAD = ("study", "lsmkv", "plyvel", "ratio", "bar", "reached")
+_BENCH_HEAD = ("workload", "ahead", "lsmkv us/op", "plyvel us/op", "ratio (spread)")
+_STUDY_HEAD = ("study", "ahead", "lsmkv", "plyvel", "ratio")
+_BEGIN = "<!-- targets -->"
+_END = "<!-- end targets -->"
 
 
 def read_runs(directory: str, mode: str) -> Runs:
@@ -65,15 +67,16 @@ def make_page(compiled: Runs, pure: Runs, folder: str) -> tuple[str, dict[str, b
     studies = _studies(compiled)
     told = [prose.HEAD]
     told += _about(compiled or pure)
+    told += _summary(compiled, pure)
     for mode, found in (("compiled", compiled), ("pure", pure)):
         if found:
             told += _mode(mode, found)
         if "entries" in found:
             name = f"{mode}.svg"
-            figures[name] = plots.ratio_plot(found["entries"], _MODES[mode])
+            figures[name] = plots.ratio_plot(found["entries"])
             told.append(f"![Ratios, {mode}]({folder}/{name})")
     if studies:
-        told += [prose.STUDIES, *_table(_STUDY_HEAD, bars.study_rows(studies))]
+        told += [prose.STUDIES, *_table(_STUDY_HEAD, rows.study_rows(studies))]
     if "sustained" in studies:
         figures["latency.svg"] = plots.latency_plot(studies["sustained"])
         told.append(f"![Latencies of puts]({folder}/latency.svg)")
@@ -111,28 +114,76 @@ def _about(found: Runs) -> list[str]:
     return [f"**Machine**: {', '.join(filter(None, about))}.\n**Engines**: {engines}."]
 
 
+def _summary(compiled: Runs, pure: Runs) -> list[str]:
+    """In how many workloads each is ahead."""
+    told = []
+    for name, found in (("compiled", compiled), ("in pure Python", pure)):
+        if "entries" in found:
+            compared = rows.workload_rows(found["entries"], {})
+            told.append(summary_of(name, [(row.title, row.ahead) for row in compared]))
+    return [f"**Who is ahead**: {'; '.join(told)}."] if told else []
+
+
+def summary_of(mode: str, ahead: list[tuple[str, str]]) -> str:
+    """One mode of the summary, of the workloads and who is ahead in each.
+
+    >>> summary_of("compiled", [("open", "(lsmkv)"), ("seek10", "lsmkv"), ("compact", "plyvel")])
+    'compiled, lsmkv is faster than LevelDB in 2 of 3 workloads (all but `compact`)'
+    """
+    compared = [(name, first.strip("()")) for name, first in ahead if first]
+    won = [f"`{name}`" for name, first in compared if first == OWN]
+    lost = [f"`{name}`" for name, first in compared if first != OWN]
+    few = f"all but {', '.join(lost)}" if len(lost) < len(won) else ", ".join(won)
+    told = f"{mode}, lsmkv is faster than LevelDB in {len(won)} of {len(compared)} workloads"
+    return f"{told} ({few})" if won and lost else told
+
+
 def _mode(mode: str, found: Runs) -> list[str]:
     told = [prose.MODES[mode]]
-    for name, blurb in _BLURB.items():
+    for name in _BLURB:
         if name in found:
             results = found[name]
-            settings = results["settings"]
-            title = f"{blurb.format(**settings)}{settings['num']:,} entries, "
-            title += count(results["rounds"], "round")
+            title = f"{_title(name, results)}, {count(results['rounds'], 'round')}"
             told.append(f"### {title[0].upper()}{title[1:]}: {mode}")
             if name == "defaults":
                 told.append(prose.OWN_DEFAULTS)
-            reached = {} if name == "defaults" else _MODES[mode]
-            told += _table(_BENCH_HEAD, bars.workload_rows(results, reached))
+            told += _table(_BENCH_HEAD, rows.workload_rows(results, {}))
     return told
 
 
-def _table(head: Sequence[str], rows: Iterable[bars.Row]) -> list[str]:
-    lines = [_line(head), _line(["---", "--:", "--:", "--:", "--:", ":-:"])]
-    for row in rows:
-        reached = {None: "", True: "yes", False: "**no**"}[row.reached]
-        lines.append(_line([*row[:-1], reached]))
+def _title(name: str, results: dict[str, Any]) -> str:
+    settings = results["settings"]
+    return f"{_BLURB[name].format(**settings)}{settings['num']:,} entries"
+
+
+def _table(head: Sequence[str], found: Iterable[rows.Row]) -> list[str]:
+    lines = [_line(head), _line(["---", ":-:", "--:", "--:", "--:"])]
+    lines += [_line([row.title, row.ahead, row.own, row.peer, row.ratio]) for row in found]
     return ["\n".join(lines)]
+
+
+def target_tables(compiled: Runs, pure: Runs) -> list[list[str]]:
+    """The tables for CONTRIBUTING.md: one of each mode's runs, and one of the studies."""
+    tables = []
+    for mode, found in (("compiled", compiled), ("pure", pure)):
+        of_runs = {
+            f"{mode}, {_title(name, found[name])}": rows.workload_rows(found[name], _MODES[mode])
+            for name in _BLURB
+            if name in found and name != "defaults"
+        }
+        if of_runs:
+            tables.append(rows.target_table(of_runs))
+    studies = rows.study_rows(_studies(compiled))
+    return [*tables, rows.target_table({"measured": studies})] if studies else tables
+
+
+def with_targets(text: str, tables: list[list[str]]) -> str:
+    """A page whose tables of targets are these; ``ValueError`` if it has no one place for them."""
+    if text.count(_BEGIN) != 1 or text.count(_END) != 1:
+        raise ValueError(f"the targets need one place, between {_BEGIN} and {_END}")
+    before, _, rest = text.partition(_BEGIN)
+    parts = [_BEGIN, *("\n".join(lines) for lines in tables), _END]
+    return before + "\n\n".join(parts) + rest.partition(_END)[2]
 
 
 def _peers(results: dict[str, Any]) -> list[str]:
@@ -218,11 +269,16 @@ def _line(cells: Sequence[str]) -> str:
 def page(
     directory: Annotated[str, typer.Argument(metavar="DIRECTORY", help="The suite's.")],
     file: Annotated[str, typer.Argument(metavar="PAGE", help="Written, or replaced.")],
+    contributing: Annotated[
+        str, typer.Argument(metavar="TARGETS", help="A page with a place for the targets.")
+    ],
 ) -> None:
-    """Make the page of what the suite measured."""
+    """Make the page of what the suite measured, and the tables of targets in another one."""
     compiled, pure = read_runs(directory, "compiled"), read_runs(directory, "pure")
     if not compiled and not pure:
         raise lsmkv.Error(f"{directory}: no figures here")
+    with open(contributing, encoding="utf-8") as page_of_targets:
+        targets_text = with_targets(page_of_targets.read(), target_tables(compiled, pure))
     folder = os.path.splitext(os.path.basename(file))[0]
     text, figures = make_page(compiled, pure, folder)
     beside = os.path.join(os.path.dirname(file), folder)
@@ -230,6 +286,7 @@ def page(
     for name, content in figures.items():
         _write(os.path.join(beside, name), content)
     _write(file, text.encode())
+    _write(contributing, targets_text.encode())
 
 
 def _write(path: str, content: bytes) -> None:

@@ -15,39 +15,37 @@ HEAD = """
 # Performance
 
 `lsmkv bench` measures lsmkv and its peers, each through its own Python API, with db_bench's
-workloads. This page is made from its figures by `make bench`: each target stands next to its
-measurement, reached or not.
+workloads. This page is made from its figures by `make bench`.
 
 **How to read it.** Times are microseconds an operation, the median of the rounds. A ratio is the
 peer's time over lsmkv's: above 1, lsmkv is faster. It is taken round by round; the median is
-given, and in brackets the lowest and the highest. Keys have 16 bytes, values 100 that compress to
-half.
+given, and in brackets the lowest and the highest. *Ahead* is the engine with the better median, in
+brackets if another round went the other way. Keys have 16 bytes, values 100 that compress to half.
 """
 
 MODES = {
     "compiled": """
 ## Compiled, against LevelDB
 
-lsmkv as mypyc compiles it, beside plyvel, the C++ LevelDB seen from Python.
+lsmkv as mypyc compiles it, and plyvel, the C++ LevelDB seen from Python.
 """,
     "pure": """
 ## Pure Python, against LevelDB
 
-The same source where no compiler is. The bars: reads and scans within 5 times plyvel's time (a
-ratio of 0.20), writes within 2.5 times (0.40).
+The same source, interpreted, as it runs where there is no compiler.
 """,
 }
 
 OWN_DEFAULTS = """
 The other tables give both the same cache (8 MiB) and filters (10 bits a key). Here lsmkv has its
-block cache of 32 MiB and its filters, plyvel LevelDB's 8 MiB and no filters. There are no bars.
+block cache of 32 MiB and its filters, plyvel LevelDB's 8 MiB and no filters.
 """
 
 STUDIES = """
-## What else was asked
+## Larger studies
 
 Each of these is one run. A ratio of times is plyvel's over lsmkv's; of bytes, lsmkv's over
-plyvel's. What tables cost to write is told by the engines themselves (the property
+plyvel's. What tables cost to write is reported by the engines themselves (the property
 `leveldb.stats`), in whole MiB a level. Gets of absent keys meet three overlapping levels; LevelDB
 charges a seek to every table whose filter said no, and compacts for it.
 """

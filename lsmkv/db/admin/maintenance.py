@@ -34,6 +34,7 @@ from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
 
 if TYPE_CHECKING:
+    from lsmkv.db.observe.openmetrics import Measured
     from lsmkv.stats import Stats
 
 
@@ -339,6 +340,38 @@ class Maintenance(Handle):
         if self._writer is not None:
             return collect_stats(store, self._writer.log_is_mapped)
         return collect_stats(store, store.options.mapped_log and store.directory.maps_logs)
+
+    def metrics_text(self, *, store: str | None = None) -> str:
+        """The counters of :meth:`stats` in the OpenMetrics text format, which Prometheus reads.
+
+        Every metric has the label ``store``: the path, or what is given here.  Counters end in
+        ``_total`` and never fall while the store is open.  With ``publish_stats=True`` or a
+        ``trace``, a histogram of latencies for each operation is part of it.
+        ``lsmkv.metrics_text`` does the same for several stores, and ``docs/monitoring.md`` has
+        recipes.  Takes no lock and reads no file.  Costs about a millisecond in pure Python (140
+        series, 290 with latencies), and once the import.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     text = db.metrics_text()
+        >>> [line for line in text.splitlines() if "lsmkv_writes" in line]
+        ['# TYPE lsmkv_writes counter', \
+'# HELP lsmkv_writes Batches written; a put or a delete is a batch of one.', \
+'lsmkv_writes_total{store=":memory:"} 1']
+        """
+        from lsmkv.db.observe.openmetrics import exposition  # noqa: PLC0415 - most stores have none
+
+        return exposition([self._measure(store)])
+
+    def _measure(self, store: str | None) -> Measured:
+        """The figures of :meth:`metrics_text`."""
+        from lsmkv.db.observe.openmetrics import Measured  # noqa: PLC0415 - most stores have none
+
+        stats = self.stats()
+        observation = self._opened.observation
+        latencies = {} if observation is None else observation.latencies()
+        return Measured(self.path if store is None else store, stats, latencies)
 
     def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
         """Read every block of every table; the damage found, one error a table, or [].

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 
 from lsmkv.db.compact.background import Background
+from lsmkv.db.observe.histogram import Histogram
 from lsmkv.db.observe.observer import Observer
 from lsmkv.db.observe.publisher import Publisher
+from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.db.observe.trace_writer import TraceWriter, create_trace
 from lsmkv.db.tree.info_log import InfoLog
 from lsmkv.db.tree.store import Store
@@ -43,6 +45,10 @@ class Observation:
         """Publish what the store does, from now on."""
         self._publisher = Publisher(store, background, writer, self._observer, self._pid)
         self._publisher.start()
+
+    def latencies(self) -> dict[str, Histogram]:
+        """The latencies since the store was opened, by operation."""
+        return dict(zip(OPERATIONS, self._observer.latencies, strict=True))
 
     def close(self) -> None:
         """Stop publishing, and end the trace.  A second close has no effect."""

@@ -205,26 +205,31 @@ class Writer:
 
         Raises what background work raised.
         """
+        self._store.lock.refuse_to_wait("a flush")
+        while not self._begin_flush():
+            pass  # another thread has been faster
+        self._background.wait_for_flush()
+
+    def _begin_flush(self) -> bool:
+        """Make the memtable immutable, unless it is empty, once the last one is a table.
+
+        Returns False where this would have to flush that one itself, with a lock in its hands.
+        """
         store = self._store
         background = self._background
-        store.lock.refuse_to_wait("a flush")
-        switched = False
-        while not switched:
-            if background.threadless:
-                background.wait_for_flush()  # here, where it holds no lock
-            with store.lock.afterwards, self._lock.guard:
-                self._lock.claim()
-                self._commit.settle()
-                background.raise_error()
-                view = store.open_view()
-                if background.threadless and view.immutable is not None:
-                    continue  # another thread has been faster
-                empty = view.memtable.empty
+        if background.threadless:
+            background.wait_for_flush()
+        with store.lock.afterwards, self._lock.guard:
+            self._lock.claim()
+            self._commit.settle()
+            background.raise_error()
+            view = store.open_view()
+            may_wait = view.immutable is None or not background.threadless
+            if may_wait:
                 background.wait_for_flush()
-                if not empty:
+                if not view.memtable.empty:
                     self._switch_memtable()
-                switched = True
-        background.wait_for_flush()
+        return may_wait
 
     def publish(self, make: Callable[[int], Publication]) -> None:
         """Make tables visible, all at once, as the newest of all writes.
