@@ -40,7 +40,6 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/read/internal_iterator.py": "db/read/test_merging_iterator.py",
     "db/read/level_reader.py": "db/read/test_level_iterator.py",
     "db/read/window.py": "db/read/test_iterator.py",
-    "db/compact/picking.py": "db/compact/test_compaction.py",
     "db/tree/write_buffer.py": "db/tree/test_memtable.py",
     "table/metadata.py": "table/test_reader.py",
     # Types alone, without any code: type checkers go over what uses them.
