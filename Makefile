@@ -11,7 +11,7 @@ STRESS_ARGS ?=
 YARDSTICK_ARGS ?=
 COVERING := tests/table $(patsubst %,tests/format/test_%.py,log version_edit) \
 	$(patsubst %,tests/db/%.py,write/test_wal tree/test_manifest tree/test_version tree/test_version_set) \
-	$(patsubst %,tests/db/%.py,opening/test_recovery compact/test_compaction) \
+	$(patsubst %,tests/db/%.py,opening/test_recovery compact/test_compaction compact/test_picking) \
 	tests/db/admin/test_compact_range.py tests/db/opening/test_read_only.py
 BROWSER_TESTS ?= tests/browser
 REDIS_COMMANDS ?= 100000

@@ -19,6 +19,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import pytest
+import states
 from hypothesis import settings
 from progress import Progress
 
@@ -61,9 +62,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return inside in LONG or None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite",
+        action="store_true",
+        help="write what the commands of testdata/*.txt answer, instead of comparing it",
+    )
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """A line of progress, unless something else was asked for."""
+    states.begin(config)
     reporter = config.pluginmanager.getplugin("terminalreporter")
     if reporter is not None and config.option.verbose <= 0 and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Progress(reporter))

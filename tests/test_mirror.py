@@ -31,8 +31,6 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/tree/checkpoint_source.py": "db/admin/test_checkpoint.py",
     "db/read/level_reader.py": "db/read/test_level_iterator.py",
     "db/read/window.py": "db/read/test_iterator.py",
-    # The choice of inputs: tested with the job that takes them.
-    "db/compact/picking.py": "db/compact/test_compaction.py",
     # A course: what its labs share, and the process that grades them.
     "course/labs/asked_tables.py": "course/labs/test_reading.py",
     "course/labs/reading_store.py": "course/labs/test_reading.py",

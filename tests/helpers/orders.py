@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lsmkv.format.key_order import Position
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
 
@@ -32,3 +33,9 @@ class ByLength:
 
 FOLDING = CallableComparator(fold, "test.Folding")
 COMPARATORS: list[Comparator] = [BYTEWISE, REVERSE_BYTEWISE, FOLDING, ByLength()]
+
+
+def lies_before(key: bytes, position: Position, comparator: Comparator = BYTEWISE) -> bool:
+    """Whether a key lies before a position."""
+    compared = comparator.compare(key, position.user_key)
+    return compared < 0 or (compared == 0 and position.after)

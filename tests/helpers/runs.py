@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lsmkv.db.read.internal_iterator import InternalIterator
 from lsmkv.table.deletion_run import run_in
 
 
@@ -20,3 +21,8 @@ def single_entries(chunk: list[Any]) -> list[Any]:
             pairs = list(zip(run.keys, run.sequences, strict=True))
             entries += [(key, None, sequence) for key, sequence in pairs[run.first :]]
     return entries
+
+
+def pairs_of(run: InternalIterator) -> list[Any]:
+    """All pairs of a run, in the order in which they come."""
+    return [pair for chunk in iter(run.next_chunk, []) for pair in single_entries(chunk)]

@@ -45,7 +45,7 @@ class Bench:
         return [e for chunk in cache.entries(file, ReadCounters(), 1000, 1000) for e in chunk]
 
 
-def value(key: bytes, sequence: int, data: bytes) -> Entry:
+def value(key: bytes, sequence: int, data: bytes = b"v") -> Entry:
     return key, pack(b"", sequence, KIND_VALUE) + data
 
 

@@ -12,11 +12,14 @@ import logging
 import os
 import pathlib
 import random
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from numbered import PATH, TINY, Progress, State, Workload, batch_of, judge, quiet, run
+from states import Case, Drawing, StatesError, states
+from trees import key_of, key_text, words_text
 
 import lsmkv
 from lsmkv import DB, WriteBatch
@@ -539,69 +542,58 @@ def numbered(*values: int) -> State:
 TORN = record(4, 99)[:-3]
 
 
-@pytest.mark.parametrize(
-    ("logs", "kept", "aside"),
-    [
-        # Logs without a gap.
-        ([record(1, 1) + record(2, 2, 3), record(4, 4)], [1, 2, 3, 4], []),
-        # A torn record, never acknowledged, in the middle of a log: LevelDB's reuse_logs.
-        ([record(1, 1, 2, 3) + TORN + record(4, 4) + record(5, 5)], [1, 2, 3, 4, 5], []),
-        # The same at the end of a log that is not the newest.
-        ([record(1, 1, 2, 3) + TORN, record(4, 4)], [1, 2, 3, 4], []),
-        ([record(1, 1, 2, 3) + TORN, b"", record(4, 4), record(5, 5) + TORN], [1, 2, 3, 4, 5], []),
-        # A gap behind damage.
-        ([record(1, 1, 2, 3) + TORN + record(5, 5)], [1, 2, 3], [0]),
-        ([record(1, 1, 2, 3) + TORN, record(5, 5)], [1, 2, 3], [0, 1]),
-        # A gap between two undamaged logs.
-        ([record(1, 1), record(3, 3), record(4, 4)], [1], [1, 2]),
-        ([record(1, 1), record(2, 2), record(5, 5)], [1, 2], [2]),
-        # A gap behind a log of which nothing is left; the log before these is empty.
-        ([record(1, 1), b"", record(2, 2)], [1, 2], []),
-        ([record(4, 4), record(5, 5)], [], [0, 1]),
-        # A log that holds a torn record alone.
-        ([TORN, record(1, 1)], [1], []),
-        # Damage before the first record.
-        ([TORN + record(2, 2)], [], [0]),
-        # Damage at the end of a log, and a gap before the next log.
-        ([record(1, 1) + damage(record(2, 2), 12), record(3, 3)], [1], [0, 1]),
-        ([record(1, 1) + damage(record(2, 2), 12), record(2, 3)], [1, 3], []),
-        # Repeated sequences: every logged write is applied.
-        ([record(1, 1, 2, 3, 4) + record(2, 9) + record(3, 10)], [1, 2, 3, 4, 9, 10], []),
-        ([record(1, 1) + record(2, 2, 3) + record(1, 1) + record(2, 4)], [1, 2, 3, 4], []),
-    ],
-)  # fmt: skip
-def test_gaps_are_found_by_their_sequences(
-    logs: list[bytes], kept: list[int], aside: list[int]
-) -> None:
+# Logs in text
+
+
+def log_of(text: str) -> bytes:
+    """The bytes of a log: ``#2:banana,cherry torn#4:x bad#5:fig``."""
+    log = b""
+    for word in text.split():
+        found = re.fullmatch(r"(torn|bad)?#(\d+):(\S+)", word)
+        if found is None:
+            raise StatesError(f"not a record: {word}")
+        batch = batch_of([(key.encode(), b"v" + key.encode()) for key in found[3].split(",")])
+        record = frame(batch.encode(int(found[2])), 0)
+        log += record[:-3] if found[1] == "torn" else record
+        if found[1] == "bad":
+            log = damage(log, len(log) - 3)
+    return log
+
+
+def answer(drawing: Drawing, words: list[str]) -> str:
+    """Of the logs that are drawn, behind the empty one of a new store."""
     env = fresh()
+    logs = [log_of(text) for _, text in drawing]
     names = logs_of(env, logs)
-    if aside:
-        refused(env, "missing|begins with", paranoid_checks=True)
-    for _ in range(2):
-        assert opened(env) == numbered(*kept)
-    assert lost(env) == {names[n]: logs[n] for n in aside}
-    with DB(PATH, env=env) as db:
-        db.put(b"more", b"1")
-    assert opened(env, paranoid_checks=True) == {**numbered(*kept), b"more": b"1"}
+    match words:
+        case ["open", *paranoid]:
+            before = everything(env)
+            try:
+                found = opened(env, paranoid_checks=bool(paranoid))
+            except lsmkv.CorruptionError:
+                assert everything(env) == before
+                raise
+            assert found == {key: b"v" + key for key in found}
+            assert opened(env) == found
+            aside = [number for number, name in enumerate(names, 1) if name in lost(env)]
+            assert lost(env) == {names[number - 1]: logs[number - 1] for number in aside}
+            with DB(PATH, env=env) as db:
+                db.put(b"more", b"1")
+            assert opened(env, paranoid_checks=True) == {**found, b"more": b"1"}
+            kept = words_text(map(key_text, found))
+            return f"{kept}, aside {words_text(aside)}" if aside else kept
+        case ["put", key, value]:
+            with DB(PATH, env=env) as db, db.snapshot():
+                db.put(key_of(key), value.encode())
+                text = f"{key}={(db.get(key_of(key)) or b'').decode()}"
+            pairs = [f"{key_text(name)}={data.decode()}" for name, data in opened(env).items()]
+            return f"{text}, reopened: {words_text(pairs)}"
+    raise NotImplementedError
 
 
-@pytest.mark.parametrize("paranoid", [False, True])
-def test_a_log_that_begins_before_the_end_of_an_older_one(paranoid: bool) -> None:
-    """The files have changed places, so there is no prefix to keep."""
-    env = fresh()
-    names = logs_of(env, [record(1, 1, 2, 3), record(2, 9)])
-    error = refused(env, "begins with write 2, not 4", paranoid_checks=paranoid)
-    assert str(error.path).endswith(names[1])
-
-
-def test_sequences_are_never_used_again() -> None:
-    """A write after recovery is newer than every recovered write, beside a snapshot too."""
-    env = fresh()
-    logs_of(env, [record(1, 1) + TORN + record(50, 5)])
-    with DB(PATH, env=env) as db, db.snapshot():
-        db.put(b"001", b"new")
-        assert db.get(b"001") == b"new"
-    assert opened(env) == {b"001": b"new"}
+@states("recovery.txt")
+def test_states(case: Case) -> None:
+    case.check(answer, draws="log")
 
 
 # MANIFEST, CURRENT, tables

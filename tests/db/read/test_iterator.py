@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from drawn_stores import drawn_store
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from states import Case, Drawing, states
+from trees import key_of, key_text, words_text
 
 import lsmkv
 from lsmkv import DB
@@ -134,44 +137,59 @@ def letters(db: DB) -> DB:
     return db
 
 
+# States
+
+BOUNDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "from": ("start", {}),
+    "after": ("start", {"include_start": False}),
+    "before": ("stop", {}),
+    "upto": ("stop", {"include_stop": True}),
+    "prefix": ("prefix", {}),
+    "limit": ("limit", {}),
+}
+
+
+def arguments_of(words: list[str]) -> dict[str, Any]:
+    """``back from d upto h``."""
+    found: dict[str, Any] = {"reverse": True} if words[:1] == ["back"] else {}
+    bounds = words[len(found) :]
+    for word, key in zip(bounds[::2], bounds[1::2], strict=True):
+        name, more = BOUNDS[word]
+        found |= {name: int(key) if name == "limit" else key_of(key), **more}
+    return found
+
+
+def answer(drawing: Drawing, words: list[str]) -> str:
+    """Of the store that is drawn."""
+    command, *moves = " ".join(words).split(", ")
+    with drawn_store(drawing) as db:
+        match command.split():
+            case ["scan", *bounds]:
+                arguments = arguments_of(bounds)
+                pairs = list(db.iterator(**arguments))
+                with db.snapshot() as snapshot:
+                    assert list(snapshot.iterator(**arguments)) == pairs
+                    for one in (db, snapshot):
+                        assert list(one.iterator(reverse=True, **arguments)) == pairs[::-1]
+                return words_text(f"{key_text(key)}={value.decode()}" for key, value in pairs)
+            case ["iterator", *bounds]:
+                iterator = db.iterator(include_value=False, **arguments_of(bounds))
+                met: list[str] = []
+                for name, *target in map(str.split, moves):
+                    found = step(iterator, name, *map(key_of, target))
+                    if name in ("next", "prev"):
+                        met.append("end" if found == STOPPED else key_text(found))
+                iterator.close()
+                return words_text(met)
+    raise NotImplementedError
+
+
+@states("iterator.txt")
+def test_states(case: Case) -> None:
+    case.check(answer, draws="memtable|L[0-6]|order")
+
+
 # Ranges
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ({}, b"bdfhjl"),
-        ({"start": b"d"}, b"dfhjl"),
-        ({"start": b"c"}, b"dfhjl"),
-        ({"start": b"d", "include_start": False}, b"fhjl"),
-        ({"start": b"c", "include_start": False}, b"dfhjl"),
-        ({"stop": b"h"}, b"bdf"),
-        ({"stop": b"h", "include_stop": True}, b"bdfh"),
-        ({"stop": b"g", "include_stop": True}, b"bdf"),
-        ({"start": b"d", "stop": b"j"}, b"dfh"),
-        ({"start": b"d", "stop": b"d"}, b""),
-        ({"start": b"d", "stop": b"d", "include_stop": True}, b"d"),
-        ({"start": b"d", "stop": b"d", "include_stop": True, "include_start": False}, b""),
-        ({"start": b"d", "stop": b"f"}, b"d"),
-        ({"start": b"j", "stop": b"d"}, b""),
-        ({"start": b"j", "stop": b"d", "include_stop": True}, b""),
-        ({"start": b"z"}, b""),
-        ({"start": b"l"}, b"l"),
-        ({"stop": b"b"}, b""),
-        ({"stop": b""}, b""),
-        ({"start": b""}, b"bdfhjl"),
-        ({"prefix": b"d"}, b"d"),
-        ({"prefix": b"c"}, b""),
-        ({"prefix": b""}, b"bdfhjl"),
-    ],
-)
-def test_ranges(letters: DB, arguments: dict[str, Any], expected: bytes) -> None:
-    entries = [(bytes([c]), b"v%c" % c) for c in expected]
-    assert list(letters.iterator(**arguments)) == entries
-    assert list(letters.iterator(reverse=True, **arguments)) == entries[::-1]
-    with letters.snapshot() as snapshot:
-        assert list(snapshot.iterator(**arguments)) == entries
-        assert list(snapshot.iterator(reverse=True, **arguments)) == entries[::-1]
 
 
 PREFIXED = [
@@ -193,17 +211,6 @@ def test_prefixes(db: DB, place: str) -> None:
         assert list(backward) == expected[::-1]
 
 
-def test_an_empty_store(db: DB) -> None:
-    for reverse in (False, True):
-        for arguments in ({}, {"start": b"a"}, {"stop": b"a"}, {"prefix": b""}):
-            iterator = db.iterator(reverse=reverse, **arguments)  # type: ignore[arg-type]
-            assert step(iterator, "next") == step(iterator, "prev") == STOPPED
-            iterator.seek(b"x")
-            assert step(iterator, "next") == step(iterator, "prev") == STOPPED
-            iterator.seek_to_stop()
-            assert step(iterator, "next") == step(iterator, "prev") == STOPPED
-
-
 def test_bounds_are_included_or_not(letters: DB) -> None:
     assert letters.iterator(start=b"d").next() == (b"d", b"vd")
     assert letters.iterator(start=b"d", include_value=False).next() == b"d"
@@ -215,93 +222,6 @@ def test_bounds_are_included_or_not(letters: DB) -> None:
 
 
 # Moving
-
-
-def test_next_and_prev_cross_the_same_entry(letters: DB) -> None:
-    iterator = iter(letters)
-    assert iter(iterator) is iterator
-    assert step(iterator, "prev") == STOPPED
-    assert iterator.next() == (b"b", b"vb")
-    assert next(iterator) == (b"d", b"vd")
-    assert iterator.prev() == (b"d", b"vd")
-    assert iterator.prev() == (b"b", b"vb")
-    assert step(iterator, "prev") == STOPPED
-    assert iterator.next() == (b"b", b"vb")
-
-
-def test_at_the_ends(letters: DB) -> None:
-    iterator = iter(letters)
-    assert len(list(iterator)) == 6
-    for _ in range(3):
-        assert step(iterator, "next") == STOPPED
-    assert iterator.prev() == (b"l", b"vl")
-    assert iterator.next() == (b"l", b"vl")
-    assert step(iterator, "next") == STOPPED
-    iterator.seek_to_start()
-    assert step(iterator, "prev") == STOPPED
-    iterator.seek_to_stop()
-    assert step(iterator, "next") == STOPPED
-    assert iterator.prev() == (b"l", b"vl")
-
-
-def test_seek_to_keys_that_are_not_there(letters: DB) -> None:
-    iterator = letters.iterator(include_value=False)
-    for target, before, after in [
-        (b"", STOPPED, b"b"),
-        (b"a", STOPPED, b"b"),  # deleted
-        (b"b", STOPPED, b"b"),
-        (b"b\0", b"b", b"d"),
-        (b"c", b"b", b"d"),  # deleted
-        (b"d\0", b"d", b"f"),  # deleted
-        (b"g", b"f", b"h"),  # deleted
-        (b"l\0", b"l", STOPPED),
-        (b"m", b"l", STOPPED),  # deleted
-        (b"\xff\xff", b"l", STOPPED),
-    ]:
-        iterator.seek(target)
-        assert step(iterator, "prev") == before
-        iterator.seek(target)
-        assert step(iterator, "next") == after
-        iterator.seek(target)
-        if step(iterator, "next") != STOPPED:
-            assert step(iterator, "prev") == after
-        assert step(iterator, "prev") == before
-
-
-def test_seek_is_held_to_the_range(letters: DB) -> None:
-    iterator = letters.iterator(start=b"d", stop=b"h", include_stop=True, include_value=False)
-    iterator.seek(b"a")
-    assert step(iterator, "prev") == STOPPED
-    assert step(iterator, "next") == b"d"
-    iterator.seek(b"z")
-    assert step(iterator, "next") == STOPPED
-    assert step(iterator, "prev") == b"h"
-    iterator.seek(b"h\0")
-    assert step(iterator, "prev") == b"h"
-    assert step(iterator, "next") == b"h"
-
-
-def test_reverse_goes_down_from_the_seek(letters: DB) -> None:
-    iterator = letters.iterator(reverse=True, include_value=False)
-    iterator.seek(b"f")
-    assert next(iterator) == b"d"
-    iterator.seek(b"f")
-    assert iterator.prev() == b"f"
-    assert next(iterator) == b"f"
-    assert list(iterator) == [b"d", b"b"]
-    iterator.seek_to_stop()
-    assert step(iterator, "prev") == STOPPED
-    assert next(iterator) == b"l"
-    iterator.seek_to_start()
-    assert step(iterator, "next") == STOPPED
-    assert iterator.prev() == b"b"
-
-
-def test_a_reverse_range_whose_only_key_is_its_start(db: DB) -> None:
-    """plyvel finds nothing here."""
-    db.put(b"c", b"1")
-    assert list(db.iterator(prefix=b"c", reverse=True)) == [(b"c", b"1")]
-    assert list(db.iterator(start=b"c", reverse=True)) == [(b"c", b"1")]
 
 
 def test_direction_changes_over_deletions_and_versions(db: DB) -> None:
@@ -355,8 +275,9 @@ def test_an_iterator_sees_one_moment(db: DB) -> None:
     assert len(list(db)) == 200
 
 
-def test_closing(letters: DB) -> None:
-    with letters.iterator() as iterator:
+@pytest.mark.parametrize("limit", [None, 3])
+def test_closing(letters: DB, limit: int | None) -> None:
+    with letters.iterator(limit=limit) as iterator:
         assert not iterator.closed
         next(iterator)
     assert iterator.closed
@@ -494,24 +415,6 @@ def test_scans_of_one_sorted_run_with_unusual_entries(
                 walked = [next(there_and_back) for _ in rows]
                 assert [there_and_back.prev() for _ in rows] == walked[::-1]
         before.close()
-        held.close()
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-def test_one_sorted_run_in_an_order_that_calls_different_bytes_equal(reverse: bool) -> None:
-    def fold(a: bytes, b: bytes) -> int:
-        return (a.lower() > b.lower()) - (a.lower() < b.lower())
-
-    with DB(":memory:", comparator=fold, comparator_name="fold", block_size=64) as db:
-        for letter in (b"a", b"b", b"c"):
-            db.put(letter, b"old" * 50)
-        held = db.snapshot()
-        db.put(b"B", b"new")
-        db.flush()
-        db.compact_range()
-        assert [key for key, _ in db.iterator(reverse=reverse)] == (
-            [b"c", b"B", b"a"] if reverse else [b"a", b"B", b"c"]
-        )
         held.close()
 
 
@@ -690,35 +593,6 @@ def test_a_prefix_with_start_and_stop_is_the_range_within_it(order: lsmkv.Compar
                 arguments |= {"prefix": prefix, "include_value": False}
                 assert list(db.iterator(**arguments)) == expected
                 assert list(db.iterator(reverse=True, **arguments)) == expected[::-1]
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-def test_a_limit_is_the_most_entries_from_where_the_iterator_was_placed(reverse: bool) -> None:
-    with DB(":memory:", **TINY) as db:
-        keys = [b"%03d" % n for n in range(200)]
-        for key in keys:
-            db.put(key, b"")
-        expected = keys[::-1] if reverse else keys
-        for limit in (0, 1, 2, 199, 200, 201, None):
-            limited = db.iterator(limit=limit, reverse=reverse, include_value=False)
-            assert list(limited) == expected[:limit]
-            assert list(limited) == []
-            if limit:
-                assert limited.prev() == expected[:limit][-1]
-                assert list(limited) == [expected[:limit][-1]]
-        limited = db.iterator(limit=3, reverse=reverse, include_value=False)
-        assert isinstance(limited, lsmkv.Iterator)
-        limited.next()
-        limited.seek(b"100")
-        assert list(limited) == ([b"099", b"098", b"097"] if reverse else [b"100", b"101", b"102"])
-        if reverse:
-            limited.seek_to_stop()
-        else:
-            limited.seek_to_start()
-        assert list(limited) == expected[:3]
-        limited.close()
-        with pytest.raises(lsmkv.ClosedError):
-            limited.next()
 
 
 def test_wrong_limits_are_refused() -> None:

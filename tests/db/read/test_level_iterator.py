@@ -8,11 +8,11 @@ from functools import cmp_to_key
 from typing import Any
 
 import pytest
-from orders import FOLDING
-from runs import single_entries
+from orders import FOLDING, lies_before
+from runs import pairs_of, single_entries
 
 from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.read.internal_iterator import InternalIterator, Seen
+from lsmkv.db.read.internal_iterator import Seen
 from lsmkv.db.read.level_iterator import FIRST_CHUNK, LevelIterator, ReverseLevelIterator
 from lsmkv.db.read.level_reader import CacheShare, LevelReader
 from lsmkv.db.tree.info_log import InfoLog
@@ -155,11 +155,6 @@ class Bench:
         return [pair for chunk in reversed(chunks) for pair in single_entries(chunk)]
 
 
-def pairs_of(run: InternalIterator) -> list[Any]:
-    """All of them, in the order in which they come."""
-    return [pair for chunk in iter(run.next_chunk, []) for pair in single_entries(chunk)]
-
-
 def numbered(
     versions: Versions, sequence: int, comparator: Comparator = BYTEWISE
 ) -> list[tuple[bytes, bytes | None, int]]:
@@ -184,11 +179,6 @@ def seen(
         for key, value, _ in numbered(versions, sequence, comparator)
         if value is not None
     ]
-
-
-def lies_before(key: bytes, position: Position, comparator: Comparator = BYTEWISE) -> bool:
-    compared = comparator.compare(key, position.user_key)
-    return compared < 0 or (compared == 0 and position.after)
 
 
 def block_of(table: Table, user_key: bytes) -> int:

@@ -6,10 +6,10 @@ import random
 from functools import cmp_to_key
 
 import pytest
-from orders import FOLDING
-from runs import single_entries
+from orders import FOLDING, lies_before
+from runs import pairs_of, single_entries
 
-from lsmkv.db.read.internal_iterator import InternalIterator, Seen
+from lsmkv.db.read.internal_iterator import Seen
 from lsmkv.db.read.level_iterator import FIRST_CHUNK
 from lsmkv.db.read.memtable_iterator import MemTableIterator
 from lsmkv.db.tree.memtable import MemTable
@@ -24,16 +24,6 @@ ORDER = KeyOrder(BYTEWISE)
 every_comparator = pytest.mark.parametrize(
     "comparator", [BYTEWISE, REVERSE_BYTEWISE, FOLDING], ids=lambda each: each.name
 )
-
-
-def pairs_of(run: InternalIterator) -> list[Seen]:
-    """All of them, in the order in which they come."""
-    return [pair for chunk in iter(run.next_chunk, []) for pair in single_entries(chunk)]
-
-
-def lies_before(key: bytes, position: Position, comparator: Comparator) -> bool:
-    compared = comparator.compare(key, position.user_key)
-    return compared < 0 or (compared == 0 and position.after)
 
 
 def random_key(rng: random.Random, first: int, stop: int, comparator: Comparator) -> bytes:
@@ -96,17 +86,6 @@ def test_a_memtable_both_ways_from_anywhere(comparator: Comparator, seed: int) -
         if rng.random() < 0.3:
             write(1)  # which the readers do not see
     assert (as_list > 0) == (comparator is BYTEWISE)
-
-
-def test_a_scan_shows_the_spelling_that_the_version_was_written_under() -> None:
-    table = MemTable(FOLDING, StoreLock())
-    table.add(1, [(b"Key", b"old"), (b"other", b"")], -1)
-    table.add(3, [(b"KEY", b"new")], 2)
-    table.add(4, [(b"keY", None)], 3)
-    for reader, pair in [(2, (b"Key", b"old")), (3, (b"KEY", b"new")), (4, (b"keY", None))]:
-        for back in (False, True):
-            run = MemTableIterator(table, KeyOrder(FOLDING), reader, None, None, back, 4)
-            assert pairs_of(run) == [pair, (b"other", b"")]
 
 
 def test_a_memtable_is_read_by_more_and_more() -> None:

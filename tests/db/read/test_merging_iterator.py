@@ -299,16 +299,6 @@ def test_an_error_lets_go_of_the_sources_that_did_not_fail(where: int, count: in
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_of_equal_sequences_the_newer_table_counts(back: bool) -> None:
-    """As it does for Gets: tables that were made apart all have sequence 0."""
-    sources = [[(b"a", b"new", 0)], [(b"a", b"old", 0)]]
-    merging = MergingIterator(
-        [ListsIterator(iter([some])) for some in sources], KeyOrder(BYTEWISE), back
-    )
-    assert list(chunks_in(merging)) == [[(b"a", b"new")]]
-
-
-@pytest.mark.parametrize("back", [False, True])
 def test_no_list_is_asked_for_too_early(back: bool) -> None:
     """A source is asked for no more than is handed out, and that at most doubles each time."""
     asked = {"dense": 0, "sparse": 0}

@@ -8,6 +8,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 import pytest
+from drawn_stores import drawn_store
+from states import Case, Drawing, states
+from trees import key_of, key_text, words_text
 
 import lsmkv
 from lsmkv.db.read.raw_iterator import RawIterator
@@ -37,81 +40,45 @@ def assert_nowhere(it: RawIterator) -> None:
     assert it.valid() is False
 
 
-def test_a_new_raw_iterator_is_not_valid(db: lsmkv.DB) -> None:
-    assert_nowhere(filled(db))
-
-
-def test_an_empty_store(db: lsmkv.DB) -> None:
-    it = db.raw_iterator()
-    for seek in (it.seek_to_first, it.seek_to_last, lambda: it.seek(b"")):
-        seek()
+def where(it: RawIterator) -> str:
+    if not it.valid():
         assert_nowhere(it)
+        return "nowhere"
+    assert it.item() == (it.key(), it.value())
+    return f"{key_text(it.key())}={it.value().decode()}"
 
 
-def test_stepping(db: lsmkv.DB) -> None:
-    it = filled(db)
-    it.seek_to_first()
-    seen = []
-    while it.valid():
-        assert it.item() == (it.key(), it.value())
-        seen.append(it.item())
-        it.next()
-    assert seen == list(db)
-    assert_nowhere(it)
-    it.seek_to_last()
-    back = []
-    while it.valid():
-        back.append(it.item())
-        it.prev()
-    assert back == seen[::-1]
-    assert_nowhere(it)
+def answer(drawing: Drawing, words: list[str]) -> str:
+    """Of the store that is drawn."""
+    command, *moves = " ".join(words).split(", ")
+    match command.split():
+        case ["raw"]:
+            prefix = None
+        case ["raw", "prefix", key]:
+            prefix = key_of(key)
+        case _:
+            raise NotImplementedError
+    with drawn_store(drawing) as store, store.raw_iterator(prefix=prefix) as it:
+        stands = [where(it)]
+        for name, *target in map(str.split, moves):
+            getattr(it, name)(*map(key_of, target))
+            stands.append(where(it))
+        return words_text(stands)
 
 
-def test_past_an_end_it_has_to_be_placed_anew(db: lsmkv.DB) -> None:
-    it = filled(db)
-    it.seek_to_last()
-    it.next()
-    assert_nowhere(it)
-    it.seek_to_first()
-    assert it.key() == b"a"
-    it.prev()
-    assert_nowhere(it)
+@states("raw_iterator.txt")
+def test_states_of_raw_iterators(case: Case) -> None:
+    case.check(answer, draws="memtable|L[0-6]|order")
 
 
-def test_seek(db: lsmkv.DB) -> None:
+def test_targets_are_bytes(db: lsmkv.DB) -> None:
     it = filled(db, b"bdf")
-    for target, found in [(b"", b"b"), (b"b", b"b"), (b"b\0", b"d"), (b"e", b"f"), (b"f", b"f")]:
-        it.seek(target)
-        assert it.key() == found
-    it.seek(b"c")
-    it.prev()
-    assert it.key() == b"b"
-    it.seek(b"f\0")
-    assert_nowhere(it)
     it.seek(bytearray(b"d"))
     assert it.value() == b"D"
     for wrong in ("d", 1, None):
         with pytest.raises(TypeError):
             it.seek(wrong)  # type: ignore[arg-type]
     assert it.value() == b"D"
-
-
-def test_a_prefix_is_a_range(db: lsmkv.DB) -> None:
-    for key in (b"a", b"p", b"p1", b"p\xff", b"q"):
-        db.put(key, b"")
-    it = db.raw_iterator(prefix=b"p")
-    it.seek_to_first()
-    assert it.key() == b"p"
-    it.prev()
-    assert_nowhere(it)
-    it.seek_to_last()
-    assert it.key() == b"p\xff"
-    it.next()
-    assert_nowhere(it)
-    it.seek(b"a")
-    assert it.key() == b"p"
-    it.seek(b"z")
-    assert_nowhere(it)
 
 
 @pytest.mark.parametrize("flushed", [False, True])

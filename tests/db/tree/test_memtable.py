@@ -10,6 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from orders import FOLDING, fold
+from states import Case, Drawing, StatesError, states
+from trees import (
+    entry_of,
+    entry_text,
+    key_of,
+    key_text,
+    lookup_of,
+    order_of,
+    table_text,
+    words_text,
+)
 
 import lsmkv
 from lsmkv.db.read.memtable_iterator import MemTableIterator
@@ -194,115 +205,69 @@ def test_applying_again_changes_nothing(operations: list[Operation], more: list[
             twice.check()
 
 
-# Versions
+# States
 
 
-def test_an_older_version_is_kept_only_while_a_snapshot_sees_it() -> None:
-    table = filled(b"k")
-    table.add(2, [(b"k", b"two")], -1)  # no sequence is pinned
-    assert entries(table) == [(b"k", tag_of(2, KIND_VALUE), b"two")]
-    table.add(3, [(b"k", None)], 2)
-    table.add(4, [(b"k", b"four")], 2)
-    assert entries(table) == [
-        (b"k", tag_of(4, KIND_VALUE), b"four"),
-        (b"k", tag_of(2, KIND_VALUE), b"two"),
-    ]
-    assert version_of(table, b"k", 3) == (tag_of(2, KIND_VALUE), b"two")
-    assert table.get(b"k", 1) is None
-    assert [sequence_in(tagged) for tagged in table.versions(b"k")] == [4, 2]
-    table.add(5, [(b"k", b"five")], -1)
-    assert entries(table) == [(b"k", tag_of(5, KIND_VALUE), b"five")]
-    assert len(table) == 1
+def drawn(drawing: Drawing) -> MemTable:
+    """The memtable after the batches that are drawn, and the reads between them."""
+    table = empty(order_of(drawing))
+    for label, text in drawing:
+        batch, _, pinned = text.partition(" pinned ")
+        if label == "read":
+            list(table.entries())
+        if label != "add":
+            continue
+        written = [entry_of(word) for word in batch.split()]
+        first = sequence_in(written[0][1])
+        if [sequence_in(tagged) for _, tagged in written] != [*range(first, first + len(written))]:
+            raise StatesError(f"the sequences of a batch follow each other: {text}")
+        operations: list[Operation] = [
+            (key, tagged[8:] if tagged[0] == KIND_VALUE else None) for key, tagged in written
+        ]
+        table.add(first, operations, int(pinned or -1))
+    return table
 
 
-def test_a_version_at_the_very_sequence_of_a_reader_is_seen() -> None:
-    table = filled(b"k")
-    table.add(2, [(b"k", b"two")], 1)
-    assert version_of(table, b"k", 1) == (tag_of(1, KIND_VALUE), b"vk")
+def answer(drawing: Drawing, words: list[str]) -> str:
+    """Of the memtable to which the batches that are drawn were added."""
+    table = drawn(drawing)
+    match words:
+        case ["entries"]:
+            columns = flushed(table)
+            assert columns == [entry for chunk in table.entries() for entry in chunk]
+            table.check()
+            return table_text(columns)
+        case ["get", key]:
+            name, sequence = lookup_of(key)
+            tagged = table.get(name, sequence)
+            return "none" if tagged is None else entry_text((name, tagged))
+        case ["versions", key]:
+            return words_text(sequence_in(tagged) for tagged in table.versions(key_of(key)))
+        case ["scan", *rest]:
+            back = rest[:1] == ["back"]
+            sequence, edge = NEWEST, None
+            match rest[back:]:
+                case ["at", number]:
+                    sequence = int(number)
+                case ["before" | "after" as side, key]:
+                    edge = Position(key_of(key), side == "after")
+            pairs = seen(table, order_of(drawing), sequence, edge, back)
+            return words_text(
+                key_text(key) + (":del" if value is None else f"={value.decode()}")
+                for key, value in pairs
+            )
+        case ["empty"]:
+            return "yes" if table.empty else "no"
+        case ["count"]:
+            return str(len(table))
+        case ["usage"]:
+            return str(table.usage)
+    raise NotImplementedError
 
 
-def test_a_deletion_is_a_version() -> None:
-    table = empty()
-    assert table.empty
-    table.add(7, [(b"k", None)], -1)
-    assert not table.empty
-    assert len(table) == 1
-    assert version_of(table, b"k", NEWEST) == (tag_of(7, KIND_DELETION), b"")
-
-
-def test_later_operations_of_a_batch_win() -> None:
-    table = empty()
-    table.add(1, [(b"k", b"1"), (b"k", None), (b"k", b"3")], -1)
-    assert entries(table) == [(b"k", tag_of(3, KIND_VALUE), b"3")]
-
-
-def test_the_empty_key() -> None:
-    table = filled(b"", b"\xff", b"\xff\xff")
-    assert [entry[0] for entry in entries(table)] == [b"", b"\xff", b"\xff\xff"]
-    assert table.get(b"", NEWEST) is not None
-    assert seen(table, edge=Position(b"", after=False), back=True) == []
-    assert seen(table, edge=Position(b"", after=True), back=True) == [(b"", b"v")]
-
-
-def test_large_sequences() -> None:
-    table = empty()
-    for sequence in (2**32, 2**55 - 1, 2**55, MAX_SEQUENCE - 1):
-        table.add(sequence, [(b"k", b"%d" % sequence)], sequence - 1)
-    assert [-tag >> 8 for _, tag, _ in entries(table)] == [
-        MAX_SEQUENCE - 1,
-        2**55,
-        2**55 - 1,
-        2**32,
-    ]
-    for sequence in (2**32, 2**55 - 1, 2**55, MAX_SEQUENCE - 1):
-        assert version_of(table, b"k", sequence) == (
-            tag_of(sequence, KIND_VALUE),
-            b"%d" % sequence,
-        )
-
-
-def test_a_batch_across_the_sign_of_a_tag() -> None:
-    table = empty()
-    table.add(2**55 - 2, [(b"%d" % at, None if at == 2 else b"v") for at in range(5)], -1)
-    assert [(-tag >> 8, tag & 1) for _, tag, _ in entries(table)] == [
-        (2**55 - 2 + at, at != 2) for at in range(5)
-    ]
-    assert [tagged[:8] for _, tagged in flushed(table)] == [
-        (2**55 - 2 + at << 8 | (at != 2)).to_bytes(8, "little") for at in range(5)
-    ]
-
-
-# A comparator that calls different bytes equal
-
-
-@pytest.mark.parametrize("merged", [False, True])
-def test_the_newest_spelling_wins(merged: bool) -> None:
-    table = filled(b"Key", b"other", comparator=FOLDING)
-    if merged:
-        assert len(table) == 2
-    table.add(3, [(b"kEY", b"new")], -1)
-    assert version_of(table, b"KEY", NEWEST) == (tag_of(3, KIND_VALUE), b"new")
-    assert entries(table) == [
-        (b"kEY", tag_of(3, KIND_VALUE), b"new"),
-        (b"other", tag_of(2, KIND_VALUE), b"vother"),
-    ]
-    table.add(4, [(b"KEY", None)], -1)
-    assert len(table) == 2
-    assert version_of(table, b"key", NEWEST) == (tag_of(4, KIND_DELETION), b"")
-    table.check()
-
-
-def test_an_older_version_is_seen_under_any_spelling() -> None:
-    table = filled(b"Key", comparator=FOLDING)
-    table.add(2, [(b"KEY", b"new")], 1)
-    assert version_of(table, b"key", 1) == (tag_of(1, KIND_VALUE), b"vKey")
-    assert len(table) == 1
-    table.add(3, [(b"keY", None)], 2)
-    assert entries(table) == [
-        (b"keY", tag_of(3, KIND_DELETION), b""),
-        (b"KEY", tag_of(2, KIND_VALUE), b"new"),
-        (b"Key", tag_of(1, KIND_VALUE), b"vKey"),
-    ]
+@states("memtable.txt")
+def test_states(case: Case) -> None:
+    case.check(answer, draws="add|read|order")
 
 
 # Scans
@@ -695,18 +660,6 @@ def test_writes_over_a_version_that_a_snapshot_sees_are_not_buffered() -> None:
     assert [sequence_in(tagged) for tagged in table.versions(b"k")] == [2, 1]
 
 
-def test_sequences_with_a_gap_between() -> None:
-    """Recovery may replay such logs."""
-    table = filled(b"a", b"b")
-    table.add(10, [(b"c", b"10")], -1)
-    table.add(11, [(b"a", b"11")], -1)
-    assert [(key, -tag >> 8) for key, tag, _ in entries(table)] == [
-        (b"a", 11),
-        (b"b", 2),
-        (b"c", 10),
-    ]
-
-
 def test_the_write_buffer_is_bounded() -> None:
     """It takes writes up to 4 MiB, and the one that goes beyond."""
     table = empty()
@@ -719,19 +672,6 @@ def test_the_write_buffer_is_bounded() -> None:
     table.add(sequence + 1, [(b"last", b"")], -1)
     assert buffered(table) == []
     assert len(table) == sequence + 1
-
-
-def test_sequences_that_overlap() -> None:
-    """A log of another program may have them, and so may two logs in a repair."""
-    table = filled(b"a", b"b", b"c")
-    table.add(2, [(b"d", b"2")], -1)
-    table.add(1, [(b"a", b"again")], -1)
-    assert [(key, -tag >> 8, value) for key, tag, value in entries(table)] == [
-        (b"a", 1, b"again"),
-        (b"b", 2, b"vb"),
-        (b"c", 3, b"vc"),
-        (b"d", 2, b"2"),
-    ]
 
 
 @pytest.mark.usefixtures("quick_switches")
@@ -793,14 +733,3 @@ def test_usage_in_numbers() -> None:
     before = table.usage
     table.add(3, [(b"k" * 120, b"v" * 128)], -1)  # both lengths take two bytes
     assert table.usage - before == 120 + 128 + (2 + 8 + 2) + 22
-
-
-def test_usage_counts_every_write() -> None:
-    table = empty()
-    steps = []
-    for sequence in range(1, 50):
-        before = table.usage
-        table.add(sequence, [(b"same", b"value")], -1)
-        steps.append(table.usage - before)
-    assert set(steps) == {4 + 5 + 10 + 22}
-    assert len(table) == 1

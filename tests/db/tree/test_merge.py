@@ -9,6 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from orders import COMPARATORS
+from states import Case, Drawing, states
+from trees import (
+    entries_of,
+    is_value,
+    key_text,
+    newest_first,
+    order_of,
+    seen_at,
+    table_text,
+    words_text,
+)
 
 from lsmkv.db.tree.merge import live_entries, merge
 from lsmkv.format.key_order import KeyOrder
@@ -32,15 +43,6 @@ rows = st.lists(
 
 def entry(key: bytes, sequence: int, kind: int = KIND_VALUE, value: bytes = b"") -> Entry:
     return key, pack(b"", sequence, kind) + value
-
-
-def is_value(each: Entry) -> bool:
-    return each[1][0] == KIND_VALUE
-
-
-def newest_first(entries: list[Entry], order: KeyOrder) -> list[Entry]:
-    """Sorted by user key, and the versions of one key newest first."""
-    return sorted(entries, key=lambda each: (order.of(each[0]), -sequence_in(each[1])))
 
 
 @st.composite
@@ -131,21 +133,6 @@ def test_no_source_is_asked_before_its_chunk_is_used_up() -> None:
     assert len(taken_others) == 1
 
 
-def test_nothing_to_merge() -> None:
-    order = KeyOrder(BYTEWISE)
-    assert list(merge([], order)) == []
-    assert list(merge([iter([]), iter([[], []])], order)) == []
-
-
-def test_many_versions_of_one_key_across_many_chunks() -> None:
-    order = KeyOrder(BYTEWISE)
-    versions = [entry(b"k", sequence) for sequence in range(100, 0, -1)]
-    singles = [[version] for version in versions]
-    rest = [entry(b"l", 1)]
-    merged = merge([source_of([*singles, rest]), source_of([[]])], order)
-    assert list(merged) == [versions, rest]
-
-
 def test_an_error_of_a_source_comes_through() -> None:
     def failing() -> Iterator[list[Entry]]:
         yield numbered(0, 5)
@@ -156,18 +143,6 @@ def test_an_error_of_a_source_comes_through() -> None:
 
 
 # What a flush or a compaction keeps
-
-
-def seen_at(history: list[Entry], sequence: int, order: KeyOrder) -> list[tuple[bytes, bytes]]:
-    """The naive way: for each key, the newest version that is old enough."""
-    newest: list[Entry] = []
-    for each in sorted(history, key=lambda one: -sequence_in(one[1])):
-        if sequence_in(each[1]) > sequence:
-            continue
-        if not any(order.is_same(each[0], other[0]) for other in newest):
-            newest.append(each)
-    newest.sort(key=lambda one: order.of(one[0]))
-    return [(each[0], each[1][8:]) for each in newest if is_value(each)]
 
 
 def kept_of(
@@ -224,45 +199,31 @@ def test_the_versions_of_a_key_may_come_in_any_order(
         assert kept == expected
 
 
-def test_one_version_twice_goes_through_once() -> None:
-    """No sound store has it; it must end all the same."""
-    one = entry(b"k", 5, KIND_VALUE, b"v")
-    order = KeyOrder(BYTEWISE)
-    assert kept_of([one, one], 9, order, lambda key: True) == [one]
-    assert kept_of([one, one], 4, order, lambda key: True) == [one, one]
+# States
 
 
-def test_at_the_very_sequence_of_the_oldest_reader() -> None:
-    """A version at that sequence is the one that the reader sees: it hides what is older."""
-    order = KeyOrder(BYTEWISE)
-    versions = [entry(b"k", sequence, KIND_VALUE, b"%d" % sequence) for sequence in (6, 5, 4)]
-    assert kept_of(versions, 5, order, lambda key: True) == versions[:2]
-    assert kept_of(versions, 6, order, lambda key: True) == versions[:1]
-    assert kept_of(versions, 4, order, lambda key: True) == versions
-    assert kept_of(versions, 3, order, lambda key: True) == versions
+def answer(drawing: Drawing, words: list[str]) -> str:
+    """Of the sources that are drawn, the newest first."""
+    order = KeyOrder(order_of(drawing))
+    sources = [entries_of(text) for label, text in drawing if label == "source"]
+    match words:
+        case ["merge"]:
+            chunks = list(merge([source_of(chunks) for chunks in sources], order))
+            check_chunks(chunks, order)
+            return " ".join(map(table_text, chunks)) or "none"
+        case ["keep", "oldest", oldest, *below]:
+            asked: list[bytes] = []
+
+            def drop(key: bytes) -> bool:
+                asked.append(key)
+                return key_text(key) not in below[1:]
+
+            (chunk,) = sources[0]
+            kept = table_text(kept_of(chunk, int(oldest), order, drop))
+            return f"{kept}, asked for {words_text(map(key_text, asked))}" if asked else kept
+    raise NotImplementedError
 
 
-def test_a_deletion_goes_only_where_nothing_older_lies_deeper() -> None:
-    order = KeyOrder(BYTEWISE)
-    asked: list[bytes] = []
-
-    def drop(key: bytes) -> bool:
-        asked.append(key)
-        return key != b"deeper"
-
-    def of(key: bytes) -> list[Entry]:
-        return [entry(key, 5, KIND_DELETION), entry(key, 3, KIND_VALUE, b"v")]
-
-    entries = [*of(b"deeper"), *of(b"gone"), entry(b"young", 9, KIND_DELETION)]
-    assert kept_of(entries, 5, order, drop) == [entries[0], entries[4]]
-    assert asked == [b"deeper", b"gone"]  # the young one is seen by a reader: it is not asked
-    assert kept_of(entries, 4, order, drop) == entries
-
-
-@pytest.mark.parametrize("sequence", [1, 2**32, 2**55 - 1, 2**55, MAX_SEQUENCE - 1])
-def test_the_boundary_of_what_every_reader_sees(sequence: int) -> None:
-    order = KeyOrder(BYTEWISE)
-    newer = entry(b"k", sequence + 1)
-    older = entry(b"k", sequence)
-    assert kept_of([newer, older], sequence, order, lambda key: True) == [newer, older]
-    assert kept_of([newer, older], sequence + 1, order, lambda key: True) == [newer]
+@states("merge.txt")
+def test_states(case: Case) -> None:
+    case.check(answer, draws="source|order")
