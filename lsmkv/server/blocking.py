@@ -56,7 +56,7 @@ class Wait:
 
 
 class Waits:
-    """The waiting clients of each key, in the order of their commands: the first is served first."""
+    """The waiting clients of each key, in the order in which they are served."""
 
     def __init__(self, space: Keyspace) -> None:
         self._space = space

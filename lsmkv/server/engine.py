@@ -180,7 +180,7 @@ class Engine(Service):
         return found
 
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
-        """Run a command: all or nothing.  Returns its reply, which may be a :class:`CommandError`."""
+        """Run a command, all or nothing.  Returns its reply or a :class:`CommandError`."""
         started = time.perf_counter()
         space = self.space
         if space.failing:
@@ -246,7 +246,7 @@ class Engine(Service):
         return found
 
     def _suspect(self, session: Session) -> None:
-        """Close the connection of a web browser: its user did not write the requests that follow."""
+        """Close the connection of a web browser: a web page wrote the requests, not its user."""
         session.closing = True
         self._log_seldom("security", _SECURITY, session.address)
 
@@ -322,7 +322,7 @@ class Engine(Service):
                 _log.exception("disconnecting %s failed", session.address)
 
     def _refuse(self, touched: list[Session], error: Exception) -> None:
-        """The tick could not be written: answer its writes with an error, and run its reads again."""
+        """The tick was not written: answer its writes with an error, and run its reads again."""
         self.fail("nothing written", error)
         refusal = encode(CommandError(_NOT_WRITTEN.format(error)))
         for session in touched:

@@ -29,7 +29,7 @@ class Channels:
         """The patterns as functions: compiling one costs far more than calling it."""
 
     def join(self, session: Subscriber, name: bytes, pattern: bool) -> None:
-        """Subscribe; no effect if subscribed already.  ``CommandError`` if the pattern is too long."""
+        """Subscribe; no effect if subscribed.  ``CommandError`` for too long a pattern."""
         if pattern and name not in self._matchers:
             self._matchers[name] = matcher(name)
         (session.patterns if pattern else session.channels).add(name)

@@ -120,7 +120,7 @@ class Server:
 
     @property
     def engine(self) -> Engine:
-        """The engine that runs the commands; ``RuntimeError`` before ``start`` and after ``stop``."""
+        """Runs the commands; ``RuntimeError`` before ``start`` and after ``stop``."""
         if self._engine is None:
             raise RuntimeError("the server is not running")
         return self._engine

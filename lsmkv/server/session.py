@@ -74,7 +74,7 @@ class Service(ABC):
 
     @abstractmethod
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
-        """Run a command: all or nothing.  Returns its reply, which may be a :class:`CommandError`."""
+        """Run a command, all or nothing.  Returns its reply or a :class:`CommandError`."""
 
     @abstractmethod
     def answer(self, session: Session, found: Command, request: list[bytes]) -> None:

@@ -23,7 +23,7 @@ from lsmkv.server.session import Session
 
 @command("INFO", -1, group="server")
 def info(session: Session, args: list[bytes]) -> Reply:
-    """Return figures of the server and of the tree, in sections; INFO lsmkv has those of the tree."""
+    """Return figures in sections: of the server, and of the tree in section lsmkv."""
     names = [word.decode("latin-1").lower() for word in args[1:]]
     return Verbatim(describe(session.service, names).encode())
 

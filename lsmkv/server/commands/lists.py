@@ -216,7 +216,7 @@ def _rewrite(session: Session, key: bytes, entry: Entry, first: int, values: lis
 
 @command("LINSERT", 5, "write", group="list")
 def linsert(session: Session, args: list[bytes]) -> Reply:
-    """Insert an element before or after another.  Returns the length, or -1.  O(elements after it)."""
+    """Insert an element before or after another.  Returns the length or -1.  O(elements after)."""
     where = args[2].upper()
     if where not in (b"BEFORE", b"AFTER"):
         raise syntax_error()

@@ -169,7 +169,7 @@ def _difference(session: Session, keys: list[bytes]) -> Iterator[bytes]:
 
 
 def store(session: Session, key: bytes, members: list[bytes]) -> int:
-    """Make a key the set of these members, replacing any other value.  No members: remove the key."""
+    """Make a key the set of these members, replacing any other value; none: remove it."""
     session.space.clear(session.database, key)
     return _add(session, key, members)
 

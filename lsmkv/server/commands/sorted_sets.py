@@ -79,7 +79,7 @@ def _add_options(args: list[bytes]) -> _AddOptions:
 
 @command("ZADD", -4, "write fast", group="sorted-set")
 def zadd(session: Session, args: list[bytes]) -> Reply:
-    """Set the scores of members.  Returns how many are new; with CH, how many are new or changed."""
+    """Set the scores of members.  Returns how many are new (with CH: new or changed)."""
     options = _add_options(args)
     pairs = [(args[at + 1], to_float(args[at])) for at in range(options.end, len(args), 2)]
     if options.only_if == "XX" and _find(session, args[1]) is None:

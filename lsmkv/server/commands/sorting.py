@@ -138,7 +138,7 @@ def _keys(args: list[bytes]) -> list[KeyUse]:
 
 @command("SORT", -2, "write", group="generic", find_keys=_keys)
 def sort(session: Session, args: list[bytes]) -> Reply:
-    """Return the sorted elements of a list, set or sorted set, or what they point to.  O(n log n)."""
+    """Return the elements of a list or set sorted, or what they point to.  O(n log n)."""
     return _sort(session, args, may_store=True)
 
 
