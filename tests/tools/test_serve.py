@@ -126,7 +126,7 @@ def test_what_it_refuses(tmp_path: Path) -> None:
     with lsmkv.DB(ordinary, create_if_missing=True) as db:
         db.put(b"k", b"v")
     file.touch()
-    fails(lsm("serve", ordinary, "--port", "0"), "holds data that lsmkv serve did not write", "--raw")
+    fails(lsm("serve", ordinary, "--port", "0"), "lsmkv serve did not write", "--raw")
     assert not (tmp_path / "none").exists()
     fails(lsm("serve", tmp_path / "none", "--port", "0", "--raw"))
     fails(lsm("serve", ":memory:", "--port", "-1"), "listens on a host or on a Unix socket")
