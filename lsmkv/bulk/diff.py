@@ -55,8 +55,7 @@ class PairStream(Protocol):
 
 
 OpenRange = Callable[[VersionDocument, bytes, bytes | None], PairStream]
-"""Opens the pairs of a version from one key up to another, exclusive; ``None`` means the end.
-"""
+"""Opens the pairs of a version from one key up to another, exclusive; ``None`` means the end."""
 
 
 class KeyRange(NamedTuple):

@@ -83,7 +83,7 @@ def _reach(sizes: list[int], wanted: int) -> int:
 
 
 def _samples(keys: Sequence[bytes], sizes: list[int]) -> tuple[Sample, ...]:
-    """The last key of each of 128 pieces of about equal size; fewer pieces if the pairs are larger."""
+    """The last key of each of 128 pieces of about equal size; fewer if the pairs are larger."""
     total = sizes[-1]
     ends = sorted({max(1, _reach(sizes, total * n // _SAMPLES)) for n in range(1, _SAMPLES + 1)})
     return tuple(

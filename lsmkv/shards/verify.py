@@ -129,7 +129,7 @@ def _verify_shard(
 def _with_all_named(
     files: dict[str, FileSurvey], shard: FetchedShard, entry: ShardEntry
 ) -> dict[str, FileSurvey]:
-    """META first, then the files of a survey, the missing files, and the files that nothing names."""
+    """META first, then the files of a survey, missing files, and files that nothing names."""
     meta = FileSurvey(META, entry.meta.size, True)
     found = {META: meta} | files
     for stated in (entry.meta, *entry.files):

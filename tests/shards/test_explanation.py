@@ -27,5 +27,5 @@ def test_an_explanation_counts_requests(shards: lsmkv.shards.Shards) -> None:
 def test_a_set_without_shards_asks_for_nothing() -> None:
     told = ShardExplanation(b"k\n", 7, -1, "", None)
     assert (told.found, told.requests, told.requests_saved) == (False, 0, 0)
-    assert str(told) == "get 'k\\n': not there: version 7 has no shards"
+    assert str(told) == "get 'k\\n': not found: version 7 has no shards"
     assert (told.to_dict()["key"], told.to_dict()["steps"]) == ("k\\n", None)

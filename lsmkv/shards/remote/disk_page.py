@@ -48,7 +48,7 @@ def encode_page(key: bytes, data: bytes) -> bytes:
 
 
 def decode_page(content: bytes, key: bytes) -> bytes:
-    """The page's bytes.  Raises :class:`CorruptionError` for damage, and for a page of another key."""
+    """The page's bytes.  :class:`CorruptionError` for damage, and for a page of another key."""
     body = _body_of(content)
     if not body.startswith(key):
         raise CorruptionError(
@@ -58,7 +58,7 @@ def decode_page(content: bytes, key: bytes) -> bytes:
 
 
 def check_page(content: bytes, name: str) -> None:
-    """Raise :class:`CorruptionError` unless this is a sound page and its file has the right name."""
+    """Raise :class:`CorruptionError` unless the page is sound and its file has its name."""
     body = _body_of(content)
     _, end = string_place(body, 0)
     _, end = decode_varint64(body, end)

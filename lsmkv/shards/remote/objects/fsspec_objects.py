@@ -131,7 +131,7 @@ class FsspecObjects(ObjectStore):
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """Supports making a file only if it does not exist; ``ENOTSUP`` if nothing can ensure that."""
+        """Supports making a file only if there is none; ``ENOTSUP`` if nothing ensures that."""
         protocol = self._system.protocol
         first = protocol if isinstance(protocol, str) else protocol[0]
         if first == _MEMORY:
