@@ -314,10 +314,14 @@ class LocalEnv(Env):
     b'content'
     """
 
-    supported = _DIRECTORY != 0 and fcntl is not None and any(
-        # By its name: eventlet puts a function of its own in the place of os.open.
-        call.__name__ == "open"
-        for call in os.supports_dir_fd
+    supported = (
+        _DIRECTORY != 0
+        and fcntl is not None
+        and any(
+            # By its name: eventlet puts a function of its own in the place of os.open.
+            call.__name__ == "open"
+            for call in os.supports_dir_fd
+        )
     )
     """Whether this platform has the necessary calls."""
 

@@ -174,7 +174,7 @@ def test_keyboard_alone(browser: Any, url: str) -> None:
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowDown")
-        page.locator("section[aria-label='The table that is selected'] h2").wait_for()
+        page.locator("section[aria-label='The selected table'] h2").wait_for()
         told = page.locator(".levels .sr").text_content()
         assert "level" in told
         page.keyboard.press("Enter")
@@ -304,7 +304,7 @@ def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> 
         assert page.locator(".verdict").text_content() == told["verdict"]["sentence"]
     with served(store) as other, quiet_page(browser, other) as page:
         go(page, other, "filters", show="replay")
-        page.get_by_text("Nothing is replayed yet.").wait_for()
+        page.get_by_text("Nothing has been replayed yet.").wait_for()
 
 
 def test_the_lab_to_play_with_has_its_json(browser: Any, url: str) -> None:
@@ -691,6 +691,8 @@ def test_life_says_where_its_lines_are_one(browser: Any, tmp_path: Path) -> None
         go(page, url, "levels")
         go(page, url, "life")
         page.locator("p", has_text="no compaction had written anything").wait_for()
+
+
 # A store that changes while it is looked at
 
 
@@ -722,7 +724,7 @@ def test_every_view_says_that_its_store_is_gone(browser: Any, tmp_path: Path, vi
         shutil.rmtree(store)
         banner = page.locator(".moved.bad")
         banner.filter(has_text="was deleted, or renamed").wait_for()
-        banner.filter(has_text="What is shown is of the store that was there until").wait_for()
+        banner.filter(has_text="The view shows the store that was there until").wait_for()
         assert page.locator(".sound:visible").count() == 0
         assert banner.locator("button").count() == 0
         assert serious_faults(page) == []
@@ -820,7 +822,7 @@ def test_a_store_that_was_never_flushed_is_listed(browser: Any, tmp_path: Path) 
         listed = [row.locator("td").all_text_contents() for row in rows.all()]
         assert sorted(row[0] for row in listed) == sorted(SHOWN)
         assert ["behind\\x20", "9", "deletion", "\u2013"] in listed
-        memtable.get_by_label("From this key on").fill("b")
+        memtable.get_by_label("Start at this key").fill("b")
         page.keyboard.press("Enter")
         memtable.locator("tbody tr").nth(0).locator("td", has_text="behind").wait_for()
         assert rows.count() == 2

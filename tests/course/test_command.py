@@ -37,7 +37,7 @@ def test_new_lays_out_a_folder_and_replaces_nothing(tmp_path: Path) -> None:
     (folder / names[-1]).write_text("my work")
     done = lsm("course", "new", folder)
     assert done.status == 2
-    assert "it exists already, and is left as it is" in done.err
+    assert "it already exists, and was not changed" in done.err
     assert os.listdir(folder) == [names[-1]]
     assert (folder / names[-1]).read_text() == "my work"
 
@@ -84,7 +84,7 @@ def test_check_says_what_is_wrong(tmp_path: Path) -> None:
     assert "  failed       the hash of a key\n               bloom_hash(b'') must be 0x" in out
     done = lsm("course", "check", "4", tmp_path / "none.py")
     assert (done.status, done.err) == (2, f"lsmkv: {tmp_path}/none.py: No such file or directory\n")
-    assert "not both" in lsm("course", "check", "4", path, "--watch", "--json").err
+    assert "cannot be combined" in lsm("course", "check", "4", path, "--watch", "--json").err
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_grade_prints_a_table_and_json(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(lsm("course", "grade", tmp_path, "--csv").out)))
     assert [row["student"] for row in rows] == ["ann", "bob"]
     assert (rows[0]["lab 4"], rows[1]["lab 4"]) == ("8", "")
-    assert "not both" in lsm("course", "grade", tmp_path, "--csv", "--json").err
+    assert "cannot be combined" in lsm("course", "grade", tmp_path, "--csv", "--json").err
     shutil.rmtree(tmp_path / "ann")
     told = json.loads(lsm("course", "grade", tmp_path, "--json", "--seconds", "9").out)
     assert told["limits"] == {"seconds": 9, "memory_mib": 1024}

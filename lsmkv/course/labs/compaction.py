@@ -84,13 +84,13 @@ def scores(code: ModuleType) -> str:
         require(
             isinstance(got, list) and len(got) == len(expected),
             f"level_scores of {what} must be a list of {len(expected)} scores, for the levels 0 to"
-            f" 5, and your code returned {shown(got)}.\nThe last level, 6, has no score: there is"
+            f" 5, but your code returned {shown(got)}.\nThe last level, 6, has no score: there is"
             " nowhere to go from it.",
         )
         for level, (mine, right) in enumerate(zip(got, expected, strict=True)):
             require(
                 isinstance(mine, float) and abs(mine - right) < 1e-9,
-                f"level_scores of {what}: level {level} must have {right:g}, and yours has"
+                f"level_scores of {what}: level {level} must have {right:g}, but yours has"
                 f" {shown(mine)}.\n{hint}",
             )
     return f"{len(cases)} stores"

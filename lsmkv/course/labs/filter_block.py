@@ -234,7 +234,7 @@ def require_groups(
         hint = f"The keys are right, but not the places of their lists ({places}).\n{hint}"
     require(
         got == expected,
-        f"blocks = {what}\ngroup_keys(blocks) must be {shown(expected)}, and your code returned"
+        f"blocks = {what}\ngroup_keys(blocks) must be {shown(expected)}, but your code returned"
         f" {shown(got)}.\n{hint}",
     )
 

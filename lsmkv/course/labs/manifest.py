@@ -83,7 +83,7 @@ def decoding(code: ModuleType) -> str:
             require_equal(one, other, f"field {number} of {call}, a {LAYOUT[other[0]][0]},", hint)
         require(
             len(got) == len(fields),
-            f"{call} must return {count(len(fields), 'field')}, and your code returned {len(got)}."
+            f"{call} must return {count(len(fields), 'field')}, but your code returned {len(got)}."
             "\nRead fields until the record ends.",
         )
     return f"{len(edits)} edits"
@@ -177,7 +177,7 @@ def require_replayed(code: ModuleType, records: list[bytes], what: str, hint: st
         name = LAYOUT[tag][0] if tag in LAYOUT else "no such tag"
         require(
             one == other,
-            f"{what}: for tag {tag} ({name}) the state must have {other!r}, and yours has {one!r}."
+            f"{what}: for tag {tag} ({name}) the state must have {other!r}, but yours has {one!r}."
             "\nThe last edit that has a field decides. Fields of files are not counters.",
         )
     require_levels(got[1], levels, f"of {what[0].lower()}{what[1:]}", hint)

@@ -470,7 +470,7 @@ def require_number(got: object, expected: float, call: str, hint: str) -> None:
         told, returned = f"{expected:g}", shown(got)
         if is_number(got):
             told, returned = in_one_format((expected,), (got,))
-        raise CheckFailure(f"{call} must be {told}, and your code returned {returned}.\n{hint}")
+        raise CheckFailure(f"{call} must be {told}, but your code returned {returned}.\n{hint}")
 
 
 def require_numbers(
@@ -481,7 +481,7 @@ def require_numbers(
         told, returned = f"({', '.join(f'{number:g}' for number in expected)})", shown(got)
         if is_triple(got):
             told, returned = in_one_format(expected, got)
-        raise CheckFailure(f"{call} must be {told}, and your code returned {returned}.\n{hint}")
+        raise CheckFailure(f"{call} must be {told}, but your code returned {returned}.\n{hint}")
     return expected
 
 

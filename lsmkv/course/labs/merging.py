@@ -101,7 +101,7 @@ def ordered(code: ModuleType) -> str:
             first, second = code.sort_key(a), code.sort_key(b)
             require(
                 type(first) is tuple and type(second) is tuple,
-                f"sort_key must return a tuple, and your code returned {shown(first)}.",
+                f"sort_key must return a tuple, but your code returned {shown(first)}.",
             )
             got = (first > second) - (first < second)
             hint = "User keys rise, byte by byte; the tag is no part of a user key."

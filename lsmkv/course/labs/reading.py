@@ -56,7 +56,7 @@ def finding(code: ModuleType) -> str:
             require(
                 got is expected,
                 f"find_table in a level of {count(number, 'table')}, {level}, must find"
-                f" {told(expected)} for {key!r}, and your code returned {told(got)}.\n{hint}",
+                f" {told(expected)} for {key!r}, but your code returned {told(got)}.\n{hint}",
             )
     return f"{asked} keys"
 
@@ -196,7 +196,7 @@ def answers(code: ModuleType) -> str:
             hint = f"{where}. Is each filter asked for the key as it is, and for the right block?"
         require(
             got == expected and type(got) is type(expected),
-            f"get of {key!r} must be {expected!r}, and your code returned {got!r}. Its steps:"
+            f"get of {key!r} must be {expected!r}, but your code returned {got!r}. Its steps:"
             f" {path(steps)}.\n{hint}",
         )
     return f"{len(ASKED)} keys"

@@ -196,7 +196,7 @@ def replayed_by_the_student(
             got is damage.torn,
             f"{when}, {name} is bad from byte {damage.offset:,} on, and the engine finds"
             f" {'no record' if damage.torn else 'records'} after that. is_torn_tail must be"
-            f" {damage.torn}, and your code returned {shown(got)}.",
+            f" {damage.torn}, but your code returned {shown(got)}.",
         )
     try:
         got = code.replay(logs, state.last_sequence)

@@ -280,7 +280,7 @@ def require_index_key(got: object, expected: bytes, last: bytes, call: str, hint
         if expected == last:
             hint = "A key that is not shortened keeps its own tag."
     raise CheckFailure(
-        f"{call} must be {told(expected)}, and your code returned {told(got)}.\n{hint}"
+        f"{call} must be {told(expected)}, but your code returned {told(got)}.\n{hint}"
     )
 
 

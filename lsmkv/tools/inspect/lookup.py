@@ -1,4 +1,4 @@
-"""A Get as a list of steps, with the blocks that it has read so far, with and without filters.
+"""A Get as a list of steps, with the blocks read so far, with and without filters.
 
 The steps are those of ``DB.explain``: memtables, then every table whose range covers the key, and
 in a table the index, the filters and the data block.
@@ -17,13 +17,13 @@ from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import count, size
 
 SAVED, READ, WASTED, PLAIN = "saved", "read", "wasted", "plain"
-"""What a step cost: a block not read, one read, one read in vain, and none of these."""
+"""The cost of a step: a block not read, one read, a wasted read, or none of these."""
 
 
 def lookup(source: Source, key: bytes) -> Plain:
-    """How a Get of ``key`` goes in the store as of its last write.
+    """The steps of a Get of ``key`` in the store as of its last write.
 
-    ``saving`` says what filters would save where tables that were asked have none; else it is "".
+    ``saving`` says what filters would save if some of the tables have none; otherwise it is "".
     """
     told = source.db().explain(key)
     return lookup_steps(told, source.shown_key) | {"saving": _saving(source, told)}
@@ -107,7 +107,7 @@ class _Steps:
 def _table_steps(steps: _Steps, table: TableStep, show: Callable[[bytes], Plain]) -> None:
     where = f"level {table.level}, {table.name}"
     if not table.asked:
-        steps.add("table", where, "not asked: the answer is known", table=table)
+        steps.add("table", where, "not asked: the answer is already known", table=table)
         return
     if table.index_key is None:
         steps.add("index", f"{where}: index", table.verdict, table=table)
@@ -158,9 +158,9 @@ def _table_steps(steps: _Steps, table: TableStep, show: Callable[[bytes], Plain]
 def _memtable_words(told: Explanation, name: str) -> str:
     chosen = told.chosen
     if chosen is None or chosen.where != name:
-        return "it does not know the key"
+        return "it does not have the key"
     what = "a deletion" if chosen.deleted else count(chosen.value_size, "byte")
-    return f"it holds the key: {what}, write {chosen.sequence:,}"
+    return f"it has the key: {what}, write {chosen.sequence:,}"
 
 
 def answer_of(told: Explanation) -> str:
@@ -173,7 +173,7 @@ def answer_of(told: Explanation) -> str:
 
 
 def _outlook(told: Explanation) -> str:
-    """What the Get read in all, and what it would have read without filters."""
+    """What the Get read in total, and what it would have read without filters."""
     read, without = told.blocks_searched, told.blocks_without_filters
     if read == without:
         if not read:

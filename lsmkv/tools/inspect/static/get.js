@@ -10,15 +10,15 @@ import { levelRows } from "./tables.js";
 
 const MARKS = { memtable: "▤", index: "☰", filter: "▚", block: "■", table: "▭", answer: "⚑" };
 const WORDS = { saved: "saved", read: "read", wasted: "wasted", plain: "" };
-const TONES = [["saved", "saved: a filter said no"], ["read", "read: it holds the key"],
-  ["wasted", "wasted: it was read, and lacks the key"], ["asking", "looked at"],
-  ["waiting", "not looked at so far"], ["pale", "the key is out of its range"]];
+const TONES = [["saved", "saved: a filter said no"], ["read", "read: it contains the key"],
+  ["wasted", "wasted: read, but without the key"], ["asking", "looked at"],
+  ["waiting", "not looked at yet"], ["pale", "the key is outside its range"]];
 
 export const view = {
   name: "get",
   title: "A Get, step by step",
   menu: "Get",
-  about: "What the store looks at for one key, in order, and what it would have read without filters.",
+  about: "The steps of a read of one key, in order, and what it would read without filters.",
   mount,
 };
 
@@ -127,7 +127,7 @@ function mount(root, page) {
     drawCompare(step);
     drawBars(step);
     bars.element.hidden = levels.tables === 0;
-    show(nowhere, levels.tables === 0 ? ["No table is asked, for there is none: ", levels.facts.memtable.where] : null);
+    show(nowhere, levels.tables === 0 ? ["No table is asked: the store has none. ", levels.facts.memtable.where] : null);
     show(now, detail(told.steps[step]));
   }
 
@@ -174,7 +174,7 @@ function mount(root, page) {
       const tone = passed.get(table.name);
       if (tone) bar.tone = tone === "plain" ? "asking" : tone;
       else if (!bar.dim) bar.tone = "waiting";
-      bar.about.push(bar.dim ? "its range does not hold the key" : tone && tone !== "plain" ? WORDS[tone] : "its range holds the key");
+      bar.about.push(bar.dim ? "its range does not include the key" : tone && tone !== "plain" ? WORDS[tone] : "its range includes the key");
     }), { selected: null });
   }
 
@@ -199,7 +199,7 @@ function mount(root, page) {
     },
     twin: () => (key() === undefined ? ["levels", {}] : ["get", question()]),
     async follow(_, asOf) {
-      if (told) return `This is the Get as it went at ${asOf}. The store has changed since.`;
+      if (told) return `This is the Get as of ${asOf}. The store has changed since then.`;
       await reload();
       return null;
     },
@@ -221,7 +221,7 @@ function side(title, blocks, squares, note) {
 function outlook(told) {
   const saved = told.totals.without - told.totals.searched;
   if (saved > 0) return `Filters saved the read of ${count(saved, "data block")} of ${number(told.totals.without)}.`;
-  if (told.totals.without === 0) return "No table's block had to be searched.";
+  if (told.totals.without === 0) return "No block had to be searched.";
   return told.saving ? "" : "Filters saved nothing here.";
 }
 
