@@ -92,9 +92,9 @@ class DB(Openable):
     ...         await db.flush()
     ...         await db.compact_range()
     ...         await db.check()
-    ...         told, stats = await db.explain(b"bee"), await db.stats()
+    ...         explained, stats = await db.explain(b"bee"), await db.stats()
     ...         return (
-    ...             (await db.may_contain(b"bee"), told.blocks_searched, stats.flushes),
+    ...             (await db.may_contain(b"bee"), explained.blocks_searched, stats.flushes),
     ...             await db.get_property("leveldb.num-files-at-level2"),
     ...             await db.approximate_size(b"bee", b"d") // 1000,
     ...             await db.approximate_sizes((b"x", b"y"), (b"y", b"z")),

@@ -49,11 +49,11 @@ class Shards(Openable):
     >>> async def main(url):
     ...     s = await Shards(url)
     ...     await s.warm()
-    ...     told, stats = await s.explain(b"c"), await s.stats()
+    ...     explained, stats = await s.explain(b"c"), await s.stats()
     ...     asked = await s.contains(b"a"), await s.may_contain(b"a"), await s.refresh()
     ...     values, version = await s.multi_get([b"b", b"c"]), s.version
     ...     await s.close()
-    ...     return told.requests, stats.shards_open, asked, values, version
+    ...     return explained.requests, stats.shards_open, asked, values, version
     >>> with tempfile.TemporaryDirectory() as here:
     ...     _ = lsmkv.bulk.build([(b"a", b"1"), (b"b", b"2")], here, shards=2)
     ...     asyncio.run(main(here))

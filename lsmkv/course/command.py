@@ -108,8 +108,8 @@ def show(
         raise ValueError(f"lab {lab.number} has {count(len(hints), 'hint')}")
     text = lab.text_without_hints() if hint is None else hints[hint - 1]
     if as_json:
-        told = {"lab": lab.number, "title": lab.title, "text": text, "hints": len(hints)}
-        write_line(json.dumps(told))
+        answer = {"lab": lab.number, "title": lab.title, "text": text, "hints": len(hints)}
+        write_line(json.dumps(answer))
     elif stdout_is_terminal():
         shown = _COMMENT.sub("", _PICTURE.sub(r"*Picture: \1*", text))
         stdout_console().print(Markdown(shown, hyperlinks=False))
@@ -142,8 +142,8 @@ def check(
     if as_json:
         with contextlib.redirect_stdout(sys.stderr):
             results = [run_one(lab, path, check, seconds) for check in lab.checks]
-        told = [asdict(result) for result in results]
-        write_line(json.dumps({"lab": lab.number, "file": path, "checks": told}))
+        answer = [asdict(result) for result in results]
+        write_line(json.dumps({"lab": lab.number, "file": path, "checks": answer}))
     else:
         results = run_and_print(lab, path, seconds)
     while watch:
@@ -197,14 +197,14 @@ def run_and_print(lab: Lab, path: str, seconds: int) -> list[Result]:
 
 def _print_result(result: Result, before: str) -> None:
     """Print the line of a check, and its message unless it equals the one before."""
-    told = f"  {result.outcome:<11}  {result.check}"
+    answer = f"  {result.outcome:<11}  {result.check}"
     if result.outcome in (PASSED, NOT_WRITTEN):
-        _write_wrapped(f"{told}: {printable(result.message)}")
+        _write_wrapped(f"{answer}: {printable(result.message)}")
         return
     if result.message == before:
-        write_line(f"{told}: the same")
+        write_line(f"{answer}: the same")
         return
-    write_line(told)
+    write_line(answer)
     for line in result.message.split("\n"):
         _write_wrapped(_INDENT + printable(line), is_aligned=line.startswith("  "))
 
@@ -273,8 +273,8 @@ def plot(
     with open(picture, "wb") as out:
         out.write(drawn[0].svg)
     if as_json:
-        told = {"lab": lab.number, "file": path, "output": picture, "measured": drawn[0].measured}
-        write_line(json.dumps(told))
+        answer = {"lab": lab.number, "file": path, "output": picture, "measured": drawn[0].measured}
+        write_line(json.dumps(answer))
     else:
         write_line(f"{printable(picture)}  lab {lab.number}: {result.message}")
 
@@ -315,8 +315,8 @@ def grade(
     ):
         graded = grader.grade(directory, names)
         if as_json:
-            told = [asdict(submission) for submission in graded]
-            write_line(json.dumps({"limits": asdict(limits), "submissions": told}))
+            answer = [asdict(submission) for submission in graded]
+            write_line(json.dumps({"limits": asdict(limits), "submissions": answer}))
             return
         if as_csv:
             table = csv.writer(sys.stdout, lineterminator="\n")

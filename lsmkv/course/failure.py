@@ -31,7 +31,9 @@ def require_equal(got: object, expected: object, call: str, hint: str = "") -> N
         raise CheckFailure(f"{wrong}.\n{hint}" if hint else f"{wrong}.")
 
 
-def require_refused(call: Callable[[], object], told: str, why: str = "", hint: str = "") -> None:
+def require_refused(
+    call: Callable[[], object], call_text: str, why: str = "", hint: str = ""
+) -> None:
     """Fail unless a call raises ``ValueError``, or what the engine's decoders raise."""
     try:
         done = f"returned {shown(call())}"
@@ -42,7 +44,7 @@ def require_refused(call: Callable[[], object], told: str, why: str = "", hint: 
     except Exception as error:
         done = f"raised {type(error).__name__}"
     since = f", since {why}" if why else ""
-    wrong = f"{told} must raise ValueError{since}, and your code {done}."
+    wrong = f"{call_text} must raise ValueError{since}, and your code {done}."
     raise CheckFailure(f"{wrong}\n{hint}" if hint else wrong)
 
 

@@ -57,7 +57,7 @@ def load(path: str) -> ModuleType:
     except Terminated:
         raise
     except (Exception, SystemExit) as error:
-        raise LoadError(f"the file cannot be run: {_told(error, path)}") from error
+        raise LoadError(f"the file cannot be run: {_in_one_line(error, path)}") from error
     return module
 
 
@@ -128,7 +128,7 @@ def judge(lab: Lab, module: ModuleType, path: str, check: Check) -> Result:
             and cause.name in lab.functions
         ):
             return Result(check.name, ERROR, f"the file has no function {cause.name}")
-        return Result(check.name, ERROR, f"your code raised {_told(cause, path)}")
+        return Result(check.name, ERROR, f"your code raised {_in_one_line(cause, path)}")
 
 
 @contextlib.contextmanager
@@ -157,7 +157,7 @@ def _frame_of(error: BaseException, path: str) -> traceback.FrameSummary | None:
     return next((frame for frame in reversed(frames) if frame.filename == path), None)
 
 
-def _told(error: BaseException, path: str) -> str:
+def _in_one_line(error: BaseException, path: str) -> str:
     """An error in one line, with the student's line that raised it."""
     what = type(error).__name__ + (f": {error}" if str(error) else "")
     return what + place(error, path)

@@ -1,4 +1,4 @@
-"""A temporary directory, of the system's or inside another."""
+"""A temporary directory, in the system's place for them or inside another directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def scratch_directory(prefix: str, inside: str | None = None) -> Iterator[str]:
-    """Make a directory that nobody else has, and remove it with all that is in it at the end.
+    """Make a new directory, and remove it with everything in it at the end.
 
     It is made where the system has temporary files, or ``inside`` a directory.
     """

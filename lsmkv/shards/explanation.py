@@ -21,10 +21,10 @@ class ShardExplanation:
     >>> with tempfile.TemporaryDirectory() as here:
     ...     _ = lsmkv.bulk.build([(b"ant", b"six"), (b"cow", b"four")], here)
     ...     with lsmkv.shards.open(here) as s:
-    ...         told = s.explain(b"bee")
-    >>> told.found, told.requests, told.requests_without_filters, told.requests_saved
+    ...         get = s.explain(b"bee")
+    >>> get.found, get.requests, get.requests_without_filters, get.requests_saved
     (False, 0, 1, 1)
-    >>> told.to_dict()["shard"], told.outline()[-1].text
+    >>> get.to_dict()["shard"], get.outline()[-1].text
     (0, 'requests: 0; without filters and caches: 1; 1 request saved')
     """
 
@@ -72,16 +72,16 @@ class ShardExplanation:
     def outline(self) -> list[Line]:
         """The steps in words, one per line."""
         if self.steps is None:
-            told = f"get {quoted(self.key)}: not found: version {self.version} has no shards"
-            return [Line(0, "plain", told)]
+            explained = f"get {quoted(self.key)}: not found: version {self.version} has no shards"
+            return [Line(0, "plain", explained)]
         where = f"shard {self.shard} of version {self.version}: {self.path}"
         steps = self.steps.outline()
-        told = f"requests: {self.requests}; without filters and caches: "
-        told += f"{self.requests_without_filters}"
+        explained = f"requests: {self.requests}; without filters and caches: "
+        explained += f"{self.requests_without_filters}"
         if self.requests_saved:
-            told += f"; {count(self.requests_saved, 'request')} saved"
+            explained += f"; {count(self.requests_saved, 'request')} saved"
         tone: Tone = "saved" if self.requests_saved else "plain"
-        return [steps[0], Line(1, "plain", where), *steps[1:], Line(1, tone, told)]
+        return [steps[0], Line(1, "plain", where), *steps[1:], Line(1, tone, explained)]
 
     def __str__(self) -> str:
         """The steps in words, one per line."""

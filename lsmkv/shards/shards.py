@@ -295,8 +295,8 @@ class Shards:
         if index < 0:
             return ShardExplanation(user_key, self.version, -1, "", None)
         shard = shards.shard(index)
-        told = shard.db.explain(user_key)
-        return ShardExplanation(user_key, self.version, index, shard.entry.path, told)
+        explained = shard.db.explain(user_key)
+        return ShardExplanation(user_key, self.version, index, shard.entry.path, explained)
 
     # The set
 

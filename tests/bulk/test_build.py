@@ -263,11 +263,11 @@ def test_what_lost_a_race_is_removed(tmp_path: Path) -> None:
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
-    told: list[tuple[int, int, str]] = []
+    reports: list[tuple[int, int, str]] = []
     lsmkv.bulk.build(
-        [some(50), some(60)], tmp_path, shards=2, progress=lambda *step: told.append(step)
+        [some(50), some(60)], tmp_path, shards=2, progress=lambda *step: reports.append(step)
     )
-    assert told == [
+    assert reports == [
         (0, 0, "sorting"),
         (1, 1, "sorting"),
         (2, 2, "sorting"),

@@ -72,8 +72,8 @@ def test_the_command_writes_a_picture(tmp_path: Path, monkeypatch: pytest.Monkey
     shutil.copy(reference(BLOOM), tmp_path)
     monkeypatch.chdir(tmp_path)
     done = lsm("course", "plot", "4")
-    told = "lab4_bloom.svg  lab 4: false positive rates by bits per key, yours and LevelDB's\n"
-    assert (done.status, done.out) == (0, told)
+    line = "lab4_bloom.svg  lab 4: false positive rates by bits per key, yours and LevelDB's\n"
+    assert (done.status, done.out) == (0, line)
     assert "yours" in words((tmp_path / "lab4_bloom.svg").read_bytes())
     done = lsm("course", "plot", "bloom", BLOOM.file_name, "--output", "mine.svg", "--json")
     figures = json.loads(done.out)

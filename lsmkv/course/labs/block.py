@@ -91,8 +91,8 @@ def blocks(code: ModuleType) -> str:
 def meaning(data: bytes, wanted: int) -> str:
     """The meaning of the byte of a block at an offset."""
     return next(
-        f"{told}, byte {wanted - start}" if size > 1 else told
-        for start, size, told in parts(data)
+        f"{described}, byte {wanted - start}" if size > 1 else described
+        for start, size, described in parts(data)
         if start <= wanted < start + size
     )
 
@@ -110,9 +110,9 @@ def parts(data: bytes) -> list[tuple[int, int, str]]:
             f"rest of the key, {shown_text(rest)}",
             "value",
         )
-        for (start, end), told in zip(entry.spans, names, strict=True):
+        for (start, end), described in zip(entry.spans, names, strict=True):
             if start < end:
-                found.append((start, end - start, f"entry {number}: {told}"))
+                found.append((start, end - start, f"entry {number}: {described}"))
     at = block.entries_end
     points = block.restart_points()
     for index, point in enumerate(points):
@@ -231,8 +231,8 @@ def rebuild(code: ModuleType, path: str) -> int:
 def drawing() -> str:
     """A block of four entries, part by part."""
     data = built(SAMPLE, 2)
-    told = ", ".join(f"{key.decode()}={value.decode()}" for key, value in SAMPLE)
-    lines = [f"entries {told}; a restart point every 2 entries", ""]
+    described = ", ".join(f"{key.decode()}={value.decode()}" for key, value in SAMPLE)
+    lines = [f"entries {described}; a restart point every 2 entries", ""]
     lines.append(f"{'offset':>6}  {'bytes':<20}  what")
     for start, size, what in parts(data):
         lines.append(f"{start:6}  {data[start : start + size].hex(' '):<20}  {what}")

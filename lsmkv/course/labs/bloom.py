@@ -64,10 +64,10 @@ def hashes(code: ModuleType) -> str:
                 f"bloom_hash({key!r}) must be {expected:#x}, but yours has more than 32 bits:"
                 f" {got:#x}.\nCut each sum, product and shift with & 0xffffffff."
             )
-        told = hex(got) if type(got) is int else shown(got)
+        described = hex(got) if type(got) is int else shown(got)
         require(
             type(got) is int and got == expected,
-            f"bloom_hash({key!r}) must be {expected:#x}, but your code returned {told}.\n{hint}",
+            f"bloom_hash({key!r}) must be {expected:#x}, but yours is {described}.\n{hint}",
         )
     dice = random.Random(4)
     for length in range(64):
@@ -165,12 +165,12 @@ def meaning(keys: Sequence[bytes], data: bytes, at: int) -> str:
             if position // 8 == at
         ]
     if not bits:
-        told = "all of them 0"
+        described = "all of them 0"
     elif len(bits) > 4:
-        told = f"{len(bits)} of them set by a key's probes"
+        described = f"{len(bits)} of them set by a key's probes"
     else:
-        told = f"set: {', '.join(bits)}"
-    return f"bits {8 * at} to {8 * at + 7} of the array, {told}"
+        described = f"set: {', '.join(bits)}"
+    return f"bits {8 * at} to {8 * at + 7} of the array, {described}"
 
 
 def no_false_negatives(code: ModuleType) -> str:
@@ -370,9 +370,9 @@ def drawing() -> str:
         lines.append(f"{key!r}  h = {h:08x}  d = {delta:08x}  positions {positions}")
     lines += ["", "offset  byte  bits 7..0  what is set"]
     for at, byte in enumerate(data[:-1]):
-        told = meaning(SAMPLE, data, at).partition(", ")[2].removeprefix("set: ")
-        told = "" if not byte else told.replace("probe ", "").replace(" of b", " of ")
-        lines.append(f"{at:6}    {byte:02x}  {byte:08b}   {told}".rstrip())
+        described = meaning(SAMPLE, data, at).partition(", ")[2].removeprefix("set: ")
+        described = "" if not byte else described.replace("probe ", "").replace(" of b", " of ")
+        lines.append(f"{at:6}    {byte:02x}  {byte:08b}   {described}".rstrip())
     lines.append(f"{len(data) - 1:6}    {data[-1]:02x}  k = {data[-1]}")
     return "\n".join(lines) + "\n"
 

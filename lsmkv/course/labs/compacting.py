@@ -242,11 +242,11 @@ def in_the_engine(code: ModuleType) -> str:
             store = os.path.join(directory, "store")
             lsmkv.DB(store, create_if_missing=True).close()
             with lsmkv.LocalEnv().open_directory(store) as opened:
-                told = compact_store(code, opened, tables, snapshot, expected)
+                words = compact_store(code, opened, tables, snapshot, expected)
             what = "A store that your code compacted"
             require_content(store, content, what)
             by_leveldb = require_content_by_leveldb(store, content, what)
-    return f"{told}; a store of {len(content)} keys reads as before{by_leveldb}; " + counted(code)
+    return f"{words}; a store of {len(content)} keys reads as before{by_leveldb}; " + counted(code)
 
 
 def compact_store(
@@ -357,8 +357,8 @@ def numbers(files: Sequence[File]) -> str:
     """Tables in a message."""
     if not files:
         return "no tables"
-    told = ", ".join(str(file[0]) for file in files)
-    return f"table {told}" if len(files) == 1 else f"the tables {told}"
+    words = ", ".join(str(file[0]) for file in files)
+    return f"table {words}" if len(files) == 1 else f"the tables {words}"
 
 
 def require_entries(
@@ -374,13 +374,13 @@ def require_entries(
     for entry in expected:
         if entry not in got:
             raise CheckFailure(
-                f"{what}: your code dropped {told(entry)}, which must stay.\n"
+                f"{what}: your code dropped {words(entry)}, which must stay.\n"
                 f"{why_kept(entry, expected)}{end}"
             )
     for entry in got:
         if entry not in expected:
             raise CheckFailure(
-                f"{what}: your code kept {told(entry)}, which must go.\n"
+                f"{what}: your code kept {words(entry)}, which must go.\n"
                 f"{why_dropped(entry, runs)}{end}"
             )
     require(
@@ -390,7 +390,7 @@ def require_entries(
     )
 
 
-def told(entry: Entry) -> str:
+def words(entry: Entry) -> str:
     """A version in a message."""
     key, sequence, value = entry
     what = "the deletion" if value is None else "the version"

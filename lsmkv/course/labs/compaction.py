@@ -255,12 +255,12 @@ def choices(code: ModuleType) -> str:
 
 def described(levels: Levels) -> str:
     """Levels in a message."""
-    told = [
+    words = [
         f"level {level}: " + ", ".join(f"{file[0]} {ends_of(file)}" for file in files)
         for level, files in enumerate(levels)
         if files
     ]
-    return "; ".join(told) or "no tables"
+    return "; ".join(words) or "no tables"
 
 
 def require_pick(

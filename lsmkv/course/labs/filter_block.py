@@ -180,7 +180,7 @@ def indexes(code: ModuleType) -> str:
 def groups(code: ModuleType) -> str:
     """The keys of each filter."""
     for blocks, expected, hint in GROUPS:
-        require_groups(code, blocks, expected, told(blocks), hint)
+        require_groups(code, blocks, expected, described(blocks), hint)
     for seed in range(60):
         blocks = some_blocks(seed)
         what = f"{len(blocks) - 1} blocks and their end"
@@ -197,7 +197,7 @@ def groups(code: ModuleType) -> str:
     return f"{len(GROUPS) + 62} tables"
 
 
-def told(blocks: Blocks) -> str:
+def described(blocks: Blocks) -> str:
     """A few blocks, in words; the sequence number of a key if there are several versions of it."""
     words: list[str] = []
     user_keys = [key[:-8] for _, keys in blocks for key in keys]
@@ -247,10 +247,10 @@ def copied(blocks: Blocks) -> list[tuple[int, list[bytes]]]:
 def cases() -> list[tuple[Blocks, lsmkv.FilterPolicy, str]]:
     """Blocks, the policy of their filters, and both in words."""
     found: list[tuple[Blocks, lsmkv.FilterPolicy, str]] = [
-        (blocks, SPELLED, told(blocks)) for blocks, _, _ in GROUPS
+        (blocks, SPELLED, described(blocks)) for blocks, _, _ in GROUPS
     ]
-    found.append((SAMPLE, POLICY, told(SAMPLE)))
-    found.append((ARRAY_AT_11, SPELLED, told(ARRAY_AT_11)))
+    found.append((SAMPLE, POLICY, described(SAMPLE)))
+    found.append((ARRAY_AT_11, SPELLED, described(ARRAY_AT_11)))
     for seed in range(30):
         blocks = some_blocks(seed)
         found.append((blocks, SPELLED, f"{len(blocks) - 1} blocks"))
@@ -369,7 +369,7 @@ def asking(code: ModuleType) -> str:
 
     for offset, key, expected, hint in questions:
         call = (
-            f"data = the filter block of {told(SAMPLE)}\n"
+            f"data = the filter block of {described(SAMPLE)}\n"
             f"key_may_match(data, {offset}, {key!r}, may_match)"
         )
         require_equal(code.key_may_match(data, offset, key, spelled), expected, call, hint)

@@ -153,8 +153,8 @@ def compared(code: ModuleType) -> str:
         for b in keys:
             expected = order.compare(a, b)
             got = code.compare_keys(a, b)
-            told = f"compare_keys of {tuple(parse_key(a))} and {tuple(parse_key(b))}"
-            require(isinstance(got, int), f"{told} must be a number, not {shown(got)}.")
+            call = f"compare_keys of {tuple(parse_key(a))} and {tuple(parse_key(b))}"
+            require(isinstance(got, int), f"{call} must be a number, not {shown(got)}.")
             words = {-1: "below 0", 0: "0", 1: "above 0"}[expected]
             hint = "User keys are compared first, byte by byte; one that is a prefix comes first."
             if a[:-8] == b[:-8]:
@@ -164,7 +164,7 @@ def compared(code: ModuleType) -> str:
                 )
             require(
                 (got > 0) - (got < 0) == expected,
-                f"{told} (user key, sequence, kind) must be {words}, but is {got}.\n{hint}",
+                f"{call} (user key, sequence, kind) must be {words}, but is {got}.\n{hint}",
             )
     return f"{len(keys) ** 2:,} pairs"
 

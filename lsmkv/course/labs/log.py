@@ -86,8 +86,8 @@ def framed(code: ModuleType) -> str:
 def meaning(data: bytes, offset: int, wanted: int) -> str:
     """The meaning of a byte in a record's frame."""
     return next(
-        f"{told}, byte {wanted - start}" if size > 1 else told
-        for start, size, told in parts(data, offset)
+        f"{described}, byte {wanted - start}" if size > 1 else described
+        for start, size, described in parts(data, offset)
         if start <= wanted < start + size
     )
 
@@ -194,11 +194,13 @@ def damaged(code: ModuleType) -> str:
         bad = log[:at] + bytes([log[at] ^ 0x20]) + log[at + 1 :]
         whole = sum(end <= at for end in ends[1:])
         fragment = parts(log, 0)
-        told = next(told for start, size, told in fragment if start <= at < start + size)
+        described = next(
+            described for start, size, described in fragment if start <= at < start + size
+        )
         require_records(
             code.read_log(bad),
             records[:whole],
-            f"A log whose byte {at} ({told}) is damaged",
+            f"A log whose byte {at} ({described}) is damaged",
             "Check the checksum of type and data before you use a fragment, and stop at a bad one.",
         )
     return f"{len(log)} damaged logs"
@@ -268,12 +270,12 @@ def drawing() -> str:
         "",
         f"{'offset':>6}  {'bytes':<38}  what",
     ]
-    for start, size, told in parts(data, begin):
+    for start, size, described in parts(data, begin):
         if (begin + start) % BLOCK_SIZE == 0:
             lines.append(f"--- the next block, from offset {begin + start:,} on ---")
         shown_bytes = data[start : start + size].hex(" ")
-        text = data[start : start + size].decode("latin-1") if told == "data" else ""
-        what = f"data, {text!r}" if text else told
+        text = data[start : start + size].decode("latin-1") if described == "data" else ""
+        what = f"data, {text!r}" if text else described
         lines.append(f"{begin + start:6}  {shown_bytes:<38}  {what}")
     return "\n".join(lines) + "\n"
 

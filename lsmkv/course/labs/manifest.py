@@ -92,7 +92,7 @@ def decoding(code: ModuleType) -> str:
 def refusing(code: ModuleType) -> str:
     """What is no edit raises ValueError."""
     record = encoded(EDITS[-1])
-    ends = [at for at, _, told in parts(EDITS[-1]) if told.startswith("tag")]
+    ends = [at for at, _, description in parts(EDITS[-1]) if description.startswith("tag")]
     cases = [
         (b"\x08\x00", "tag 8 is none: LevelDB used it once, and refuses it today"),
         (record + b"\x0a\x00", "tag 10 is none: a reader cannot know how long its content is"),
@@ -119,8 +119,8 @@ def applying(code: ModuleType) -> str:
         before = [list(files) for files in levels]
         expected = applied(levels, fields)
         got = code.apply_edit(levels, list(fields))
-        told = "; ".join(in_words(field) for field in fields)
-        require_levels(got, expected, f"after edit {number} ({told})", hint)
+        description = "; ".join(in_words(field) for field in fields)
+        require_levels(got, expected, f"after edit {number} ({description})", hint)
         require(
             levels == before,
             f"apply_edit changed the levels that it was given, at edit {number}.\nA reader that"
@@ -287,8 +287,8 @@ def drawing() -> str:
     fields = EDITS[-1]
     data = encoded(fields)
     lines = ["the edit of a flush", "", f"{'offset':>6}  {'bytes':<34}  what"]
-    for start, size, told in parts(fields):
-        lines.append(f"{start:6}  {data[start : start + size].hex(' '):<34}  {told}")
+    for start, size, description in parts(fields):
+        lines.append(f"{start:6}  {data[start : start + size].hex(' '):<34}  {description}")
     return "\n".join(lines) + "\n"
 
 

@@ -80,7 +80,7 @@ def seen(writes: Iterable[Write], sequence: int) -> list[Pair]:
     return sorted(model.items())
 
 
-def told(entry: object) -> str:
+def described(entry: object) -> str:
     """An entry in a message."""
     if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], bytes)):
         return shown(entry)
@@ -174,8 +174,8 @@ def inserted(code: ModuleType) -> str:
                 hint = "It goes where sort_key puts it, in front of the older versions of its key."
             at = first_difference(memtable, expected)
             raise CheckFailure(
-                f"After {count(number, 'insert')}, the last one {told(write.entry)}, the memtable"
-                f" has {count(len(memtable), 'entry')}. Entry {at} must be"
+                f"After {count(number, 'insert')}, the last one {described(write.entry)}, the"
+                f" memtable has {count(len(memtable), 'entry')}. Entry {at} must be"
                 f" {told_at(expected, at)}, and is {told_at(memtable, at)}.\n{hint}"
             )
     watched = large()
@@ -196,7 +196,7 @@ def first_difference(got: Sequence[object], expected: Sequence[object]) -> int:
 
 def told_at(entries: Sequence[object], at: int) -> str:
     """An entry of a list in a message, or that the list ends before."""
-    return told(entries[at]) if at < len(entries) else "none"
+    return described(entries[at]) if at < len(entries) else "none"
 
 
 def looked_up(code: ModuleType) -> str:
@@ -231,8 +231,8 @@ def looked_up(code: ModuleType) -> str:
                     )
                 raise CheckFailure(
                     f"look_up of {key!r} as of sequence {sequence} must find"
-                    f" {'None' if expected is None else told(expected)}, and your code found"
-                    f" {'None' if got is None else told(got)}.\n{hint}"
+                    f" {'None' if expected is None else described(expected)}, and your code found"
+                    f" {'None' if got is None else described(got)}.\n{hint}"
                 )
     watched = large()
     code.look_up(watched, b"key02345", MAX_SEQUENCE)
@@ -337,7 +337,7 @@ def viewed(code: ModuleType, backwards: bool) -> str:
             got = list(getattr(code, name)(iter(entries), sequence))
             readers += 1
             if got != expected:
-                few = f", of {', '.join(map(told, entries))}," if len(entries) < 7 else ""
+                few = f", of {', '.join(map(described, entries))}," if len(entries) < 7 else ""
                 raise CheckFailure(
                     f"{name} of {count(len(entries), 'entry')}{few} as of sequence"
                     f" {sequence}: {reason(writes, sequence, got, expected, backwards)}"
@@ -488,7 +488,7 @@ def versions(
     """All versions that a store has of the key about which two lists differ."""
     keys = [pairs[at][0] for pairs in (expected, got) if at < len(pairs)]
     found = [
-        f"{told((key, value))} in {'the log' if number == 0 else f'table {number}'}"
+        f"{described((key, value))} in {'the log' if number == 0 else f'table {number}'}"
         for number, run in enumerate((memtable, *tables))
         for key, value in run
         if keys and key[:-TAG_SIZE] == keys[0]

@@ -46,7 +46,7 @@ class Rule(NamedTuple):
     part: str
     before: tuple[str, str] | None
     """Verb and name of the operation."""
-    told: str
+    reason: str
     """The mistake, if it is not so."""
 
     def holds(self, operations: Sequence[Operation]) -> bool:
@@ -98,13 +98,13 @@ class Run:
                 number += 1
                 wrong = judge(state.env)
                 if wrong:
-                    told = f"{what} does not survive {self._when(state)}: {wrong}"
+                    reason = f"{what} does not survive {self._when(state)}: {wrong}"
                     about_it = [rule for rule in broken if rule.name in wrong] or broken
-                    why = about_it[0].told if about_it else hint
-                    raise CheckFailure(f"{told}\n{self.listing()}\n{why}")
+                    why = about_it[0].reason if about_it else hint
+                    raise CheckFailure(f"{reason}\n{self.listing()}\n{why}")
             seed += 1
         if broken:
-            raise CheckFailure(f"{what}: {broken[0].told}\n{self.listing()}")
+            raise CheckFailure(f"{what}: {broken[0].reason}\n{self.listing()}")
         return number
 
     def listing(self) -> str:

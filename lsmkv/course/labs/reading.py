@@ -56,12 +56,13 @@ def finding(code: ModuleType) -> str:
             require(
                 got is expected,
                 f"find_table in a level of {count(number, 'table')}, {level}, must find"
-                f" {told(expected)} for {key!r}, but your code returned {told(got)}.\n{hint}",
+                f" {in_words(expected)} for {key!r}, but your code returned"
+                f" {in_words(got)}.\n{hint}",
             )
     return f"{asked} keys"
 
 
-def told(table: object) -> str:
+def in_words(table: object) -> str:
     """A table in a message."""
     return f"table {table.number}" if isinstance(table, AskedTable) else shown(table)
 
@@ -84,8 +85,8 @@ def bisecting(code: ModuleType) -> str:
             place = "It lies before the first table, between two tables, or after the last one."
         require(
             got is expected,
-            f"find_table in a level of 5,000 tables must find {told(expected)} for {key!r}, and"
-            f" your code returned {told(got)}.\n{place}",
+            f"find_table in a level of 5,000 tables must find {in_words(expected)} for {key!r}, but"
+            f" your code returned {in_words(got)}.\n{place}",
         )
         require(
             looks <= 40,

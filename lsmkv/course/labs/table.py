@@ -238,12 +238,12 @@ def separators(code: ModuleType) -> str:
     """Keys between two blocks."""
     for last, first, hint in SEPARATED:
         expected = ORDER.find_shortest_separator(last, first)
-        call = f"separator({told(last)}, {told(first)})"
+        call = f"separator({described(last)}, {described(first)})"
         require_index_key(code.separator(last, first), expected, last, call, hint)
     entries = some_entries(5, 300)
     for (last, _), (first, _) in itertools.pairwise(entries):
         expected = ORDER.find_shortest_separator(last, first)
-        call = f"separator({told(last)}, {told(first)})"
+        call = f"separator({described(last)}, {described(first)})"
         require_index_key(code.separator(last, first), expected, last, call, "See the rules.")
     return f"{len(SEPARATED) + len(entries) - 1:,} pairs of keys"
 
@@ -260,7 +260,9 @@ def successors(code: ModuleType) -> str:
     for user_key, hint in keys:
         last = key_of(user_key, 7)
         expected = ORDER.find_short_successor(last)
-        require_index_key(code.successor(last), expected, last, f"successor({told(last)})", hint)
+        require_index_key(
+            code.successor(last), expected, last, f"successor({described(last)})", hint
+        )
     return f"{len(keys)} keys"
 
 
@@ -280,11 +282,11 @@ def require_index_key(got: object, expected: bytes, last: bytes, call: str, hint
         if expected == last:
             hint = "A key that is not shortened keeps its own tag."
     raise CheckFailure(
-        f"{call} must be {told(expected)}, but your code returned {told(got)}.\n{hint}"
+        f"{call} must be {described(expected)}, but your code returned {described(got)}.\n{hint}"
     )
 
 
-def told(key: bytes) -> str:
+def described(key: bytes) -> str:
     """An internal key in a message: the user key, and the tag in hexadecimal."""
     if len(key) < 8:
         return repr(key)

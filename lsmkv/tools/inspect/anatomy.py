@@ -103,8 +103,8 @@ def _places(table: Table, problems: list[Plain]) -> list[BlockPlace]:
         places = table.places()
     except (CorruptionError, ForeignFormatError) as error:
         reason = error.reason if isinstance(error, CorruptionError) else str(error)
-        told = f"{reason}; without a footer nothing else can be found"
-        problems.append(_problem("footer", max(0, table.size - FOOTER_SIZE), told))
+        message = f"{reason}; without a footer nothing else can be found"
+        problems.append(_problem("footer", max(0, table.size - FOOTER_SIZE), message))
         return []
     for block in (table.index, table.metaindex):
         kind = block.place.kind

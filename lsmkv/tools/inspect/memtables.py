@@ -74,11 +74,11 @@ def _where(entries: int, logs: list[str], has_tables: bool, full_at: int, is_kno
             "" if has_tables else "The store is empty: its log has no entry, and there is no table."
         )
     names = " and ".join(logs) or "the log"
-    told = count(entries, "entry")
+    amount = count(entries, "entry")
     if has_tables:
-        return f"{told} in {names}, but not in a table yet."
+        return f"{amount} in {names}, but not in a table yet."
     whose = "" if is_known else ", the default size of a memtable"
-    return f"{told}, all in {names}; a flush makes the first table at {size(full_at)}{whose}."
+    return f"{amount}, all in {names}; a flush makes the first table at {size(full_at)}{whose}."
 
 
 def _entries(db: lsmkv.DB, source: Source) -> Iterator[tuple[bytes, bytes, str]]:

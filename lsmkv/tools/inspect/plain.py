@@ -72,12 +72,12 @@ def shown_key(key: bytes, comparator: str | None) -> Plain:
     >>> shown_key(bytes.fromhex("0001010103000000000000f03f"), "idb_cmp1")["meaning"]
     'database 1, object store 1: record 1.0'
     """
-    told = shown_bytes(key)
+    fields = shown_bytes(key)
     if comparator == IndexedDBComparator.name:
         meaning = printable(str(decode_key(key[:_DECODED])))
         whole = len(meaning) <= SHOWN + _NOTE
-        told["meaning"] = meaning if whole else f"{meaning[:SHOWN]}…"
-    return told
+        fields["meaning"] = meaning if whole else f"{meaning[:SHOWN]}…"
+    return fields
 
 
 def shown_file(file: TableFile, name: str, show: Callable[[bytes], Plain] = shown_bytes) -> Plain:

@@ -102,8 +102,8 @@ class Replays:
             raise ValueError("no trace was named: 'lsmkv inspect DIR --trace FILE'")
         cut = ""
         if question.gets > MOST_GETS:
-            told = f"{question.gets:,} Gets were requested, but only {MOST_GETS:,} are replayed"
-            cut = f"Limited: {told}; 'lsmkv filter-lab' replays them all."
+            limit = f"{question.gets:,} Gets were requested, but only {MOST_GETS:,} are replayed"
+            cut = f"Limited: {limit}; 'lsmkv filter-lab' replays them all."
         with self._lock:
             self._end()
             self._state = _State(question, running=True, cut=cut)
@@ -152,8 +152,8 @@ class Replays:
         with open_store(self._path, self._env) as db:
             held = sum(table.size for table in db.tables())
             if held > most_bytes:
-                told = f"the tables have {size(held)}, and at most {size(most_bytes)} are"
-                raise ValueError(f"{told} replayed here: 'lsmkv filter-lab DIR' has no bound")
+                limit = f"the tables have {size(held)}, and at most {size(most_bytes)} are"
+                raise ValueError(f"{limit} replayed here: 'lsmkv filter-lab DIR' has no bound")
             trace = self._trace if question.traced else None
             chosen = choose_gets(db, trace, gets, seed, self._begin)
             return experiment(db, self._path, chosen, settings, seed, self._begin).to_dict()

@@ -80,8 +80,8 @@ class Reply(NamedTuple):
 
 def read_reply(text: str) -> Reply:
     """Split an error's text into its parts."""
-    told = text.partition(_DEBUG)[0].strip()
-    status, code, message = _STATUS.search(told), _CODE.search(told), _MESSAGE.search(told)
+    summary = text.partition(_DEBUG)[0].strip()
+    status, code, message = _STATUS.search(summary), _CODE.search(summary), _MESSAGE.search(summary)
     cause = _CAUSE.search(text)
     found = Reply(
         int(status[1]) if status else None,
@@ -90,7 +90,7 @@ def read_reply(text: str) -> Reply:
         cause[1] if cause and not status else "",
     )
     if status is None:
-        line = _WHERE.sub("", told).splitlines()[0] if told else ""
+        line = _WHERE.sub("", summary).splitlines()[0] if summary else ""
         return found._replace(text=f"{line} ({found.cause})" if found.cause else line)
     parts = [f"{status[1]}{status[2]}", found.code, (message[1] or message[2]) if message else ""]
     return found._replace(text=": ".join(part for part in parts if part))

@@ -39,7 +39,7 @@ export class Stored {
     const asking = keyForm("Ask it for a key", "Ask", (text) => this.look(keyOf(text).data));
     this.field = asking.field;
     this.field.addEventListener("input", () => this.answer(this.field.value === "" ? null : keyOf(this.field.value).data));
-    this.told = h("p", { class: "lab-answer", role: "status" });
+    this.sentence = h("p", { class: "lab-answer", role: "status" });
     this.sum = h("p", { class: "lab-sum", hidden: true });
     const select = (bit) => this.go({ bit: bit < 0 ? undefined : bit });
     this.bits = new BitGrid("The filter's bits. The arrow keys move from bit to bit.", select);
@@ -51,7 +51,7 @@ export class Stored {
     this.keys = h("ul", { class: "lab-keys", "aria-label": "The keys; each is a button that asks for it" });
     this.lab = h("div", { class: "lab" },
       h("div", { class: "lab-controls" }, h("fieldset", {}, h("legend", {}, "The keys in it"), this.keysNote, this.keys)),
-      h("div", { class: "lab-picture" }, asking.form, this.told, this.sum, this.marks, this.stage, this.bit));
+      h("div", { class: "lab-picture" }, asking.form, this.sentence, this.sum, this.marks, this.stage, this.bit));
     this.element = h("div", {},
       h("div", { class: "ask" },
         h("label", { class: "grow" }, h("span", {}, "Table"), this.choice),
@@ -292,8 +292,8 @@ export class Stored {
     this.asking?.abort();
     if (data === null) {
       this.mark(null);
-      this.told.dataset.kind = "";
-      show(this.told, `Type a key, or choose one: the ${this.data.fuse ? "slots that a lookup reads" : "bits that a lookup probes"} are marked.`);
+      this.sentence.dataset.kind = "";
+      show(this.sentence, `Type a key, or choose one: the ${this.data.fuse ? "slots that a lookup reads" : "bits that a lookup probes"} are marked.`);
       return;
     }
     const text = hex(data);
@@ -313,8 +313,8 @@ export class Stored {
     if (isReport) {
       if (same) return same;
       this.mark(null);
-      this.told.dataset.kind = "";
-      show(this.told, "A report can ask this filter only for the listed keys; 'lsmkv inspect' can ask it for any key.");
+      this.sentence.dataset.kind = "";
+      show(this.sentence, "A report can ask this filter only for the listed keys; 'lsmkv inspect' can ask it for any key.");
       return null;
     }
     const { data } = this;
@@ -360,8 +360,8 @@ export class Stored {
       kind = "wrong";
       words = `Maybe: ${why}. ${name} is not one of its keys: a false positive, and a wasted read.`;
     } else words = `Maybe: ${why}. ${name} is not among the keys listed here.`;
-    this.told.dataset.kind = kind;
-    show(this.told, words);
+    this.sentence.dataset.kind = kind;
+    show(this.sentence, words);
   }
 
   /** What a filter answers by what was read, undefined if that is not known here, and why. */
