@@ -1,4 +1,4 @@
-"""Damages a store in ten ways, and shows what a repair finds and what a repair keeps.
+"""Damages a store in ten ways, and shows what a repair finds and keeps.
 
 Run it as `python examples/damaged_store.py [entries]`; 10,000 entries by default.  For each way it
 prints in how many files damage was found, how many entries were set aside since a lost block may
@@ -23,7 +23,7 @@ Content = dict[bytes, bytes]
 
 
 def make_store(path: Path, entries: int) -> Content:
-    """A store with several levels, overwrites, deletions, and writes in its log."""
+    """Make a store with several levels, overwrites, deletions, and writes in its log."""
     content: Content = {}
     rng = random.Random(1)
     with lsmkv.DB(
@@ -31,7 +31,7 @@ def make_store(path: Path, entries: int) -> Content:
     ) as db:
         for number in range(entries):
             if number == entries - min(entries // 20, 1000):
-                db.flush()  # what comes now fits into the log
+                db.flush()  # the following writes stay in the log
             key = b"user%06d" % rng.randrange(entries // 3)
             if rng.random() < 0.2:
                 db.delete(key)

@@ -119,5 +119,5 @@ if __name__ == "__main__":
             with serving(directory) as server:
                 tokens = log_in(server.port)
             with serving(directory) as server:
-                print("the server was started anew")
+                print("the server was restarted")
                 come_back(server.port, *tokens)
