@@ -4,7 +4,7 @@ Run it as `python examples/damaged_store.py [entries]`; 10,000 entries by defaul
 prints in how many files damage was found, how many entries were set aside since a lost block may
 have replaced them, how many keys the repaired store has lost, and how many it answers wrongly.  The
 last column is what a repair is about: a key may be lost, but an old value or a deleted key must not
-come back (but for what the damaged part of a log had changed).
+come back (except what the damaged part of a log had changed).
 """
 
 from __future__ import annotations

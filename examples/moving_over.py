@@ -81,7 +81,7 @@ def compare(target: Path, expected: Pairs) -> int:
                 raise SystemExit(f"{target}: {key!r} differs")
             count += 1
         if len(new) != count:
-            raise SystemExit(f"{target}: {len(new)} keys in the place of {count}")
+            raise SystemExit(f"{target}: {len(new)} keys instead of {count}")
     return count
 
 

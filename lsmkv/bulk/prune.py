@@ -1,12 +1,12 @@
 """Removes what no version of a shard set needs any more: old versions, their files, leftovers.
 
-Two rules.  The newest versions stay, with all that they name.  And nothing goes that is younger
-than a grace period: it may belong to a build under way, or to a version that is published while
-this runs, and a number that was taken a moment ago must not be free again for a slow publisher.
+Two rules.  The newest versions stay, with all objects that they name.  And nothing younger than a
+grace period is removed.  It may belong to a build under way, or to a version that is published
+while this runs.  Also, a number that was just taken must not become free for a slow publisher.
 
 The order makes a crash harmless at any point: first the documents of old versions are removed, then
-the files that no document names.  So a version that is there is complete.  What a crash leaves
-behind, the next run removes.
+the files that no document names.  So every existing version is complete.  The next run removes
+what a crash leaves.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ class FaultyEnv(Env):
             self._memory.remove_directory(path)
 
     def rename_directory(self, old: str, new: str) -> None:
-        """Give a directory another path beside its own."""
+        """Rename a directory within its parent."""
         with self._mutex:
             self._call("rename_directory", old)
             self._memory.rename_directory(old, new)

@@ -72,7 +72,7 @@ class Entry:
     a list: head (8)      the index of the first element
     sorted set: removed   (4) entries removed from the order since the bounds were looked up
     low (2 + n)           length and bytes: nothing in the order sorts before it
-    high (2 + n)          length and bytes: nothing in the order sorts at it or behind
+    high (2 + n)          length and bytes: nothing in the order sorts at it or after
     a Bloom filter: rest  see ``commands/bloom.py``
     ====================  =====================================================================
     """

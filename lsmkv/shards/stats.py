@@ -82,7 +82,7 @@ class ShardsStats:
             f" {size(self.metadata_bytes)} of indexes and filters",
             f"gets           {self.gets:,}: {self.gets_found:,} found",
             f"filters        {self.filters_asked:,} asked: {self.filter_negatives:,} said no,"
-            f" {self.filter_false_positives:,} said yes in vain",
+            f" {self.filter_false_positives:,} false positives",
             f"filters        {self.filters_asked:,} asked: {self.filter_negatives:,} said no, "
             f"{self.filter_false_positives:,} false positives",
             f"requests       {total.requests:,}: {count(self.requests.list.requests, 'listing')},"

@@ -364,7 +364,7 @@ def test_now(browser: Any, tmp_path: Path, size: dict[str, int]) -> None:
 def test_the_write_path(browser: Any, url: str) -> None:
     with quiet_page(browser, url) as page:
         go(page, url, "write")
-        page.get_by_role("button", name="Begin anew").click()
+        page.get_by_role("button", name="Start again").click()
         page.get_by_role("textbox", name="Key").fill("<b>cow</b>")
         page.get_by_role("textbox", name="Value").fill("milk")
         page.keyboard.press("Enter")

@@ -51,10 +51,10 @@ def parts_of(
 
     * a path of a file, or of a directory, whose files are taken by name: JSON lines and the raw
       format of ``lsmkv export``, CSV (these may be in gzip), Parquet, and Arrow's file format
-      (Feather 2).  The ending tells the format (``.json``, ``.jsonl``, ``.raw``, ``.csv``, each
-      with or without ``.gz``, ``.parquet``, ``.arrow``, ``.feather``), and for other endings the
-      content; CSV needs its ending;
-    * an Arrow table, batch or reader, or a frame of pandas, Polars or others that hand it over;
+      (Feather 2).  The file's ending gives the format (``.json``, ``.jsonl``, ``.raw``, ``.csv``,
+      each with or without ``.gz``, ``.parquet``, ``.arrow``, ``.feather``).  For other endings the
+      content decides; CSV needs its ending;
+    * an Arrow table, batch or reader, or a frame of pandas, Polars or another library that exports Arrow data;
     * a Dask dataframe;
     * an iterable of pairs, or a mapping of keys to values;
     * a function without arguments that returns an iterable of pairs, and can be pickled;

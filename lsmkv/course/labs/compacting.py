@@ -298,7 +298,7 @@ def compact_store(
 
 
 def require_urgent(got: object, version: Version) -> None:
-    """The highest of the student's scores is the one that the engine goes by."""
+    """The highest of the student's scores is the one that the engine uses."""
     require(
         isinstance(got, list) and len(got) == LEVELS - 1,
         f"level_scores must return a list of {LEVELS - 1} scores, not {shown(got)}.",
@@ -385,7 +385,7 @@ def require_entries(
             )
     require(
         got == expected,
-        f"{what}: the entries are the right ones, in a wrong order.\nThey go by key and, of one"
+        f"{what}: the entries are right, but in the wrong order.\nSort them by key and, for each"
         " key, the newest first.",
     )
 

@@ -283,7 +283,7 @@ def deeper(code: ModuleType) -> str:
         l2=[(5, 1, "d", "f"), (6, 1, "k", "m")],
         l4=[(2, 1, "p", "r")],
     )
-    held = "A table of the level may hold it: it lies in its range, ends included."
+    held = "A table of the level may hold it: the key is in its range, ends included."
     cases = (
         (1, "b", "The level of the outputs is merged: what it holds of the key is an input."),
         (2, "e", "The level of the outputs is merged: what it holds of the key is an input."),
@@ -314,7 +314,7 @@ DEEP = (b"dog",)
 
 
 def versions(code: ModuleType) -> str:
-    """Older versions go, but for those that a snapshot reads."""
+    """Older versions are dropped, except those that a snapshot reads."""
     put: list[list[Entry]] = [
         [(b"ant", 9, b"new"), (b"bee", 8, b"only")],
         [(b"ant", 6, b"middle"), (b"cat", 5, b"only")],

@@ -149,7 +149,7 @@ GROUPS: tuple[tuple[Blocks, list[list[bytes]], str], ...] = (
     (
         ((0, (ANT,)), (2100, (BEE,)), (4200, ())),
         [[b"ant"], [b"bee"]],
-        "The end of the data has no keys: it makes no filter of its own.",
+        "The end of the data has no keys: it makes no filter.",
     ),
     (
         ((0, (ANT,)), (7000, ())),
@@ -327,7 +327,7 @@ def finding(code: ModuleType) -> str:
                     hint = "After the last filter there is none: None, and not an empty one."
                     if blocks is ARRAY_AT_11 and offset >> base_lg == number:
                         hint += (
-                            "\nHere is one filter. What stands in the place of the next offset is"
+                            "\nHere is one filter. In place of the next offset there is"
                             " the offset of the offset array."
                         )
                 elif not expected:
@@ -401,7 +401,7 @@ def no_false_negatives(code: ModuleType) -> str:
 
 
 def damaged(code: ModuleType) -> str:
-    """Filter blocks that are none: a damaged one rules nothing out."""
+    """Invalid filter blocks: a damaged one excludes no key."""
     good = built(SAMPLE, SPELLED)
     array = int.from_bytes(good[-5:-1], "little")
     words = [good[at : at + 4] for at in range(array, len(good) - 5, 4)]
@@ -492,7 +492,7 @@ class Parts:
         return self.data[handle.offset : handle.offset + handle.size]
 
     def with_filter_block(self, filter_block: bytes) -> bytes:
-        """The table with another filter block: what follows it is written anew."""
+        """The table with another filter block: what follows it is written again."""
         made = bytearray(self.data[: self.filter_handle.offset])
 
         def append(contents: bytes) -> BlockHandle:
@@ -581,7 +581,7 @@ def ask_the_engines(code: ModuleType, table: Parts) -> int:
     for key in CONTENT:
         require(
             may_match(key),
-            f"key_may_match on the engine's own filter block says no to {key!r}, which is there.",
+            f"key_may_match on the engine's own filter block says no to {key!r}, which is present.",
         )
     return sum(not may_match(key) for key in ABSENT)
 

@@ -94,9 +94,9 @@ def refusing(code: ModuleType) -> str:
     record = encoded(EDITS[-1])
     ends = [at for at, _, description in parts(EDITS[-1]) if description.startswith("tag")]
     cases = [
-        (b"\x08\x00", "tag 8 is none: LevelDB used it once, and refuses it today"),
-        (record + b"\x0a\x00", "tag 10 is none: a reader cannot know how long its content is"),
-        (b"\x00", "tag 0 is none"),
+        (b"\x08\x00", "tag 8 is invalid: LevelDB used it once, and refuses it today"),
+        (record + b"\x0a\x00", "tag 10 is invalid: a reader cannot know how long its content is"),
+        (b"\x00", "tag 0 is invalid"),
         (encoded([(DELETED_FILE, 7, 5)]), "there is no level 7: they go from 0 to 6"),
         (b"\x05\x02\x03abc", "an internal key has a tag of eight bytes, so it is no shorter"),
     ]
@@ -109,7 +109,7 @@ def refusing(code: ModuleType) -> str:
         require_refused(
             functools.partial(code.decode_edit, data), f"decode_edit({shown(data)})", why
         )
-    return f"{len(cases)} records that are none"
+    return f"{len(cases)} invalid records"
 
 
 def applying(code: ModuleType) -> str:

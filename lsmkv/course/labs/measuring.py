@@ -112,7 +112,7 @@ def intervals(code: ModuleType) -> str:
     require(
         once == again,
         "ratio_interval returned something else when it was called again with the same samples and"
-        " the same seed. Draw from random.Random(seed), made anew in each call.",
+        " the same seed. Draw from random.Random(seed), made again in each call.",
     )
     for number, (a, b) in enumerate(pairs):
         resamples = RESAMPLES if number % 2 else 130
@@ -127,7 +127,7 @@ def intervals(code: ModuleType) -> str:
     )
     return (
         f"{len(pairs)} intervals; of {equal} comparisons of equal things,"
-        f" {missed} show a difference all the same"
+        f" {missed} still show a difference"
     )
 
 
@@ -466,7 +466,7 @@ def is_triple(value: object) -> TypeGuard[tuple[float, float, float]]:
 
 
 def near(one: float, other: float) -> bool:
-    """Equal but for the last digits, in which ways to compute the same may differ."""
+    """Equal except for the last digits, in which equivalent computations may differ."""
     return abs(one - other) <= 1e-9 * max(1.0, abs(one), abs(other))
 
 

@@ -110,7 +110,7 @@ def ordered(code: ModuleType) -> str:
                     "Of one user key the newest version comes first, so what stands for the tag has"
                     " to fall. A tag is little-endian: its bytes do not sort as its number does."
                 )
-            words = {-1: "come before", 0: "equal", 1: "come behind"}
+            words = {-1: "come before", 0: "equal", 1: "come after"}
             require(
                 got == expected,
                 f"By sort_key, {tuple(parse_key(a))} must {words[expected]} {tuple(parse_key(b))}"
@@ -169,7 +169,7 @@ def inserted(code: ModuleType) -> str:
             expected = in_order(writes[:number])
             if memtable == expected:
                 continue
-            hint = "Each version is an entry of its own: none is replaced by a newer one."
+            hint = "Each version is a separate entry: a newer one does not replace it."
             if len(memtable) == number:
                 hint = "It goes where sort_key puts it, in front of the older versions of its key."
             at = first_difference(memtable, expected)
@@ -183,7 +183,7 @@ def inserted(code: ModuleType) -> str:
     require(
         watched.looks <= MOST_LOOKS,
         f"insert looked at {watched.looks:,} entries of a memtable of {LARGE:,}.\n"
-        "The list is sorted: bisect it. Sorting it anew looks at all of it.",
+        "The list is sorted: bisect it. Sorting it again looks at all of it.",
     )
     return "240 entries in six memtables"
 
@@ -221,7 +221,7 @@ def looked_up(code: ModuleType) -> str:
                     continue
                 hint = "The newest version at or below the sequence, itself included."
                 if expected is None:
-                    hint = "There is no such version: what stands behind it is of another key."
+                    hint = "There is no such version: the next entry has another key."
                     if got is not None and bytes(got[0][:-TAG_SIZE]) == key:
                         hint = "All versions of the key are newer than that: None."
                 elif parse_key(expected[0]).kind == KIND_DELETION and got is None:
@@ -364,7 +364,7 @@ def reason(
         return f"{words}\nA reader gets pairs of a user key and a value."
     keys = [one[0] for one in got if isinstance(one, tuple) and one]
     if len(keys) != len(set(keys)):
-        return f"{words}\nA key is there twice: of each user key, a reader sees one version."
+        return f"{words}\nA key occurs twice: of each user key, a reader sees one version."
     if wrong is not None and (right is None or wrong[0] != right[0]):
         versions = [one for one in writes if one.key == wrong[0] and one.sequence <= sequence]
         if versions and versions[-1].value is None:

@@ -66,7 +66,7 @@ class Rule(NamedTuple):
 
 
 def _comes_last(done: list[tuple[str, str]], changes: set[tuple[str, str]], sync: object) -> bool:
-    """Whether there was a change, and a sync behind the last one."""
+    """Whether there was a change, and a sync after the last one."""
     last = max((at for at, operation in enumerate(done) if operation in changes), default=None)
     return last is not None and sync in done[last:]
 

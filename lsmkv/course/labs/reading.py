@@ -80,7 +80,7 @@ def bisecting(code: ModuleType) -> str:
         level.looks = 0
         got = code.find_table(level, key)
         looks = level.looks
-        place = f"It lies in {expected}."
+        place = f"It is in {expected}."
         if expected is None:
             place = "It lies before the first table, between two tables, or after the last one."
         require(
@@ -163,7 +163,7 @@ def blocks(code: ModuleType) -> str:
                 at if at < len(index_keys) else None,
                 f"block_for({index_keys}, {key!r})",
                 "An index key is at or above all keys of its block: the first index key that is not"
-                " below the key names the block. Above the last one there is none: None.",
+                " below the key names the block. Above the last one, the result is None.",
             )
     return f"{asked} keys"
 

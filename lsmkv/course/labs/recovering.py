@@ -264,7 +264,7 @@ def require_found(
 
 
 def batches(*starts: int) -> Pieces:
-    """Batches that begin at these sequences, each with one put; 0 stands for bad bytes."""
+    """Batches that begin at these sequences, each with one put; 0 means bad bytes."""
     return [
         batch_of(start, [(b"key%d" % start, b"value %d" % start)]) if start else None
         for start in starts

@@ -135,7 +135,7 @@ def bad_logs() -> list[tuple[bytes, int, str, str]]:
     for cut in range(starts[3] + 1, starts[4]):
         found.append((log[:cut], starts[3], f"A log of 4 records, cut at byte {cut}", cut_hint))
         zeros = log[:cut] + bytes(starts[4] - cut + 600)
-        hint = "Zeros are no record: a type of 0 is none."
+        hint = "Zeros are not a record: 0 is not a valid type."
         found.append((zeros, starts[3], f"A log of 4 records, with zeros from byte {cut} on", hint))
     for index, start in enumerate(starts[1:-1], 1):
         for at in range(start, starts[index + 1]):

@@ -199,7 +199,7 @@ class Source:
             another = there.exists(_CURRENT)
         finally:
             there.close()
-        what = "another store is there now" if another else "what is there now holds no store"
+        what = "another store is there now" if another else "there is no store now"
         return (
             f"The directory {self.path} was deleted and made again, or replaced: {what}.",
             another,

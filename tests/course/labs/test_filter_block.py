@@ -324,7 +324,7 @@ MISTAKES = (
         "finding a filter",
         "with armadillo; the end at 100 filter_for(data, 2048) must be None, but your code returned"
         " no bytes. After the last filter there is none: None, and not an empty one. Here is one"
-        " filter. What stands in the place of the next offset",
+        " filter. In place of the next offset",
     ),
     Mistake(
         "into the array",

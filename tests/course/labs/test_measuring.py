@@ -245,7 +245,7 @@ MISTAKES = (
         "Draw with replacement",
     ),
     Mistake(
-        "no seed", "ratio_interval", without_a_seed, INTERVAL, "random.Random(seed), made anew"
+        "no seed", "ratio_interval", without_a_seed, INTERVAL, "random.Random(seed), made again"
     ),
     Mistake(
         "new dice", "ratio_interval", with_new_dice, INTERVAL, "all resamples draw from the same"

@@ -186,7 +186,7 @@ MISTAKES = (
         "insert",
         in_place_of_the_older,
         "a sorted memtable",
-        "none is replaced by a newer one",
+        "a newer one does not replace it",
     ),
     Mistake(
         "behind older versions",
@@ -195,7 +195,7 @@ MISTAKES = (
         "a sorted memtable",
         "in front of the older versions",
     ),
-    Mistake("sorted anew", "insert", sorted_anew, "a sorted memtable", "Sorting it anew"),
+    Mistake("sorted anew", "insert", sorted_anew, "a sorted memtable", "Sorting it again"),
     Mistake(
         "below the sequence",
         "look_up",

@@ -44,7 +44,7 @@ def open_objects(
       ``create`` it is made if it is missing; else that is a ``FileNotFoundError``.  Without
       ``durable`` a put does not wait for the disk.  Other stores have no directories, and their
       buckets are not made here.
-    * ``s3``, ``gs``, ``az``, ``abfs``, ``http`` and their kin: by obstore, or where that is not
+    * ``s3``, ``gs``, ``az``, ``abfs``, ``http`` and similar ones: by obstore, or where that is not
       installed by fsspec, if that can.
     * Any other scheme: by fsspec.
 

@@ -185,7 +185,7 @@ function heatOf({ gets, heat }, page) {
   ];
 }
 
-/** A bar of parts, `[tone, amount]`; `most` is its whole width.  The figures beside it say the same. */
+/** A bar of parts, `[tone, amount]`; `most` is its whole width.  The figures next to it say the same. */
 function bar(parts, most) {
   return h("span", { class: "share", "aria-hidden": "true" }, parts.filter(([, amount]) => amount > 0).map(([tone, amount]) => {
     const part = h("i", { class: tone });

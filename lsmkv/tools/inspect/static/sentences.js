@@ -64,7 +64,7 @@ export function aboutQuery(trial, query) {
   return { kind: "wrong", words: `Maybe: ${bits}. ${name} was not: a false positive, and a wasted read.${shared}` };
 }
 
-/** A bit, and the keys that set it; -1 is none. */
+/** A bit, and the keys that set it; -1 means none. */
 export function aboutBit(trial, position) {
   if (position < 0) return "Click a bit, or move to it with the arrow keys, to see which keys set it.";
   const setters = trial.settersOf(position);

@@ -338,7 +338,7 @@ export class Stored {
     this.colour();
   }
 
-  /** The bits that a lookup goes by: up to the first that is 0, as far as that is known here. */
+  /** The bits that decide a lookup: up to the first that is 0, as far as that is known here. */
   shownProbes({ positions }) {
     const clear = positions.findIndex((position) => this.isSet(position) === false);
     return clear < 0 ? positions : positions.slice(0, clear + 1);

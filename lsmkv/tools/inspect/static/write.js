@@ -31,7 +31,7 @@ function mount(root, page) {
     button("Put 20 keys", () => perform("fill", { keys: "20" })),
     button("Flush", () => perform("flush")),
     button("Compact", () => perform("compact")),
-    button("Begin anew", () => perform("reset")));
+    button("Start again", () => perform("reset")));
   const player = new Player({
     label: "What was done",
     onstep: (step) => page.go("write", { step }, { replace: true }),
