@@ -403,7 +403,7 @@ def test_a_damaged_table(browser: Any, tmp_path: Path) -> None:
         go(page, url, "levels")
         page.get_by_role("button", name="Check every file").click()
         found = page.locator("section.damaged li", has_text=table.name)
-        found.locator("p", has_text="'lsmkv repair' looks for the data blocks").wait_for()
+        found.locator("p", has_text="'lsmkv repair' finds the data blocks").wait_for()
         assert serious_faults(page) == []
         found.locator("a").click()
         page.locator("section.damaged li", has_text="footer at").wait_for()
@@ -735,7 +735,7 @@ def test_every_view_says_that_its_store_is_gone(browser: Any, tmp_path: Path, vi
         banner.filter(has_text="another store is there now").wait_for()
         page.keyboard.press("1")
         banner.filter(has_text="another store is there now").wait_for()
-        banner.get_by_role("button", name="Show the store that is there now").click()
+        banner.get_by_role("button", name="Show the new store").click()
         page.locator("td", has_text="another").wait_for()
         assert page.locator(".moved:visible").count() == 0
 

@@ -105,7 +105,7 @@ def test_the_command_refuses_what_it_cannot_draw(tmp_path: Path) -> None:
             )
     done = lsm("course", "plot", "4", reference(BLOOM), "--output", tmp_path / "x.png")
     assert (done.status, list(tmp_path.iterdir())) == (2, [])
-    assert "the picture is SVG, so name it .svg" in done.err
+    assert "the picture is SVG, so its name must end in .svg" in done.err
 
 
 def test_the_command_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,8 @@ def parts_of(
       (Feather 2).  The file's ending gives the format (``.json``, ``.jsonl``, ``.raw``, ``.csv``,
       each with or without ``.gz``, ``.parquet``, ``.arrow``, ``.feather``).  For other endings the
       content decides; CSV needs its ending;
-    * an Arrow table, batch or reader, or a frame of pandas, Polars or another library that exports Arrow data;
+    * an Arrow table, batch or reader, or a frame of pandas, Polars or another library that exports
+      Arrow data;
     * a Dask dataframe;
     * an iterable of pairs, or a mapping of keys to values;
     * a function without arguments that returns an iterable of pairs, and can be pickled;
