@@ -1,15 +1,15 @@
-"""Two backups of a store that is being written to, each as of one moment, and proven so.
+"""Two consistent backups of a store while it is being written.
 
     python examples/backup_while_writing.py [DIRECTORY]
 
-A thread moves coins between a hundred accounts without a pause, and writes down each move, in one
-batch.  A backup as of one moment has the first moves without a gap, and balances that follow from
-them.  (A copy of the files, one by one, may have neither, or not open.)
+A thread moves coins between a hundred accounts without a pause, and records each move in the same
+batch.  A backup as of one moment has the first moves without a gap, and the balances that result
+from them.  (A file-by-file copy may have neither, or may not open.)
 
-``db.checkpoint`` makes a second store.  It shares the tables by hard links, so it takes next to no
-time and room, and must be copied elsewhere to survive the disk.  A snapshot's iterator goes through
-the keys: that takes as long as the store is large, and its copy can go anywhere and have any form.
-Writing goes on during both.
+``db.checkpoint`` makes a second store.  It shares the tables by hard links, so it takes almost no
+time and space, and must be copied elsewhere to survive a failure of the disk.  A snapshot's
+iterator reads all keys: that takes longer for a larger store, but its copy can go anywhere and have
+any format.  Writes continue during both.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def account(number: int) -> bytes:
 
 
 class Bank(threading.Thread):
-    """Moves coins until it is told to stop."""
+    """Moves coins until it is stopped."""
 
     def __init__(self, db: lsmkv.DB) -> None:
         super().__init__()
@@ -56,14 +56,14 @@ class Bank(threading.Thread):
             self.moves += 1
 
     def make(self, moves: int) -> None:
-        """Wait until it has made so many more."""
+        """Wait until it has made this many more moves."""
         until = self.moves + moves
         while self.moves < until and self.is_alive():
             time.sleep(0.01)
 
 
 def verify(pairs: Iterable[tuple[bytes, bytes]]) -> int:
-    """Make all moves again, and compare the balances; how many moves there were."""
+    """Repeat all moves, and compare the balances.  Returns the number of moves."""
     content = dict(pairs)
     balances = {account(number): COINS for number in range(ACCOUNTS)}
     moves = len(content) - ACCOUNTS
@@ -95,11 +95,11 @@ def main(path: Path) -> None:
         finally:
             bank.stop.set()
             bank.join()
-        print(f"the bank: {verify(db):,} moves, and the balances follow from them")
+        print(f"the bank: {verify(db):,} moves, and the balances match")
     for backup in ("checkpoint", "copy"):
         with lsmkv.DB(path / backup, read_only=True) as db:
             db.check()  # reads every block
-            print(f"the {backup}: {verify(db):,} moves, and the balances follow from them")
+            print(f"the {backup}: {verify(db):,} moves, and the balances match")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""What a miss costs, with filters and without: counted by lsmkv, to be counted by strace too.
+"""The cost of a miss, with filters and without: counted by lsmkv, and by strace if you like.
 
     python examples/count_reads.py {10|0} [keys] [lookups]
 
-The first argument is Bloom filter bits a key; 0 is no filter.  The block cache is off, or all
-blocks would soon be in it.  The store is loaded first, closed, and reopened, and keys that are not
-in it are looked up.  The last line says how many ``pread`` calls that took; to see that the kernel
-counts the same:
+The first argument is the Bloom filter's bits per key; 0 means no filter.  The block cache is off;
+otherwise all blocks would soon be in it.  The store is loaded, closed, and reopened, and then
+absent keys are looked up.  The last line says how many ``pread`` calls that took.  To see that the
+kernel counts the same:
 
     strace -f -y -e trace=pread64 -o reads.txt python examples/count_reads.py 10
     grep -c 'pread64([0-9]*<[^>]*\\.ldb>' reads.txt
 
-The load runs no compaction and reads no table, so every read of one is due to a lookup.
+The load runs no compaction and reads no table, so every read of a table is caused by a lookup.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ import lsmkv
 
 
 def key(number: int) -> bytes:
-    """Sixteen hexadecimal digits without a pattern, as user ids or hashes are."""
+    """Sixteen hexadecimal digits without a pattern, like user ids or hashes."""
     return hashlib.sha256(b"%d" % number).hexdigest()[:16].encode()
 
 
 def main(bits: int, keys: int, lookups: int, path: Path) -> None:
     """Load, reopen, look up, count."""
-    # One table, made by one flush: no compaction reads anything behind our back.
+    # One table, made by one flush: no compaction adds reads.
     with lsmkv.DB(
         path, create_if_missing=True, bloom_filter_bits=bits, write_buffer_size=64 << 20
     ) as db:

@@ -1,16 +1,16 @@
-"""A filter policy of your own, and what it saves and costs beside LevelDB's: measured.
+"""A custom filter policy, and its savings and costs compared with LevelDB's, measured.
 
     python examples/custom_filter.py [DIRECTORY]
 
-Keys are ``USER/FIELD``, and most questions about absent keys are about users who are not there.  So
-this policy puts the user alone into the filter, once for all of the fields: about as good answers
-about users from a fraction of the bytes, or far better ones from half of them.  The price: about a
-field that a known user lacks it always says *maybe*, and a block is read.
+Keys are ``USER/FIELD``, and most lookups of absent keys are for unknown users.  So this policy adds
+only the user to the filter, once for all fields.  The answers about users are about as good with a
+fraction of the bytes, or far better with half of them.  The price: for a field that a known user
+lacks it always says *maybe*, and a block is read.
 
-A policy has a name, which is stored with the filters: change it whenever they mean something else,
-and old tables are read without filters, not with wrong ones.  All that is forbidden to a filter is
-to say *no* to a key that is there.  Prefix filters (``prefix_extractor``) are for scans; a policy
-like this one is for Gets.
+A policy has a name, which is stored with the filters.  Change it whenever the filters' meaning
+changes: then old tables are read without filters instead of with wrong ones.  A filter must never
+say *no* to a present key.  Prefix filters (``prefix_extractor``) are for scans; a policy like this
+one is for Gets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FIELDS = [b"address", b"birthday", b"email", b"language", b"name", b"phone", b"p
 
 
 class UserFilterPolicy:
-    """A Bloom filter of the keys' beginnings, up to the first slash."""
+    """A Bloom filter of the keys' parts before the first slash."""
 
     def __init__(self, bits_per_user: int) -> None:
         self._bloom = lsmkv.BloomFilterPolicy(bits_per_user)
@@ -37,7 +37,7 @@ class UserFilterPolicy:
         return "example.UserFilter"
 
     def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        """Keys come in order, so a user's keys are neighbours; each user is taken once."""
+        """Keys come in order, so a user's keys are adjacent; each user is added once."""
         return self._bloom.create_filter(list(dict.fromkeys(map(user_of, keys))))
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
@@ -45,7 +45,7 @@ class UserFilterPolicy:
 
 
 class Counting:
-    """Any policy, and the bytes of the filters that it made."""
+    """Wraps a policy, and counts the bytes of its filters."""
 
     def __init__(self, policy: lsmkv.FilterPolicy) -> None:
         self.name = policy.name
@@ -64,14 +64,14 @@ def user_of(key: bytes) -> bytes:
 
 
 def measure(path: Path, policy: lsmkv.FilterPolicy, users: list[bytes]) -> list[float]:
-    """Bytes a key; wrong answers and blocks read per Get: of absent users, of absent fields."""
+    """Bytes per key; false positives and blocks read per Get: of absent users, of absent fields."""
     counting = Counting(policy)
     options: lsmkv.OptionArguments = {
         "create_if_missing": True,
         "error_if_exists": True,
         "filter_policy": counting,
         "lru_cache_size": 0,  # each block is read from disk whenever it is needed
-        "compression": None,  # then no figure depends on how well a codec compresses
+        "compression": None,  # so that no figure depends on compression
     }
     with lsmkv.DB(path, **options) as db:
         with db.write_batch() as batch:

@@ -1,10 +1,10 @@
-"""Damages a store in ten ways, and shows what a repair finds and what a repair keeps.
+"""Damages a store in ten ways, and shows what a repair finds and keeps.
 
 Run it as `python examples/damaged_store.py [entries]`; 10,000 entries by default.  For each way it
 prints in how many files damage was found, how many entries were set aside since a lost block may
 have replaced them, how many keys the repaired store has lost, and how many it answers wrongly.  The
 last column is what a repair is about: a key may be lost, but an old value or a deleted key must not
-come back (but for what the damaged part of a log had changed).
+come back (except what the damaged part of a log had changed).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Content = dict[bytes, bytes]
 
 
 def make_store(path: Path, entries: int) -> Content:
-    """A store with several levels, overwrites, deletions, and writes in its log."""
+    """Make a store with several levels, overwrites, deletions, and writes in its log."""
     content: Content = {}
     rng = random.Random(1)
     with lsmkv.DB(
@@ -31,7 +31,7 @@ def make_store(path: Path, entries: int) -> Content:
     ) as db:
         for number in range(entries):
             if number == entries - min(entries // 20, 1000):
-                db.flush()  # what comes now fits into the log
+                db.flush()  # the following writes stay in the log
             key = b"user%06d" % rng.randrange(entries // 3)
             if rng.random() < 0.2:
                 db.delete(key)

@@ -1,7 +1,7 @@
-"""What does a filter save?  Bits per key against blocks read for keys that are not there.
+"""What does a filter save?  Bits per key and blocks read for absent keys.
 
-Stores 50,000 made-up user names, once for each filter size, and looks for others.  For the same on
-real names, with other filters and timings: ``lsmkv demo``.
+Stores 50,000 made-up user names, once for each filter size, and looks up others.  For the same with
+real names, other filters and timings: ``lsmkv demo``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PRESENT, ABSENT = NAMES[:50_000], NAMES[50_000:55_000]
 
 
 def make_store(path: str, bits_per_key: int) -> None:
-    """Write the names that shall be there, and turn them into tables."""
+    """Write the user names, and turn them into tables."""
     with lsmkv.DB(path, create_if_missing=True, bloom_filter_bits=bits_per_key) as db:
         for start in range(0, len(PRESENT), 1000):
             with db.write_batch() as batch:
@@ -29,8 +29,8 @@ def make_store(path: str, bits_per_key: int) -> None:
 
 
 def look_for_others(path: str, bits_per_key: int) -> lsmkv.Stats:
-    """Look up names that are not there, and return what it took."""
-    # Without a block cache each block is read from disk whenever it is needed.
+    """Look up absent names, and return the cost."""
+    # Without a block cache, each block is read from disk whenever it is needed.
     with lsmkv.DB(path, bloom_filter_bits=bits_per_key, lru_cache_size=0) as db:
         for key in ABSENT:
             assert db.get(key) is None

@@ -1,4 +1,4 @@
-"""A first program: keep a few things, in order, on disk.
+"""A first program: store a few things, in order, on disk.
 
 Run it twice: the second time it finds what the first one left in ``./animals``.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import lsmkv
 
 with lsmkv.DB("animals", create_if_missing=True) as db:
-    # Keys and values are bytes.  A key is there, or get() gives None, or what you say instead.
+    # Keys and values are bytes.  For an absent key, get() returns None or your default.
     runs = int(db.get(b"runs", b"0"))
     print("runs before this one:", runs)
     db.put(b"runs", b"%d" % (runs + 1))
@@ -17,13 +17,13 @@ with lsmkv.DB("animals", create_if_missing=True) as db:
     print("owl:", db.get(b"bird:owl"))
     print("dodo:", db.get(b"bird:dodo"))
 
-    # A batch is written whole or not at all; sync=True also outlives a power cut.
+    # A batch is written completely or not at all; with sync=True it also survives a power cut.
     with db.write_batch(sync=True) as batch:
         batch.put(b"fish:carp", b"lives long")
         batch.put(b"fish:pike", b"eats the carp")
         batch.delete(b"bird:wren")
 
-    # A snapshot goes on seeing what was there when it was taken.
+    # A snapshot keeps showing the state from when it was taken.
     with db.snapshot() as before:
         db.delete(b"fish:carp")
         print("carp now:", db.get(b"fish:carp"), "- before:", before.get(b"fish:carp"))

@@ -2,8 +2,8 @@
 
     python examples/folder_search.py [FOLDER INDEX WORD...]
 
-Reads the files of FOLDER that are new or changed since the last run, and prints those that have all
-of the words, the best first.  Without arguments it does so with a few files of its own.
+Reads the files of FOLDER that are new or changed since the last run, and prints those that contain
+all of the words, best first.  Without arguments it uses a few sample files.
 
 Under ``w:WORD NUL NAME`` stands how often a word is in a file, so the files with a word are one
 range.  Under ``f:NAME`` stands what a file looked like and which words it had: that is needed to
@@ -31,7 +31,7 @@ def words(text: str) -> list[str]:
 
 
 class Known(TypedDict):
-    """What the index knows of a file."""
+    """What the index stores about a file."""
 
     seen: list[int]  # its modification time and its size
     words: dict[str, int]
@@ -45,7 +45,8 @@ class Index:
         self._folder = folder
 
     def update(self, pattern: str = "**/*.txt") -> tuple[list[str], list[str]]:
-        """Bring the index up to date; the names of the files that were read, and of those gone."""
+        """Update the index.  Returns the names of the files that were read, and of the removed
+        ones."""
         read, there = [], set()
         for path in sorted(self._folder.glob(pattern)):
             name = path.relative_to(self._folder).as_posix()
@@ -64,9 +65,9 @@ class Index:
         return read, gone
 
     def search(self, query: str) -> list[tuple[str, float]]:
-        """The files that have all words, with their scores, the best first.
+        """The files that contain all words, with their scores, best first.
 
-        A word counts for more, the fewer files have it, and the more often it is in the file.
+        A word counts for more if fewer files contain it, and if it is more frequent in the file.
         """
         scores: dict[str, float] = {}
         total = self._total()
@@ -85,7 +86,7 @@ class Index:
         return sorted(scores.items(), key=lambda found: (-found[1], found[0]))
 
     def _total(self) -> int:
-        """How many files are in the index."""
+        """The number of files in the index."""
         return int(self._db.get(b"n", b"0"))
 
     def _known(self, name: str) -> Known | None:
@@ -93,7 +94,7 @@ class Index:
         return None if value is None else json.loads(value)
 
     def _replace(self, name: str, old: Known | None, new: Known | None) -> None:
-        """Take a file's old words out, and put its new ones in."""
+        """Remove a file's old words, and add its new ones."""
         with self._db.write_batch() as batch:
             for word in old["words"] if old else ():
                 batch.delete(f"w:{word}\0{name}".encode())
@@ -116,7 +117,7 @@ def main(folder: Path, path: Path, query: str) -> None:
 
 
 def sample(folder: Path) -> None:
-    """Three files to search in."""
+    """Make three files to search in."""
     texts = {
         "ant.txt": "The ant keeps her winter store in summer. The ant is small.",
         "bee.txt": "The bee keeps no store but honey, and honey keeps.",

@@ -1,8 +1,8 @@
-"""An HTTP client's cache on disk: ETag and max-age, and a bound on its size.
+"""An HTTP client's cache on disk, with ETag, max-age, and a limit on its size.
 
     python examples/http_cache.py [DIRECTORY]
 
-The program starts a small server of its own and says for each page where it came from.
+The program starts a small server, and prints where each page came from.
 
 Three kinds of keys: ``meta:URL`` has what HTTP says about a page, ``body:URL`` has the page, and
 ``time:WHEN:URL`` is in the order of time, so that the page that was fetched or confirmed first goes
@@ -34,7 +34,7 @@ from typing import Any
 
 import lsmkv
 
-MOST_REMOVED = 16  # pages that go for one that comes
+MOST_REMOVED = 16  # the most pages that are removed for a new one
 
 State = dict[str, Any]
 
@@ -48,8 +48,8 @@ class Cache:
         self._most_bytes = most_bytes
 
     def get(self, url: str, now: int) -> tuple[bytes, str]:
-        """The page, and where it came from."""
-        # Both as of one moment: another thread may replace or remove the page in between.
+        """The page, and its source."""
+        # Both from one moment: another thread may replace or remove the page in between.
         stored, body = self._db.multi_get([b"meta:" + url.encode(), b"body:" + url.encode()])
         meta: dict[str, Any] = json.loads(stored) if stored else {}
         if body is not None and now < meta["fresh_until"]:
@@ -77,18 +77,18 @@ class Cache:
         return body, source
 
     def size(self) -> int:
-        """Bytes of pages in the cache: one lookup."""
+        """Bytes of the pages in the cache: one lookup."""
         return int(_state(self._db.get(b"state"))["bytes"])
 
     def _store(self, url: str, new: dict[str, Any] | None, body: bytes) -> None:
-        """Put a page in the place of what was there, and make room for it.
+        """Store a page, replacing the old one, and make room for it.
 
-        At most 16 pages go for it.  If they are not enough, as for a large page after many small
-        ones, it is not kept, and the room stays for the next one.
+        At most 16 pages are removed for it.  If that is not enough, for example for a large page
+        after many small ones, it is not stored, and the room is left for the next one.
         """
 
         def change(both: lsmkv.Transaction) -> None:
-            """Called again if another thread changed the cache meanwhile."""
+            """Called again if another thread changed the cache in the meantime."""
             state = _state(both.get(b"state"))
             state["bytes"] -= _remove(both, url)
             if new is not None and len(body) <= self._most_bytes:
@@ -105,10 +105,10 @@ class Cache:
         self._db.run(change)
 
     def _make_room(self, both: lsmkv.Transaction, state: State, size: int) -> None:
-        """Remove the oldest pages until so many bytes fit.
+        """Remove the oldest pages until this many bytes fit.
 
-        The iterator is not the transaction's, and may be ahead of it.  Then another thread has
-        written ``state``, the commit fails, and all this is done again.
+        The iterator does not belong to the transaction, and may see newer data.  Then another
+        thread has written ``state``, the commit fails, and all of this is repeated.
         """
         with self._db.iterator(
             start=state["first"].encode(), stop=b"time;", include_value=False
@@ -121,12 +121,12 @@ class Cache:
 
 
 def _state(stored: bytes | None) -> State:
-    """The bytes that are kept, and a key that no key of the index by time is before."""
+    """The number of stored bytes, and a key before the first key of the index by time."""
     return json.loads(stored) if stored else {"bytes": 0, "first": "time:"}
 
 
 def _remove(both: lsmkv.Transaction, url: str) -> int:
-    """Remove what belongs to a page, if it is there; its bytes."""
+    """Remove a page with all its records, if it exists.  Returns its bytes."""
     stored = both.get(f"meta:{url}".encode())
     if stored is None:
         return 0

@@ -22,14 +22,14 @@ except ImportError:
 
 
 def pairs(count: int) -> Iterator[tuple[bytes, bytes]]:
-    """Keys in an order that is not their own, with values that compress by about a half."""
+    """Keys in random order, with values that compress to about a half."""
     for number in range(count):
         scattered = number * 7919 % count
         yield b"key-%012d" % scattered, (b"%d " % number) * 6 + bytes(50)
 
 
 def check(db: lsmkv.DB | plyvel.DB, expected: dict[bytes, bytes]) -> None:
-    """All of it, forward, backward and one by one."""
+    """Compare everything: forward, backward and one by one."""
     in_order = sorted(expected.items())
     assert list(db.iterator()) == in_order
     assert list(db.iterator(reverse=True)) == in_order[::-1]

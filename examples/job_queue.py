@@ -1,11 +1,12 @@
-"""A queue of jobs behind Redis' protocol: workers wait for jobs, and none is lost when one dies.
+"""A queue of jobs with Redis' protocol: workers wait for jobs, and no job is lost when a worker
+dies.
 
-A worker moves a job from ``jobs`` to its own list, and removes it from there once it is done.  A
-job that was not done by its deadline goes back to ``jobs``.  The set ``workers`` names the lists,
-so that nobody looks through all keys for them.  The store is on disk, in ``./queue``: the queue is
-there after a restart, too.
+A worker moves a job from ``jobs`` to its own list, and removes it from there when it is done.  A
+job that is not done by its deadline returns to ``jobs``.  The set ``workers`` names the lists, so
+no scan over all keys is needed.  The store is on disk, in ``./queue``: the queue survives a
+restart.
 
-It needs lsmkv's extra ``server``, and redis-py, which knows nothing of lsmkv.
+It needs lsmkv's extra ``server``, and redis-py, an ordinary Redis client.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def work(port: int, name: str, done: list[str]) -> None:
         while job := client.blmove("jobs", f"taken:{name}", 1, "LEFT", "RIGHT"):
             client.zadd("deadlines", {f"{name} {job}": time.time() + DEADLINE})
             if job == "job 3" and name == "worker 1":
-                return  # it dies with the job in its hands
+                return  # it dies while it has the job
             done.append(job)
             with client.pipeline(transaction=True) as both:
                 both.lrem(f"taken:{name}", 1, job)
@@ -36,10 +37,10 @@ def work(port: int, name: str, done: list[str]) -> None:
 
 
 def give_back(client: redis.Redis) -> int:
-    """Put jobs whose time is over back into the queue; how many."""
+    """Return overdue jobs to the queue.  Returns their number."""
     for name in client.smembers("workers"):
         for job in client.lrange(f"taken:{name}", 0, -1):
-            # It may have died before it has set a deadline.
+            # It may have died before it set a deadline.
             client.zadd("deadlines", {f"{name} {job}": time.time() + DEADLINE}, nx=True)
     late = client.zrangebyscore("deadlines", "-inf", time.time())
     for entry in late:
@@ -53,7 +54,7 @@ def give_back(client: redis.Redis) -> int:
 
 
 def main() -> None:
-    """Five jobs, a worker that dies, and one that does what is left."""
+    """Five jobs, a worker that dies, and one that does the rest."""
     done: list[str] = []
     with (
         serving("queue") as server,

@@ -1,4 +1,4 @@
-"""What web pages keep in a browser's Local Storage, read beside the running browser.
+"""What web pages keep in a browser's Local Storage, read while the browser runs.
 
     python examples/local_storage.py ["~/.config/chromium/Default/Local Storage/leveldb" [ORIGIN]]
 
@@ -19,7 +19,7 @@ import lsmkv
 
 
 def text(stored: bytes) -> str:
-    """A name or a value: its first byte says how the rest is encoded."""
+    """A name or a value: its first byte is the encoding of the rest."""
     if stored[:1] == b"\x01":
         return stored[1:].decode("latin-1")
     if stored[:1] == b"\x00":
@@ -28,7 +28,7 @@ def text(stored: bytes) -> str:
 
 
 def origins(db: lsmkv.DB) -> Iterator[str]:
-    """The origins that keep something, by one seek for each."""
+    """The origins that have items, with one seek each."""
     with db.iterator(prefix=b"_", include_value=False) as keys:
         for key in keys:
             origin = key[1:].partition(b"\0")[0]
@@ -49,7 +49,7 @@ def main(path: Path, wanted: str | None) -> None:
             found = list(items(db, origin))
             print(f"{origin}: {len(found)} items")
             for name, value in found:
-                # A page chose these texts: repr() lets no control character reach the terminal.
+                # A page chose these texts: repr() keeps control characters away from the terminal.
                 shown = repr(value)
                 print(f"    {name!r} = {shown if len(shown) <= 60 else shown[:56] + ' ...'}")
 

@@ -2,9 +2,9 @@
 
     python examples/moving_over.py [plyvel|sqlite3|dbm SOURCE TARGET]
 
-Without arguments it makes a small source of each kind and moves all three.  ``from_sqlite`` knows
-the table of this sample, ``person``: put your own in its place.  (A shelf of ``shelve``
-is a dbm file: move it as dbm, and open it as examples/shelf.py does.)
+Without arguments it makes a small source of each kind and moves all three.  ``from_sqlite`` expects
+the table of this sample, ``person``: replace it with yours.  (A shelf of ``shelve`` is a dbm file:
+move it as dbm, and open it as in examples/shelf.py.)
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def compare(target: Path, expected: Pairs) -> int:
                 raise SystemExit(f"{target}: {key!r} differs")
             count += 1
         if len(new) != count:
-            raise SystemExit(f"{target}: {len(new)} keys in the place of {count}")
+            raise SystemExit(f"{target}: {len(new)} keys instead of {count}")
     return count
 
 

@@ -53,7 +53,7 @@ class Queue:
         self._added = 0
 
     def add(self, name: str, payload: str, due: int) -> None:
-        """A job to be done once it is due, under a name of its own: durable on return."""
+        """Add a job with a unique name, to be done once it is due; durable on return."""
         key = at(b"waiting", due, name)
         self._db.put(key, json.dumps([payload, 0]).encode(), sync=True)
         self._may_be_first(key)

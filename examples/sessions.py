@@ -3,7 +3,7 @@
     python examples/sessions.py [PORT]
 
 With a port it uses the server there (``lsmkv serve --port 6379 data``, or a Redis); without one it
-starts a server of its own, and starts it again, to show what is still there.
+starts its own server, and restarts it, to show what survives.
 
 A token is random, and only its hash is a key: who reads the store cannot log in.  A session is a
 hash that expires once it has not been used for a while.  A set has the sessions of each user, to
@@ -45,7 +45,7 @@ class Sessions:
         return token
 
     def load(self, token: str) -> dict[str, str]:
-        """What is kept in a session, whose time begins anew; empty if it is over."""
+        """The content of a session, whose time starts again; empty if it has expired."""
         with self._client.pipeline(transaction=True) as both:
             both.pexpire(key(token), self._lifetime)
             both.hgetall(key(token))
@@ -53,7 +53,7 @@ class Sessions:
         return dict(kept)
 
     def keep(self, token: str, field: str, value: str) -> bool:
-        """Keep a field in a session; False if it is over.  (A plain HSET would make it anew.)"""
+        """Set a field of a session; False if it has expired.  (A plain HSET would restore it.)"""
         name = key(token)
         while True:
             with self._client.pipeline() as both:
@@ -101,7 +101,7 @@ def log_in(port: int) -> tuple[str, str]:
 
 
 def come_back(port: int, ann: str, phone: str) -> None:
-    """What Ann finds, with a server that was started anew."""
+    """What Ann finds after a restart of the server."""
     with redis.Redis(port=port, decode_responses=True) as client:
         sessions = Sessions(client)
         print("ann:", sessions.load(ann))
@@ -119,5 +119,5 @@ if __name__ == "__main__":
             with serving(directory) as server:
                 tokens = log_in(server.port)
             with serving(directory) as server:
-                print("the server was started anew")
+                print("the server was restarted")
                 come_back(server.port, *tokens)

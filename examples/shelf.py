@@ -73,7 +73,7 @@ def main(path: Path) -> None:
         shelf["wren"] = Animal(2, "tiny, and loud")
         shelf["ant"] = Animal(6, "nothing")
         shelf["cow"] = Animal(4, "moo")
-        with open_shelf(path / "animals", "r") as reader:  # beside the writer
+        with open_shelf(path / "animals", "r") as reader:  # while the writer has it open
             print("in order:", ", ".join(reader))
             print("the ant has", reader["ant"].legs, "legs")
 

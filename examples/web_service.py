@@ -95,7 +95,7 @@ async def delete_note(request: Request) -> Response:
 
 
 def application(path: str) -> Starlette:
-    """The service over the store in a directory, which is made if there is none."""
+    """The service over the store in a directory, which is made if necessary."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, lsmkv.aio.DB]]:

@@ -2,7 +2,7 @@
 
     python examples/word_index.py
 
-Put ``import plyvel`` in the place of the import below, and it runs on C++ LevelDB with the same
+Put ``import plyvel`` instead of the import below, and it runs on C++ LevelDB with the same
 output: nothing else has to change.
 """
 

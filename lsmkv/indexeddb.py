@@ -1,7 +1,7 @@
-"""Chromium's IndexedDB: the order of its keys, ``idb_cmp1``, and what the keys mean.
+"""Chromium's IndexedDB: the key order ``idb_cmp1``, and the meaning of the keys.
 
-Chromium keeps the IndexedDB databases of one origin in one LevelDB directory.  Its keys are tuples
-of fields that do not sort as bytes, so it has an order of its own:
+Chromium keeps the IndexedDB databases of an origin in one LevelDB directory.  Its keys are tuples
+of fields that do not sort as bytes, so it has its own order:
 
 >>> import lsmkv
 >>> from lsmkv.indexeddb import IndexedDBComparator, decode_key
@@ -51,7 +51,7 @@ from lsmkv.util.coding import decode_varint64
 
 __all__ = ["Date", "DecodedKey", "IndexedDBComparator", "decode_key"]
 
-# Types of IDB keys; _END stands in no file: it closes an array.
+# Types of IDB keys; _END is in no file: it closes an array.
 _HIGHEST, _STRING, _DATE, _NUMBER, _ARRAY, _LOWEST, _BINARY, _END = range(8)
 _SORTED = {
     _END: b"\x00",
@@ -76,7 +76,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class _Layout:
     """The fields after a prefix, a letter each: ``b``yte, ``v``arint, ``s``tring, IDB ``k``ey.
 
-    ``r`` is the rest as it is, ``i`` what an entry of an index is made of.
+    ``r`` is the unparsed rest, ``i`` the content of an entry of an index.
     """
 
     name: str
@@ -127,13 +127,13 @@ _ABOUT = {
 
 
 class _Reader:
-    """Takes the fields of a key off its front; :class:`CorruptionError` where one is malformed."""
+    """Takes the fields of a key off its front; :class:`CorruptionError` if one is malformed."""
 
     def __init__(self, key: bytes) -> None:
         self.key = key
         self.at = 0
         self.mark = 0
-        """Where the field, or the part of an IDB key, that is being read begins."""
+        """The start of the field, or of the part of an IDB key, that is being read."""
 
     @property
     def at_end(self) -> bool:
@@ -169,7 +169,7 @@ class _Reader:
         return _signed(database), _signed(store), index
 
     def layout(self, database: int, store: int, index: int) -> tuple[int | None, _Layout]:
-        """The type byte, where these ids have one, and the fields after it."""
+        """The type byte, if these ids have one, and the fields after it."""
         if database == 0 or store == 0:
             kind = self.byte()
             layouts = _GLOBAL if database == 0 else _DATABASE
@@ -179,11 +179,11 @@ class _Reader:
         return None, _RECORDS.get(index, _UNKNOWN)
 
     def idb_key(self) -> Iterator[tuple[int, bytes]]:
-        """The parts of an IDB key: type and payload; an array's elements stand before its end.
+        """The parts of an IDB key: type and payload; an array's elements come before its end.
 
-        A loop, since the arrays of a hostile key lie deeper in each other than Python recurses.
+        A loop, because arrays in a hostile key may be nested more deeply than Python recurses.
         """
-        left: list[int] = []  # elements to come, of each array that is open
+        left: list[int] = []  # remaining elements of each open array
         while True:
             self.mark = self.at
             kind = self.byte()
@@ -224,16 +224,16 @@ def _double(payload: bytes) -> float:
 
 
 class IndexedDBComparator:
-    """The order ``idb_cmp1``: give it as ``comparator=`` to open Chromium's IndexedDB.
+    """The order ``idb_cmp1``: pass it as ``comparator=`` to open Chromium's IndexedDB.
 
     Every pair of well-formed keys compares as in Chromium.  Different bytes may be equal: -0 and 0,
-    a varint in more bytes than it needs, bytes after the last field; so a store gets no Bloom
+    a varint with more bytes than it needs, bytes after the last field.  So a store gets no Bloom
     filters unless it asks for them.  Keys are not shortened in the index of a table.
 
-    Chromium calls a malformed key equal to every other, which is no order.  Here its well-formed
-    fields count, and where the first malformed one begins it sorts after all well-formed keys that
-    are the same so far, by its bytes.  A NaN, an id or a varint above 2**63-1 and a type that the
-    module does not name are malformed.  No bytes raise.  O(length of the keys).
+    Chromium calls a malformed key equal to every other, which is not an order.  Here its
+    well-formed fields are compared.  At its first malformed field it sorts after all well-formed
+    keys with the same beginning, by its bytes.  A NaN, an id or a varint above 2**63-1 and a type
+    that the module does not name are malformed.  No bytes raise an error.  O(length of the keys).
 
     >>> order = IndexedDBComparator()
     >>> number, string = bytes.fromhex("0001010103000000000000f03f"), bytes.fromhex("000101010100")
@@ -259,17 +259,17 @@ class IndexedDBComparator:
         return 0 if x == y else 1
 
     def sort_key(self, key: bytes, /) -> bytes:
-        """The key recoded so that bytes compare as the keys do, and are the same where these are.
+        """The key recoded so that its bytes compare as the keys do, and are equal if these are.
 
-        Numbers become big-endian; what has no fixed length ends in a byte or two that sort before
-        all that could go on in their place.
+        Numbers become big-endian.  A field without a fixed length ends in a byte or two that sort
+        before any continuation.
         """
         reader = _Reader(key)
         out: list[bytes] = []
         try:
             ids = reader.prefix()
             out.append(struct.pack(">QQL", *ids))
-            if not reader.at_end:  # a prefix alone is the lower bound of what has it
+            if not reader.at_end:  # a prefix alone is the lower bound of the keys with it
                 kind, layout = reader.layout(*ids)
                 if kind is not None:
                     out.append(bytes([kind]))
@@ -302,7 +302,7 @@ def _sort_field(reader: _Reader, field: str, out: list[bytes]) -> None:
         if not reader.at_end:
             reader.mark = reader.at
             number = reader.varint()
-            if not reader.at_end:  # a number without the record's key does not count
+            if not reader.at_end:  # a number without the record's key is ignored
                 _sort_field(reader, "k", out)
                 out.append(number.to_bytes(8, "big"))
     elif field == "v":
@@ -321,7 +321,7 @@ def _sort_text(payload: bytes) -> bytes:
 
 def _sort_double(payload: bytes) -> bytes:
     bits = int.from_bytes(payload, "little")
-    if bits == _SIGN:  # minus zero is zero
+    if bits == _SIGN:  # minus zero equals zero
         bits = 0
     return (bits ^ _ALL if bits & _SIGN else bits | _SIGN).to_bytes(8, "big")
 
@@ -358,18 +358,18 @@ class DecodedKey:
     """
 
     database: int
-    """0 where the key is about all databases of the origin."""
+    """0 if the key is about all databases of the origin."""
     object_store: int
-    """0 where the key is about databases."""
+    """0 if the key is about databases."""
     index: int
-    """30 and up for an entry of an index; below, which kind of data of an object store."""
+    """30 and up for an entry of an index; below that, the kind of data of an object store."""
     what: str
-    """``record``, ``exists``, ``blobs``, ``entry`` of an index, or which metadata."""
+    """``record``, ``exists``, ``blobs``, ``entry`` of an index, or the kind of metadata."""
     values: tuple[object, ...]
-    """The fields.  An IDB key is a float, :class:`Date`, str, bytes or list of such; for an entry
-    of an index it is followed by the key of the record.  Names are str, ids int."""
+    """The fields.  An IDB key is a float, :class:`Date`, str, bytes or a list of these; for an
+    entry of an index, the record's key follows it.  Names are str, ids int."""
     rest: bytes = b""
-    """The bytes that could not be decoded, or follow the last field."""
+    """The bytes that could not be decoded, or that follow the last field."""
 
     def __str__(self) -> str:
         """Place, kind and values in a line."""
@@ -385,7 +385,7 @@ class DecodedKey:
 def decode_key(key: bytes) -> DecodedKey:
     """The ids and the fields of a key of Chromium's IndexedDB.  Raises nothing: see ``rest``.
 
-    Arrays that lie more than 100 deep in each other count as unreadable.  O(length of the key).
+    Arrays nested more than 100 deep count as unreadable.  O(length of the key).
 
     >>> decode_key(bytes.fromhex("0001010103000000000000f03f")).values
     (1.0,)
@@ -407,7 +407,7 @@ def decode_key(key: bytes) -> DecodedKey:
                 values.append(value)
                 done = reader.at
     except CorruptionError:
-        pass  # the rest says it
+        pass  # ``rest`` shows it
     return DecodedKey(*ids, what, tuple(values), key[done:])
 
 
@@ -432,11 +432,11 @@ def _values(reader: _Reader, layout: _Layout) -> Iterator[object]:
 
 def _idb_value(reader: _Reader) -> object:
     found: list[object] = []
-    into = [found]  # the list that is being filled, inside those that it lies in
+    into = [found]  # the list that is being filled, inside its parents
     for kind, payload in reader.idb_key():
         if kind == _ARRAY:
             if len(into) > _DEEPEST:
-                raise CorruptionError("arrays too deep to show", None, reader.mark)
+                raise CorruptionError("arrays nested too deeply to show", None, reader.mark)
             inner: list[object] = []
             into[-1].append(inner)
             into.append(inner)
@@ -460,5 +460,5 @@ def _scalar(kind: int, payload: bytes) -> object:
 
 
 def _text(payload: bytes) -> str:
-    """JavaScript's strings may hold halves of surrogate pairs; they are kept."""
+    """JavaScript's strings may contain halves of surrogate pairs; they are kept."""
     return payload.decode("utf-16-be", "surrogatepass")

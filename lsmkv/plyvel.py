@@ -6,7 +6,7 @@ of 8 MiB (``lru_cache_size``), batches that are written even if their ``with`` b
 (``transaction=False``), and no warning about a store that was not closed. Checksums are verified
 whatever ``verify_checksums`` says.
 
-The classes derive from lsmkv's and have all of its methods, so a program may move to lsmkv line
+The classes derive from lsmkv's and have all of its methods, so a program can be moved to lsmkv line
 by line.  ``docs/plyvel.md`` lists the differences from plyvel, and why.
 
 >>> import lsmkv.plyvel as plyvel
@@ -64,11 +64,11 @@ T = TypeVar("T")
 D = TypeVar("D", bound="DB")
 
 _CACHE_SIZE = 8 * MIB
-"""LevelDB's block cache, where ``lru_cache_size`` is not given."""
+"""LevelDB's default block cache, used unless ``lru_cache_size`` is given."""
 
 
 class FlaggedRange(TypedDict, total=False):
-    """The keywords of ``iterator`` but two: a flag may be None, which means False."""
+    """The keywords of ``iterator`` except two: a flag may be None, which means False."""
 
     reverse: bool | None
     start: BytesLike | None
@@ -106,7 +106,7 @@ def _plain(arguments: FlaggedArguments) -> IteratorArguments:
     if arguments.get("prefix") is not None and (
         arguments.get("start") is not None or arguments.get("stop") is not None
     ):
-        # As plyvel does: better here than when the program runs with plyvel.
+        # As in plyvel: an error here is better than one when the program runs with plyvel.
         raise TypeError("give a prefix, or start and stop, not both")
     plain = {  # the iterator refuses an unexpected keyword
         name: _flag(name, value) if name in _FLAGS else value for name, value in arguments.items()
@@ -157,17 +157,17 @@ class _Scannable(Scannable):
     def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator[Any]: ...
 
     def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator[Any]:
-        """An iterator over all of it, or over a range of it: see :class:`Iterator`."""
+        """An iterator over all entries, or over a range: see :class:`Iterator`."""
         return self._iterator(_plain(arguments))
 
 
 class DB(_Scannable, engine.DB):
     """plyvel's ``DB``: :class:`lsmkv.DB` with plyvel's arguments and defaults.
 
-    Errors: :class:`Error` if there is no store at ``name`` and not ``create_if_missing``, or if
-    there is one and ``error_if_exists``; :class:`IOError` if it is in use;
+    Raises :class:`Error` if there is no store at ``name`` without ``create_if_missing``, or if
+    there is one with ``error_if_exists``; :class:`IOError` if it is in use;
     :class:`CorruptionError` for damage; ``RuntimeError`` once it is closed.  Costs are those of
-    :class:`lsmkv.DB`, less the filters.
+    :class:`lsmkv.DB` without filters.
 
     >>> db = DB(":memory:", create_if_missing=True)
     >>> db.put(b"user:ann", b"41", sync=True)
@@ -211,9 +211,9 @@ class DB(_Scannable, engine.DB):
     ) -> None:
         """Open the store in directory ``name``.
 
-        ``comparator`` takes two keys and returns a number as C's ``memcmp`` does; its name is kept
-        on disk.  Sizes are in bytes, and None is LevelDB's default.  ``TypeError`` for any other
-        keyword.
+        ``comparator`` takes two keys and returns a number as C's ``memcmp`` does; its name is
+        stored on disk.  Sizes are in bytes; None means LevelDB's default.  ``TypeError`` for any
+        other keyword.
         """
         if unknown:
             refuse_unknown(unknown, DB.__init__.__kwdefaults__ or (), "plyvel.DB")
@@ -282,11 +282,11 @@ class DB(_Scannable, engine.DB):
         return super().get(key, default, fill_cache=fill_cache)
 
     def put(self, key: BytesLike, value: BytesLike, *, sync: bool | None = False) -> None:
-        """Set ``key`` to ``value``; with ``sync``, wait until a power cut does not lose it."""
+        """Set ``key`` to ``value``; with ``sync``, wait until it survives a power cut."""
         super().put(key, value, sync=_flag("sync", sync))
 
     def delete(self, key: BytesLike, *, sync: bool | None = False) -> None:
-        """Remove ``key``; no error if it is not there."""
+        """Remove ``key``; no error if it is absent."""
         super().delete(key, sync=_flag("sync", sync))
 
     def write_batch(
@@ -294,7 +294,7 @@ class DB(_Scannable, engine.DB):
     ) -> WriteBatch:
         """A batch that writes to this store: ``write()``, or the end of a ``with`` block.
 
-        The block's end writes it even if the block raised, unless ``transaction`` is true.
+        The end of the block writes it even if the block raised, unless ``transaction`` is true.
         """
         self._open_store()
         return WriteBatch(
@@ -313,11 +313,11 @@ class DB(_Scannable, engine.DB):
         return super().raw_iterator(prefix=prefix, fill_cache=_flag("fill_cache", fill_cache))
 
     def snapshot(self) -> Snapshot:
-        """The store as it is now, to be read later."""
+        """The store as it is now, for later reads."""
         return Snapshot(super().snapshot(), b"")
 
     def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
-        """The part of the store whose keys begin with ``prefix``, with keys that lack the prefix.
+        """The part of the store whose keys begin with ``prefix``; its keys lack the prefix.
 
         Costs nothing until it is used.
         """
@@ -395,22 +395,22 @@ class PrefixedDB(_Scannable, prefixed.PrefixedDB[D]):
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> bytes | T | None:
-        """As ``DB.get``."""
+        """Like ``DB.get``."""
         _flag("verify_checksums", verify_checksums)
         return super().get(key, default, fill_cache=_flag("fill_cache", fill_cache))
 
     def put(self, key: BytesLike, value: BytesLike, *, sync: bool | None = False) -> None:
-        """As ``DB.put``."""
+        """Like ``DB.put``."""
         super().put(key, value, sync=_flag("sync", sync))
 
     def delete(self, key: BytesLike, *, sync: bool | None = False) -> None:
-        """As ``DB.delete``."""
+        """Like ``DB.delete``."""
         super().delete(key, sync=_flag("sync", sync))
 
     def write_batch(
         self, *, transaction: bool | None = False, sync: bool | None = False
     ) -> WriteBatch:
-        """As ``DB.write_batch``."""
+        """Like ``DB.write_batch``."""
         self.db._open_store()
         return WriteBatch(
             self.db,
@@ -426,12 +426,12 @@ class PrefixedDB(_Scannable, prefixed.PrefixedDB[D]):
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> RawIterator:
-        """As ``DB.raw_iterator``; plyvel has none here."""
+        """Like ``DB.raw_iterator``; plyvel has none here."""
         _flag("verify_checksums", verify_checksums)
         return super().raw_iterator(prefix=prefix, fill_cache=_flag("fill_cache", fill_cache))
 
     def snapshot(self) -> Snapshot:
-        """As ``DB.snapshot``."""
+        """Like ``DB.snapshot``."""
         return Snapshot(self.db.snapshot(), self.prefix)
 
 
@@ -461,7 +461,7 @@ class WriteBatch(prefixed.PrefixedWriteBatch):
     def __init__(
         self, db: engine.DB, prefix: bytes, *, transaction: bool = False, sync: bool = False
     ) -> None:
-        """Not called by users: they ask a store for it, by ``write_batch``."""
+        """Do not call this: use ``write_batch`` of a store."""
         super().__init__(db, prefix, transaction=transaction, sync=sync)
         self._whole = db
 
@@ -471,7 +471,7 @@ class WriteBatch(prefixed.PrefixedWriteBatch):
         super().put(key, value)
 
     def delete(self, key: BytesLike) -> None:
-        """Remove ``key``; no error if it is not there."""
+        """Remove ``key``; no error if it is absent."""
         self._whole._open_store()
         super().delete(key)
 
@@ -481,7 +481,7 @@ class WriteBatch(prefixed.PrefixedWriteBatch):
         super().append(source)
 
     def clear(self) -> None:
-        """Forget all operations."""
+        """Drop all operations."""
         self._whole._open_store()
         super().clear()
 
@@ -544,7 +544,7 @@ class Snapshot(_Scannable, prefixed.PrefixedSnapshot):
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> bytes | T | None:
-        """As ``DB.get``, at the time of the snapshot."""
+        """Like ``DB.get``, as of the snapshot."""
         _flag("verify_checksums", verify_checksums)
         return super().get(key, default, fill_cache=_flag("fill_cache", fill_cache))
 
@@ -555,7 +555,7 @@ class Snapshot(_Scannable, prefixed.PrefixedSnapshot):
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> RawIterator:
-        """As ``DB.raw_iterator``, at the time of the snapshot."""
+        """Like ``DB.raw_iterator``, as of the snapshot."""
         _flag("verify_checksums", verify_checksums)
         return super().raw_iterator(prefix=prefix, fill_cache=_flag("fill_cache", fill_cache))
 
@@ -563,8 +563,8 @@ class Snapshot(_Scannable, prefixed.PrefixedSnapshot):
 def destroy_db(name: str | bytes | os.PathLike[str]) -> None:
     """Remove the store in directory ``name`` with all its files; no error if there is none.
 
-    Other files stay, and then the directory stays too.  Raises :class:`IOError`
-    if the store is in use.  Cost: one removal a file.
+    Other files stay, and then the directory does, too.  Raises :class:`IOError` if the store is in
+    use.  Cost: one removal per file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -593,9 +593,8 @@ def repair_db(
 ) -> None:
     """Make the store in directory ``name`` sound again, in place: :func:`lsmkv.repair_db`.
 
-    Replaced files are kept in the subdirectory ``lost``; a store that is not damaged stays as it
-    is.  Raises :class:`Error` if there is no store, :class:`IOError` if it is in use.  Cost: reads
-    all of it.
+    Replaced files are kept in the subdirectory ``lost``; a sound store is not changed.  Raises
+    :class:`Error` if there is no store, :class:`IOError` if it is in use.  Cost: reads all of it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as name:

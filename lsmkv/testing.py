@@ -1,4 +1,4 @@
-"""Tools for a program's own tests: states that a crash can leave, and calls that fail.
+"""Tools for a program's tests: states that a crash can leave, and calls that fail.
 
 A program that keeps its data in lsmkv (or anything else that does its file work through an
 :class:`~lsmkv.Env`) runs once.  :func:`explore` then draws, before every change of the disk and
@@ -20,7 +20,7 @@ within every write, states that a power cut or a kill could leave, and checks ea
 >>> report.states > 100, len(report.violations) > 0
 (True, True)
 
-Each violation has a label that brings its state back from the recording.  Here it is the state
+Each violation has a label, with which the recording restores its state.  Here it is the state
 before the second half was written:
 
 >>> state = report.recording.state(report.violations[0].label)
@@ -28,9 +28,9 @@ before the second half was written:
 ...     list(db)
 [(b'anna', b'0')]
 
-:class:`FaultyEnv` lets a chosen call fail, to see that a program reports it and loses nothing.
-:func:`serving` starts a server for Redis clients, for as long as a test needs it.
-``docs/testing.md`` says what each of the two covers.
+:class:`FaultyEnv` makes a chosen call fail, to test that a program reports it and loses nothing.
+:func:`serving` starts a server for Redis clients for the duration of a test. ``docs/testing.md``
+says what each of the two covers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Violation:
-    """A state that a check did not accept.
+    """A state that a check rejected.
 
     >>> def refuse(state):
     ...     raise AssertionError("never content")
@@ -77,9 +77,9 @@ class Violation:
     label: str
     """The label of the state, for ``report.recording.state``."""
     moment: str
-    """When the crash was, in words."""
+    """The time of the crash, in words."""
     error: Exception
-    """What the check raised."""
+    """The error of the check."""
 
     def __str__(self) -> str:
         """One line: label, moment, error."""
@@ -95,14 +95,14 @@ class Report:
     """
 
     recording: RecordingEnv
-    """The run: its ``state(label)`` brings a state back."""
+    """The run: its ``state(label)`` restores a state."""
     states: int = 0
-    """How many were tried."""
+    """The number of states that were checked."""
     violations: list[Violation] = field(default_factory=list)
     """The violations, in the order of the run."""
 
     def __str__(self) -> str:
-        """How many of each, then a line for every violation."""
+        """The counts, then a line for each violation."""
         lines = [f"{self.states} states, {len(self.violations)} violations"]
         return "\n".join([*lines, *map(str, self.violations)])
 
@@ -120,13 +120,13 @@ def explore(
 ) -> Report:
     """Run ``workload`` once, and call ``check`` with states that a crash of it could leave.
 
-    ``check`` opens the store on ``state.env`` and raises an error of its choice if the state is
-    wrong; it is called with about five to eight states for every write, sync, and change of a name.
-    ``start`` is the disk before the run; ``mapped_logs`` has the log mapped, as the local file
-    system maps it; the rest is as in :meth:`RecordingEnv.crash_states`, which draws the states.
+    ``check`` opens the store on ``state.env`` and raises any error if the state is wrong.  It is
+    called with about five to eight states for every write, sync, and change of a name.  ``start``
+    is the disk before the run.  With ``mapped_logs`` the log is mapped, as in the local file
+    system.  The rest is as in :meth:`RecordingEnv.crash_states`, which draws the states.
 
-    Raises what ``workload`` raises; what ``check`` raises becomes a :class:`Violation` (but not
-    ``KeyboardInterrupt`` and its like).  Costs one check a state, and O(bytes on the disk).
+    Raises what ``workload`` raises; what ``check`` raises becomes a :class:`Violation` (except
+    ``KeyboardInterrupt`` and similar ones).  Costs one check per state, and O(bytes on the disk).
 
     >>> from lsmkv import DB
     >>> def workload(env):
@@ -159,9 +159,9 @@ def explore(
 def serving(path: str | os.PathLike[str] = ":memory:", **settings: Any) -> Iterator[Server]:
     """A server for Redis clients on a free port of this machine, in a thread, while the block runs.
 
-    ``settings`` are those of :class:`lsmkv.server.Server`, whose ``port`` says where it listens.
-    The fixture ``lsmkv_server`` of ``lsmkv.pytest_plugin`` is one for pytest.  Costs a thread.
-    Raises what starting raises, and ``ImportError`` without the extra ``server``.
+    ``settings`` are those of :class:`lsmkv.server.Server`, whose ``port`` is where it listens. The
+    fixture ``lsmkv_server`` of ``lsmkv.pytest_plugin`` is one for pytest.  Costs a thread. Raises
+    what starting it raises, and ``ImportError`` without the extra ``server``.
 
     >>> import socket
     >>> with serving() as server, socket.create_connection(("127.0.0.1", server.port)) as client:

@@ -148,7 +148,7 @@ def served(directory: str, store: str) -> Iterator[str]:
 
 def write_something(page: Page) -> None:
     """Fill the scratch store, so that the picture shows each part of it."""
-    page.get_by_role("button", name="Begin anew").click()
+    page.get_by_role("button", name="Start again").click()
     for _ in range(6):
         page.get_by_role("button", name="Put 20 keys").click()
         page.wait_for_timeout(300)

@@ -11,14 +11,14 @@
 
 Names and arguments are those of :class:`lsmkv.DB`, and so are costs and errors.  Calls run in a few
 threads of the store's own (:mod:`lsmkv.aio.threads`).  A call costs a trip to such a thread and
-back, tens of microseconds on top of its work, so for many keys prefer ``multi_get``, a batch, or an
-iterator, which fetches a chunk a trip.
+back: tens of microseconds on top of its work.  So for many keys prefer ``multi_get``, a batch, or
+an iterator, which fetches a chunk per trip.
 
-**Cancellation.**  A cancelled call that no thread has begun is dropped: it has no effect.  A call
-that a thread has begun ends first, and then the cancellation goes on: once ``await db.put(...)`` is
-over, the write has happened whole or never will, and an iterator may be used again or closed.  The
-exceptions are ``compact_range``, ``ingest``, ``verify`` and ``check``: they go on in their thread
-without their caller, until ``close`` ends a compaction or an ingest.
+**Cancellation.**  A cancelled call that no thread has started is dropped: it has no effect.  A call
+that a thread has started ends first, and then the cancellation continues.  So once ``await
+db.put(...)`` is over, the write has happened completely or never will, and an iterator may be used
+again or closed.  The exceptions are ``compact_range``, ``ingest``, ``verify`` and ``check``: they
+continue in their thread without their caller.  ``close`` ends a compaction or an ingest.
 """
 
 from __future__ import annotations

@@ -47,9 +47,9 @@ class WriteBatch:
         transaction: bool = True,
         batch: _batch.WriteBatch | None = None,
     ) -> None:
-        """Not called by users: ``db.write_batch()`` makes one, which ``write`` applies.
+        """Do not call this: use ``db.write_batch()``.  ``write`` applies the batch.
 
-        ``batch`` collects the operations: that of a part of a store adds a prefix to their keys.
+        ``batch`` collects the operations; the batch of a prefixed part adds a prefix to their keys.
         """
         self._write = write
         self._transaction = transaction
@@ -60,7 +60,7 @@ class WriteBatch:
         self._batch.put(key, value)
 
     def delete(self, key: BytesLike) -> None:
-        """Remove ``key``; an absent key is no error."""
+        """Remove ``key``; no error if it is absent."""
         self._batch.delete(key)
 
     def append(self, source: _batch.WriteBatch | WriteBatch) -> None:

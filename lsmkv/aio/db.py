@@ -32,13 +32,13 @@ from lsmkv.util.copying import refuse_copy
 T = TypeVar("T")
 
 Progress = Callable[[int, int, str], None]
-"""Called with how much is done, of how much, and the phase that follows."""
+"""Called with the work done, the total, and the phase that follows."""
 
 
 def open_db(path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> DB:
-    """A store that ``async with open_db(path) as db`` or ``db = await open_db(path)`` opens.
+    """Open a store, with ``async with open_db(path) as db`` or ``db = await open_db(path)``.
 
-    The keywords are those of :class:`lsmkv.DB`, and so are the errors and costs of opening it.
+    The keywords, errors and costs are those of :class:`lsmkv.DB`.
 
     >>> import asyncio
     >>> async def main():
@@ -53,7 +53,7 @@ def open_db(path: str | os.PathLike[str], **options: Unpack[OptionArguments]) ->
 class DB(Openable):
     """:class:`lsmkv.DB` with ``async`` methods.
 
-    ``async with`` or ``await`` opens it; any number of tasks may use it, in the event loop that
+    ``async with`` or ``await`` opens it.  Any number of tasks may use it, in the event loop that
     opened it.  The caller closes it; ``async with`` does so.  Before it is open and after it is
     closed, methods raise :class:`~lsmkv.ClosedError`.
 
@@ -67,7 +67,7 @@ class DB(Openable):
     >>> asyncio.run(main())
     (b'v', True, ':memory:')
 
-    Single writes, and several at once:
+    Single writes, and several together:
 
     >>> async def main():
     ...     async with open_db(":memory:") as db:
@@ -92,9 +92,9 @@ class DB(Openable):
     ...         await db.flush()
     ...         await db.compact_range()
     ...         await db.check()
-    ...         told, stats = await db.explain(b"bee"), await db.stats()
+    ...         explained, stats = await db.explain(b"bee"), await db.stats()
     ...         return (
-    ...             (await db.may_contain(b"bee"), told.blocks_searched, stats.flushes),
+    ...             (await db.may_contain(b"bee"), explained.blocks_searched, stats.flushes),
     ...             await db.get_property("leveldb.num-files-at-level2"),
     ...             await db.approximate_size(b"bee", b"d") // 1000,
     ...             await db.approximate_sizes((b"x", b"y"), (b"y", b"z")),
@@ -110,14 +110,14 @@ class DB(Openable):
     __signature__: Any = KeywordSignature(OptionArguments)
 
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> None:
-        """Opens nothing yet.  The keywords are those of :class:`lsmkv.DB`."""
+        """Does not open anything yet.  The keywords are those of :class:`lsmkv.DB`."""
         self.path: str = os.fsdecode(path)
         """The directory, as the caller gave it."""
         self._options = options
         self._turns = Turns()
 
     async def open(self) -> Self:
-        """Open the store, as ``async with`` and ``await`` do.  ``ValueError`` the second time.
+        """Open the store, as ``async with`` and ``await`` do.  A second call raises ``ValueError``.
 
         If it is cancelled, it closes what it opened.  Raises and costs what :class:`lsmkv.DB` does.
 
@@ -251,7 +251,7 @@ class DB(Openable):
     def snapshot(self) -> Snapshot:
         """A snapshot, taken when it is entered: ``async with db.snapshot() as snapshot``.
 
-        ``snapshot = await db.snapshot()`` works too, with ``await snapshot.close()`` later.
+        ``snapshot = await db.snapshot()`` works, too, followed by ``await snapshot.close()``.
         """
         threads, db = self._opened()
         return Snapshot(threads, db.snapshot)
@@ -278,15 +278,15 @@ class DB(Openable):
         await threads.run(db.put, as_bytes(key, "key"), as_bytes(value, "value"), sync=sync)
 
     async def delete(self, key: BytesLike, *, sync: bool = False) -> None:
-        """Remove ``key``; an absent key is no error: :meth:`lsmkv.DB.delete`."""
+        """Remove ``key``; no error if it is absent: :meth:`lsmkv.DB.delete`."""
         threads, db = self._opened()
         await threads.run(db.delete, as_bytes(key, "key"), sync=sync)
 
     async def write(self, batch: _batch.WriteBatch | WriteBatch, /, *, sync: bool = False) -> None:
-        """Apply all operations of a batch or none: :meth:`lsmkv.DB.write`.
+        """Apply all operations of a batch, or none: :meth:`lsmkv.DB.write`.
 
         The batch is an :class:`lsmkv.WriteBatch` or one of this module.  Its content at the call is
-        written, even if the batch is changed meanwhile.
+        written, even if the batch changes during it.
         """
         threads, db = self._opened()
         copy = _batch.WriteBatch()
@@ -296,7 +296,7 @@ class DB(Openable):
     def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
         """A batch that writes to this store: ``async with db.write_batch() as batch``.
 
-        With ``transaction`` (the default) a block that raises, or is cancelled, writes nothing.
+        With ``transaction`` (the default), a block that raises or is cancelled writes nothing.
         """
         self._opened()
         return WriteBatch(partial(self.write, sync=sync), transaction=transaction)
@@ -313,7 +313,7 @@ class DB(Openable):
         *,
         sync: bool = False,
     ) -> bytes | None:
-        """Set ``key`` to what ``function`` makes of its value: :meth:`lsmkv.DB.update`.
+        """Replace the value of ``key`` by a function's result: :meth:`lsmkv.DB.update`.
 
         The function, plain or ``async``, runs in the event loop, and may be called more than once.
 
@@ -387,7 +387,7 @@ class DB(Openable):
         await threads.run(db.sync)
 
     async def flush(self) -> None:
-        """Flush the memtable, and wait for that: :meth:`lsmkv.DB.flush`."""
+        """Flush the memtable, and wait until it is flushed: :meth:`lsmkv.DB.flush`."""
         threads, db = self._opened()
         await threads.run(db.flush)
 
@@ -402,16 +402,16 @@ class DB(Openable):
     ) -> None:
         """Compact the keys from ``start`` to ``stop``: :meth:`lsmkv.DB.compact_range`.
 
-        If it is cancelled, it goes on in its thread until it is done or the store is closed.  Long
-        calls run one at a time.  ``progress`` is called in that thread.
+        If it is cancelled, it continues in its thread until it is done or the store is closed.
+        Long calls run one at a time.  ``progress`` is called in that thread.
         """
         threads, db = self._opened()
         await threads.run_long(db.compact_range, start, stop, progress=progress)
 
     async def rewrite_tables(self, *, progress: Progress | None = None) -> None:
-        """Write every table anew, as the options ask for: :meth:`lsmkv.DB.rewrite_tables`.
+        """Rewrite every table with the present options: :meth:`lsmkv.DB.rewrite_tables`.
 
-        If it is cancelled, it goes on in its thread until it is done or the store is closed.
+        If it is cancelled, it continues in its thread until it is done or the store is closed.
         ``progress`` is called in that thread.
 
         >>> import asyncio
@@ -430,14 +430,15 @@ class DB(Openable):
     async def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
         """Read every block of every table, and return the damage: :meth:`lsmkv.DB.verify`.
 
-        If it is cancelled, it goes on in its thread, and ``close`` waits for it.  ``progress`` is
+        If it is cancelled, it continues in its thread, and ``close`` waits for it.  ``progress`` is
         called in that thread.
         """
         threads, db = self._opened()
         return await threads.run_long(db.verify, progress=progress)
 
     async def acknowledge_recovery(self) -> list[str]:
-        """Note that the user knows of the logs in ``lost/``: :meth:`lsmkv.DB.acknowledge_recovery`.
+        """Record that the user knows of the logs in ``lost/``:
+        :meth:`lsmkv.DB.acknowledge_recovery`.
 
         >>> import asyncio
         >>> async def main():
@@ -452,7 +453,7 @@ class DB(Openable):
     async def check(self) -> None:
         """Read every table and raise at the first damage: :meth:`lsmkv.DB.check`.
 
-        If it is cancelled, it goes on in its thread, and ``close`` waits for it.
+        If it is cancelled, it continues in its thread, and ``close`` waits for it.
         """
         threads, db = self._opened()
         await threads.run_long(db.check)
@@ -460,7 +461,7 @@ class DB(Openable):
     async def checkpoint(
         self, path: str | os.PathLike[str], *, progress: Progress | None = None
     ) -> None:
-        """Make a second store with the present content of this one: :meth:`lsmkv.DB.checkpoint`.
+        """Make a second store with the present content: :meth:`lsmkv.DB.checkpoint`.
 
         ``progress`` is called in a thread.
 
@@ -483,8 +484,8 @@ class DB(Openable):
     ) -> None:
         """Add tables that ``TableWriter`` wrote: :meth:`lsmkv.DB.ingest`.
 
-        If it is cancelled, it goes on in its thread until it is done or the store is closed, which
-        leaves all of it or nothing.  ``progress`` is called in that thread.
+        If it is cancelled, it continues in its thread until it is done or the store is closed.
+        Either all tables are added or none.  ``progress`` is called in that thread.
 
         >>> import asyncio
         >>> from lsmkv import MemoryEnv, TableWriter
@@ -550,5 +551,5 @@ class DB(Openable):
 
 
 async def _outcome(result: T | Awaitable[T]) -> T:
-    """What a function returned, once it is there: an ``async`` one returns an awaitable."""
+    """The result of a function; that of an ``async`` function is awaited."""
     return cast(T, await result) if isawaitable(result) else result

@@ -1,7 +1,6 @@
-"""The iterator of :mod:`lsmkv.aio`, which fetches a chunk of entries in one trip to a thread.
+"""The iterator of :mod:`lsmkv.aio`, which fetches a chunk of entries per trip to a thread.
 
-A lock of the event loop is held during a trip, so that the iterator which it wraps is used by one
-thread at a time.
+An asyncio lock is held during a trip, so only one thread at a time uses the wrapped iterator.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from lsmkv.util.copying import refuse_copy
 from lsmkv.util.entry_type import Entry_co
 
 CHUNK = 256
-"""Entries that a trip fetches at most, unless the iterator is given another ``chunk``."""
+"""The most entries per trip, unless the iterator has another ``chunk``."""
 CHUNK_BYTES = 1 << 20
 """A trip ends once its entries have this many bytes."""
 
 
 class Steps(Protocol):
-    """What is wrapped: :class:`lsmkv.Iterator`, or that of a shard set."""
+    """What is wrapped: an :class:`lsmkv.Iterator`, or the iterator of a shard set."""
 
     def next(self) -> Any:
         """The next entry."""
 
     def prev(self) -> Any:
-        """The entry before."""
+        """The previous entry."""
 
     def seek(self, target: BytesLike) -> None:
         """Go before ``target``."""
@@ -50,11 +49,11 @@ class Steps(Protocol):
 class Iterator(Generic[Entry_co]):
     """:class:`lsmkv.Iterator` for ``async for``: fetches entries a chunk at a time.
 
-    It stands between entries as :class:`lsmkv.Iterator` does, and goes both ways: :meth:`prev`
-    returns the entry that :meth:`next` stepped over.  ``close`` or ``async with`` lets go of the
-    versions of keys that it keeps alive; so does its deletion.  Tasks that share one take turns,
-    and each entry goes to one of them.  Errors are those of :class:`lsmkv.Iterator`; a chunk costs
-    one trip to a thread, the entries in it cost none.
+    It stands between entries, like :class:`lsmkv.Iterator`, and moves both ways: :meth:`prev`
+    returns the entry that :meth:`next` stepped over.  ``close`` or ``async with`` releases the
+    versions of keys that it keeps alive; so does its deletion.  Tasks that share an iterator take
+    turns, and each entry goes to one of them.  Errors are those of :class:`lsmkv.Iterator`.  A
+    chunk costs one trip to a thread; the entries in it cost none.
 
     >>> import asyncio
     >>> from lsmkv.aio import open_db
@@ -91,24 +90,26 @@ class Iterator(Generic[Entry_co]):
         chunk: int,
         arguments: IteratorArguments,
     ) -> None:
-        """Not called by users: they ask a store or a snapshot for an iterator."""
+        """Do not call this: use the method ``iterator`` of a store or snapshot."""
         if chunk < 1:
-            raise ValueError(f"a chunk is at least one entry, not {chunk}")
+            raise ValueError(f"chunk must be 1 or more, not {chunk}")
         self._threads = threads
         self._source = source
         self._arguments = checked_arguments(arguments)
         self._chunk = chunk
-        self._lock = asyncio.Lock()  # held on every trip: one thread at a time is in the iterator
+        self._lock = (
+            asyncio.Lock()
+        )  # held during every trip: one thread at a time uses the iterator
         self._iterator: Steps | None = None
         self._closed = False
-        # This object stands before self._chunk_entries[self._at]; the wrapped iterator stands after
-        # all of them.
+        # This object is before self._chunk_entries[self._at]; the wrapped iterator is after all of
+        # them.
         self._chunk_entries: list[Entry_co] = []
         self._at = 0
-        self._arrived: tuple[list[Entry_co], int] | None = None  # both of these, as set by a trip
+        self._arrived: tuple[list[Entry_co], int] | None = None  # both as set by a trip
 
     def __aiter__(self) -> Self:
-        """The iterator itself, at its present position."""
+        """The iterator itself, at its current position."""
         return self
 
     async def __anext__(self) -> Entry_co:
@@ -123,46 +124,47 @@ class Iterator(Generic[Entry_co]):
             return self._take()
 
     async def next(self) -> Entry_co:
-        """As ``anext(iterator)``: raises ``StopAsyncIteration`` at the end."""
+        """Like ``anext(iterator)``: raises ``StopAsyncIteration`` at the end."""
         return await self.__anext__()
 
     async def prev(self) -> Entry_co:
-        """The entry before, against the iterator's direction; ``StopAsyncIteration`` at its end.
+        """The previous entry, against the iterator's direction; ``StopAsyncIteration`` at the
+        beginning.
 
-        It fetches a chunk of entries, too.
+        It fetches a chunk of entries, like ``next``.
         """
         async with self._lock:
             if self._at == 0:
                 await self._trip(self._fetch_back)
             if self._at == 0:
                 raise StopAsyncIteration
-            self._refuse_if_closed()  # no trip may have been needed
+            self._refuse_if_closed()  # perhaps no trip was needed
             self._at -= 1
             return self._chunk_entries[self._at]
 
     async def seek(self, target: BytesLike) -> None:
-        """Go to the position before ``target``, or where it would be, within the range."""
+        """Move to the position before ``target``, or where it would be, within the range."""
         name = as_bytes(target, "target")
         await self._move(lambda iterator: iterator.seek(name))
 
     async def seek_to_start(self) -> None:
-        """Go to the lower end of the range, whatever the iterator's direction."""
+        """Move to the lower end of the range, whatever the iterator's direction."""
         await self._move(lambda iterator: iterator.seek_to_start())
 
     async def seek_to_stop(self) -> None:
-        """Go to the upper end of the range, whatever the iterator's direction."""
+        """Move to the upper end of the range, whatever the iterator's direction."""
         await self._move(lambda iterator: iterator.seek_to_stop())
 
     @property
     def closed(self) -> bool:
-        """Whether the iterator, or its store, was closed."""
+        """Whether the iterator or its store is closed."""
         return self._closed or self._threads.ended
 
     async def close(self) -> None:
-        """Close the iterator, after a trip that is under way.  A second close has no effect."""
+        """Close the iterator, after any trip under way.  A second close has no effect."""
         self._closed = True
         if self._lock.locked():
-            async with self._lock:  # if this is cancelled, the trip that is under way lets go
+            async with self._lock:  # if this is cancelled, the trip under way releases it
                 pass
         self._let_go()
 
@@ -211,7 +213,7 @@ class Iterator(Generic[Entry_co]):
 
     def _let_go(self) -> None:
         if self._iterator is not None:
-            self._iterator.close()  # which waits for nothing
+            self._iterator.close()  # waits for nothing
             self._iterator = None
         self._chunk_entries, self._at = [], 0
 

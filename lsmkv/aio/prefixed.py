@@ -1,4 +1,4 @@
-"""The part of a store, by a prefix, of :mod:`lsmkv.aio`."""
+"""A part of a store, by prefix, for :mod:`lsmkv.aio`."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ D = TypeVar("D", bound=PrefixableDB)
 
 
 class PrefixedDB(Readable, Generic[D]):
-    """:class:`lsmkv.PrefixedDB` with ``async`` methods: keys that share a prefix, without it.
+    """:class:`lsmkv.PrefixedDB` with ``async`` methods: the keys with a prefix, without the prefix.
 
-    A part is open as long as its store is, and only the store is opened and closed.  Errors and
-    costs are those of :class:`DB`.
+    A part is open while its store is open; only the store is opened and closed.  Errors and costs
+    are those of :class:`DB`.
 
     >>> import asyncio
     >>> from lsmkv.aio import open_db
@@ -66,22 +66,22 @@ class PrefixedDB(Readable, Generic[D]):
     """
 
     def __init__(self, db: D, prefix: bytes) -> None:
-        """Not called by users: ``db.prefixed_db()`` makes one."""
+        """Do not call this: use ``db.prefixed_db()``."""
         self._db = db
         self._prefix = prefix
 
     @property
     def db(self) -> D:
-        """The store itself, also if prefixes are nested."""
+        """The store itself, even if prefixes are nested."""
         return self._db
 
     @property
     def prefix(self) -> bytes:
-        """The prefix of every key in the store; if prefixes are nested, all of them."""
+        """The prefix of every key in the store; all prefixes, if they are nested."""
         return self._prefix
 
     async def contains(self, key: BytesLike) -> bool:
-        """Whether the part has ``key``."""
+        """Whether the part contains ``key``."""
         return await self._db.contains(self._prefix + as_bytes(key, "key"))
 
     async def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
@@ -89,22 +89,22 @@ class PrefixedDB(Readable, Generic[D]):
         await self._db.put(self._prefix + as_bytes(key, "key"), value, sync=sync)
 
     async def delete(self, key: BytesLike, *, sync: bool = False) -> None:
-        """Remove ``key``; an absent key is no error: :meth:`DB.delete`."""
+        """Remove ``key``; no error if it is absent: :meth:`DB.delete`."""
         await self._db.delete(self._prefix + as_bytes(key, "key"), sync=sync)
 
     def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
-        """As :meth:`DB.write_batch`; the batch adds the prefix to its keys."""
+        """Like :meth:`DB.write_batch`; the batch adds the prefix to its keys."""
         part = self._opened()[1]
         write = partial(self._db.write, sync=sync)
         return WriteBatch(write, transaction=transaction, batch=part.write_batch())
 
     def snapshot(self) -> Snapshot:
-        """As :meth:`DB.snapshot`, of this part of the store."""
+        """Like :meth:`DB.snapshot`, but of this part of the store."""
         threads, part = self._opened()
         return Snapshot(threads, part.snapshot)
 
     def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[D]:
-        """The part whose keys begin with this prefix, followed by ``prefix``."""
+        """The part of this part whose keys begin with ``prefix``."""
         return PrefixedDB(self._db, self._prefix + as_bytes(prefix, "prefix"))
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""The methods that all readers of :mod:`lsmkv.aio` share: opening and reading.
+"""The methods that all readers in :mod:`lsmkv.aio` share: opening and reading.
 
 ``DB``, ``Snapshot`` and ``Shards`` derive from :class:`Openable`, and ``PrefixedDB`` from
-:class:`Readable`.  What they read is an object of the engine (:data:`Source`), which only their
-threads call.
+:class:`Readable`.  They read an object of the engine (:data:`Source`), which only their threads
+call.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ Source = _db.DB | _snapshot.Snapshot | _prefixed.PrefixedDB[_db.DB] | _shards.Sh
 
 
 class Readable(ABC):
-    """What can be read, once it is open."""
+    """An object that can be read once it is open."""
 
     @abstractmethod
     def _opened(self) -> tuple[CallThreads, Source]:
-        """The threads that read, and what they read.  Raises ``ClosedError`` unless it is open."""
+        """The threads that read, and the object that they read.  Raises ``ClosedError`` unless it
+        is open."""
 
     @overload
     async def get(
@@ -117,7 +118,7 @@ class Readable(ABC):
     def iterator(
         self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]
     ) -> Iterator[Any]:
-        """An iterator over all of it or a range, for ``async for``.
+        """An iterator over all entries or a range, for ``async for``.
 
         The keywords are those of :meth:`lsmkv.DB.iterator`; one trip fetches at most ``chunk``
         entries, and about a megabyte.  A store's iterator sees the store as it is at its first
@@ -128,12 +129,12 @@ class Readable(ABC):
         return Iterator(threads, source.iterator, chunk, arguments)
 
     def __aiter__(self) -> Iterator[tuple[bytes, bytes]]:
-        """:meth:`iterator` over everything."""
+        """:meth:`iterator` over all entries."""
         return self.iterator()
 
 
 class Openable(Readable):
-    """What ``async with`` or ``await`` opens, and what can be read then."""
+    """An object that ``async with`` or ``await`` opens for reading."""
 
     @abstractmethod
     async def open(self) -> Self:
@@ -145,7 +146,7 @@ class Openable(Readable):
 
     @abstractmethod
     def _is_open(self) -> bool:
-        """Whether it was opened, and not closed since."""
+        """Whether it is open."""
 
     async def __aenter__(self) -> Self:
         """Open it, unless ``await`` has done so."""

@@ -18,9 +18,10 @@ from lsmkv.util.copying import refuse_copy
 
 
 def open_shards(url: str | os.PathLike[str], **arguments: Any) -> Shards:
-    """A shard set that ``async with open_shards(url) as s`` or ``await open_shards(url)`` opens.
+    """Open a shard set, with ``async with open_shards(url) as s`` or ``s = await
+    open_shards(url)``.
 
-    The keywords are those of :func:`lsmkv.shards.open`, and so are the errors and costs of opening.
+    The keywords, errors and costs are those of :func:`lsmkv.shards.open`.
 
     >>> import asyncio, tempfile
     >>> import lsmkv.bulk
@@ -40,7 +41,7 @@ class Shards(Openable):
 
     As many calls run at once as ``limits`` allow connections.  ``async with`` or ``await`` opens
     it; the caller closes it.  Before it is open and after it is closed, methods raise
-    :class:`~lsmkv.ClosedError`; the other errors, and the costs, are those of
+    :class:`~lsmkv.ClosedError`.  The other errors, and the costs, are those of
     :class:`lsmkv.shards.Shards`.
 
     >>> import asyncio, tempfile
@@ -48,11 +49,11 @@ class Shards(Openable):
     >>> async def main(url):
     ...     s = await Shards(url)
     ...     await s.warm()
-    ...     told, stats = await s.explain(b"c"), await s.stats()
+    ...     explained, stats = await s.explain(b"c"), await s.stats()
     ...     asked = await s.contains(b"a"), await s.may_contain(b"a"), await s.refresh()
     ...     values, version = await s.multi_get([b"b", b"c"]), s.version
     ...     await s.close()
-    ...     return told.requests, stats.shards_open, asked, values, version
+    ...     return explained.requests, stats.shards_open, asked, values, version
     >>> with tempfile.TemporaryDirectory() as here:
     ...     _ = lsmkv.bulk.build([(b"a", b"1"), (b"b", b"2")], here, shards=2)
     ...     asyncio.run(main(here))
@@ -74,16 +75,16 @@ class Shards(Openable):
     def __init__(
         self, url: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS, **arguments: Any
     ) -> None:
-        """Opens nothing yet.  The keywords are those of :func:`lsmkv.shards.open`."""
+        """Does not open anything yet.  The keywords are those of :func:`lsmkv.shards.open`."""
         self.url = os.fspath(url)
-        """The URL, as it was given."""
+        """The URL, as the caller gave it."""
         self._arguments = {**arguments, "limits": limits}
         self._connections = limits.connections
 
     async def open(self) -> Self:
-        """Open it, as ``async with`` and ``await`` do.  ``ValueError`` the second time."""
+        """Open it, as ``async with`` and ``await`` do.  A second call raises ``ValueError``."""
         if self._threads is not None:
-            raise ValueError("these Shards were opened already: make others")
+            raise ValueError("Shards can be opened only once: create a new object")
         threads = self._threads = CallThreads(self._connections)
         try:
             await threads.run(self._open_in_thread)
@@ -95,27 +96,27 @@ class Shards(Openable):
     async def multi_get(
         self, keys: Iterable[BytesLike], *, fill_cache: bool = True
     ) -> list[bytes | None]:
-        """The values of many keys, read at once: :meth:`lsmkv.shards.Shards.multi_get`."""
+        """The values of several keys, read concurrently: :meth:`lsmkv.shards.Shards.multi_get`."""
         threads, shards = self._opened()
         wanted = [as_bytes(key, "key") for key in keys]
         return await threads.run(shards.multi_get, wanted, fill_cache=fill_cache)
 
     async def contains(self, key: BytesLike) -> bool:
-        """Whether ``key`` is there.  Costs what a Get costs."""
+        """Whether ``key`` exists.  Costs what a Get costs."""
         return await self.get(key) is not None
 
     async def may_contain(self, key: BytesLike) -> bool:
-        """False only if ``key`` is not there: :meth:`lsmkv.shards.Shards.may_contain`."""
+        """False only if ``key`` does not exist: :meth:`lsmkv.shards.Shards.may_contain`."""
         threads, shards = self._opened()
         return await threads.run(shards.may_contain, as_bytes(key, "key"))
 
     async def explain(self, key: BytesLike) -> ShardExplanation:
-        """How a Get goes: :meth:`lsmkv.shards.Shards.explain`."""
+        """How a Get works: :meth:`lsmkv.shards.Shards.explain`."""
         threads, shards = self._opened()
         return await threads.run(shards.explain, as_bytes(key, "key"))
 
     async def refresh(self, version: int | None = None) -> bool:
-        """Take the newest version, or that one: :meth:`lsmkv.shards.Shards.refresh`."""
+        """Switch to the newest version, or to ``version``: :meth:`lsmkv.shards.Shards.refresh`."""
         threads, shards = self._opened()
         return await threads.run(shards.refresh, version)
 
@@ -131,16 +132,16 @@ class Shards(Openable):
 
     @property
     def version(self) -> int:
-        """The number of the version that is read."""
+        """The number of the version in use."""
         return self._opened()[1].version
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether it is closed."""
         return self._threads is not None and self._threads.ended
 
     async def close(self) -> None:
-        """Close it once the calls that were made before have ended."""
+        """Close it after the earlier calls have ended."""
         if self._threads is None:
             self._threads = CallThreads()
         await self._threads.end(self._close_in_thread)

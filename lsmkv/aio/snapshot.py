@@ -13,10 +13,11 @@ from lsmkv.util.copying import refuse_copy
 
 
 class Snapshot(Openable):
-    """:class:`lsmkv.Snapshot` with ``async`` methods: the store as it was when it was entered.
+    """:class:`lsmkv.Snapshot` with ``async`` methods: the store as it was when the block was
+    entered.
 
-    Errors and costs are those of :class:`DB`; before it is entered and once it is closed,
-    methods raise :class:`~lsmkv.ClosedError`.
+    Errors and costs are those of :class:`DB`; before it is taken and after it is closed, methods
+    raise :class:`~lsmkv.ClosedError`.
 
     >>> import asyncio
     >>> from lsmkv.aio import open_db
@@ -40,7 +41,7 @@ class Snapshot(Openable):
     """
 
     def __init__(self, threads: CallThreads, take: Callable[[], _snapshot.Snapshot]) -> None:
-        """Not called by users: ``db.snapshot()`` makes one."""
+        """Do not call this: use ``db.snapshot()``."""
         self._threads = threads
         self._take = take
         self._snapshot: _snapshot.Snapshot | None = None
@@ -69,10 +70,10 @@ class Snapshot(Openable):
         return self._snapshot is not None
 
     async def close(self) -> None:
-        """Let go of the versions that the snapshot keeps.  A second close has no effect."""
+        """Release the versions that the snapshot keeps.  A second close has no effect."""
         self._closed = True
         if self._snapshot is not None:
-            self._snapshot.close()  # which waits for nothing
+            self._snapshot.close()  # waits for nothing
             self._snapshot = None
 
     def _opened(self) -> tuple[CallThreads, _snapshot.Snapshot]:

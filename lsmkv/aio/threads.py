@@ -1,6 +1,6 @@
-"""The threads that the calls of one store run in, and what cancellation does to a call.
+"""The threads in which the calls of one store run, and how cancellation affects a call.
 
-The event loop hands each call to a thread and awaits its result.  All methods run in the event loop
+The event loop gives each call to a thread and awaits its result.  All methods run in the event loop
 that opened the store, so they take no lock.
 """
 
@@ -38,7 +38,7 @@ class CallThreads:
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function in a thread and return its result.
 
-        A cancelled call is dropped if no thread has begun it, and is waited for otherwise.
+        A cancelled call is dropped if no thread has started it; otherwise it is waited for.
         """
         self._refuse_if_ended()
         call = self._calls.submit(function, *args, **kwargs)
@@ -47,14 +47,15 @@ class CallThreads:
         return await outcome(call)
 
     async def run_long(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function in the thread for long calls; if cancelled, it still goes on."""
+        """Run a function in the thread for long calls; it continues even if the caller is
+        cancelled."""
         self._refuse_if_ended()
         return await asyncio.wrap_future(self._long.submit(function, *args, **kwargs))
 
     async def end(self, last: Callable[[], None]) -> None:
-        """Wait for the calls that were made before, run ``last``, and end the threads.
+        """Wait for the earlier calls, run ``last``, and end the threads.
 
-        Long calls are waited for only after ``last``, which ends them.  A cancelled end goes on,
+        Long calls are waited for only after ``last``, which ends them.  A cancelled end continues,
         and a second caller waits for the same end.
         """
         if self._end is None:
@@ -79,12 +80,12 @@ class CallThreads:
 async def outcome(call: Future[T], may_drop: bool = True) -> T:
     """The result of a call in a thread, once the call is over.
 
-    If the awaiting task is cancelled meanwhile, the call is dropped if ``may_drop`` holds and no
-    thread has begun it; otherwise it is waited for, and the cancellation goes on afterwards.
+    If the awaiting task is cancelled meanwhile, the call is dropped if ``may_drop`` is true and no
+    thread has started it.  Otherwise it is waited for, and the cancellation continues afterwards.
     """
     cancelled: asyncio.CancelledError | None = None
     while True:
-        done = asyncio.wrap_future(call)  # its cancellation drops a call that has not begun
+        done = asyncio.wrap_future(call)  # cancelling it drops a call that has not started
         try:
             result = await (done if may_drop else asyncio.shield(done))
         except asyncio.CancelledError as error:
@@ -92,7 +93,7 @@ async def outcome(call: Future[T], may_drop: bool = True) -> T:
             if call.done():
                 raise
         except BaseException:
-            if cancelled is not None:  # a cancelled task has no use for the error
+            if cancelled is not None:  # a cancelled task does not need the error
                 raise cancelled from None
             raise
         else:

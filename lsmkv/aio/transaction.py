@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 class Transaction:
-    """:class:`lsmkv.Transaction` with ``async`` ``get`` and ``commit``; the rest touches memory.
+    """:class:`lsmkv.Transaction` with ``async`` ``get`` and ``commit``; the rest only uses memory.
 
-    It begins when it is entered.  A block that raises, or is cancelled, writes nothing.  Errors
-    and costs are those of :class:`lsmkv.Transaction`.
+    It begins when the block is entered.  A block that raises, or is cancelled, writes nothing.
+    Errors and costs are those of :class:`lsmkv.Transaction`.
 
     >>> import asyncio
     >>> from lsmkv.aio import open_db
@@ -47,7 +47,7 @@ class Transaction:
     """
 
     def __init__(self, threads: CallThreads, begin: Callable[[], _transaction.Transaction]) -> None:
-        """Not called by users: ``db.transaction()`` makes one."""
+        """Do not call this: use ``db.transaction()``."""
         self._threads = threads
         self._begin = begin
         self._lock = asyncio.Lock()  # one thread at a time
@@ -61,7 +61,7 @@ class Transaction:
     async def get(self, key: BytesLike, default: T) -> bytes | T: ...
 
     async def get(self, key: BytesLike, default: T | None = None) -> bytes | T | None:
-        """The value that the transaction sees: its own, else the store's when it began."""
+        """The value that the transaction sees: its own, or the store's from when it began."""
         read = partial(self._opened().get, as_bytes(key, "key"))
         async with self._lock:
             value = await self._threads.run(read)
@@ -78,7 +78,8 @@ class Transaction:
     async def commit(self) -> None:
         """Write everything as one batch, or raise :class:`~lsmkv.ConflictError`.
 
-        The transaction is over either way.  If the call is cancelled, all was written or nothing.
+        The transaction is over either way.  If the call is cancelled, everything was written or
+        nothing.
         """
         transaction = self._opened()
         async with self._lock:
@@ -98,7 +99,7 @@ class Transaction:
 
     async def __aenter__(self) -> Self:
         if self._transaction is not None:
-            raise ClosedError("a transaction begins once: make another one")
+            raise ClosedError("a transaction can be used only once: create another one")
         await self._threads.run(self._begin_in_thread)
         return self
 

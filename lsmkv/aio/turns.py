@@ -1,4 +1,4 @@
-"""Turns of tasks: ``lsmkv/db/handles/turns.py`` for functions that run in an event loop.
+"""Turns of tasks: ``lsmkv/db/handles/turns.py``, for functions that run in an event loop.
 
 All calls of one store come from one event loop.  No task holds a thread while it waits for its turn
 or while its function runs.
@@ -21,7 +21,7 @@ _LOOK_EVERY = 0.1  # seconds
 
 
 class _Call:
-    """A call that is under way.  The tasks that its function starts know it by their context."""
+    """A call under way.  The tasks that its function starts know it by their context."""
 
     def __init__(self, turns: Turns, outer: _Call | None) -> None:
         self._turns = turns

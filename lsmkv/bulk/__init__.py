@@ -1,4 +1,4 @@
-"""Builds shard sets on any executor, publishes them, and keeps their versions: ``docs/scale.md``.
+"""Builds shard sets on any executor, publishes them, and manages their versions: ``docs/scale.md``.
 
 ``lsmkv.shards`` reads them.  URLs of object stores need the extra ``remote``.
 """

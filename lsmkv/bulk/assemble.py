@@ -1,10 +1,11 @@
-"""The second kind of task of a bulk build: merges a range of every run into one shard.
+"""The second kind of task in a bulk build: merges a range of every run into one shard.
 
-A shard is a directory of LevelDB's files: tables on the last level, where no compaction ever moves
-them, a MANIFEST of one version edit that names them, and CURRENT.  All entries have sequence 0.
-Beside them is META: all that opening the shard asks for, in one object (``meta.py``).
+A shard is a directory of LevelDB's files.  Its tables are on the last level, where no compaction
+moves them.  A MANIFEST of one version edit names them, and CURRENT names the MANIFEST.  All entries
+have sequence 0.  META, in the same directory, holds all that opening the shard reads, in one object
+(``meta.py``).
 
-Tables are made in memory and put one by one, so that a task holds one table at a time.
+Tables are made in memory and stored one by one, so a task holds one table at a time.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ _MOST_AHEAD = 8 * 1024 * 1024
 
 
 class ShardTask(NamedTuple):
-    """What a worker is asked to merge."""
+    """The task of a worker: what to merge."""
 
     number: int
-    """The shard's place among all."""
+    """The shard's index among all."""
     begin: bytes
     end: bytes | None
-    """Its range of keys, [begin, end); None is no bound."""
+    """Its range of keys, [begin, end); None means no bound."""
     runs: tuple[Run, ...]
-    """Those that have keys in the range, in the order of the input."""
+    """The runs with keys in the range, in the order of the input."""
     work: Place
-    """Where the runs are."""
+    """Where the runs are stored."""
     target: Place
     build: str
-    """The build's name: the shards of one build are in one directory."""
+    """The build's name: all shards of one build are in one directory."""
     tables: TableSettings
     memory_limit: int
     merge: Merge | None
@@ -61,8 +62,8 @@ class ShardTask(NamedTuple):
 def build_shard(task: ShardTask) -> ShardEntry:
     """Write a shard's objects, and return its entry for the version.
 
-    Their directory's name carries the attempt, so that a task that runs twice meets no object of
-    its own; their content is the same each time.  Nothing names them before the version is
+    The directory's name includes the attempt, so a task that runs twice never meets its own
+    objects.  Their content is the same each time.  Nothing names them before the version is
     published.
     """
     path = f"shards/{task.build}/{task.number:04d}-{secrets.token_hex(4)}"
@@ -82,7 +83,7 @@ def build_shard(task: ShardTask) -> ShardEntry:
 def write_shard(
     chunks: Iterable[Chunk], target: ObjectStore, path: str, first: bytes, tables: TableSettings
 ) -> ShardEntry:
-    """Put a shard of these pairs, in strictly rising order, below ``path``."""
+    """Store a shard of these pairs, which are in strictly ascending order, below ``path``."""
     with MemoryEnv().open_directory("/shard", create=True) as directory:
         writer = _ShardWriter(directory, target, path, tables)
         for keys, values in chunks:
@@ -122,7 +123,7 @@ class _ShardWriter:
         self._pairs += len(keys)
 
     def finish(self, first: bytes) -> ShardEntry:
-        """Put what is left, and return the entry of a shard that begins at ``first``."""
+        """Store what is left, and return the entry of a shard that begins at ``first``."""
         if self._output is not None:
             self._finish_table(self._output)
         self._write_manifest()
@@ -135,7 +136,7 @@ class _ShardWriter:
         return ShardEntry(self._path, first, self._pairs, _stored(META, meta), tuple(self._files))
 
     def _finish_table(self, output: TableOutput) -> None:
-        """Put the table, and give it up."""
+        """Store the table, and free its memory."""
         table = output.finish()
         self._output = None
         self._tables.append(table)

@@ -1,13 +1,13 @@
-"""Pairs packed into one bytes object, which is what travels between processes.
+"""Pairs packed into one bytes object, for sending to another process.
 
-A process that is sent a list of pairs builds two objects a pair; a blob is copied as it is.
+A process that receives a list of pairs builds two objects per pair; a blob is copied as it is.
 
 Layout, all integers little-endian fixed32s::
 
     blob := CRC-32C of the rest, number of pairs, length of each key, length of each value,
             the keys, the values
 
-Lengths stand apart from the bytes, so that both are read in bulk.  A key or a value is shorter
+Lengths are separate from the bytes, so that both are read in bulk.  A key or a value is shorter
 than 4 GiB, and there are fewer than 2**32 pairs.  Order and duplicates are kept.
 """
 
@@ -28,10 +28,10 @@ _HEAD = 8
 
 
 def pack_pairs(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """These pairs as one bytes object.
+    """Pack pairs into one bytes object.
 
-    ``TypeError`` for keys and values that are not ``bytes``, and ``ValueError`` for one of 4 GiB
-    or more.  Cost: 0.4 us for a pair of 16 and 100 bytes.
+    Raises ``TypeError`` for keys and values that are not ``bytes``, and ``ValueError`` for one of 4
+    GiB or more.  Cost: 0.4 us for a pair of 16 and 100 bytes.
 
     >>> unpack_pairs(pack_pairs([(b"b", b"1"), (b"a", b""), (b"b", b"2")]))
     ([b'b', b'a', b'b'], [b'1', b'', b'2'])
@@ -45,11 +45,16 @@ def pack_pairs(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def pack_columns(keys: Sequence[bytes], values: Sequence[bytes]) -> bytes:
-    """:func:`pack_pairs` for keys, and for the values of each, in two sequences of one length."""
+    """:func:`pack_pairs` for keys and their values, in two sequences of the same length."""
     if len(keys) != len(values):
-        raise ValueError(f"{len(keys):,} keys cannot go with {len(values):,} values")
+        raise ValueError(
+            f"the number of keys and values must be the same: {len(keys):,} keys, {len(values):,} "
+            "values"
+        )
     for kind in {*map(type, keys), *map(type, values)}:
-        if not issubclass(kind, bytes):  # join would take more, and count it otherwise
+        if not issubclass(
+            kind, bytes
+        ):  # join accepts other buffers, and counts their items differently
             raise TypeError(f"keys and values must be bytes, not {kind.__name__}")
     body = b"".join(
         (
@@ -66,21 +71,23 @@ def pack_columns(keys: Sequence[bytes], values: Sequence[bytes]) -> bytes:
 def unpack_pairs(blob: bytes) -> tuple[list[bytes], list[bytes]]:
     """The keys and the values of a blob.
 
-    ``CorruptionError`` if it is not what :func:`pack_pairs` returned.  Cost: 0.4 us for a pair of
-    16 and 100 bytes.
+    Raises ``CorruptionError`` unless :func:`pack_pairs` made it.  Cost: 0.4 us for a pair of 16 and
+    100 bytes.
     """
     if len(blob) < _HEAD:
-        raise CorruptionError("a blob of pairs is cut off", None, len(blob))
+        raise CorruptionError("a blob of pairs is truncated", None, len(blob))
     body = blob[4:]
     if crc32c(body) != decode_fixed32(blob, 0):
-        raise CorruptionError("the checksum of a blob of pairs does not fit", None, 0)
+        raise CorruptionError("the checksum of a blob of pairs does not match", None, 0)
     number = decode_fixed32(body, 0)
     first = 4 + 8 * number
     if first > len(body):
-        raise CorruptionError(f"a blob has no room for the lengths of {number:,} pairs", None, 4)
+        raise CorruptionError(f"a blob is too short for the lengths of {number:,} pairs", None, 4)
     lengths = _decoded(body[4:first])
     if first + sum(lengths) != len(body):
-        raise CorruptionError("a blob of pairs is not as long as it states", None, 4)
+        raise CorruptionError(
+            "the length of a blob of pairs differs from the one that it states", None, 4
+        )
     key_lengths = lengths[:number]
     keys = _cut(body, first, key_lengths)
     values = _cut(body, first + sum(key_lengths), lengths[number:])
@@ -95,7 +102,7 @@ def _lengths(strings: Sequence[bytes]) -> bytes:
     try:
         lengths = array(_FIXED32, map(len, strings))
     except OverflowError:
-        raise ValueError("keys and values are shorter than 4 GiB") from None
+        raise ValueError("a key or value must be shorter than 4 GiB") from None
     if sys.byteorder == "big":
         lengths.byteswap()
     return lengths.tobytes()

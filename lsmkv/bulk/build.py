@@ -1,13 +1,12 @@
 """``lsmkv.bulk.build``: plan, sort, assemble, publish.
 
-1. Each part of the input is sorted into *runs*, by as many workers as there are.
-2. The runs' samples give the ranges of the shards: about the same bytes each.
-3. Each shard is merged from its range of every run, into tables, by as many workers as there are.
-4. The shards are published as one immutable version.
+1. Each part of the input is sorted into *runs*, by as many workers as there are. 2. The runs'
+samples give the ranges of the shards: about equal in bytes. 3. Each shard is merged from its range
+of every run, into tables, by as many workers as there are. 4. The shards are published as one
+immutable version.
 
-Workers pass nothing to each other but objects, and so to this process nothing but names, sizes and
-samples.  The same input gives the same bytes, whatever the number of workers and however often a
-task runs.
+Workers exchange only objects in the store.  This process receives only names, sizes and samples.
+The same input gives the same bytes, however many workers there are and however often a task runs.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class _Plan(NamedTuple):
     progress: Progress | None
 
     def run(self, function: Callable[[Any], Any], tasks: Iterable[Any], phase: str) -> list[Any]:
-        """Run tasks, and report them under the name of a phase."""
+        """Run tasks, and report their progress under the name of a phase."""
         known = len(tasks) if isinstance(tasks, list) else 0
 
         def report(done: int, begun: int) -> None:
@@ -91,39 +90,41 @@ def build(
     progress: Progress | None = None,
     **tables: Unpack[TableArguments],
 ) -> VersionDocument:
-    """Build shards of all pairs in ``parts``, and publish them at ``url`` as its next version.
+    """Build shards of all pairs in ``parts``, and publish them at ``url`` as the next version.
 
-    ``parts``: what :func:`lsmkv.bulk.parts_of` takes: pairs, files of ``lsmkv export``, Parquet and
-    CSV files, Arrow tables, Dask dataframes, or a list of such.  ``key`` and ``value`` name the
-    columns.  Of several pairs with one key the last one wins, in the order of the parts; or
-    ``merge(key, values)`` returns the value, which must be a function that can be pickled.
+    ``parts``: anything that :func:`lsmkv.bulk.parts_of` accepts: pairs, files of ``lsmkv export``,
+    Parquet and CSV files, Arrow tables, Dask dataframes, or a list of these.  ``key`` and ``value``
+    name the columns.  If several pairs have the same key, the last one wins, in the order of the
+    parts.  Alternatively ``merge(key, values)`` returns the value; it must be a function that can
+    be pickled.
 
     ``url``: a directory, or ``s3://bucket/name``, ``gs://``, ``az://`` and others (the extra
     ``remote``); ``options`` are passed on to the store: credentials, region, endpoint.
 
-    ``shards``: how many; by default one for each 512 MiB.  ``executor``: any
+    ``shards``: the number of shards; by default one per 512 MiB.  ``executor``: any
     :class:`concurrent.futures.Executor`; None works in this process.  :class:`Workers` are
-    processes of this machine, ``Client.get_executor()`` is Dask's.  A task whose worker dies is run
-    again.  Each worker takes about ``memory_limit`` bytes to sort; what is larger is sorted in
-    pieces, which lie in ``work_url`` until the end: by default a temporary directory, and below
-    ``url`` where the executor may have other machines.  To build a shard it takes three tables, and
-    1 MB for each piece that has keys of the shard: see ``docs/scale.md``.  All values of one key
-    are in memory at once for ``merge``.
+    processes on this machine, ``Client.get_executor()`` is Dask's.  A task whose worker dies is run
+    again.  Each worker takes about ``memory_limit`` bytes to sort.  A larger part is sorted in
+    pieces, which are stored in ``work_url`` until the end.  That is a temporary directory by
+    default, or below ``url`` if the executor may have other machines.  Building a shard takes three
+    tables of memory, and 1 MB for each piece that has keys of the shard: see ``docs/scale.md``.
+    For ``merge`` all values of one key are in memory at once.
 
-    ``after``: publish only if this is still the newest version, else :class:`ConflictError`, at
-    once if it is not when the build begins.
-    ``table_bytes``, and the keywords of :class:`lsmkv.TableWriter`: how tables are made.
-    ``progress``: called with tasks done, tasks known so far, and the phase: sorting (a task is a
-    part), building (a task is a shard), publishing.
+    ``after``: publish only if this is still the newest version; otherwise raise
+    :class:`ConflictError`, before building if possible. ``table_bytes``, and the keywords of
+    :class:`lsmkv.TableWriter`: how tables are made. ``progress``: called with the tasks done, the
+    tasks known so far, and the phase: sorting (a task is a part), building (a task is a shard),
+    publishing.
 
     Returns the version.  Raises ``TypeError`` and ``ValueError`` for wrong arguments,
-    :class:`CorruptionError` for damaged input, :class:`IOError` when a store or a disk fails for
-    good, :class:`Error` for a task whose worker dies each time.  After an error, or Ctrl-C, the
-    version before stays in force, unless that came while the new one was being published, which may
-    then be there; what was written is removed then, or by :func:`prune` after its grace time.
+    :class:`CorruptionError` for damaged input, :class:`IOError` if a store or a disk fails for
+    good, and :class:`Error` for a task whose worker dies each time.  After an error, or Ctrl-C, the
+    previous version stays current.  The exception: if it came while the new version was being
+    published, the new one may be current.  The objects of a failed build are removed then, or by
+    :func:`prune` after its grace time.
 
-    Cost, a pair of 16+100 bytes: about 4 us of one processor where lsmkv is compiled; each byte is
-    written twice.
+    Cost, for a pair of 16+100 bytes: about 4 us of one processor if lsmkv is compiled.  Each byte
+    is written twice.
 
     >>> import lsmkv.bulk, lsmkv.shards, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
@@ -159,7 +160,7 @@ def build(
                 entries = _make(plan, sources, shards)
                 if progress is not None:
                     progress(len(entries), len(entries), "publishing")
-            # Any other error, and Ctrl-C, may come when the version is published already.
+            # Any other error, and Ctrl-C, may come after the version is published.
             with _removed_after(objects, f"shards/{name}/", ConflictError):
                 return publish(objects, _draft(plan, entries), after=after)
     except OSError as error:
@@ -177,7 +178,7 @@ def _make(plan: _Plan, sources: Iterator[Part], shards: int | None) -> list[Shar
 def _sort_tasks(plan: _Plan, sources: Iterator[Part]) -> Iterator[SortTask]:
     for number, part in enumerate(sources):
         if plan.executor is not None and isinstance(part, (PackedPart, ArrowPart)):
-            # A worker reads it from there: an executor would keep it in memory, and copy it.
+            # Workers read it from the store: an executor would keep it in memory, and copy it.
             if isinstance(part, ArrowPart):
                 part = PackedPart.pack(part.pairs(), part.label)
             name = f"parts/{number:06d}"
@@ -235,7 +236,7 @@ def _target(
 def _work_place(
     url: str | os.PathLike[str] | None, target: Place, name: str, executor: Executor | None
 ) -> Iterator[Place]:
-    """Where runs lie until the build ends, and are removed then."""
+    """Where runs are stored until the build ends; then they are removed."""
     if url is None and is_url(target.url) and _is_of_this_machine(executor):
         with scratch_directory("lsmkv-bulk-") as path:
             yield Place(path, durable=False)
@@ -246,7 +247,7 @@ def _work_place(
     try:
         yield place
     finally:
-        # Asked of what lies above, so that a directory goes with its last file.
+        # Created through the directory above, so that the directory goes with its last file.
         above, prefix = (target, f"work/{name}/") if url is None else (base, f"{name}/")
         with above.open() as objects:
             _remove(objects, prefix)
@@ -254,7 +255,7 @@ def _work_place(
 
 @contextmanager
 def _lasting(executor: Executor | None) -> Iterator[Executor | None]:
-    """An executor that takes tasks also after it has lost a process."""
+    """An executor that still takes tasks after it has lost a process."""
     if isinstance(executor, ProcessPoolExecutor):
         with RenewedPool(executor) as pool:
             yield pool
@@ -268,7 +269,7 @@ def _is_of_this_machine(executor: Executor | None) -> bool:
 
 @contextmanager
 def _removed_after(objects: ObjectStore, prefix: str, error: type[BaseException]) -> Iterator[None]:
-    """Remove objects after such an error, before which nothing names them."""
+    """Remove objects after an error that comes before anything names them."""
     try:
         yield
     except error:
@@ -277,7 +278,7 @@ def _removed_after(objects: ObjectStore, prefix: str, error: type[BaseException]
 
 
 def _remove(objects: ObjectStore, prefix: str) -> None:
-    """Remove objects, as far as that can be done now; ``prune`` removes the rest."""
+    """Remove objects, as far as possible now; ``prune`` removes the rest."""
     try:
         objects.delete([found.name for found in objects.list(prefix)])
     except OSError:
@@ -288,4 +289,4 @@ def _check(name: str, value: int | None, least: int) -> None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise TypeError(f"{name} must be an int, not {type(value).__name__}")
     if value is not None and value < least:
-        raise ValueError(f"{name} is {least} or more, not {value}")
+        raise ValueError(f"{name} must be {least} or more, not {value}")

@@ -1,10 +1,9 @@
-"""How two versions of a shard set differ, found without reading the shards that they share.
+"""The differences between two versions of a shard set, without reading the shards that they share.
 
-Both versions are cut at the bounds that they have in common, and the ranges in between are compared
-one by one.  A range that is one shard in both, of files with the same SHA-256, is equal and is not
-read: so it is after a build that took shards over, and after one that made the same files again.
-Everything else is read in both, side by side, in constant memory.  Damage in a shared shard is
-therefore not noticed.
+Both versions are cut at the bounds that they share, and the ranges between them are compared one by
+one.  If a range is one shard in both, with the same SHA-256s, it is equal and is not read.  That
+happens if a build took over shards or made the same files again.  Everything else is read in both
+versions, side by side, in constant memory.  Damage in a shared shard is therefore not noticed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from lsmkv.util.pair_diff import Pair, pair_differences
 
 
 class Change(StrEnum):
-    """What became of a key.
+    """The kind of a change.
 
     >>> Change("added") is Change.ADDED, f"{Change.REMOVED}"
     (True, 'removed')
@@ -32,7 +31,7 @@ class Change(StrEnum):
 
 
 class PairChange(NamedTuple):
-    """A key that the new version does not hold as the old one did.
+    """A key that differs between the versions.
 
     >>> PairChange(Change.CHANGED, b"ant", b"6", b"six").new
     b'six'
@@ -52,16 +51,15 @@ class PairStream(Protocol):
     def __iter__(self) -> Iterator[Pair]: ...
 
     def close(self) -> None:
-        """Called when no more pairs are wanted."""
+        """Close it before its end."""
 
 
 OpenRange = Callable[[VersionDocument, bytes, bytes | None], PairStream]
-"""Opens the pairs of a version from a key on, and up to another one, excluded; ``None`` is the end.
-"""
+"""Opens the pairs of a version from one key up to another, exclusive; ``None`` means the end."""
 
 
 class KeyRange(NamedTuple):
-    """Keys from ``start`` up to ``stop``, which is not in it; ``None`` is the end."""
+    """Keys from ``start`` up to ``stop``, exclusive; ``None`` means the end."""
 
     start: bytes
     stop: bytes | None
@@ -70,7 +68,7 @@ class KeyRange(NamedTuple):
 def ranges_to_compare(old: VersionDocument, new: VersionDocument) -> list[KeyRange]:
     """The ranges in which two versions may differ: in order, disjoint, and joined if adjacent.
 
-    O(number of shards); reads nothing.
+    O(number of shards), without reading.
     """
     cuts = {b""} | ({shard.first for shard in old.shards} & {shard.first for shard in new.shards})
     starts: list[bytes] = sorted(cuts)
@@ -91,10 +89,10 @@ def diff_versions(
     open_range: OpenRange,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Generator[PairChange, None, None]:
-    """What changed from ``old`` to ``new``, in the order of the keys.
+    """The changes from ``old`` to ``new``, in key order.
 
-    ``open_range`` is called for both versions and for each range that may differ; the iterators of
-    a reader of shards will do.  ``advance`` is called with the number of keys compared, from time
+    ``open_range`` is called for both versions, for each range that may differ; it may return the
+    iterators of a shard reader.  ``advance`` is called with the number of keys compared, from time
     to time.  Errors are those of reading.
     """
     compare = BytewiseComparator().compare
@@ -110,21 +108,22 @@ def diff_versions(
 def _shards_in(
     version: VersionDocument, start: bytes, stop: bytes | None
 ) -> tuple[ShardEntry, ...]:
-    """The shards of a range that begins and ends at bounds of the version."""
+    """The shards of a range whose ends are bounds of the version."""
     low = max(version.shard_for(start), 0)
     high = len(version.shards) if stop is None else version.shard_for(stop)
     return version.shards[low:high]
 
 
 def _same_shard(old: tuple[ShardEntry, ...], new: tuple[ShardEntry, ...]) -> bool:
-    """Whether a range has the same pairs in both versions for sure."""
+    """Whether a range certainly has the same pairs in both versions."""
     if not old and not new:
         return True
     return len(old) == len(new) == 1 and _digests(old[0]) == _digests(new[0])
 
 
 def _digests(shard: ShardEntry) -> list[tuple[str, str]]:
-    """What tells the content of a shard; its META, which also says how it was built, does not."""
+    """Identifies the content of a shard.  META is left out, because it also says how the shard was
+    built."""
     return sorted((file.name, file.sha256) for file in shard.files)
 
 

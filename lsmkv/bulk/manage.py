@@ -1,9 +1,9 @@
-"""What there is to do with the versions of a shard set: list them, compare them, remove old ones.
+"""Manages the versions of a shard set: lists them, compares them, removes old ones.
 
 Each function opens the objects below a URL, and closes them.  ``url``, ``options`` and ``limits``
 are those of :func:`lsmkv.bulk.build`.  All raise :class:`CorruptionError` for a damaged version,
-:class:`IOError` when the store fails, and ``ImportError`` if the extra ``remote`` is not installed
-and needed.
+:class:`IOError` if the store fails, and ``ImportError`` if the extra ``remote`` is needed but not
+installed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def versions(
     options: Mapping[str, object] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> list[VersionDocument]:
-    """The versions of a shard set, from the oldest; the last one is in force.
+    """The versions of a shard set, from the oldest; the last one is current.
 
-    An empty list if nothing was published.  A version that is removed meanwhile is left out.  Costs
-    a listing, and a request for each version.  Raises :class:`CorruptionError` for a damaged one,
+    An empty list if nothing is published.  A version that is removed meanwhile is left out.  Costs
+    a listing, and a request per version.  Raises :class:`CorruptionError` for a damaged version,
     and :class:`IOError`.
 
     >>> import lsmkv.bulk, tempfile
@@ -49,7 +49,7 @@ def versions(
             for number in list_versions(objects):
                 try:
                     found.append(read_version(objects, number))
-                except NotFoundError:  # pruned since the listing
+                except NotFoundError:  # pruned after the listing
                     continue
             return found
     except OSError as error:
@@ -65,11 +65,11 @@ def prune(
     options: Mapping[str, object] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Pruned:
-    """Remove all but the newest ``keep`` versions, and what no version needs any more.
+    """Remove all but the newest ``keep`` versions, and the objects that no remaining version needs.
 
-    Nothing goes that is younger than ``grace`` seconds, which has to be longer than a build takes,
-    and than a reader keeps a version that is no longer in force.  ``dry_run`` only tells what would
-    be removed.  Costs three listings, a request for each version that stays, and the removal.
+    Nothing younger than ``grace`` seconds is removed.  ``grace`` must exceed the duration of a
+    build, and the time for which a reader keeps an old version.  ``dry_run`` only reports what
+    would be removed.  Costs three listings, a request for each version that stays, and the removal.
     Raises ``ValueError``, :class:`CorruptionError` for a damaged version that stays, and
     :class:`IOError`.
 
@@ -97,15 +97,15 @@ def diff(
     limits: Limits = DEFAULT_LIMITS,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Generator[PairChange, None, None]:
-    """What changed from version ``a`` to version ``b``, in the order of the keys.
+    """The changes from version ``a`` to version ``b``, in key order.
 
     ``b`` is the newest version by default, and ``a`` the one before ``b``.  Shards that both have
-    are not read, so that damage in them is not noticed.  ``advance`` is called with the number of
-    keys compared, from time to time.
+    are not read, so damage in them is not noticed.  ``advance`` is called with the number of keys
+    compared, from time to time.
 
-    Everything happens, and errors come, as the differences are asked for; close the generator, or
-    go through it to the end.  :class:`NotFoundError` if there is no such version.  Cost: both
-    versions of each shard that differs are read, in constant memory.
+    The generator does its work, and raises errors, as it is iterated.  Close it, or iterate to the
+    end.  Raises :class:`NotFoundError` if a version does not exist.  Cost: both versions of each
+    shard that differs are read, in constant memory.
 
     >>> import lsmkv.bulk, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
@@ -142,7 +142,7 @@ def versions_to_compare(
     options: Mapping[str, object] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[int, int]:
-    """The two versions that :func:`diff` compares when it is asked for ``a`` and ``b``.
+    """The two versions that :func:`diff` compares for ``a`` and ``b``.
 
     One listing, unless both are given.
     """
@@ -156,7 +156,7 @@ def versions_to_compare(
         raise_typed(error)
     if b is None:
         if not numbers:
-            raise NotFoundError(errno.ENOENT, "no version of a shard set was published here", where)
+            raise NotFoundError(errno.ENOENT, "no version of a shard set is published here", where)
         b = numbers[-1]
     if a is None:
         before = [number for number in numbers if number < b]

@@ -1,9 +1,9 @@
-"""Merges runs into one sorted stream, without a comparison in Python for each pair.
+"""Merges runs into one sorted stream, without a comparison in Python per pair.
 
-From each run some pairs are at hand.  The smallest last key among them bounds what is complete: all
-pairs up to it are taken from every run and sorted at once, which C does.  (Source: the block-wise
-merge of external sorting, Knuth, The Art of Computer Programming, vol. 3, 5.4.1, where the sort
-takes the place of a tree of losers.)
+A chunk of each run is in memory.  The smallest last key of these chunks bounds what is complete:
+all pairs up to it are taken from every run and sorted together, in C.  (Source: the block-wise
+merge of external sorting, Knuth, The Art of Computer Programming, vol. 3, 5.4.1, with a sort in
+place of the tree of losers.)
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from lsmkv.util.arguments import as_bytes
 
 Chunk = tuple[list[bytes], list[bytes]]
-"""Sorted keys, and their values: two lists of one length."""
+"""Sorted keys, and their values: two lists of the same length."""
 Merge = Callable[[bytes, list[bytes]], bytes]
 """``merge(key, values)`` returns the value to keep; the values are in the order of the input."""
 
 
 class _Stream:
-    """The pairs of one run that have been read and not been taken."""
+    """The pairs of one run that are read but not taken yet."""
 
     __slots__ = ("_chunks", "keys", "values")
 
@@ -30,13 +30,13 @@ class _Stream:
         self.values: list[bytes] = []
 
     def fill(self) -> bool:
-        """Have some pairs at hand; False at the end."""
+        """Read a chunk if none is left; False at the end."""
         if not self.keys:
             self.keys, self.values = next(self._chunks, ([], []))
         return bool(self.keys)
 
     def take(self, bound: bytes) -> Chunk:
-        """The pairs at hand up to ``bound``."""
+        """Take the pairs of the chunk up to ``bound``."""
         count = bisect_right(self.keys, bound)
         taken = self.keys[:count], self.values[:count]
         self.keys = self.keys[count:]
@@ -45,11 +45,11 @@ class _Stream:
 
 
 def merged(runs: list[Iterator[Chunk]], merge: Merge | None) -> Iterator[Chunk]:
-    """The pairs of all runs in the order of their keys, each key once.
+    """The pairs of all runs in key order, each key once.
 
-    ``runs`` are in the order of the input: of several pairs with one key the last one wins, or
-    ``merge`` is asked.  The pairs of one key are in one chunk of each run, as frames hold them.
-    Cost: O(n log k) comparisons in C.
+    ``runs`` are in the order of the input: if several pairs have the same key, the last one wins,
+    or ``merge`` is called.  All pairs of one key are in one chunk of each run, because frames hold
+    them so. Cost: O(n log k) comparisons in C.
     """
     streams = [_Stream(chunks) for chunks in runs]
     while True:

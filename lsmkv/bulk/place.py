@@ -1,4 +1,4 @@
-"""A place for objects that can be sent to another process and opened there."""
+"""A storage place that can be sent to another process and opened there."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ class Place(NamedTuple):
     options: Mapping[str, object] | None = None
     limits: Limits = DEFAULT_LIMITS
     durable: bool = True
-    """False for what is of no use after a power cut: a put does not wait for a local disk."""
+    """False for objects that are useless after a power cut: a put does not wait for a local disk.
+    """
 
     @classmethod
     def at(
         cls, url: str | os.PathLike[str], options: Mapping[str, object] | None, limits: Limits
     ) -> Place:
-        """A place that is the same from another working directory.
+        """A place that stays the same in another working directory.
 
-        ``options`` are those of an object store: a directory, which takes none, leaves them out.
+        ``options`` are those of an object store; a local directory takes none and ignores them.
         """
         text = absolute_url(url)
         is_local = not is_url(text) or text.lower().startswith("file:")
         return cls(text, None if is_local else options, limits)
 
     def open(self, create: bool = False) -> RetryingObjects:
-        """The objects there.
+        """Open the store of objects.
 
-        With ``create`` a local directory is made if it is missing, which is for the process that
-        calls the others: one that is left alone must not make again what was removed.
+        With ``create`` a missing local directory is made.  Only the process that starts the others
+        may do that: a worker that outlives it must not make again what was removed.
         """
         return open_objects(
             self.url,

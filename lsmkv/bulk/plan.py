@@ -1,4 +1,4 @@
-"""Where the shards of a bulk build begin and end: ranges of keys with about the same bytes each."""
+"""Chooses the ranges of keys of a bulk build's shards, about equal in bytes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from lsmkv.bulk.runs import Run, Sample
 
 SHARD_BYTES = 512 * 1024 * 1024
-"""Bytes of keys and values in a shard, about, where the number of shards is left open."""
+"""About how many bytes of keys and values a shard has, if the number of shards is not given."""
 
 
 def shard_bounds(runs: Iterable[Run], shards: int | None) -> list[bytes]:
-    """The first key of each shard; the first shard begins with the empty key.
+    """The first key of each shard; the first shard begins at the empty key.
 
-    At most ``shards`` (None: one for each 512 MiB): fewer where there are too few different keys.
-    Each shard's bytes are those of the others, up to 1/128 of every run.  O(n log n) for n samples.
+    At most ``shards`` (None: one per 512 MiB), fewer if there are too few distinct keys.  The
+    shards' bytes are equal, up to 1/128 of every run.  O(n log n) for n samples.
 
     >>> run = Run("r", 40, b"a", b"d", 4, tuple(Sample(key, 10) for key in (b"a", b"b", b"c")))
     >>> shard_bounds([run], 3), shard_bounds([], 3)
@@ -27,8 +27,8 @@ def shard_bounds(runs: Iterable[Run], shards: int | None) -> list[bytes]:
     bounds = [b""]
     passed = 0
     for sample in samples:
-        # A sample is the last key of its piece, so that the key belongs to what has been passed;
-        # it begins the next shard all the same, which moves one key.
+        # A sample is the last key of its piece.  It begins the next shard although its piece is
+        # counted for this one: that moves one key.
         if passed * shards >= total * len(bounds) and sample.key > bounds[-1]:
             bounds.append(sample.key)
             if len(bounds) == shards:

@@ -1,12 +1,12 @@
-"""Removing what no version of a shard set needs any more: old versions, their files, leftovers.
+"""Removes what no version of a shard set needs any more: old versions, their files, leftovers.
 
-Two rules.  The newest versions stay, with all that they name.  And nothing goes that is younger
-than a grace period: it may belong to a build under way, or to a version that is published while
-this runs, and a number that was taken a moment ago must not be free again for a slow publisher.
+Two rules.  The newest versions stay, with all objects that they name.  And nothing younger than a
+grace period is removed.  It may belong to a build under way, or to a version that is published
+while this runs.  Also, a number that was just taken must not become free for a slow publisher.
 
 The order makes a crash harmless at any point: first the documents of old versions are removed, then
-the files that no document names.  So a version that is there is complete.  What a crash leaves
-behind, the next run removes.
+the files that no document names.  So every existing version is complete.  The next run removes
+what a crash leaves.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ def prune(
     dry_run: bool = False,
     now: float | None = None,
 ) -> Pruned:
-    """Remove all but the newest ``keep`` versions, and every object that none of the rest names.
+    """Remove all but the newest ``keep`` versions, and every object that the others do not name.
 
-    What was put less than ``grace`` seconds before ``now`` stays, versions included.  ``grace`` has
-    to be longer than a build takes, and than a reader keeps a version that is no longer in force;
-    ``now`` is the time by default, in seconds since 1970, and the store's clock should agree.  A
-    build that takes over shards of a version relies on that version being kept.  What writers that
-    were killed left unfinished in a directory goes, too, and is not counted.
+    Nothing stored less than ``grace`` seconds before ``now`` is removed, versions included.
+    ``grace`` must exceed the duration of a build, and the time for which a reader keeps an old
+    version.  ``now`` is the current time by default, in seconds since 1970; the store's clock
+    should agree.  A build that takes over shards of a version needs that version to be kept.
+    Unfinished files of killed writers in a directory are removed, too, but not counted.
 
-    Looks below ``versions/``, ``shards/`` and ``work/``, and passes over names below ``versions/``
-    that lsmkv does not write.  Nothing is removed if a version that stays cannot be read.  Costs
-    three listings, a request for each version that stays, and the removal.
+    Looks below ``versions/``, ``shards/`` and ``work/``, and ignores names below ``versions/`` that
+    lsmkv does not write.  If a version that stays cannot be read, nothing is removed.  Costs three
+    listings, a request for each version that stays, and the removal.
     """
     if keep < 1:
-        raise ValueError(f"keep must be 1 or more: {keep}")
+        raise ValueError(f"keep must be 1 or more, not {keep}")
     before = (time.time() if now is None else now) - grace
-    # Files are listed before versions: those of a version published in between are not touched.
+    # Files are listed before versions, so files of a version published in between are not touched.
     found = objects.list("shards/") + objects.list("work/")
     listed = objects.list("versions/")
     found += [info for info in listed if info.name.startswith(PROBE_PREFIX)]

@@ -1,14 +1,13 @@
-"""Publishing a version of a shard set: one conditional put makes it the version in force.
+"""Publishes a version of a shard set: one conditional put makes it current.
 
-Versions are numbered from 1, and each number is taken once: publishers race for the next one with
-``ObjectStore.put_if_absent``, and the one that loses goes on to the
-number after it.  A publisher that dies leaves the version that was in force, or its own complete
-one.  No clock and no lock is involved.
+Versions are numbered from 1, and each number is taken once.  Publishers race for the next number
+with ``ObjectStore.put_if_absent``, and the loser tries the number after it.  A publisher that dies
+leaves the old version current, or its own complete one.  No clock and no lock is involved.
 
-A reply may be lost.  A document therefore carries a random nonce: a publisher that finds its number
-taken reads the document, and if the nonce is its own, it has succeeded.
+A reply may be lost.  A document therefore has a random nonce.  A publisher that finds its number
+taken reads the document: if the nonce is its own, it has succeeded.
 
-Left out: taking versions back.  The content of an older one can be published again under a new
+Not supported: withdrawing versions.  The content of an older one can be published again under a new
 number.
 """
 
@@ -28,11 +27,11 @@ from lsmkv.shards.version import VersionDocument, utc_now, version_name
 from lsmkv.shards.versions import list_versions, read_version
 
 PROBE_PREFIX = "versions/probe-"
-"""How the names of probes begin, of which a killed publisher may leave one."""
+"""The prefix of the names of probes; a killed publisher may leave one."""
 
 _ATTEMPTS = 8
 _FIRST_WAIT = 0.05
-"""Seconds; the longest wait doubles with each attempt."""
+"""Seconds; the upper bound of the wait doubles with each attempt."""
 
 _passed: weakref.WeakSet[ObjectStore] = weakref.WeakSet()
 _passed_lock = threading.Lock()
@@ -43,15 +42,15 @@ def publish(
 ) -> VersionDocument:
     """Publish a draft under the next free number, and return it as published.
 
-    With ``after``, it is published only if that is the number of the version in force (0: none was
-    published); otherwise :class:`~lsmkv.errors.ConflictError` is raised, and nothing is published.
+    With ``after``, it is published only if that is the number of the current version (0: none is
+    published).  Otherwise :class:`~lsmkv.errors.ConflictError` is raised, and nothing is published.
 
-    All files that the draft names must be there: :class:`~lsmkv.errors.CorruptionError` names one
-    that is missing or has another size, or a damaged document that has taken the number.
-    ``ValueError`` if the draft cannot be a version, and errors of the store as they come.  After a
-    *transient* one the version may have been published, if the store could not be asked any more.
+    All files that the draft names must exist.  :class:`~lsmkv.errors.CorruptionError` names a
+    missing one, one of the wrong size, or a damaged document that has taken the number.  Raises
+    ``ValueError`` if the draft is not a valid version, and the store's errors.  After a *transient*
+    error the version may be published, if the store could not be asked.
 
-    Costs a listing of ``versions/``, one of each build that the shards are from, a put, and what
+    Costs a listing of ``versions/``, one of each build that made the shards, a put, and what
     :func:`probe` costs.
     """
     document = draft._replace(number=1, nonce=secrets.token_hex(16), created=utc_now())
@@ -75,19 +74,19 @@ def publish(
 
 
 def newest_after(objects: ObjectStore, after: int | None) -> int:
-    """The number of the version in force, 0 for none; :class:`ConflictError` if it is not
+    """The number of the current version, 0 for none.  Raises :class:`ConflictError` if it is not
     ``after``, unless that is None.  One listing."""
     newest = max(list_versions(objects), default=0)
     if after is not None and newest != after:
-        raise ConflictError(f"{objects.url}: the newest version is {newest}, not {after}")
+        raise ConflictError(f"{objects.url}: the current version is {newest}, not {after}")
     return newest
 
 
 def probe(objects: ObjectStore) -> None:
-    """Make sure that the store's ``put_if_absent`` refuses a name that is taken.
+    """Verify that the store's ``put_if_absent`` refuses a name that is taken.
 
-    :class:`~lsmkv.errors.IOError` with ``ENOTSUP`` if it does not: publishers would overwrite each
-    other's versions.  Three requests, and none for a store object that has passed before.
+    Raises :class:`~lsmkv.errors.IOError` with ``ENOTSUP`` if not: publishers would overwrite each
+    other's versions.  Three requests, or none for a store object that has passed before.
     """
     with _passed_lock:
         if objects in _passed:
@@ -99,7 +98,7 @@ def probe(objects: ObjectStore) -> None:
             raise
         _raise_unsupported(objects, "has no put that fails if the name is taken", error)
     if not refuses:
-        _raise_unsupported(objects, "overwrites an object that was to be put if absent", None)
+        _raise_unsupported(objects, "overwrites an object in a put that must not", None)
     with _passed_lock:
         _passed.add(objects)
 
@@ -107,7 +106,7 @@ def probe(objects: ObjectStore) -> None:
 def _put(objects: ObjectStore, document: VersionDocument) -> VersionDocument | None:
     """Try to take the document's number.
 
-    Returns the document that has the number now, this one or another's, or ``None`` if none has.
+    Returns the document that has the number now, this one or another's, or ``None``.
     """
     try:
         objects.put_if_absent(version_name(document.number), document.encode())
@@ -134,7 +133,7 @@ def _wait(objects: ObjectStore, number: int, refused: int) -> None:
     """Wait before another attempt at a number that was refused but is free."""
     if refused == _ATTEMPTS:
         url = objects.url_of(version_name(number))
-        raise IOError(errno.EAGAIN, f"refused {refused} times, and yet not there", url)
+        raise IOError(errno.EAGAIN, f"refused {refused} times, although it does not exist", url)
     time.sleep(random.uniform(0, _FIRST_WAIT * 2**refused))
 
 
@@ -158,7 +157,7 @@ def _refuses_second_put(objects: ObjectStore) -> bool:
                 objects.put_if_absent(name, b"")
                 stored += 1
             except FileExistsError:
-                # The first put may be refused: the store was busy with it, or a reply was lost.
+                # The first put may be refused: the store was busy with it, or its reply was lost.
                 if attempt > 0:
                     return True
             if stored == 2:
@@ -167,7 +166,9 @@ def _refuses_second_put(objects: ObjectStore) -> bool:
     finally:
         try:
             objects.delete([name])
-        except OSError:  # not everybody may; what the puts have told counts, and prune removes it
+        except (
+            OSError
+        ):  # not every publisher may remove it; the puts have answered, and prune removes it
             pass
 
 

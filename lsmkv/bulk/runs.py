@@ -1,7 +1,7 @@
-"""A run: sorted pairs in one object, which tasks read from in ranges of keys.
+"""A run: sorted pairs in one object, from which tasks read ranges of keys.
 
-A bulk build sorts each part into runs, and each of its shards is merged from a range of every run.
-The layout, all integers little-endian::
+A bulk build sorts each part into runs, and merges each shard from a range of every run.  The
+layout, all integers little-endian::
 
     run     := frame* index footer
     frame   := a blob of sorted pairs (lsmkv/bulk/blob.py), about 256 KiB; all pairs of one key are
@@ -9,7 +9,7 @@ The layout, all integers little-endian::
     index   := a blob with a pair for each frame: its first key, and its offset as a fixed64
     footer  := fixed64 offset of the index, fixed64 length of the index, "lsmkvrun"
 
-A frame and the index have checksums, so damage on the way raises :class:`CorruptionError`.
+A frame and the index have checksums, so damage in transit raises :class:`CorruptionError`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from lsmkv.errors import CorruptionError
 from lsmkv.shards.remote.objects.base import ObjectStore
 
 FRAME_BYTES = 256 * 1024
-"""Bytes of keys and values in a frame, about."""
+"""About how many bytes of keys and values a frame has."""
 MAGIC = b"lsmkvrun"
 
 _FOOTER = 24
-_TAIL = 64 * 1024  # read at once: it holds the index of a run of some hundred MiB
+_TAIL = 64 * 1024  # read at once: it has the index of a run of some hundred MiB
 _SAMPLES = 128
 
 
 class Sample(NamedTuple):
-    """A key, and how many bytes of its run lie between the sample before it and this one."""
+    """A key, and the number of bytes in its run between the previous sample and this one."""
 
     key: bytes
     weight: int
@@ -51,11 +51,11 @@ class Run(NamedTuple):
     last: bytes
     pairs: int
     samples: tuple[Sample, ...]
-    """At most 128, at even distances in bytes."""
+    """At most 128, at equal distances in bytes."""
 
 
 def encode_run(name: str, keys: Sequence[bytes], values: Sequence[bytes]) -> tuple[Run, bytes]:
-    """A run of these pairs, of which there are some, in the order of their keys."""
+    """A run of these pairs, at least one, in key order."""
     sizes = list(accumulate(map(add, map(len, keys), map(len, values)), initial=0))
     data = BytesIO()
     firsts: list[bytes] = []
@@ -78,12 +78,12 @@ def encode_run(name: str, keys: Sequence[bytes], values: Sequence[bytes]) -> tup
 
 
 def _reach(sizes: list[int], wanted: int) -> int:
-    """How many pairs have so many bytes, at least; all of them if they have fewer."""
+    """How many pairs reach a number of bytes; all of them if they have fewer."""
     return min(bisect_left(sizes, wanted), len(sizes) - 1)
 
 
 def _samples(keys: Sequence[bytes], sizes: list[int]) -> tuple[Sample, ...]:
-    """The last key of each of 128 pieces of about the same bytes; fewer where pairs are larger."""
+    """The last key of each of 128 pieces of about equal size; fewer if the pairs are larger."""
     total = sizes[-1]
     ends = sorted({max(1, _reach(sizes, total * n // _SAMPLES)) for n in range(1, _SAMPLES + 1)})
     return tuple(
@@ -93,12 +93,12 @@ def _samples(keys: Sequence[bytes], sizes: list[int]) -> tuple[Sample, ...]:
 
 
 class RunReader:
-    """Reads the pairs of a run whose keys lie in [begin, end), some frames at a time."""
+    """Reads the pairs of a run with keys in [begin, end), some frames at a time."""
 
     def __init__(
         self, objects: ObjectStore, run: Run, begin: bytes, end: bytes | None, most: int
     ) -> None:
-        """``most`` is about how many bytes one request asks for.  Makes 1 or 2 requests."""
+        """``most`` is about how many bytes one request reads.  Makes 1 or 2 requests."""
         self._objects = objects
         self._run = run
         self._path = objects.url_of(run.name)
@@ -110,7 +110,7 @@ class RunReader:
         self._most = most
 
     def chunks(self) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """Keys and values, in order, a frame at a time; empty frames are left out."""
+        """Keys and values, in order, a frame at a time, without empty frames."""
         while self._at < self._stop:
             first = self._at
             upto = first + 1
@@ -125,7 +125,7 @@ class RunReader:
                     data[self._offsets[at] - base : self._offsets[at + 1] - base]
                 )
                 if at == upto - 1:
-                    data = b""  # many readers wait with one frame at hand
+                    data = b""  # many readers wait with one frame in memory
                 low = bisect_left(keys, self._begin)
                 high = len(keys) if self._end is None else bisect_left(keys, self._end)
                 if low < high:
@@ -141,7 +141,7 @@ class RunReader:
         start = int.from_bytes(tail[-24:-16], "little")
         length = int.from_bytes(tail[-16:-8], "little")
         if start + length + _FOOTER != size:
-            raise CorruptionError("a run whose index lies elsewhere", self._path)
+            raise CorruptionError("a run with an index in the wrong place", self._path)
         if length + _FOOTER <= len(tail):
             index = tail[len(tail) - _FOOTER - length : len(tail) - _FOOTER]
         else:
@@ -150,13 +150,13 @@ class RunReader:
         offsets = [int.from_bytes(place, "little") for place in places]
         offsets.append(start)
         if any(low >= high for low, high in pairwise(offsets)):
-            raise CorruptionError("a run whose frames lie in disorder", self._path)
+            raise CorruptionError("a run with unordered frames", self._path)
         return firsts, offsets
 
     def _read(self, start: int, stop: int) -> bytes:
         data = self._objects.get_range(self._run.name, start, stop - start)
         if len(data) < stop - start:
-            raise CorruptionError("a run that was cut short", self._path, start + len(data))
+            raise CorruptionError("a truncated run", self._path, start + len(data))
         return data
 
     def _unpack(self, blob: bytes) -> tuple[list[bytes], list[bytes]]:

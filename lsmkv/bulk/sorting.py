@@ -1,7 +1,7 @@
-"""The first kind of task of a bulk build: sorts one part into runs.
+"""The first kind of task in a bulk build: sorts one part into runs.
 
-A run is as large as the memory limit allows; a part that is larger becomes several.  Where a key
-comes twice, the later pair wins, or a merge function gets both: then the runs keep both, in order.
+A run is as large as the memory limit allows; a larger part becomes several.  If a key occurs twice,
+the later pair wins, or a merge function gets both: then the runs keep both, in order.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from lsmkv.shards.remote.objects.base import ObjectStore
 _MOST_AT_ONCE = 512
 """Pairs that are taken from a part before their bytes are counted."""
 _SHARE = 64
-"""So many times the memory limit is met, at least, where pairs are large."""
+"""With large pairs, the memory is checked at least this many times per limit."""
 _COPIES = 2
-"""A pair's bytes are in memory as objects, and in the run."""
+"""A pair's bytes are in memory twice: as objects, and in the run."""
 _OVERHEAD = 190
-"""Bytes of memory that a pair takes beside its own: two objects, and their place in a dict."""
+"""Memory overhead of a pair in bytes: two objects, and their slot in a dict."""
 
 
 class SortTask(NamedTuple):
-    """What a worker is asked to sort."""
+    """The task of a worker: what to sort."""
 
     part: Part
     number: int
-    """The part's place in the input."""
+    """The index of the part in the input."""
     work: Place
-    """Where the runs go."""
+    """Where to store the runs."""
     memory_limit: int
     keep_all: bool
-    """Whether pairs of one key are all kept, for a merge function."""
+    """Whether to keep all pairs of one key, for a merge function."""
 
 
 def sort_part(task: SortTask) -> list[Run]:
     """Sort a part into runs, in the order of its pairs.
 
-    The names of the runs carry the attempt, so that a task that runs twice, even twice at once,
-    meets no file of its own.  The runs' content is the same each time.
+    The names of the runs include the attempt, so a task that runs twice, even concurrently, never
+    meets its own files.  The runs' content is the same each time.
     """
     attempt = secrets.token_hex(4)
     runs: list[Run] = []
@@ -61,7 +61,7 @@ def sort_part(task: SortTask) -> list[Run]:
 def _sort_some(
     task: SortTask, pairs: Iterator[tuple[bytes, bytes]], objects: ObjectStore, name: str
 ) -> Run | None:
-    """Put a run of the next pairs; None if there are none.  What it held is free afterwards."""
+    """Store a run of the next pairs; None if there are none.  Frees its memory afterwards."""
     keys, values = _fill(pairs, task.memory_limit, task.keep_all)
     if not keys:
         return None
@@ -73,7 +73,7 @@ def _sort_some(
 def _fill(
     pairs: Iterator[tuple[bytes, bytes]], limit: int, keep_all: bool
 ) -> tuple[list[bytes], list[bytes]]:
-    """The next pairs that memory has room for, sorted."""
+    """The next pairs that fit into memory, sorted."""
     latest: dict[bytes, bytes] = {}
     every: list[tuple[bytes, bytes]] = []
     used = 0
@@ -90,7 +90,7 @@ def _fill(
         used += _COPIES * size + len(some) * _OVERHEAD
         at_once = min(2 * at_once, _MOST_AT_ONCE) if size < limit // _SHARE else 1
     if keep_all:
-        every.sort(key=itemgetter(0))  # a stable sort: pairs of one key stay in order
+        every.sort(key=itemgetter(0))  # a stable sort: pairs of one key keep their order
         return [key for key, _ in every], [value for _, value in every]
     keys = sorted(latest)
     return keys, list(map(latest.__getitem__, keys))

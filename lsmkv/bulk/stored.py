@@ -1,4 +1,4 @@
-"""A part of the input that this process had at hand, stored where a worker finds it."""
+"""A part of the input that was in this process's memory, stored where a worker finds it."""
 
 from __future__ import annotations
 

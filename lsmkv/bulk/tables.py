@@ -1,4 +1,4 @@
-"""How the tables of a bulk build are made: settings that can be sent to another process."""
+"""Settings for the tables of a bulk build, which can be sent to another process."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ BLOCK_BYTES = 32 * KIB
 
 
 class TableSettings(NamedTuple):
-    """The settings of a build's tables.  A policy of lsmkv's travels as text."""
+    """The settings of a build's tables.  lsmkv's own filter policies are sent as text."""
 
     arguments: TableArguments
     policy: str | FilterPolicy | None
     table_bytes: int
 
     def options(self) -> Options:
-        """As the engine takes them."""
+        """As options for the engine."""
         policy = policy_from_text(self.policy) if isinstance(self.policy, str) else self.policy
         arguments = self.arguments.copy()
         if policy is None:
@@ -33,18 +33,18 @@ class TableSettings(NamedTuple):
 
 
 def table_settings(table_bytes: int, arguments: TableArguments) -> TableSettings:
-    """The settings for these keywords of a build, checked.
+    """The settings for these keywords of a build, after checks.
 
-    The defaults are for tables that are read over a network: blocks of 32 KiB, since a request
-    takes as long for 4, and one binary fuse filter for each table, which an absent key passes once
-    in 256 times.  Raises ``TypeError`` and ``ValueError`` for what does not fit.
+    The defaults suit tables that are read over a network.  Blocks have 32 KiB, because a request
+    for 4 KiB takes as long.  Each table has one binary fuse filter, with one false positive in 256.
+    Raises ``TypeError`` and ``ValueError`` for invalid settings.
     """
     refuse_unknown(arguments, TableArguments.__annotations__, "bulk.build")
     settings = arguments.copy()
     if settings.get("comparator") is not None or settings.get("comparator_name") is not None:
-        raise ValueError("shards are in the bytewise order: no comparator goes with them")
+        raise ValueError("shards are always in bytewise order: comparator= cannot be used")
     if settings.pop("env", None) is not None:
-        raise ValueError("a bulk build takes a URL, and no env")
+        raise ValueError("env= cannot be used in a bulk build, which takes a URL")
     settings.setdefault("block_size", BLOCK_BYTES)
     bits = settings.pop("bloom_filter_bits", None)
     policy = settings.pop("filter_policy", None)
@@ -56,7 +56,7 @@ def table_settings(table_bytes: int, arguments: TableArguments) -> TableSettings
         policy = make_options(bloom_filter_bits=bits, lru_cache_size=0).filter_policy
         settings.setdefault("filter_layout", "table" if policy is not None else "block")
     if not isinstance(table_bytes, int) or table_bytes < MIB // 64:
-        raise ValueError(f"table_bytes is 16 KiB or more, not {table_bytes!r}")
+        raise ValueError(f"table_bytes must be 16 KiB or more, not {table_bytes!r}")
     made = TableSettings(settings, policy_text(policy) if is_known(policy) else policy, table_bytes)
     options = made.options()
     assert options.comparator is BYTEWISE

@@ -1,4 +1,4 @@
-"""Runs the tasks of a bulk build on an executor, and runs again what was lost with a worker."""
+"""Runs the tasks of a bulk build on an executor, and repeats tasks that were lost with a worker."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _LOG = logging.getLogger("lsmkv")
-_WAIT = 0.5  # seconds; Ctrl-C is heard in between
+_WAIT = 0.5  # seconds between checks for Ctrl-C
 _AHEAD = 256
 
 
 class TaskRunner(Generic[Task, Result]):
-    """Runs one function on many tasks; the results come in the order of the tasks."""
+    """Runs one function on many tasks; the results are in the order of the tasks."""
 
     def __init__(
         self,
@@ -30,13 +30,12 @@ class TaskRunner(Generic[Task, Result]):
         attempts: int,
         report: Callable[[int, int], None],
     ) -> None:
-        """Without an ``executor`` the calls are made here, one by one.
+        """Without an ``executor`` the calls run here, one by one.
 
         ``report(done, begun)`` is called after each task.  A task whose worker died, or whose
-        network failed, is run again until it has failed ``attempts`` times without any other task
-        having ended meanwhile; then its error is raised, or :class:`Error` if its worker died.
-        Other errors are raised at once.  :class:`Error`, too, for an executor that takes no tasks
-        any more.
+        network failed, is run again.  After ``attempts`` failures with no other task completed
+        meanwhile, its error is raised, or :class:`Error` if its worker died. Other errors are
+        raised at once.  Raises :class:`Error` also if the executor takes no more tasks.
         """
         self._executor = executor
         self._function = function
@@ -44,11 +43,11 @@ class TaskRunner(Generic[Task, Result]):
         self._report = report
         self._waiting: dict[Future[Result], tuple[int, Task]] = {}
         self._results: dict[int, Result] = {}
-        self._failures: Counter[int] = Counter()  # by task, since any task has ended
+        self._failures: Counter[int] = Counter()  # per task, since any task has completed
         self._serial = itertools.count()
 
     def run(self, tasks: Iterable[Task]) -> list[Result]:
-        """Run all; at an error or Ctrl-C what has not begun is cancelled."""
+        """Run all tasks; after an error or Ctrl-C, cancel what has not started."""
         if self._executor is None:
             return list(self._run_here(tasks))
         begun = 0
@@ -79,7 +78,7 @@ class TaskRunner(Generic[Task, Result]):
         self._waiting[call] = number, task
 
     def _collect(self, executor: Executor, begun: int) -> None:
-        """Wait for some task, and take the results of those that have ended."""
+        """Wait until some task has ended, and take the results of those that have."""
         ended, _ = wait(self._waiting, _WAIT, FIRST_COMPLETED)
         lost: list[tuple[int, Task]] = []
         for future in ended:
@@ -96,7 +95,7 @@ class TaskRunner(Generic[Task, Result]):
             self._submit(executor, number, task)
 
     def _note(self, number: int, error: BaseException) -> None:
-        # A dead worker, or pool of workers, takes many tasks with it: each has failed once.
+        # A dead worker, or pool of workers, fails many tasks at once: each counts as one failure.
         self._failures[number] += 1
         if not may_pass(error):
             raise error
@@ -109,18 +108,18 @@ class TaskRunner(Generic[Task, Result]):
 
 
 def _call(function: Callable[[Task], Result], task: Task, serial: int) -> Result:
-    """Call the function.  ``serial`` tells one attempt from another.
+    """Call the function.  ``serial`` differs between attempts.
 
-    Dask takes equal calls for one, and would answer the second attempt with the first one's error.
+    Dask treats equal calls as one, and would return the first attempt's error for the second.
     """
     return function(task)
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether a task that failed so may succeed when it is run again.
+    """Whether a task with this error may succeed when it is run again.
 
-    That is a transient failure of a network or disk, or what an executor itself raises when it
-    loses a worker.  An error of lsmkv's, or of the language, comes again.
+    True for a transient failure of a network or disk, and for the error of an executor that loses a
+    worker.  An error from lsmkv or from Python would be repeated.
     """
     if isinstance(error, OSError):
         return error.errno not in PERMANENT_ERRNOS

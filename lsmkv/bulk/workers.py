@@ -1,6 +1,6 @@
-"""Executors for bulk builds: processes of this machine, and Ray's tasks.
+"""Executors for bulk builds: processes on this machine, and Ray's tasks.
 
-Any :class:`concurrent.futures.Executor` does: ``distributed.Client.get_executor()`` for Dask.
+Any other :class:`concurrent.futures.Executor` works, too: for Dask, ``Client.get_executor()``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class _Renewing(Executor):
-    """A pool that is replaced by a new one when a task that is submitted finds it broken."""
+    """A pool that is replaced by a new one when a submitted task finds it broken."""
 
     def __init__(self, pool: ProcessPoolExecutor) -> None:
         self._lock = Lock()
@@ -31,14 +31,14 @@ class _Renewing(Executor):
         self._pool = pool
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call ``fn`` in a process: :meth:`concurrent.futures.Executor.submit`."""
+        """Call ``fn`` in a process: see :meth:`concurrent.futures.Executor.submit`."""
         with self._lock, _without_interrupts():
             if self._shut:
                 raise RuntimeError("the workers were shut down")
             try:
                 return self._pool.submit(fn, *args, **kwargs)
             except BrokenProcessPool:
-                self._end_pool(wait=True, cancel_futures=False)  # all its processes have been ended
+                self._end_pool(wait=True, cancel_futures=False)  # all its processes are dead
                 self._pool = self._new_pool()
                 return self._pool.submit(fn, *args, **kwargs)
 
@@ -56,15 +56,15 @@ class _Renewing(Executor):
 
 
 class Workers(_Renewing):
-    """Processes of this machine that are replaced when they die.
+    """Processes on this machine that are replaced when they die.
 
     :class:`~concurrent.futures.ProcessPoolExecutor` is of no more use once one of its processes was
     killed, for want of memory, say: every task under way fails.  Here the next task that is
     submitted finds a new pool.  Costs what that pool costs: 0.1 s for each process.  The errors are
     the pool's; ``RuntimeError`` after ``shutdown``.
 
-    They import the program's main module, so that a script must keep what it does below
-    ``if __name__ == "__main__":``.  They end with the process that made them, even if it is killed.
+    They import the program's main module, so a script must do its work under ``if __name__ ==
+    "__main__":``.  They end with the process that made them, even if it is killed.
 
     >>> with Workers(2) as workers:
     ...     workers.submit(abs, -7).result()
@@ -75,12 +75,12 @@ class Workers(_Renewing):
     def __init__(self, processes: int) -> None:
         """``ValueError`` for fewer than one process."""
         if processes < 1:
-            raise ValueError(f"a pool of {processes} processes does no work")
+            raise ValueError(f"processes must be 1 or more, not {processes}")
         self._processes = processes
         super().__init__(self._new_pool())
 
     def __reduce__(self) -> Never:
-        refuse_copy("an executor", "it holds processes: make another one there")
+        refuse_copy("an executor", "it holds processes: create another one in that process")
 
     def _new_pool(self) -> ProcessPoolExecutor:
         # A fork would copy the locks of this process's threads.
@@ -89,9 +89,10 @@ class Workers(_Renewing):
 
 
 class RenewedPool(_Renewing):
-    """A :class:`~concurrent.futures.ProcessPoolExecutor`, and after it was broken one like it.
+    """A :class:`~concurrent.futures.ProcessPoolExecutor` that is replaced by a similar one if it
+    breaks.
 
-    ``shutdown`` ends a pool that was made here.  The one that was given is its owner's.
+    ``shutdown`` ends a pool that was made here.  The given pool belongs to the caller.
     """
 
     def __init__(self, pool: ProcessPoolExecutor) -> None:
@@ -103,7 +104,7 @@ class RenewedPool(_Renewing):
             super()._end_pool(wait, cancel_futures)
 
     def _new_pool(self) -> ProcessPoolExecutor:
-        given: Any = self._given  # whose settings have no public names
+        given: Any = self._given  # its settings have no public names
         return ProcessPoolExecutor(
             given._max_workers, given._mp_context, given._initializer, given._initargs
         )
@@ -111,10 +112,10 @@ class RenewedPool(_Renewing):
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Let processes that are started inside hear of no SIGINT until they are ready for it.
+    """Keep SIGINT from processes that the block starts, until they are ready for it.
 
-    Ctrl-C goes to all processes of a terminal.  Of this process, another thread takes it, or it
-    comes at the end of the block.  Windows cannot hold a signal back.
+    Ctrl-C goes to all processes of a terminal.  In this process, another thread takes it, or it
+    arrives at the end of the block.  Windows cannot hold a signal back.
     """
     if sys.platform == "win32":
         yield
@@ -127,10 +128,10 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _begin_worker() -> None:
-    """End this process at Ctrl-C, without a word: the one that started it says what there is.
+    """End this process silently at Ctrl-C: the process that started it reports the interruption.
 
-    And end it with that one: the pipe from which the next task is read stays open, since each
-    process of the pool has its other end, too.
+    End it also with that process.  The pipe from which it reads tasks does not close then, because
+    every process of the pool has the other end, too.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform != "win32":
@@ -146,7 +147,7 @@ def _end_with_parent() -> None:
 
 
 class RayExecutor(Executor):
-    """Runs each call as a task of Ray, which the caller has connected with ``ray.init``.
+    """Runs each call as a Ray task.  The caller connects with ``ray.init``.
 
     ``ray`` is the module, and ``options`` are those of ``ray.remote``, such as ``num_cpus=1``.  A
     call costs what a task of Ray costs, about a millisecond; it raises Ray's errors.
@@ -173,7 +174,7 @@ class RayExecutor(Executor):
         self._references: dict[Future[Any], Any] = {}
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call ``fn`` in a task: :meth:`concurrent.futures.Executor.submit`."""
+        """Call ``fn`` in a task: see :meth:`concurrent.futures.Executor.submit`."""
         reference = self._remote.remote(fn, args, kwargs)
         future: Future[T] = reference.future()
         self._references[future] = reference
@@ -181,7 +182,7 @@ class RayExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Wait for the tasks, or cancel them; Ray itself stays connected."""
+        """Wait for the tasks, or cancel them; Ray stays connected."""
         for future, reference in list(self._references.items()):
             if cancel_futures:
                 self._cancel(reference)
@@ -189,7 +190,7 @@ class RayExecutor(Executor):
                 future.exception()
 
     def __reduce__(self) -> Never:
-        refuse_copy("an executor", "it belongs to one process: make another one there")
+        refuse_copy("an executor", "it belongs to one process: create another one in that process")
 
 
 def _call(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:

@@ -1,1 +1,1 @@
-"""A course in storage engines: labs whose parts, written by students, run in the real engine."""
+"""A course in storage engines: labs in which the student's code runs inside the real engine."""

@@ -1,4 +1,4 @@
-"""``lsmkv course``: lay out a folder, read a lab, check what was written, grade a class."""
+"""``lsmkv course``: make a folder, read a lab, check what was written, grade a class."""
 
 from __future__ import annotations
 
@@ -27,38 +27,41 @@ from lsmkv.tools.drawing import progress, stdout_console
 from lsmkv.tools.text import count, printable, wrap
 
 _INTERVAL = 0.3
-"""Seconds between looks at a file that is watched."""
+"""Seconds between checks of a watched file."""
 
 _PICTURE = re.compile(r"!\[([^]]*)\]\([^)]*\)")
-"""A picture, in place of which a terminal shows what it says."""
+"""A picture; a terminal shows its alternative text."""
 
 _COMMENT = re.compile(r"<!--.*?-->\n?")
-"""What only a program reads."""
+"""For programs only."""
 
 _INDENT = " " * 15
-"""What stands below the name of a check."""
+"""The indentation below the name of a check."""
 
 LabName = Annotated[
-    str, typer.Argument(metavar="LAB", help="The lab's number, or its short name: 4 or bloom.")
+    str, typer.Argument(metavar="LAB", help="The lab's number or short name: 4 or bloom.")
 ]
 FileName = Annotated[
     str | None,
-    typer.Argument(metavar="[FILE]", help="The file; the lab's own name, in this folder."),
+    typer.Argument(
+        metavar="[FILE]", help=("The file; by default the lab's own name, in this folder.")
+    ),
 ]
 Seconds = Annotated[
-    int, typer.Option("--seconds", min=1, metavar="N", help="Seconds until a check is stopped.")
+    int,
+    typer.Option("--seconds", min=1, metavar="N", help=("Stop a check after this many seconds.")),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 @guarded
 def new(
     directory: Annotated[
-        str, typer.Argument(metavar="DIR", help="The folder, which is made if it is not there.")
+        str, typer.Argument(metavar="DIR", help="The folder; it is made if it does not exist.")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Lay out a student's folder: a starter file for each lab. A file that is there is an error.
+    """Make a student's folder, with a starter file for each lab. An existing file is an error.
 
     JSON: "path" and "files", the names of the files written.
     """
@@ -66,7 +69,7 @@ def new(
     files = {os.path.join(directory, lab.file_name): lab for lab in LABS}
     for path in files:
         if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, "it exists already, and is left as it is", path)
+            raise FileExistsError(errno.EEXIST, "it already exists, and was not changed", path)
     for path, lab in files.items():
         with open(path, "x", encoding="utf-8") as file:
             file.write(lab.starter())
@@ -87,13 +90,15 @@ def show(
     lab_name: LabName,
     hint: Annotated[
         int | None,
-        typer.Option("--hint", metavar="N", min=1, help="Only the Nth hint: 1 says the least."),
+        typer.Option(
+            "--hint", metavar="N", min=1, help=("Only the Nth hint; hint 1 reveals the least.")
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the text of a lab, without its hints, or one hint.
 
-    On a terminal the Markdown is laid out.
+    On a terminal the Markdown is formatted.
 
     JSON: "lab", "title", "text" in Markdown, and "hints", their number.
     """
@@ -103,8 +108,8 @@ def show(
         raise ValueError(f"lab {lab.number} has {count(len(hints), 'hint')}")
     text = lab.text_without_hints() if hint is None else hints[hint - 1]
     if as_json:
-        told = {"lab": lab.number, "title": lab.title, "text": text, "hints": len(hints)}
-        write_line(json.dumps(told))
+        answer = {"lab": lab.number, "title": lab.title, "text": text, "hints": len(hints)}
+        write_line(json.dumps(answer))
     elif stdout_is_terminal():
         shown = _COMMENT.sub("", _PICTURE.sub(r"*Picture: \1*", text))
         stdout_console().print(Markdown(shown, hyperlinks=False))
@@ -124,7 +129,7 @@ def check(
 ) -> None:
     """Check a lab: exact bytes, properties, and the student's part in the real engine.
 
-    The exit status is 1 if a check does not pass. The file is run in this process, as 'python FILE'
+    The exit status is 1 unless all checks pass. The file is run in this process, as 'python FILE'
     would run it. A check that takes too long is stopped, except on Windows.
 
     JSON: "lab", "file", and "checks": "check", "outcome" (passed, failed, not written, error,
@@ -133,12 +138,12 @@ def check(
     lab = find(lab_name)
     path = os.path.abspath(lab.file_name if file is None else file)
     if watch and as_json:
-        raise ValueError("give --watch or --json, not both")
+        raise ValueError("--watch and --json cannot be combined")
     if as_json:
         with contextlib.redirect_stdout(sys.stderr):
             results = [run_one(lab, path, check, seconds) for check in lab.checks]
-        told = [asdict(result) for result in results]
-        write_line(json.dumps({"lab": lab.number, "file": path, "checks": told}))
+        answer = [asdict(result) for result in results]
+        write_line(json.dumps({"lab": lab.number, "file": path, "checks": answer}))
     else:
         results = run_and_print(lab, path, seconds)
     while watch:
@@ -158,7 +163,7 @@ def _flush() -> None:
 
 
 def _stamp(path: str) -> tuple[int, int] | None:
-    """What changes when a file is saved; None while an editor has moved it away."""
+    """Changes when a file is saved; None while an editor has moved it away."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -167,9 +172,10 @@ def _stamp(path: str) -> tuple[int, int] | None:
 
 
 def run_and_print(lab: Lab, path: str, seconds: int) -> list[Result]:
-    """Run a lab's checks, a line for each when it ends; then how many passed, and what comes next.
+    """Run a lab's checks, and print a line for each when it ends.  Then print how many passed, and
+    the next step.
 
-    After Ctrl-C the line of the student's code that it came in stands last.
+    After Ctrl-C the interrupted line of the student's code is printed last.
     """
     write_line(f"Lab {lab.number}: {lab.title}")
     results: list[Result] = []
@@ -190,21 +196,21 @@ def run_and_print(lab: Lab, path: str, seconds: int) -> list[Result]:
 
 
 def _print_result(result: Result, before: str) -> None:
-    """The line of a check, and its message unless it is that of the check before."""
-    told = f"  {result.outcome:<11}  {result.check}"
+    """Print the line of a check, and its message unless it equals the one before."""
+    answer = f"  {result.outcome:<11}  {result.check}"
     if result.outcome in (PASSED, NOT_WRITTEN):
-        _write_wrapped(f"{told}: {printable(result.message)}")
+        _write_wrapped(f"{answer}: {printable(result.message)}")
         return
     if result.message == before:
-        write_line(f"{told}: the same")
+        write_line(f"{answer}: the same")
         return
-    write_line(told)
+    write_line(answer)
     for line in result.message.split("\n"):
         _write_wrapped(_INDENT + printable(line), is_aligned=line.startswith("  "))
 
 
 def _write_wrapped(line: str, is_aligned: bool = False) -> None:
-    """Write a line, on a terminal broken to its width, unless its columns have to stay."""
+    """Write a line, wrapped to the width of the terminal unless its columns must stay."""
     if is_aligned or not stdout_is_terminal():
         write_line(line)
         return
@@ -220,18 +226,18 @@ def plot(
     output: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE.svg", help="The picture, replaced if it is there; the lab's own name."
+            metavar="FILE.svg",
+            help=("The picture, replaced if it exists; by default the lab's own name."),
         ),
     ] = None,
     seconds: Seconds = 60,
     as_json: AsJson = False,
 ) -> None:
-    """Draw what your code measures beside the engine's own figures, as SVG: labs 4 and 8.
+    """Draw what your code measures next to the engine's own figures, as SVG: labs 4 and 8.
 
     Lab 4: the false-positive rate against bits a key. Lab 8: data blocks read per Get under several
-    filters. The exit status is 1 if the code fails. It is run as by 'course check'; a part that is
-    right in its answers but not LevelDB's byte for byte is drawn, too. The picture needs the extra
-    'plot'.
+    filters. The exit status is 1 if the code fails. It is run as by 'course check'; a part with
+    right answers but other bytes than LevelDB's is drawn, too. The picture needs the extra 'plot'.
 
     JSON: "lab", "file", "output", and "measured", the figures by their names in the picture.
     """
@@ -246,10 +252,12 @@ def plot(
     lab = find(lab_name)
     if lab.slug not in PLOTS:
         others = " and ".join(str(find(slug).number) for slug in PLOTS)
-        raise ValueError(f"lab {lab.number} has no picture of its results: labs {others} have")
+        raise ValueError(
+            f"there is no picture of the results of lab {lab.number}; labs {others} have one"
+        )
     picture = f"{os.path.splitext(lab.file_name)[0]}.svg" if output is None else output
     if not picture.endswith(".svg"):
-        raise ValueError(f"{picture}: the picture is SVG, so name it .svg")
+        raise ValueError(f"{picture}: the picture is SVG, so its name must end in .svg")
     path = os.path.abspath(lab.file_name if file is None else file)
     drawn: list[Plot] = []
 
@@ -265,8 +273,8 @@ def plot(
     with open(picture, "wb") as out:
         out.write(drawn[0].svg)
     if as_json:
-        told = {"lab": lab.number, "file": path, "output": picture, "measured": drawn[0].measured}
-        write_line(json.dumps(told))
+        answer = {"lab": lab.number, "file": path, "output": picture, "measured": drawn[0].measured}
+        write_line(json.dumps(answer))
     else:
         write_line(f"{printable(picture)}  lab {lab.number}: {result.message}")
 
@@ -274,29 +282,31 @@ def plot(
 @guarded
 def grade(
     directory: Annotated[
-        str, typer.Argument(metavar="DIR", help="A folder with a folder for each student.")
+        str,
+        typer.Argument(metavar="DIR", help=("A folder that contains a folder for each student.")),
     ],
     seconds: Seconds = 20,
     memory: Annotated[
         int, typer.Option("--memory", min=128, metavar="MIB", help="Memory for each check, in MiB.")
     ] = 1024,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="How many checks passed, as a table for a spreadsheet.")
+        bool,
+        typer.Option("--csv", help=("Print how many checks passed, as a table for a spreadsheet.")),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Grade a class: all checks of all labs for each student's folder below DIR.
 
-    Each lab runs in processes of its own with a time and a memory limit, without a network where
-    the system allows that, as many at once as there are processors. This is no sandbox: the code
-    can read and write what you can. Grade strangers' code in a virtual machine or a container.
+    Each lab runs in its own processes with a time and a memory limit, without a network if the
+    system supports that, as many at once as there are processors. This is not a sandbox: the code
+    can read and write what you can. Grade untrusted code in a virtual machine or a container.
 
     JSON: "limits", and "submissions": "name" and "labs", for each "lab", "title", "file", "passed"
     and "checks", with "check", "outcome" and "message" as 'check' has them, where the outcome may
     also be "missing" (no file).
     """
     if as_csv and as_json:
-        raise ValueError("give --csv or --json, not both")
+        raise ValueError("--csv and --json cannot be combined")
     limits = Limits(seconds, memory)
     names = students(directory)
     with (
@@ -305,8 +315,8 @@ def grade(
     ):
         graded = grader.grade(directory, names)
         if as_json:
-            told = [asdict(submission) for submission in graded]
-            write_line(json.dumps({"limits": asdict(limits), "submissions": told}))
+            answer = [asdict(submission) for submission in graded]
+            write_line(json.dumps({"limits": asdict(limits), "submissions": answer}))
             return
         if as_csv:
             table = csv.writer(sys.stdout, lineterminator="\n")
@@ -321,7 +331,7 @@ def grade(
         for one in graded:
             write_line(f"{printable(one.name):<{wide}}" + "".join(map(_cell, one.labs)))
             _flush()
-    write_line("The numbers are checks passed. -: no file; !: a check was stopped.")
+    write_line("The numbers are passed checks. -: no file; !: a check was stopped.")
 
 
 def _passed_of(lab: LabGrade) -> str:

@@ -1,7 +1,7 @@
-"""How a check fails: with a message in plain words, and where bytes differ, with the first one.
+"""Failures of a check: a message in plain words and, if bytes differ, the first difference.
 
-The first differing byte is shown with its offset, with what was expected and what was got, and with
-what a byte at that place means.
+The first different byte is shown with its offset, the expected and the actual value, and the
+meaning of a byte at that place.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable
 from lsmkv.errors import CorruptionError
 
 _AROUND = 7
-"""Bytes shown on either side of the one that differs."""
+"""Bytes shown on either side of the different one."""
 
 
 class CheckFailure(Exception):
-    """The student's part does something else than the specification says."""
+    """The student's part does not do what the specification says."""
 
 
 def require(condition: object, message: str) -> None:
@@ -27,11 +27,13 @@ def require(condition: object, message: str) -> None:
 def require_equal(got: object, expected: object, call: str, hint: str = "") -> None:
     """Fail unless a call returned what was expected, of the same type."""
     if type(got) is not type(expected) or got != expected:
-        wrong = f"{call} must be {shown(expected)}, and your code returned {shown(got)}"
+        wrong = f"{call} must be {shown(expected)}, but your code returned {shown(got)}"
         raise CheckFailure(f"{wrong}.\n{hint}" if hint else f"{wrong}.")
 
 
-def require_refused(call: Callable[[], object], told: str, why: str = "", hint: str = "") -> None:
+def require_refused(
+    call: Callable[[], object], call_text: str, why: str = "", hint: str = ""
+) -> None:
     """Fail unless a call raises ``ValueError``, or what the engine's decoders raise."""
     try:
         done = f"returned {shown(call())}"
@@ -42,7 +44,7 @@ def require_refused(call: Callable[[], object], told: str, why: str = "", hint: 
     except Exception as error:
         done = f"raised {type(error).__name__}"
     since = f", since {why}" if why else ""
-    wrong = f"{told} must raise ValueError{since}, and your code {done}."
+    wrong = f"{call_text} must raise ValueError{since}, and your code {done}."
     raise CheckFailure(f"{wrong}\n{hint}" if hint else wrong)
 
 
@@ -51,13 +53,13 @@ def require_bytes(
 ) -> None:
     """Fail unless ``got`` is ``expected``; ``meaning`` says what the byte at an offset is."""
     if not isinstance(got, bytes):
-        raise CheckFailure(f"{what} must be bytes, and your code returned {shown(got)}.")
+        raise CheckFailure(f"{what} must be bytes, but your code returned {shown(got)}.")
     if got != expected:
         raise CheckFailure(difference(got, expected, what, meaning) + (f"\n{hint}" if hint else ""))
 
 
 def difference(got: bytes, expected: bytes, what: str, meaning: Callable[[int], str]) -> str:
-    """The first byte in which ``got`` differs from ``expected``, in words and in its place.
+    """The first byte in which ``got`` differs from ``expected``, in words and with its context.
 
     >>> print(difference(b"a-c", b"abc", "the word", lambda at: f"letter {at + 1}"))
     the word: byte 1 differs.
@@ -79,7 +81,7 @@ def difference(got: bytes, expected: bytes, what: str, meaning: Callable[[int], 
         lines.append(f"Your bytes end there: {len(got):,} of {len(expected):,}.")
         lines.append(f"Byte {at} is {meaning(at)}: expected {expected[at]:02x}.")
     elif at == len(expected):
-        lines.append(f"The bytes expected end there: {len(expected):,}. Yours are {len(got):,}.")
+        lines.append(f"The expected bytes end there: {len(expected):,}. Yours are {len(got):,}.")
     else:
         lines.append(f"Byte {at} is {meaning(at)}: expected {expected[at]:02x}, got {got[at]:02x}.")
     return "\n".join(lines)
@@ -92,7 +94,7 @@ def _window(data: bytes, begin: int, at: int) -> str:
 
 
 def shown(value: object) -> str:
-    """A value in a message: bytes in hexadecimal unless all are printable, long ones cut off."""
+    """A value in a message: bytes in hexadecimal unless all are printable, truncated if long."""
     if isinstance(value, bytes) and not (
         value and value.isascii() and value.decode().isprintable()
     ):

@@ -1,7 +1,7 @@
-"""What the starter files give a student: parts of the engine that earlier labs were about.
+"""What the starter files give a student: parts of the engine from earlier labs.
 
-Students may put their own functions in the place of these.  The texts name them, so names and
-meanings stay.  Internal keys and names of files come from :mod:`lsmkv.files`.
+Students may use their own functions instead.  The texts name them, so names and meanings stay.
+Internal keys and file names come from :mod:`lsmkv.files`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Operation = tuple[bytes, bytes | None]
 
 
 def masked_crc32c(data: bytes) -> int:
-    """The CRC-32C of some bytes as files hold it: rotated right by 15 bits, and 0xa282ead8 added.
+    """The CRC-32C of some bytes as files store it: rotated right by 15 bits, plus 0xa282ead8.
 
     >>> masked_crc32c(b"a") == ((crc32c(b"a") >> 15 | crc32c(b"a") << 17) + 0xA282EAD8) % 2**32
     True
@@ -53,14 +53,14 @@ def masked_crc32c(data: bytes) -> int:
 
 
 def typed_crc32c(kind: int, data: bytes) -> int:
-    """The masked CRC-32C of the type byte of a fragment, and then its data."""
+    """The masked CRC-32C of a fragment's type byte and its data."""
     return masked_crc32c(bytes([kind]) + data)
 
 
 def decode_varint32(data: bytes, position: int) -> tuple[int, int]:
     """The number below 2**32 of the varint at a position, and the position after it.
 
-    ``CorruptionError`` if the data end within it, or if it is larger.
+    ``CorruptionError`` if the data ends within it, or if it is larger.
 
     >>> decode_varint32(b"?\\xac\\x02", 1)
     (300, 3)
@@ -72,7 +72,7 @@ def decode_varint32(data: bytes, position: int) -> tuple[int, int]:
 
 
 def encode_string(data: bytes) -> bytes:
-    """Some bytes after their length, a varint.
+    """A string as it is stored: its length, a varint, and then its bytes.
 
     >>> encode_string(b"ant")
     b'\\x03ant'
@@ -81,9 +81,9 @@ def encode_string(data: bytes) -> bytes:
 
 
 def decode_string(data: bytes, position: int) -> tuple[bytes, int]:
-    """The bytes at a position that stand after their length, and the position after them.
+    """The bytes of the string at a position, and the position after them.
 
-    ``CorruptionError`` if the data end within them.
+    ``CorruptionError`` if the data ends within them.
 
     >>> decode_string(b"?\\x03ant?", 1)
     (b'ant', 5)
@@ -104,7 +104,7 @@ def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
 
 
 def set_current(directory: Directory, manifest_number: int) -> None:
-    """Let CURRENT name the MANIFEST of this number, which is durable; CURRENT is durable, too."""
+    """Make CURRENT name the durable MANIFEST of this number, durably."""
     temporary = f"{manifest_number:06d}.dbtmp"
     with directory.create(temporary) as file:
         file.append(make_name("manifest", manifest_number).encode() + b"\n")

@@ -1,7 +1,7 @@
-"""Grades a folder of submissions: each lab in a process group of its own, with limits.
+"""Grades a folder of submissions: each lab in its own process group, with limits.
 
-The limits keep an endless loop, or a list without an end, from stopping the grading.  They are no
-sandbox: the code runs as the teacher, and can read and write what the teacher can.
+The limits stop an endless loop or an endless list.  They are not a sandbox: the code runs as the
+teacher, and can read and write what the teacher can.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from lsmkv.course.labs.registry import LABS
 from lsmkv.course.running import PASSED, STOPPED, Result
 
 MISSING = "missing"
-"""An outcome beside those of :mod:`lsmkv.course.running`: there is no file."""
+"""An outcome in addition to those of :mod:`lsmkv.course.running`: there is no file."""
 
 _GRACE = 5
-"""Seconds that a check which does not hear that its time is over has more."""
+"""Extra seconds for a check that ignores its time limit."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class LabGrade:
-    """What became of one lab of one student."""
+    """The result of one lab of one student."""
 
     lab: int
     title: str
@@ -53,29 +53,29 @@ class LabGrade:
 
 @dataclass(frozen=True)
 class Submission:
-    """What became of a student's folder."""
+    """The results of a student's folder."""
 
     name: str
     labs: list[LabGrade]
 
 
 def students(directory: str) -> list[str]:
-    """The names of the folders in a directory, in order; hidden ones and ``__MACOSX`` are none.
+    """The names of the folders in a directory, sorted, without hidden ones and ``__MACOSX``.
 
-    ``OSError`` if it cannot be read, or has no folders.
+    Raises ``OSError`` if it cannot be read, or contains no folders.
     """
     with os.scandir(directory) as entries:
         names = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith((".", "__")))
     if not names:
-        raise FileNotFoundError(errno.ENOENT, "no folders of students in it", directory)
+        raise FileNotFoundError(errno.ENOENT, "it contains no folders of students", directory)
     return names
 
 
 class Grader:
-    """Runs the checks of several labs at a time.  Leaving its block ends what still runs."""
+    """Runs the checks of several labs at a time.  The end of its block ends what still runs."""
 
     def __init__(self, limits: Limits, advance: Callable[[int], None] = lambda _: None) -> None:
-        """``advance`` is called with 1 for each lab of a student that is done."""
+        """``advance`` is called with 1 after each lab of a student."""
         self._limits = limits
         self._advance = advance
         self._pool = ThreadPoolExecutor(os.cpu_count())
@@ -94,7 +94,7 @@ class Grader:
         self._pool.shutdown(cancel_futures=True)
 
     def grade(self, directory: str, names: list[str]) -> Iterator[Submission]:
-        """Grade students' folders in a directory, each given when it is done, in that order."""
+        """Grade students' folders in a directory, and yield each in order when it is done."""
         graded = {
             name: [
                 self._pool.submit(self.grade_lab, lab, os.path.join(directory, name))
@@ -119,9 +119,9 @@ class Grader:
         return LabGrade(lab.number, lab.title, lab.file_name, passed, results)
 
     def _run_from(self, lab: Lab, path: str, first: int) -> list[Result]:
-        """Run the checks from one on, in a process that is killed with all that it started.
+        """Run the checks from one on, in a process that is killed with everything that it started.
 
-        Ends after the last one, or with one that ended the process or had to be stopped.
+        Ends after the last check, or after one that ended the process or had to be stopped.
         """
         seconds = self._limits.seconds
         command = [
@@ -132,7 +132,7 @@ class Grader:
         results: list[Result] = []
         with self._started(command) as process:
             assert process.stdout is not None
-            process.stdout.readline()  # what starting takes on a busy machine is not the student's
+            process.stdout.readline()  # a slow start does not count
             for check in lab.checks[first:]:
                 watch = threading.Timer(seconds + _GRACE, _kill, [process])
                 watch.start()
@@ -148,11 +148,12 @@ class Grader:
 
     @contextlib.contextmanager
     def _started(self, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-        """A process in a directory and a group of its own, which go when the block ends."""
+        """A process in its own temporary directory and process group, both removed at the end of
+        the block."""
         with tempfile.TemporaryDirectory(prefix="lsmkv-course-") as scratch:
             with self._lock:
                 if not self._is_open:
-                    raise RuntimeError("grading was ended")
+                    raise RuntimeError("grading was stopped")
                 process = subprocess.Popen(
                     command,
                     cwd=scratch,
@@ -173,7 +174,7 @@ class Grader:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all that it started."""
+    """Kill a process and everything that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             process.kill()
@@ -192,7 +193,7 @@ def _ending(process: subprocess.Popen[bytes]) -> str:
 
 @functools.cache
 def without_network() -> tuple[str, ...]:
-    """How to start a program that has no network, if that is allowed here."""
+    """The command prefix that starts a program without a network, if the system supports it."""
     unshare = shutil.which("unshare")
     if unshare is None:
         return ()

@@ -15,8 +15,8 @@ _HINTS = re.compile(r"(?ms)^## Hints\n.*\Z")
 
 @dataclass(frozen=True)
 class Check:
-    """One check.  ``run`` gets the student's module; it raises
-    :class:`~lsmkv.course.failure.CheckFailure`, or returns what it found, in words."""
+    """A check.  ``run`` gets the student's module.  It raises
+    :class:`~lsmkv.course.failure.CheckFailure`, or returns its findings as a sentence."""
 
     name: str
     run: Callable[[ModuleType], str]
@@ -24,16 +24,16 @@ class Check:
 
 @dataclass(frozen=True)
 class Lab:
-    """One lab.  Its text is the page of the documentation, hints included."""
+    """A lab.  Its text is the documentation page, hints included."""
 
     number: int
     slug: str
     title: str
     functions: tuple[str, ...]
-    """What the student writes."""
+    """The functions that the student writes."""
     checks: tuple[Check, ...]
     drawing: Callable[[], str]
-    """The bytes that the text shows, byte by byte, made by the engine's own code."""
+    """The bytes that the text shows, one by one, made by the engine's own code."""
 
     @property
     def file_name(self) -> str:
@@ -41,7 +41,7 @@ class Lab:
         return f"lab{self.number}_{self.slug}.py"
 
     def starter(self) -> str:
-        """What the student's file begins as."""
+        """The initial content of the student's file."""
         return _read("starters", self.file_name)
 
     def text(self) -> str:
@@ -49,11 +49,11 @@ class Lab:
         return _read("texts", f"{self.number:02d}-{self.slug}.md")
 
     def text_without_hints(self) -> str:
-        """The text up to the hints, which are opened one by one."""
+        """The text up to the hints, which are shown one by one."""
         return _HINTS.sub("", self.text()).rstrip() + "\n"
 
     def hints(self) -> list[str]:
-        """The hints in their order, from a nudge to nearly the answer."""
+        """The hints in order, from a first idea to nearly the solution."""
         return [f"{found[1]}: {found[2]}" for found in _HINT.finditer(self.text())]
 
 

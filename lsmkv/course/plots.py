@@ -1,4 +1,4 @@
-"""Pictures of what a lab's code measures, drawn by :mod:`lsmkv.plot`: the extra ``plot``."""
+"""Pictures of the measurements of a lab's code, drawn by :mod:`lsmkv.plot`: the extra ``plot``."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from lsmkv.plot import blocks_per_get, false_positive_rates, to_svg
 
 
 class Plot(NamedTuple):
-    """A picture, and what it shows."""
+    """A picture and its content."""
 
     svg: bytes
     what: str
     measured: dict[str, Any]
-    """The figures in it, by their names in the picture."""
+    """Its figures, by their names in the picture."""
 
 
 def rates(code: ModuleType) -> Plot:
-    """Lab 4: false positives against bits a key."""
+    """Lab 4: false positive rates by bits per key."""
     measured = measured_rates(code)
     figure = false_positive_rates(range(1, 17), measured)
     axes = figure.axes[0]
-    yours = axes.lines[-1]  # rings, in which LevelDB's points are seen where both are the same
+    yours = axes.lines[-1]  # rings, so that LevelDB's points stay visible where both are equal
     yours.set_marker("o")
     yours.set_markersize(10)
     yours.set_markerfacecolor("none")
     axes.legend(frameon=False)
-    return Plot(to_svg(figure), "false-positive rates by bits a key, yours and LevelDB's", measured)
+    return Plot(
+        to_svg(figure), "false positive rates by bits per key, yours and LevelDB's", measured
+    )
 
 
 def reads(code: ModuleType) -> Plot:
-    """Lab 8: blocks read for a Get, under several filters."""
+    """Lab 8: blocks read per Get, with several filters."""
     measured = measured_reads(code)
     svg = to_svg(blocks_per_get(measured))
     return Plot(svg, "data blocks read per Get by filters, yours and lsmkv's", measured)

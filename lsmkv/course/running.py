@@ -1,4 +1,4 @@
-"""Loads a student's file and runs checks on it: each ends in an outcome, whatever the code does."""
+"""Loads a student's file and runs checks on it.  Each check ends in an outcome."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ FAILED = "failed"
 NOT_WRITTEN = "not written"
 ERROR = "error"
 STOPPED = "stopped"
-"""Outcomes of a check; a grade may also be "missing", see :mod:`lsmkv.course.grading`."""
+"""Outcomes of a check.  A grade may also be "missing": see :mod:`lsmkv.course.grading`."""
 
 _NAME = "student"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one check."""
+    """The result of a check."""
 
     check: str
     outcome: str
@@ -42,33 +42,34 @@ class LoadError(Exception):
 
 
 def load(path: str) -> ModuleType:
-    """Run a student's file.  ``OSError`` if it cannot be read, :class:`LoadError` if it fails.
+    """Run a student's file.  Raises ``OSError`` if it cannot be read, :class:`LoadError` if it
+    fails.
 
-    The source is compiled anew each time, since a cache could serve what was saved a moment before.
+    The source is compiled again each time, because a cache could return the version before a save.
     """
     with open(path, "rb") as file:
         source = file.read()
     module = ModuleType(_NAME)
     module.__file__ = path
-    sys.modules[_NAME] = module  # dataclasses look there
+    sys.modules[_NAME] = module  # dataclasses look it up there
     try:
         exec(compile(source, path, "exec"), module.__dict__)
     except Terminated:
         raise
     except (Exception, SystemExit) as error:
-        raise LoadError(f"the file cannot be run: {_told(error, path)}") from error
+        raise LoadError(f"the file cannot be run: {_in_one_line(error, path)}") from error
     return module
 
 
 class OutOfTime(BaseException):
-    """The time of a check is over.  No ``Exception``, which the student's code might catch."""
+    """The time of a check is over.  Not an ``Exception``, which the student's code might catch."""
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise :class:`OutOfTime` in the block when its time is over, then once more each second.
+    """Raise :class:`OutOfTime` in the block when its time is over, and again every second.
 
-    Only the main thread can be told, and not on Windows: elsewhere the block is not limited.
+    This works only in the main thread, and not on Windows: elsewhere the time is not limited.
     """
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
@@ -90,7 +91,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def run_one(lab: Lab, path: str, check: Check, seconds: float) -> Result:
-    """One check of a lab on a file, which is run anew for it, and stopped after some seconds."""
+    """Run one check of a lab on a file, which is loaded again for it, with a time limit."""
     try:
         with time_limit(seconds):
             return judge(lab, load(path), path, check)
@@ -103,10 +104,10 @@ def run_one(lab: Lab, path: str, check: Check, seconds: float) -> Result:
 
 
 def judge(lab: Lab, module: ModuleType, path: str, check: Check) -> Result:
-    """One check of a lab on the module that a file has become."""
+    """Run one check of a lab on a loaded file."""
     for name in lab.functions:
         if not callable(getattr(module, name, None)):
-            module.__dict__.pop(name, None)  # a number, say, is as good as nothing
+            module.__dict__.pop(name, None)  # a number, for example, counts as not written
     try:
         with _quiet():
             return Result(check.name, PASSED, check.run(module))
@@ -127,12 +128,12 @@ def judge(lab: Lab, module: ModuleType, path: str, check: Check) -> Result:
             and cause.name in lab.functions
         ):
             return Result(check.name, ERROR, f"the file has no function {cause.name}")
-        return Result(check.name, ERROR, f"your code raised {_told(cause, path)}")
+        return Result(check.name, ERROR, f"your code raised {_in_one_line(cause, path)}")
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep back the engine's warnings, since the result says what went wrong."""
+    """Suppress the engine's warnings, because the result says what went wrong."""
     logger = logging.getLogger("lsmkv")
     before, logger.disabled = logger.disabled, True
     try:
@@ -144,25 +145,25 @@ def _quiet() -> Iterator[None]:
 
 
 def _first_cause(error: BaseException) -> BaseException:
-    """What an error of the engine was made from: the engine wraps what a part of it raises."""
+    """The original cause of an engine's error: the engine wraps the errors of its parts."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def _frame_of(error: BaseException, path: str) -> traceback.FrameSummary | None:
-    """The innermost line of the student's file on an error's way."""
+    """The innermost line of the student's file in an error's traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     return next((frame for frame in reversed(frames) if frame.filename == path), None)
 
 
-def _told(error: BaseException, path: str) -> str:
-    """An error in a line, with the student's line that raised it."""
+def _in_one_line(error: BaseException, path: str) -> str:
+    """An error in one line, with the student's line that raised it."""
     what = type(error).__name__ + (f": {error}" if str(error) else "")
     return what + place(error, path)
 
 
 def place(error: BaseException, path: str) -> str:
-    """The student's line that an error came through, to be added to a message; empty if none."""
+    """The student's line in an error's traceback, for a message; empty if there is none."""
     frame = _frame_of(error, path)
     return "" if frame is None else f"\n  line {frame.lineno}: {frame.line}"

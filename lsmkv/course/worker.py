@@ -1,7 +1,7 @@
-"""The process that ``lsmkv course grade`` runs a lab's checks in: it limits itself, then runs them.
+"""The process in which ``lsmkv course grade`` runs a lab's checks: it limits itself first.
 
-It says when it is ready.  Then each result is one line of JSON on stdout, which the student's code
-does not have: what that prints goes nowhere.
+It reports when it is ready.  Then each result is one line of JSON on stdout.  The student's code
+has no access to that: what it prints is dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LARGEST_FILE = 64 << 20
 
 
 def limit(seconds: int, memory_mib: int) -> None:
-    """Limit this process and its children in processor time, memory, and the size of files."""
+    """Limit the processor time, memory and file sizes of this process and its children."""
     if sys.platform == "win32" or resource is None:
         return
     memory = memory_mib << 20
@@ -39,7 +39,7 @@ def limit(seconds: int, memory_mib: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run a lab's checks: the arguments name lab, file, the first check, and the limits of each."""
+    """Run a lab's checks.  The arguments are lab, file, the first check, and its limits."""
     slug, path, first, seconds, memory_mib = arguments
     out = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
     for check in checks:
         result = run_one(lab, path, check, int(seconds))
         os.write(out, json.dumps(asdict(result)).encode() + b"\n")
-    os._exit(0)  # threads that the student's code started do not hold it up
+    os._exit(0)  # threads of the student's code must not delay the exit
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A directory in which new files get other names than the engine gives them.
+"""A directory in which new files get different names from those that the engine gives them.
 
-A worker process writes its tables through one: the names carry its owner's token until the owner
+A worker process writes its tables through it: their names include its owner's token until the owner
 renames the files.
 """
 
@@ -12,7 +12,7 @@ from lsmkv.env.base import Directory, FileLock, RandomAccessFile, WritableFile
 
 
 class AliasedDirectory(Directory):
-    """Another directory, in which files are created and removed under the names of ``alias``.
+    """Wraps a directory: files are created and removed under the names that ``alias`` returns.
 
     They are read under their own names.  The owner renames the new files and makes their names
     durable, so ``sync`` does nothing.

@@ -1,15 +1,15 @@
 """The interface between the engine and the file system.
 
-An :class:`Env` opens directories; a :class:`Directory` holds files under plain names and is all
-that the engine sees.  The directory's own path is resolved once, when it is opened; from then on
-every name is looked up in that one directory, even if the path changes its meaning.
+An :class:`Env` opens directories.  A :class:`Directory` contains files under plain names, and is
+all that the engine sees.  The directory's own path is resolved once, when it is opened.  From then
+on every name is looked up in that same directory, even if the path leads elsewhere.
 
 Contract, for every implementation:
 
 * A file is named by one path component; anything else raises ``ValueError``.
 * Failures of the system raise ``OSError`` (``FileNotFoundError``, ``FileExistsError``, ...)
   with ``errno`` set.  The engine turns them into :class:`lsmkv.errors.IOError`.
-* Short reads and writes are completed inside, save for ``raw_read`` and ``raw_write``, and EINTR is
+* Short reads and writes are completed, except in ``raw_read`` and ``raw_write``, and EINTR is
   retried.
 * What is durable after a power cut is what ``WritableFile.sync`` (content) and ``Directory.sync``
   (names: creations, renames, removals) have confirmed, and nothing more.
@@ -28,7 +28,7 @@ from typing import TypeVar
 _Self = TypeVar("_Self", bound="_Closeable")
 
 NO_LIMIT = 1 << 62
-"""What :meth:`WritableFile.reserve` returns for a file whose room is not reserved."""
+"""The result of :meth:`WritableFile.reserve` for a file without reserved room."""
 
 
 class _Closeable(ABC):
@@ -51,7 +51,7 @@ class _Closeable(ABC):
 
 
 class RandomAccessFile(_Closeable):
-    """A file read at given positions, by any number of threads at once: ``Directory.open``.
+    """A file that any number of threads may read at given positions: ``Directory.open``.
 
     Errors and costs are those of the system's calls: ``OSError`` with ``errno`` set.
 
@@ -72,15 +72,16 @@ class RandomAccessFile(_Closeable):
 
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes:
-        """``length`` bytes from ``offset``; fewer only where the file ends."""
+        """``length`` bytes from ``offset``; fewer only at the end of the file."""
 
     @property
     def raw_read(self) -> Callable[[int, int], bytes]:
-        """A call that takes a length and an offset and returns some of these bytes, usually all.
+        """A callable that takes a length and an offset and returns some of these bytes, usually
+        all.
 
-        It serves frequent reads, and may be the system's own call: its errors need not name the
+        It serves frequent reads, and may be the system's own call.  Its errors need not name the
         file, and it must not be called once the file is closed.  If bytes are missing, the caller
-        asks :meth:`read` for all of them.
+        calls :meth:`read` for all of them.
         """
         return self._read_all
 
@@ -89,7 +90,7 @@ class RandomAccessFile(_Closeable):
 
 
 class WritableFile(_Closeable):
-    """A file written at its end: ``Directory.create``.
+    """A file that is written at its end: ``Directory.create``.
 
     Errors and costs are those of the system's calls: ``OSError`` with ``errno`` set.
 
@@ -117,45 +118,45 @@ class WritableFile(_Closeable):
 
     @abstractmethod
     def append(self, data: bytes) -> None:
-        """Write all of ``data``, unbuffered: once it returns, a killed process loses none of it.
+        """Write all of ``data``, unbuffered: after it returns, a killed process loses none of it.
 
-        After an error some of it may have been written: ``size`` tells.
+        After an error a part of it may have been written: see ``size``.
         """
 
     @property
     def raw_write(self) -> Callable[[bytes], int]:
-        """A call that writes some of its bytes, usually all, and returns how many.
+        """A callable that writes some of its bytes, usually all, and returns how many.
 
         It serves small and frequent writes, and may be the system's own call.  The caller passes
-        the bytes that it left to :meth:`append`.  Its errors need not name the file; once the file
-        is closed it raises ``OSError`` or ``ValueError``.  It takes nothing beyond the offset that
-        :meth:`reserve` has returned; each call of that may replace it.
+        the bytes that were not written to :meth:`append`.  Its errors need not name the file; once
+        the file is closed it raises ``OSError`` or ``ValueError``.  It writes nothing beyond the
+        offset that :meth:`reserve` returned.  Each call of ``reserve`` may replace it.
         """
         return self._append_all
 
     def reserve(self, length: int) -> int:
-        """Make room for ``length`` more bytes; returns the offset up to which there is room now.
+        """Make room for ``length`` more bytes.  Returns the offset up to which there is now room.
 
-        Only a file whose room is reserved ahead (:meth:`Directory.create_log`) has a limit.  If
-        there is no room for all of the bytes, ``OSError`` is raised, and nothing has changed.
+        Only a file with reserved room (:meth:`Directory.create_log`) has a limit.  If there is no
+        room for all of the bytes, it raises ``OSError`` and changes nothing.
         """
         return NO_LIMIT
 
     @abstractmethod
     def size(self) -> int:
-        """The file's present length, asked of the system."""
+        """The file's current length, from the system."""
 
     @abstractmethod
     def truncate(self, length: int) -> None:
-        """Cut the file to ``length`` bytes; the next write goes there."""
+        """Truncate the file to ``length`` bytes; the next write goes there."""
 
     @abstractmethod
     def sync(self) -> None:
         """Make the content durable.  A failure is final: the file is not synced again."""
 
     def begin_sync(self) -> None:
-        """Let the system begin to write out what was appended, so that :meth:`sync` takes less long
-        later.  Does not wait until it is written, promises nothing and never fails."""
+        """Ask the system to begin writing what was appended, so that a later :meth:`sync` takes
+        less time.  Does not wait, guarantees nothing and never fails."""
 
     def _append_all(self, data: bytes) -> int:
         self.append(data)
@@ -163,7 +164,7 @@ class WritableFile(_Closeable):
 
 
 class FileLock(_Closeable):
-    """Exclusive ownership of a store, until it is closed or deleted: ``Directory.lock``.
+    """Exclusive ownership of a store, until it is closed or garbage-collected: ``Directory.lock``.
 
     Errors and costs are those of the system's calls: ``OSError`` with ``errno`` set.
 
@@ -180,7 +181,7 @@ class FileLock(_Closeable):
 
 
 class Directory(_Closeable):
-    """One directory, held open: ``Env.open_directory``.
+    """A directory that is held open: ``Env.open_directory``.
 
     Errors and costs are those of the system's calls: ``OSError`` with ``errno`` set, and
     ``ValueError`` for a name that is not one plain component.
@@ -228,32 +229,32 @@ class Directory(_Closeable):
 
     @abstractmethod
     def names(self) -> list[str]:
-        """The names in it, in no particular order."""
+        """The names in it, unordered."""
 
     def replaced(self) -> bool:
-        """Whether its path leads to another directory by now, or to none.
+        """Whether its path now leads to another directory, or to none.
 
-        An implementation that cannot tell may leave this one, which returns False.
+        An implementation that cannot know this may inherit this method, which returns False.
         """
         return False
 
     @property
     def immutable(self) -> bool:
-        """Whether no name and no file in it ever changes; then an open file holds no descriptor,
-        and opening one may cost more than keeping it."""
+        """Whether its names and files never change.  Then an open file has no descriptor, and
+        opening one may cost more than keeping it."""
         return False
 
     def change_mark(self) -> object:
-        """A value that differs from earlier ones if a name was made, replaced or removed since.
+        """A value that changes whenever a name is made, replaced or removed.
 
-        None, as here, if that is not known: the caller then asks for the names.
+        None, as here, if that is unknown: the caller then lists the names.
         """
         return None
 
     def leads_to(self, name: str, file: RandomAccessFile) -> bool:
-        """Whether a name still is that of a file of this directory that is open.
+        """Whether a name still refers to an open file of this directory.
 
-        An implementation that cannot tell may leave this one, which returns True.
+        An implementation that cannot know this may inherit this method, which returns True.
         """
         return True
 
@@ -266,23 +267,23 @@ class Directory(_Closeable):
         """Length of a regular file in bytes."""
 
     def modified(self, name: str) -> float:
-        """When a file was last written, in seconds since 1970.
+        """The time when a file was last written, in seconds since 1970.
 
-        An implementation that cannot tell may leave this one, which returns the present time: a
-        file is then never taken for an old one.
+        An implementation that cannot know this may inherit this method.  It returns the current
+        time: then a file is never taken for old.
         """
         return time.time()
 
     def free_bytes(self) -> int | None:
-        """Bytes that new files may take, about; None if that is unknown.
+        """About how many bytes new files may take; None if that is unknown.
 
-        An implementation that cannot tell may leave this one, which returns None.
+        An implementation that cannot know this may inherit this method, which returns None.
         """
         return None
 
     @abstractmethod
     def open(self, name: str) -> RandomAccessFile:
-        """Open a regular file for reading; never one behind a symbolic link."""
+        """Open a regular file for reading; never follows a symbolic link."""
 
     @abstractmethod
     def create(self, name: str) -> WritableFile:
@@ -290,34 +291,34 @@ class Directory(_Closeable):
 
     @abstractmethod
     def append_to(self, name: str) -> WritableFile:
-        """Go on at the end of a regular file that exists."""
+        """Continue at the end of an existing regular file."""
 
     takes_lock = False
-    """Whether calls hold a lock that other threads wait for: see :attr:`is_entered`."""
+    """Whether calls hold a lock for which other threads wait: see :attr:`is_entered`."""
 
     @property
     def is_entered(self) -> bool:
-        """Whether the calling thread is in the middle of a call that holds such a lock, and was
-        interrupted there by a signal handler or finalizer, which therefore must not wait."""
+        """Whether the calling thread is inside a call that holds such a lock, and was interrupted
+        there by a signal handler or finalizer.  That code must not wait for the lock."""
         return False
 
     @property
     def maps_logs(self) -> bool:
-        """Whether :meth:`create_log` maps logs into memory; else it writes to them."""
+        """Whether :meth:`create_log` maps logs into memory; otherwise it writes to them."""
         return False
 
     def create_log(self, name: str, mapped: bool = True) -> WritableFile:
-        """:meth:`create` for a log: many small appends, each of which outlives the process.
+        """:meth:`create` for a log: many small appends, each of which survives the process.
 
-        If it may be ``mapped``, its bytes may be reserved ahead of need.  Zeros then follow its
-        ``size()`` until it is closed, and stay there if the process is killed.
+        If it may be ``mapped``, its bytes may be reserved in advance.  Then zeros follow its
+        ``size()`` until it is closed, and remain if the process is killed.
         """
         return self.create(name)
 
     def continue_log(self, name: str, end: int, mapped: bool = True) -> WritableFile:
-        """:meth:`create_log` for a log that exists, whose last record ends at ``end``.
+        """:meth:`create_log` for an existing log, whose last record ends at ``end``.
 
-        What lies behind ``end`` is removed.
+        Everything after ``end`` is removed.
         """
         file = self.append_to(name)
         try:
@@ -330,7 +331,7 @@ class Directory(_Closeable):
 
     @abstractmethod
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name, atomically replacing a file of that name."""
+        """Rename a file, atomically replacing any file of that name."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
@@ -340,7 +341,7 @@ class Directory(_Closeable):
     def link(self, name: str, target: Directory) -> None:
         """Make a hard link to a regular file in another directory, under the same name.
 
-        ``OSError`` where that is impossible (on another file system), and ``FileExistsError``.
+        ``OSError`` if that is impossible (on another file system), and ``FileExistsError``.
         """
 
     @abstractmethod
@@ -352,21 +353,22 @@ class Directory(_Closeable):
         """Take the store's lock, a file of this name; :class:`lsmkv.errors.LockedError` if held."""
 
     def lock_holder(self, name: str) -> int | None:
-        """Who holds the lock of this name: a process id, or 0 if it is not known; None for nobody.
+        """The holder of the lock of this name: a process id, 0 if unknown, or None if it is free.
 
-        Takes no lock.  An implementation that cannot tell may leave this one, which returns 0.
+        Takes no lock.  An implementation that cannot know this may inherit this method, which
+        returns 0.
         """
         return 0
 
     @abstractmethod
     def subdirectory(self, name: str, create: bool = False) -> Directory:
-        """A directory inside this one, made first if ``create`` asks for it.
+        """A directory inside this one; with ``create`` it is made if it does not exist.
 
         With ``create`` its name is durable afterwards.
         """
 
     def read_file(self, name: str, limit: int) -> bytes:
-        """All of a small file; ``ValueError`` if it is longer than ``limit`` bytes."""
+        """The content of a small file; ``ValueError`` if it is longer than ``limit`` bytes."""
         with self.open(name) as file:
             if file.size > limit:
                 raise ValueError(f"{file.path} has {file.size} bytes; at most {limit} are expected")
@@ -376,8 +378,8 @@ class Directory(_Closeable):
 class Env(ABC):
     """A file system.  A class derived from it, or from one of lsmkv's, replaces the local one.
 
-    Errors are ``OSError`` with ``errno`` set: see the module's contract.  Cost: a few calls of the
-    system each; the engine makes them when a store is opened, copied or destroyed.
+    Errors are ``OSError`` with ``errno`` set: see the module's contract.  Cost: a few system calls
+    each; the engine calls them when a store is opened, copied or destroyed.
 
     >>> from lsmkv import DB, MemoryEnv
     >>> class Watched(MemoryEnv):
@@ -395,7 +397,8 @@ class Env(ABC):
 
     @abstractmethod
     def open_directory(self, path: str, create: bool = False) -> Directory:
-        """Open a directory, made first (one level, its parent must exist) if ``create`` asks.
+        """Open a directory; with ``create`` it is made if missing (one level, its parent must
+        exist).
 
         With ``create`` its name is durable afterwards.
         """
@@ -406,11 +409,11 @@ class Env(ABC):
 
     @abstractmethod
     def rename_directory(self, old: str, new: str) -> None:
-        """Give a directory another path beside its own, durably; ``FileExistsError`` if taken."""
+        """Rename a directory within its parent, durably; ``FileExistsError`` if it is taken."""
 
 
 def check_name(name: str) -> str:
-    """``name`` itself if it is one plain path component; ``ValueError`` otherwise."""
+    """Return ``name`` if it is one plain path component; otherwise raise ``ValueError``."""
     if name in ("", ".", "..") or "\0" in name or name != os.path.basename(name):
         raise ValueError(f"not a plain file name: {name!r}")
     return name

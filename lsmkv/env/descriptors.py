@@ -1,9 +1,10 @@
-"""Descriptors: how many the process may have, and what gives way when there are too few.
+"""File descriptors: how many the process may have, and what is closed when there are too few.
 
-Tables are opened to be read again, so the table caches of all stores of the process share one
-queue, :data:`OPEN_TABLES`, which holds at most half of what the process may have: the other half is
-the program's.  Where the system has none left all the same, the tables used least are closed, and
-the call is made again (:func:`with_room`): a table that is needed later is opened again.
+Tables are kept open to be read again.  The table caches of all stores of the process share one
+queue, :data:`OPEN_TABLES`.  It holds at most half of the descriptors that the process may have; the
+other half is for the program.  If the system still runs out of descriptors, the least recently used
+tables are closed and the call is repeated (:func:`with_room`).  A table that is needed later is
+opened again.
 """
 
 from __future__ import annotations
@@ -26,38 +27,39 @@ T = TypeVar("T")
 
 _NO_LIMIT = 1 << 30
 _TABLES_SHARE = 2
-"""Open tables take the limit on descriptors, divided by this."""
+"""Open tables may take the limit on descriptors, divided by this."""
 _EVICTED_SHARE = 8
-"""The part of the open tables that is closed at a time where descriptors are missing."""
+"""The fraction of the open tables that is closed at a time when descriptors are missing."""
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 
 
 class OpenTable:
-    """An open table, as the queue knows it; its table cache holds this object, and the queue does
-    not: what a table refers to may refer to the store."""
+    """An open table in the queue.  Its table cache holds this object and the queue does not: a
+    table may refer to its store."""
 
     def __init__(self, entry: CacheEntry) -> None:
         self.entry = entry
-        """The table cache's entry, which is emptied to close the table."""
+        """The table cache's entry; emptying it closes the table."""
 
 
 class OpenTables:
     """The open tables of all stores of the process, in the order in which they may be closed.
 
     The policy is that of :class:`~lsmkv.util.second_chance_cache.SecondChanceCache`, for all stores
-    together, and so is the way without a lock: any thread may call any method, and so may code that
-    interrupts one.
+    together, and like it this class works without a lock.  Any thread may call any method, and so
+    may code that interrupts one.
     """
 
     def __init__(self) -> None:
         self._queue: OrderedDict[tuple[int, int], weakref.ref[OpenTable]] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many tables are open; a few of them may have been closed by their store since."""
+        """How many tables are open; their stores may have closed a few of them since."""
         return len(self._queue)
 
     def add(self, key: tuple[int, int], table: OpenTable) -> None:
-        """Add a table under the numbers of its table cache and its own; others make room."""
+        """Add a table under the numbers of its table cache and its own, closing others for it if
+        needed."""
         self._queue.pop(key, None)
         self._evict_to(most_tables() - 1)
         self._queue[key] = weakref.ref(table)
@@ -67,7 +69,7 @@ class OpenTables:
         self._queue.pop(key, None)
 
     def evict(self, count: int) -> None:
-        """Close so many tables, those first that were not used lately."""
+        """Close a number of tables, first those that were not used recently."""
         self._evict_to(max(0, len(self._queue) - count))
 
     def _evict_to(self, count: int) -> None:
@@ -93,7 +95,7 @@ OPEN_TABLES = OpenTables()
 def most_tables() -> int:
     """How many tables the process may have open: half of its limit on descriptors.
 
-    The limit is asked for each time, since a program may change it.  Costs a system call.
+    The limit is read each time, because a program may change it.  Costs a system call.
     """
     if sys.platform == "win32":
         return _NO_LIMIT
@@ -102,10 +104,10 @@ def most_tables() -> int:
 
 
 def make_room(error: OSError) -> bool:
-    """Close some open tables if a call has failed for want of a descriptor.
+    """Close some open tables if a call has failed because there was no descriptor.
 
-    Returns whether to make the call again: False for any other error, and once no table is left.
-    A table that is being read is closed when its reader has finished.
+    Returns whether to repeat the call: False for any other error, and when no table is left.  A
+    table that is being read is closed when its reader has finished.
     """
     count = len(OPEN_TABLES)
     if error.errno not in _EXHAUSTED or count == 0:
@@ -115,7 +117,7 @@ def make_room(error: OSError) -> bool:
 
 
 def with_room(call: Callable[[], T]) -> T:
-    """What ``call`` returns; it is made again as long as :func:`make_room` asks for it."""
+    """The result of ``call``; it is repeated as long as :func:`make_room` says so."""
     while True:
         try:
             return call()
@@ -125,9 +127,8 @@ def with_room(call: Callable[[], T]) -> T:
 
 
 def raise_limit() -> None:
-    """Let the process have as many descriptors as the system allows it: the soft limit becomes the
-    hard one.  For programs of one's own, such as the ``lsmkv`` command; nothing where it cannot be
-    done."""
+    """Raise the soft limit on descriptors to the hard limit.  For standalone programs, such as the
+    ``lsmkv`` command; does nothing where that is impossible."""
     if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,12 +1,12 @@
-"""What a power cut leaves: files and directories in memory that know what of them is durable.
+"""What a power cut leaves: files and directories in memory that know which part of them is durable.
 
-Pessimistic on purpose: content is durable by the file's own ``sync`` alone, a name by its
-directory's (and a directory made by ``create=True`` at once, as the interface promises).  What
-becomes of the rest is drawn at random from the behaviours of real file systems:
-:class:`NameModel` for names, :class:`Tails` for content.
+Pessimistic on purpose.  Only the file's own ``sync`` makes content durable, and only its
+directory's ``sync`` makes a name durable.  (``create=True`` makes a directory durable at once, as
+the interface promises.)  The fate of the rest is drawn at random from the behaviours of real file
+systems: :class:`NameModel` for names, :class:`Tails` for content.
 
-Left out: bytes out of nowhere (a file system that shows a stranger's old blocks is broken),
-and reordered renames of one file onto itself.
+Left out: foreign content (a file system that shows another file's old blocks is broken), and
+reordered renames of one file onto itself.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from dataclasses import dataclass, field
 from lsmkv.env.memory import MemoryFile, MemoryFolder, MemoryNode
 
 _SECTOR = 512
-"""Bytes that a disk writes all or none of."""
+"""Bytes that a disk writes completely or not at all."""
 _PAGE = 4096
-"""Bytes that the system writes out together."""
+"""Bytes that the system writes together."""
 
 
 class NameModel(enum.Enum):
-    """What a power cut leaves of the creations, renames and removals since a directory's sync.
+    """What a power cut leaves of the creations, renames and removals since a directory's last sync.
 
     >>> [model.value for model in NameModel]
     ['ordered', 'any subset', 'synced']
     """
 
     ORDERED = "ordered"
-    """The first few of each directory, in their order: a journalling file system."""
+    """The first few of each directory, in order: a journalling file system."""
     ANY_SUBSET = "any subset"
-    """Each of them or not, independently of the others."""
+    """Each of them or not, independently."""
     SYNCED = "synced"
     """None."""
 
 
 class Tails(enum.Enum):
-    """What a power cut leaves of what was appended to a file, or stored into it, since its sync.
+    """What a power cut leaves of what was appended to a file, or stored into it, since its last
+    sync.
 
     >>> [tails.value for tails in Tails]
     ['lost', 'torn', 'zeroed', 'holes', 'pages']
@@ -50,11 +51,12 @@ class Tails(enum.Enum):
     TORN = "torn"
     """Some first part of it."""
     ZEROED = "zeroed"
-    """Some first part, then zeros: the file's new length was written down before its content."""
+    """Some first part, then zeros: the file's new length was written before its content."""
     HOLES = "holes"
-    """Some first part, in which sectors of 512 bytes are zeros: later ones were written before."""
+    """Some first part, in which sectors of 512 bytes are zeros: later sectors were written first.
+    """
     PAGES = "pages"
-    """Each page of 4 KiB or not, in any order, as it was at any moment since the sync."""
+    """Each page of 4 KiB or not, in any order, as of any moment since the sync."""
 
 
 @dataclass
@@ -73,10 +75,13 @@ class DurableFile(MemoryFile):
 
     def __init__(self, data: bytes = b"") -> None:
         super().__init__(data)
-        self._durable = len(data)  # bytes of ``data``, unless ``_cut_off`` stands for it
-        self._cut_off: bytes | None = None  # the durable content, once it was cut into
+        self._durable = len(data)  # bytes of ``data``, unless ``_cut_off`` replaces it
+        self._cut_off: bytes | None = (
+            None  # the durable content, once the file was truncated into it
+        )
         self._doomed = False
-        # What each page held before each store into it since the sync; the first one is durable.
+        # The content of each page before each store into it since the sync; the first one is
+        # durable.
         self._earlier: dict[int, list[bytes]] = {}
 
     def store(self, offset: int, data: bytes) -> None:
@@ -103,9 +108,9 @@ class DurableFile(MemoryFile):
         self._doomed = True
 
     def survivor(self, cut: PowerCut) -> DurableFile:
-        """What a power cut leaves: the durable content, and of the rest what ``cut.tails`` says.
+        """What a power cut leaves: the durable content, and of the rest what ``cut.tails`` allows.
 
-        A truncation that was not synced may then have reached the disk or not.
+        A truncation that was not synced may have reached the disk or not.
         """
         rng = cut.rng
         if cut.tails is Tails.LOST or (self._cut_off is not None and rng.random() < 0.5):
@@ -123,7 +128,7 @@ class DurableFile(MemoryFile):
         return DurableFile(bytes(left))
 
     def copy(self) -> DurableFile:
-        """All that is there now, all of it durable."""
+        """A copy of everything that is there now, all of it durable."""
         return DurableFile(bytes(self.data))
 
     def _durable_content(self) -> bytes:
@@ -137,7 +142,9 @@ class DurableFile(MemoryFile):
     def _draw_stored_pages(self, left: bytearray, cut: PowerCut) -> None:
         """Give each page that was stored into one of the contents that it had."""
         rng = cut.rng
-        reached = rng.randint(0, len(left) // _PAGE + 1)  # by the pages that went in their order
+        reached = rng.randint(
+            0, len(left) // _PAGE + 1
+        )  # with the pages that were written in order
         for page, versions in sorted(self._earlier.items()):
             if cut.tails is Tails.PAGES:
                 at = rng.randint(0, len(versions))
@@ -157,7 +164,7 @@ class DurableFile(MemoryFile):
 
 
 def _put_page(content: bytearray, page: int, data: bytes) -> None:
-    """Put a page's bytes there, without making the content longer."""
+    """Store a page's bytes, without extending the content."""
     start = page * _PAGE
     end = min(start + len(data), len(content))
     if end > start:
@@ -165,7 +172,7 @@ def _put_page(content: bytearray, page: int, data: bytes) -> None:
 
 
 class _Change:
-    """One change of a directory: a node's new name (or none), the old one going away."""
+    """One change of a directory: a node's new name (or none), and the removal of the old one."""
 
     def __init__(self, node: MemoryNode, old: str | None, new: str | None) -> None:
         self.node = node
@@ -173,7 +180,7 @@ class _Change:
         self.new = new
 
     def apply(self, entries: dict[str, MemoryNode]) -> None:
-        """Do it to the names that survived so far, which may lack the changes before it.
+        """Apply it to the names that survived so far, which may lack earlier changes.
 
         A node never gets two names.
         """
@@ -187,7 +194,7 @@ class _Change:
 
 
 class DurableFolder(MemoryFolder):
-    """A directory that remembers which of its names are durable."""
+    """A directory that knows which of its names are durable."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -241,7 +248,7 @@ class DurableFolder(MemoryFolder):
         return []
 
     def copy(self) -> DurableFolder:
-        """All that is there now, all of it durable."""
+        """A copy of everything that is there now, all of it durable."""
         folder = DurableFolder()
         for name, node in self.entries.items():
             folder.link(name, _own(node).copy())

@@ -1,6 +1,7 @@
 """A file system that fails on demand and knows what a power cut would leave.
 
-:class:`FaultyEnv` is for tests, of lsmkv and of programs that use it.  It works in memory, and can
+:class:`FaultyEnv` is for the tests of lsmkv and of programs that use it.  It works in memory, and
+can
 
 * fail a chosen call: run once, read ``calls``, then run again with ``fail_at(n)`` for every ``n``
   up to it, and every system call of the run is tested;
@@ -8,9 +9,8 @@
   or if the process were killed now (:meth:`FaultyEnv.kill`), as a new file system.  With
   ``fail_at(n, sticky=True)`` the run stops at its n-th call, so that a sweep reaches every moment.
 
-What is durable is modelled in ``durable.py``.  After a failed ``sync`` nothing more of that file
-ever becomes durable, even if a later ``sync`` returns: Linux drops the pages that it could
-not write in the same way.
+``durable.py`` models what is durable.  After a failed ``sync`` nothing more of that file ever
+becomes durable, even if a later ``sync`` returns.  Linux also drops pages that it could not write.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ CALLS = frozenset(
         "lock",
     }
 )
-"""The calls that are counted and can fail: the interface's method names, but for
-``WritableFile.size`` (``file_size``) and ``Directory.sync`` (``dir_sync``).  ``create`` stands for
-``create_log`` too, and ``append_to`` for ``continue_log``; ``reserve`` is counted for mapped logs.
-``close`` is none."""
+"""The calls that are counted and can fail: the interface's method names, except
+``WritableFile.size`` (``file_size``) and ``Directory.sync`` (``dir_sync``).  ``create`` includes
+``create_log``, and ``append_to`` includes ``continue_log``; ``reserve`` is counted for mapped logs.
+``close`` is not counted."""
 
 
 class _Fault:
@@ -71,14 +71,14 @@ class _Fault:
         self._calls = calls
 
     def strikes(self, call: str) -> bool:
-        """Whether this call fails.  It is asked once for every call."""
+        """Whether this call fails.  Called once for every call."""
         if call not in self._calls:
             return False
         self._left -= 1
         return self._left == 0 or (self._sticky and self._left < 0)
 
     def error(self, path: str) -> OSError:
-        """The exception to raise; a new one each time, so that tracebacks do not mix."""
+        """The exception to raise: a new one each time, so that tracebacks do not mix."""
         code = errno.EIO if self._error.errno is None else self._error.errno
         return OSError(code, self._error.strerror or os.strerror(code), path)
 
@@ -86,8 +86,8 @@ class _Fault:
 class FaultyEnv(Env):
     """A file system in memory that fails on demand, and knows what a crash would leave.
 
-    Run something once and read ``calls``; then run it once more for every ``n`` up to it with
-    ``fail_at(n)``: no call of the run has gone untested.
+    Run something once and read ``calls``.  Then run it again for every ``n`` up to that with
+    ``fail_at(n)``: this tests every call of the run.
 
     >>> import errno
     >>> from lsmkv import DB, IOError
@@ -121,19 +121,18 @@ class FaultyEnv(Env):
     >>> clean.open_directory("/new", create=True).close()
     >>> clean.remove_directory("/new")
 
-    Errors and costs are those of :class:`~lsmkv.MemoryEnv`, but for the errors that were asked for.
+    Errors and costs are those of :class:`~lsmkv.MemoryEnv`, apart from the requested errors.
     """
 
     def __init__(self, *, mapped_logs: bool = False) -> None:
-        """``mapped_logs``: see :class:`MemoryEnv`; ``reserve`` is the call that meets a full disk
-        then."""
+        """``mapped_logs``: see :class:`MemoryEnv`; then a full disk makes ``reserve`` fail."""
         self.mapped_logs = mapped_logs
         self.calls = 0
-        """Calls made so far, failed ones included."""
+        """The number of calls so far, including failed ones."""
         self.history: list[str] = []
-        """Their names in order, out of ``CALLS``: the n-th call is ``history[n - 1]``."""
+        """Their names in order, from ``CALLS``: the n-th call is ``history[n - 1]``."""
         self.struck: list[tuple[str, str]] = []
-        """Calls that were made to fail so far: their names, and the paths that they were about."""
+        """The calls that were made to fail so far: their names and paths."""
         self.notes: list[object] = []
         """The notes, oldest first; after a crash, those from before it come first."""
         self._fault: _Fault | None = None
@@ -149,7 +148,7 @@ class FaultyEnv(Env):
 
     @property
     def failures(self) -> int:
-        """How many calls were made to fail so far."""
+        """The number of calls that were made to fail so far."""
         return len(self.struck)
 
     def fail_at(
@@ -163,16 +162,17 @@ class FaultyEnv(Env):
     ) -> None:
         """Make the n-th call from now on (the next one is 1) raise ``error`` and do nothing.
 
-        ``error`` is ``EIO`` by default; what is raised is a new ``OSError`` of its ``errno`` and
-        text that names the file.  ``sticky``: so do all calls after it.  ``short``: a failing
-        ``append`` writes the first half of its data.  ``calls``: only these (of ``CALLS``) are
-        counted and fail.  A failing ``sync`` makes nothing durable, then or later.
+        ``error`` is ``EIO`` by default; each failing call raises a new ``OSError`` with its
+        ``errno`` and text, which names the file.  ``sticky``: all later calls fail, too.
+        ``short``: a failing ``append`` writes the first half of its data.  ``calls``: only these
+        (from ``CALLS``) are counted and fail.  A failing ``sync`` makes nothing durable, then or
+        later.
 
         Replaces an earlier ``fail_at``.
         """
         unknown = set(calls or ()) - CALLS
         if unknown:
-            raise ValueError(f"no such calls: {sorted(unknown)}; known are {sorted(CALLS)}")
+            raise ValueError(f"unknown calls: {sorted(unknown)}; known are {sorted(CALLS)}")
         if n < 1:
             raise ValueError(f"calls are counted from 1, not from {n}")
         chosen = CALLS if calls is None else frozenset(calls)
@@ -181,15 +181,16 @@ class FaultyEnv(Env):
             self._fault = _Fault(n, reason, sticky, short, chosen)
 
     def heal(self) -> None:
-        """Let no more calls fail.  Files whose sync failed stay lost."""
+        """Make no more calls fail.  Files whose sync failed stay lost."""
         with self._mutex:
             self._fault = None
 
     def note(self, value: object) -> None:
-        """Keep ``value`` for the crashes from now on: what was acknowledged, say.
+        """Keep ``value`` for later crashes: for example, what was acknowledged.
 
-        As :meth:`RecordingEnv.note`: the file systems that :meth:`power_cut` and :meth:`kill`
-        return have it in their ``notes``.  It is no call, and never fails.  Any thread.  O(1).
+        Like :meth:`RecordingEnv.note`: the file systems that :meth:`power_cut` and :meth:`kill`
+        return have it in their ``notes``.  It does not count as a call, and never fails.  Any
+        thread.  O(1).
 
         >>> env = FaultyEnv()
         >>> env.note("paid in")
@@ -208,19 +209,19 @@ class FaultyEnv(Env):
         *,
         tails: Tails = Tails.LOST,
     ) -> FaultyEnv:
-        """What the disk would hold after a power cut now, as a new file system without locks.
+        """What the disk would contain after a power cut now, as a new file system without locks.
 
         All choices are drawn from ``rng`` (``random.Random(0)`` by default), so a seed repeats
-        them.  This file system is not disturbed.
+        them.  This file system does not change.
         """
         with self._mutex:
             cut = PowerCut(names, tails, rng or random.Random(0))
             return self._restarted(self._root.survivor(cut))
 
     def kill(self) -> FaultyEnv:
-        """What the disk holds if the process is killed now: all that was written.
+        """What the disk contains if the process is killed now: everything that was written.
 
-        A new file system without locks, all of it durable; this one is not disturbed.
+        A new file system without locks, all of it durable; this one does not change.
         """
         with self._mutex:
             return self._restarted(self._root.copy())
@@ -244,15 +245,15 @@ class FaultyEnv(Env):
             self._memory.remove_directory(path)
 
     def rename_directory(self, old: str, new: str) -> None:
-        """Give a directory another path beside its own."""
+        """Rename a directory within its parent."""
         with self._mutex:
             self._call("rename_directory", old)
             self._memory.rename_directory(old, new)
 
     def _call(self, call: str, path: str) -> None:
-        """Count a call, and raise if it is to fail.
+        """Count a call, and raise if it must fail.
 
-        A call that fails for want of a descriptor is made again, and counted again, once open
+        A call that fails because there is no descriptor is repeated, and counted again, after open
         tables were closed, as in every env.
         """
         fault = self._strike(call, path)

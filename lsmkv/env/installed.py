@@ -1,10 +1,10 @@
-"""What is installed: the distribution that this package comes from, and what it needs beside it.
+"""The installation: the distribution of this package, and its requirements.
 
-A distribution of the same name that another copy of the package belongs to is not taken for this
-one's: a source tree on the path of modules has no version, although one may be installed as well.
+A distribution of the same name may belong to another copy of the package; it is not used for this
+one.  A source tree on the module path has no version, even if the package is installed as well.
 
-``lsmkv.__version__`` is looked up here when it is asked for, and not before: to find and read the
-metadata takes 30 ms.
+``lsmkv.__version__`` is looked up here only when it is read: finding and reading the metadata takes
+30 ms.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from urllib.parse import unquote, urlsplit
 
 NAME: Final = "lsmkv"
 NOT_INSTALLED: Final = "0+not.installed"
-"""The version of a source tree that is not installed; below every real one, as PEP 440 orders."""
+"""The version of a source tree that is not installed; below every real one in PEP 440's order."""
 
 Kind = Literal["wheel", "editable", "source"]
-"""How the package got there: installed, installed as a link to a source tree, or not installed."""
+"""How the package is installed: normally, as a link to a source tree, or not at all."""
 
 PACKAGE: Final = os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir))
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
@@ -30,20 +30,20 @@ _EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']+)["']""")
 
 
 class Installation(NamedTuple):
-    """Where the package comes from."""
+    """The origin of the package."""
 
     kind: Kind
     version: str
 
 
 class Requirement(NamedTuple):
-    """A distribution that this one asks for."""
+    """A distribution that this one requires."""
 
     name: str
     extra: str
-    """The extra that asks for it; empty for what is always needed."""
+    """The extra that requires it; empty if it is always required."""
     version: str | None
-    """What is installed of it; None if nothing is."""
+    """The installed version; None if it is not installed."""
 
 
 def installation() -> Installation:
@@ -56,13 +56,13 @@ def installation() -> Installation:
 
 
 def requirements() -> list[Requirement]:
-    """What the installed distribution asks for, in its order; nothing if it is not installed."""
+    """The requirements of the installed distribution, in order; none if it is not installed."""
     found = _distribution()
     return [] if found is None else list(_requirements(found.requires or []))
 
 
 def version_of(name: str) -> str | None:
-    """The version of an installed distribution; None if there is none of that name."""
+    """The version of an installed distribution; None if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -70,7 +70,7 @@ def version_of(name: str) -> str | None:
 
 
 def _requirements(lines: list[str]) -> Iterator[Requirement]:
-    """The requirements of a distribution; those on extras of its own are left out."""
+    """The requirements of a distribution, without those on its own extras."""
     for line in lines:
         name, extra = _REQUIREMENT.match(line), _EXTRA.search(line)
         if name is not None and name[1] != NAME:
@@ -78,9 +78,9 @@ def _requirements(lines: list[str]) -> Iterator[Requirement]:
 
 
 def _distribution() -> metadata.Distribution | None:
-    """The distribution that this copy of the package belongs to."""
+    """The distribution to which this copy of the package belongs."""
     for found in metadata.distributions(name=NAME):
-        # What builds leave in a source tree (lsmkv.egg-info) has no WHEEL, and may be an old one.
+        # What builds leave in a source tree (lsmkv.egg-info) has no WHEEL, and may be outdated.
         whole = found.read_text("WHEEL") is not None
         beside = os.path.realpath(str(found.locate_file(NAME))) == PACKAGE
         if whole and (beside or _is_editable(found)):

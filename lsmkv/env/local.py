@@ -1,10 +1,10 @@
-"""The local file system, by POSIX calls: one descriptor for the directory, names relative to it.
+"""The local file system, through POSIX calls with one descriptor for the directory.
 
-Files are opened so that a hostile directory can do no harm: never through a symbolic link, never
-waiting (a FIFO), and only regular files are accepted.  A directory that is renamed or replaced
-while it is open stays the same directory.
+Files are opened so that a hostile directory can do no harm: symbolic links are not followed,
+opening never waits (a FIFO), and only regular files are accepted.  A directory that is renamed or
+replaced while it is open stays the same directory.
 
-Windows has no descriptors for directories: ``LocalEnv`` opens those of ``windows.py`` there.
+Windows has no descriptors for directories: there ``LocalEnv`` opens those of ``windows.py``.
 """
 
 from __future__ import annotations
@@ -45,23 +45,24 @@ _DIRECTORY_MODE = 0o755
 _SECOND = 1_000_000_000
 _COARSE_TIME = 100_000_000
 _COARSEST_TIME = 2_500_000_000
-"""Nanoseconds after which a directory's time of change tells later changes apart."""
+"""Nanoseconds after which a directory's time of change distinguishes later changes."""
 
-# How an open fails on what is not a regular file: a symbolic link, a FIFO or socket, a device.
+# Errors of an open of something else than a regular file: a symbolic link, a FIFO or socket, a
+# device.
 _ODD_FILE = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
-# A directory that this user cannot fsync, as against one whose fsync failed.
+# Errors of a directory that this user cannot fsync, in contrast to a failed fsync.
 _NOT_SYNCABLE = (errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 
 
 class LocalDirectory(Descriptor, Directory):
     """A directory of the local file system, held by its descriptor."""
 
-    _maps_logs: bool | None = None  # until it is asked
+    _maps_logs: bool | None = None  # until it is first read
 
     def __init__(self, fd: int, path: str, env: LocalEnv) -> None:
         super().__init__(fd, path)
         self._env = env
-        self._place = os.path.abspath(path)  # wherever the process goes
+        self._place = os.path.abspath(path)  # wherever the process changes to
 
     @property
     def descriptor(self) -> int:
@@ -76,14 +77,14 @@ class LocalDirectory(Descriptor, Directory):
         except (FileNotFoundError, NotADirectoryError):
             return True
         except OSError:
-            return False  # which says nothing of this directory
+            return False  # which does not describe this directory
         return (ours.st_dev, ours.st_ino) != (there.st_dev, there.st_ino)
 
     def change_mark(self) -> int | None:
         """The time of the last change.
 
-        None while another change could get the same time: times are as coarse as 10 ms, or 2 s on
-        file systems that store no fractions of seconds.
+        None while another change could get the same time: the resolution may be 10 ms, or 2 s on
+        file systems without fractions of seconds.
         """
         with naming(self.path):
             changed = os.fstat(self._fd).st_mtime_ns
@@ -102,11 +103,11 @@ class LocalDirectory(Descriptor, Directory):
 
     def names(self) -> list[str]:
         with naming(self.path):
-            # A descriptor of its own: listing moves the position that all users of one share.
+            # Uses its own descriptor: listing moves the position that all users of one share.
             flags = os.O_RDONLY | _DIRECTORY | _CLOEXEC
             fd = with_room(lambda: os.open(".", flags, dir_fd=self._fd))
             try:
-                return with_room(lambda: os.listdir(fd))  # which makes one more for itself
+                return with_room(lambda: os.listdir(fd))  # it makes another one for itself
             finally:
                 os.close(fd)
 
@@ -154,8 +155,8 @@ class LocalDirectory(Descriptor, Directory):
 
     @property
     def maps_logs(self) -> bool:
-        """Whether logs may be mapped: on a file system that keeps what it has reserved, unless
-        ``create`` or ``append_to`` is another's."""
+        """Whether logs may be mapped: on a file system that keeps reserved room, unless a derived
+        class has its own ``create`` or ``append_to``."""
         if self._maps_logs is None:
             own = (
                 getattr(self.create, "__func__", None) is LocalDirectory.create
@@ -267,7 +268,7 @@ class LocalDirectory(Descriptor, Directory):
             raise
 
     def _explain(self, error: OSError, name: str, path: str) -> None:
-        """The error of a failed open, which names the kind of file that was found."""
+        """The error of a failed open, with the kind of file that was found."""
         if error.errno in _ODD_FILE:
             status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
             require_regular(status, path)
@@ -275,8 +276,8 @@ class LocalDirectory(Descriptor, Directory):
     def _sync_parent(self, made: bool) -> None:
         """Make this directory's own name durable.
 
-        A parent that cannot be synced (it may be unreadable) costs a ``sync`` of everything if
-        the directory is ``made`` just now, and is left alone otherwise.
+        If the parent cannot be synced (it may be unreadable), everything is synced if the directory
+        was just ``made``; otherwise nothing is done.
         """
         try:
             flags = os.O_RDONLY | _DIRECTORY | _CLOEXEC
@@ -295,8 +296,8 @@ class LocalDirectory(Descriptor, Directory):
 class LocalEnv(Env):
     """The local file system.
 
-    ``follow_symlinks`` lets files be *read* through symbolic links (nothing is ever written
-    through one).  ``ofd_locks=False`` takes POSIX locks, as on systems that have no others.
+    With ``follow_symlinks`` files are *read* through symbolic links, too (nothing is ever written
+    through one).  ``ofd_locks=False`` takes POSIX locks, as on systems without OFD locks.
 
     Errors are ``OSError``, with ``errno`` and the whole path.  Each method costs its system calls;
     one that makes or renames a directory waits for the disk, too.
@@ -314,22 +315,26 @@ class LocalEnv(Env):
     b'content'
     """
 
-    supported = _DIRECTORY != 0 and fcntl is not None and any(
-        # By its name: eventlet puts a function of its own in the place of os.open.
-        call.__name__ == "open"
-        for call in os.supports_dir_fd
+    supported = (
+        _DIRECTORY != 0
+        and fcntl is not None
+        and any(
+            # By name: eventlet replaces os.open by its own function.
+            call.__name__ == "open"
+            for call in os.supports_dir_fd
+        )
     )
-    """Whether this platform has the necessary calls."""
+    """Whether this platform supports the necessary calls."""
 
     def __init__(self, *, follow_symlinks: bool = False, ofd_locks: bool = HAS_OFD_LOCKS) -> None:
         self.follow_symlinks = follow_symlinks
         self.ofd_locks = ofd_locks
 
     def open_directory(self, path: str, create: bool = False) -> Directory:
-        """Open a directory; with ``create`` it is made if missing, and its own name is durable.
+        """Open a directory; with ``create`` it is made if missing, and its name is durable.
 
-        The path may be a symbolic link to a directory.  ``OSError`` with ``ENOSYS`` where the
-        platform lacks directory descriptors, and is not Windows.
+        The path may be a symbolic link to a directory.  Raises ``OSError`` with ``ENOSYS`` if the
+        platform has no directory descriptors and is not Windows.
         """
         if sys.platform == "win32":
             return windows.open_directory(path, create, self.follow_symlinks)
@@ -364,8 +369,8 @@ class LocalEnv(Env):
     def rename_directory(self, old: str, new: str) -> None:
         """Rename, and fsync the directory that holds both names.
 
-        If another process makes ``new`` between the check and the rename, it is replaced only if
-        it is an empty directory: the system refuses otherwise.
+        If another process makes ``new`` between the check and the rename, it is replaced only if it
+        is an empty directory: otherwise the system refuses.
         """
         if os.path.lexists(new):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
@@ -378,7 +383,7 @@ class LocalEnv(Env):
 
 
 def _make_directory(path: str, parent: int | None = None) -> bool:
-    """Make a directory; returns whether this call made it."""
+    """Make a directory.  Returns whether this call made it."""
     try:
         os.mkdir(path, _DIRECTORY_MODE, dir_fd=parent)
     except FileExistsError:
@@ -387,5 +392,5 @@ def _make_directory(path: str, parent: int | None = None) -> bool:
 
 
 def is_write_protected(path: str) -> bool:
-    """Whether a directory is there in which this process may not make files."""
+    """Whether a directory exists in which this process may not create files."""
     return os.path.isdir(path) and not os.access(path, os.W_OK)

@@ -1,10 +1,9 @@
-"""Files of the local file system, by POSIX calls on one descriptor each.
+"""Files of the local file system, through POSIX calls on one descriptor each.
 
-``LocalDirectory`` opens them.  Handles close their descriptor when they are deleted (a table cache
-drops them that way).  A handle that is used after ``close`` raises ``OSError`` with ``EBADF``.
-Closing while another thread is *inside* a call on the same handle is the caller's fault: the
-descriptor's number may be given to another file at that moment.  Share a handle by reference, and
-let the last user drop it.
+``LocalDirectory`` opens them.  Handles close their descriptor when they are deleted, as a table
+cache does.  Using a handle after ``close`` raises ``OSError`` with ``EBADF``.  The caller must not
+close a handle while another thread is *inside* a call on it: the descriptor's number may be given
+to another file at that moment.  Share a handle by reference, and let the last user drop it.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# fdatasync writes the content and the length, which is all that a reader needs; not the times.
+# fdatasync writes the content and the length, which is all that a reader needs, but not the times.
 SYNC_CONTENT: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
-# macOS: fsync hands the data to the drive, which may keep it in its cache.
+# macOS: fsync passes the data to the drive, which may keep it in its cache.
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
 
@@ -35,9 +34,9 @@ _NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
 class Descriptor:
     """Owns one descriptor; -1 once closed.
 
-    A file that others may still be reading is closed by the last of them to let go, in a finalizer.
-    Ctrl-C in the microsecond that this takes is reported and lost, as in every finalizer of Python,
-    and may leave the descriptor open.
+    A file that others may still be reading is closed by the last user, in a finalizer.  Ctrl-C in
+    the microsecond that this takes is reported and lost, as in every finalizer of Python, and may
+    leave the descriptor open.
     """
 
     _fd = -1
@@ -57,9 +56,9 @@ class Descriptor:
 
 
 class LocalRandomAccessFile(Descriptor, RandomAccessFile):
-    """A file read with ``pread``: one system call a read, unless the kernel gives less.
+    """A file read with ``pread``: one system call per read, unless the kernel returns less.
 
-    Not for Windows, which has no ``pread``: there, ``windows.py`` has a class of its own.
+    Not for Windows, which has no ``pread``: ``windows.py`` has its own class.
     """
 
     def __init__(self, fd: int, path: str, size: int) -> None:
@@ -69,7 +68,7 @@ class LocalRandomAccessFile(Descriptor, RandomAccessFile):
     def read(self, offset: int, length: int) -> bytes:
         try:
             if offset + length > self.size:
-                # A read allocates all that it asks for: never ask for more than there is.
+                # A read allocates everything that it asks for: never ask for more than there is.
                 length = min(length, max(0, os.fstat(self._fd).st_size - offset))
             data: bytes = os.pread(self._fd, length, offset)  # type: ignore[attr-defined,unused-ignore]
             if len(data) < length:
@@ -81,13 +80,13 @@ class LocalRandomAccessFile(Descriptor, RandomAccessFile):
 
     @property
     def raw_read(self) -> Callable[[int, int], bytes]:
-        """The system's own ``pread``, unless a derived class has a ``read`` of its own."""
+        """The system's own ``pread``, unless a derived class has its own ``read``."""
         if self._fd < 0 or type(self).read is not LocalRandomAccessFile.read:
             return self._read_all
         return functools.partial(os.pread, self._fd)  # type: ignore[attr-defined,unused-ignore]
 
     def status(self) -> os.stat_result:
-        """The system's record of the file, as it is now."""
+        """The system's current record of the file."""
         with naming(self.path):
             return os.fstat(self._fd)
 
@@ -103,21 +102,21 @@ class LocalRandomAccessFile(Descriptor, RandomAccessFile):
 
 
 class LocalWritableFile(Descriptor, WritableFile):
-    """A file opened with ``O_APPEND``: every write goes to its end, after a truncation too."""
+    """A file opened with ``O_APPEND``: every write goes to its end, also after a truncation."""
 
     _raw: io.FileIO | None = None
     _sync_failed = False
     _synced = False
     _sync_begun = 0
-    """The number of bytes whose write-out was begun already."""
+    """The number of bytes whose write-out was already begun."""
 
     @property
     def raw_write(self) -> Callable[[bytes], int]:
-        """The system's own write, unless a derived class has an ``append`` of its own."""
+        """The system's own write, unless a derived class has its own ``append``."""
         if type(self).append is not LocalWritableFile.append:
             return self._append_all
         if self._raw is None:
-            # A file object knows when it is closed, which a descriptor's number does not.
+            # A file object knows when it is closed; a descriptor's number does not.
             self._raw = io.FileIO(self._fd, "ab", closefd=False)
         return self._raw.write
 
@@ -141,7 +140,7 @@ class LocalWritableFile(Descriptor, WritableFile):
         while done < len(data):
             written = os.write(self._fd, view[done:])
             if written == 0:
-                raise OSError(errno.EIO, "the system takes no more bytes", self.path)
+                raise OSError(errno.EIO, "the system wrote no more bytes", self.path)
             done += written
 
     def size(self) -> int:
@@ -151,16 +150,16 @@ class LocalWritableFile(Descriptor, WritableFile):
     def truncate(self, length: int) -> None:
         size = self.size()
         if not 0 <= length <= size:
-            raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
+            raise ValueError(f"cannot truncate {self.path} to {length} bytes: it has {size}")
         with naming(self.path):
             os.ftruncate(self._fd, length)
         self._sync_begun = min(self._sync_begun, length)
 
     def sync(self) -> None:
-        """Make the content durable; once that failed, every later call fails as well.
+        """Make the content durable; after a failure every later call fails, too.
 
-        After a failed fsync the kernel forgets the bytes that it could not write, and would
-        report success to the next one.
+        After a failed fsync the kernel forgets the bytes that it could not write, and the next one
+        would succeed.
         """
         if self._sync_failed:
             raise OSError(errno.EIO, "an earlier sync of this file failed", self.path)
@@ -173,11 +172,11 @@ class LocalWritableFile(Descriptor, WritableFile):
         self._synced = True
 
     def begin_sync(self) -> None:
-        """Begin the write-out by ``posix_fadvise``; an error is left for ``sync`` to raise.
+        """Begin the write-out with ``posix_fadvise``; errors are left for ``sync`` to raise.
 
-        Linux, told that these bytes are not needed soon, begins to write out the ones that it may
-        not drop yet (source: ``mm/fadvise.c``).  It would drop bytes that are written out already,
-        and they may be read soon: so this is done once for each byte, and not for a file that is
+        This call says that the bytes are not needed soon.  Linux then begins to write those that it
+        may not drop yet (source: ``mm/fadvise.c``).  It would drop bytes that are already written,
+        although they may be read soon.  So this is done once per byte, and not for a file that is
         synced now and then.
         """
         begun = self._sync_begun
@@ -195,7 +194,7 @@ class LocalWritableFile(Descriptor, WritableFile):
 
 @contextmanager
 def naming(path: str, target: str | None = None) -> Iterator[None]:
-    """Errors from inside name the full path, not the bare name or nothing at all."""
+    """Errors inside the block name the full path, instead of the bare name or nothing."""
     try:
         yield
     except OSError as error:
@@ -206,28 +205,28 @@ def naming(path: str, target: str | None = None) -> Iterator[None]:
 
 
 def require_regular(status: os.stat_result, path: str) -> None:
-    """``OSError`` that says what the file is, unless it is a regular one."""
+    """Raise ``OSError`` with the kind of the file unless it is a regular file."""
     mode = status.st_mode
     if stat.S_ISREG(mode):
         return
     if stat.S_ISLNK(mode):
-        way_out = "follow_symlinks=True, with read_only=True, reads through it"
+        way_out = "follow_symlinks=True with read_only=True reads through it"
         raise OSError(errno.ELOOP, f"refused: a symbolic link ({way_out})", path)
     if stat.S_ISDIR(mode):
-        raise OSError(errno.EISDIR, "a directory, where a file is expected", path)
+        raise OSError(errno.EISDIR, "a directory where a file is expected", path)
     raise OSError(errno.EINVAL, "not a regular file", path)
 
 
 def sync_descriptor(fd: int, call: Callable[[int], None]) -> None:
-    """Make data durable, by ``call`` or by the stronger call of this system."""
-    if fd < 0:  # which Python's own fsync takes for a ValueError
+    """Make data durable, with ``call`` or with a stronger call of this system."""
+    if fd < 0:  # Python's own fsync takes it for a ValueError
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     if not _full_sync(fd):
         call(fd)
 
 
 def _full_sync(fd: int) -> bool:
-    """Flush the drive's cache if the system has a call for that; returns whether it has."""
+    """Flush the drive's cache if the system has a call for that.  Returns whether it has."""
     if sys.platform == "win32" or _FULL_SYNC is None:
         return False
     try:

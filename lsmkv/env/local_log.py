@@ -1,15 +1,16 @@
-"""A log whose bytes are reserved ahead of need and mapped: an append is one copy into memory.
+"""A log whose bytes are reserved in advance and mapped: an append is one copy into memory.
 
-``LocalDirectory.create_log`` makes it where the file system keeps what it has reserved
-(``mounts.py``).  What was copied is in the page cache, so a killed process loses none of it, as
-after a ``write``.  A full disk is met when room is reserved, before anything is copied.
+``LocalDirectory.create_log`` makes it if the file system keeps reserved room (``mounts.py``).
+Copied bytes are in the page cache, so a killed process loses none of them, as after a ``write``.  A
+full disk is noticed when room is reserved, before anything is copied.
 
 The file is longer than its content: zeros follow, up to a multiple of 32 KiB.  They are cut off
-when the file is closed, and stay if the process is killed; readers of logs take them for the end.
+when the file is closed, and remain if the process is killed.  Readers of logs take them for the
+end.
 
-The one new danger is SIGBUS, which ends the process as a kill does: the device fails on a page that
-was dropped and is touched again, or another process cuts the file.  So only a window at the file's
-end is mapped, and what lies before it is never touched.  (``docs/reliability.md``)
+The one new risk is SIGBUS, which ends the process like a kill.  It happens if the device fails on a
+dropped page that is touched again, or if another process truncates the file.  So only a window at
+the file's end is mapped, and the part before it is never touched.  (``docs/reliability.md``)
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from lsmkv.env.base import NO_LIMIT
 from lsmkv.env.local_file import LocalWritableFile, naming
 
 _UNIT = 32 * 1024
-"""Reserved sizes are multiples of a log's block: LevelDB, which goes on behind the zeros when it
-reuses a log, reads what follows a zero header from the next block on."""
+"""Reserved sizes are multiples of a log's block.  LevelDB continues after the zeros when it reuses
+a log, and after a zero header it reads from the next block on."""
 _FIRST = 64 * 1024
 _MOST = 4 * 1024 * 1024
-"""Bytes that are reserved at first, and in one step at most; each step doubles the file."""
+"""The bytes that are reserved first, and the most in one step; each step doubles the file."""
 _TOUCHED = 64 * 1024
-"""Bytes ahead of the end whose pages are there: a store into a page that is not has to wait for it
-with the interpreter's lock held."""
+"""Bytes after the end whose pages are loaded: a store into another page would wait for it while
+holding the interpreter's lock."""
 
 
 class _Window(NamedTuple):
-    """What is mapped.  It is replaced as a whole, so that an interrupt finds one or the other."""
+    """What is mapped.  It is replaced as a whole, so an interrupt finds the old or the new one."""
 
     start: int
     """The offset in the file."""
@@ -47,24 +48,25 @@ class LocalLogFile(LocalWritableFile):
     """A log in a window of memory.
 
     Nothing is reserved before the first append: a store that is only read reserves nothing.  If
-    that cannot be done, the log is written to as any other file, for all its life.
+    reserving fails, the log is written like any other file from then on.
 
     ``raw_write`` is the map's own ``write``, which copies bytes to its position and moves it.  So
-    the position is where the content ends: ``size()``.
+    the position is the end of the content: ``size()``.
 
     An interrupt (KeyboardInterrupt) between any two steps leaves a state from which the call can be
-    made again.
+    repeated.
     """
 
     _window: _Window | None = None
-    """What closing asks for, also in the finalizer of one whose making was interrupted."""
+    """Whether closing must do something, also in the finalizer if the constructor was interrupted.
+    """
 
     def __init__(self, fd: int, path: str, end: int = 0) -> None:
-        """Take over the descriptor, which appends, of a file of ``end`` bytes."""
+        """Take over an appending descriptor of a file of ``end`` bytes."""
         super().__init__(fd, path)
         self._pid = os.getpid()
         self._refused = False
-        self._end = end  # where the content ends, while nothing is mapped
+        self._end = end  # the end of the content, while nothing is mapped
         self._reserved = end
         self._touched = end
         _open_logs.add(self)
@@ -108,13 +110,13 @@ class LocalLogFile(LocalWritableFile):
         return super().size() if self._refused or self._fd < 0 else self._end
 
     def truncate(self, length: int) -> None:
-        """Write zeros over what lies behind ``length``: the file never ends below its map."""
+        """Write zeros over everything after ``length``: the file never ends before its map does."""
         if self._refused:
             super().truncate(length)
             return
         size = self.size()
         if not 0 <= length <= size:
-            raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
+            raise ValueError(f"cannot truncate {self.path} to {length} bytes: it has {size}")
         with naming(self.path):
             window = self._window
             if window is None:
@@ -127,7 +129,7 @@ class LocalLogFile(LocalWritableFile):
         self._sync_begun = min(self._sync_begun, length)
 
     def close(self) -> None:
-        """Cut the file to its content, and close it."""
+        """Truncate the file to its content, and close it."""
         window, self._window = self._window, None
         if window is not None and os.getpid() == self._pid:
             end = window.start + window.view.tell()
@@ -135,17 +137,17 @@ class LocalLogFile(LocalWritableFile):
             try:
                 os.ftruncate(self._fd, end)
             except OSError:
-                pass  # the zeros stay, which readers know
+                pass  # the zeros stay; readers expect them
         super().close()
 
     def give_up(self) -> None:
-        """In a forked child: let go of the parent's log, and change nothing in it."""
+        """In a forked child: drop the parent's log without changing anything in it."""
         window, self._window = self._window, None
         if window is not None:
             try:
                 window.view.close()
             except BufferError:
-                pass  # another thread, which this process does not have, was touching pages
+                pass  # another thread, which this process lacks, was touching pages
         super().close()
 
     def _make_room(self, end: int, wanted: int) -> None:
@@ -158,8 +160,8 @@ class LocalLogFile(LocalWritableFile):
         self._touch(window, wanted)
 
     def _reserve_to(self, wanted: int) -> None:
-        """Reserve room up to ``wanted``; as much as the file has again, if there is so much."""
-        if sys.platform != "linux":  # as keeps_reservations asks
+        """Reserve room up to ``wanted``, or double the file if there is room for that."""
+        if sys.platform != "linux":  # as keeps_reservations requires
             raise NotImplementedError
         reserved = self._reserved
         least = _round_up(wanted)
@@ -174,7 +176,8 @@ class LocalLogFile(LocalWritableFile):
                 return
 
     def _map_from(self, offset: int, end: int) -> _Window:
-        """Map the file from the page of ``offset`` to what is reserved, and unmap what was mapped.
+        """Map the file from the page of ``offset`` to the end of the reserved room, and unmap the
+        old map.
 
         The content ends at ``end``.
         """
@@ -189,9 +192,9 @@ class LocalLogFile(LocalWritableFile):
         return window
 
     def _touch(self, window: _Window, wanted: int) -> None:
-        """Have the pages at hand up to ``wanted`` and a little more, without holding the lock.
+        """Load the pages up to ``wanted`` and a little more, without holding the lock.
 
-        The system reads zeros of the file into the same zeros of the map: unlike a store, the call
+        The system reads zeros of the file into the same zeros of the map.  Unlike a store, the call
         lets other threads run while it waits for pages.
         """
         if sys.platform != "linux":
@@ -204,7 +207,7 @@ class LocalLogFile(LocalWritableFile):
                 with view[at - window.start : stop - window.start] as rest:
                     done = os.preadv(self._fd, [rest], at)
                 if done <= 0:
-                    break  # what is left is there when it is stored to
+                    break  # the rest is loaded when it is stored to
                 at += done
         self._touched = stop
 

@@ -1,24 +1,25 @@
 """The lock on a local store: one owner, whether that is lsmkv or LevelDB.
 
 LevelDB takes a POSIX record lock (``fcntl``) on the whole of the file ``LOCK``.  Such a lock has a
-hole: it belongs to the process, so a second open in the same process gets it again, and closing
+hole.  It belongs to the process, so a second open in the same process gets it again, and closing
 *any* descriptor of the file drops it.  Linux's open file description (OFD) locks conflict with
-POSIX ones, belong to one descriptor, and have no such hole: they are used wherever the kernel
-knows them.  Elsewhere the POSIX lock is taken, and the table below has to stand in.
+POSIX locks, belong to one descriptor, and have no such hole.  They are used wherever the kernel
+supports them.  Elsewhere the POSIX lock is taken, and the table below closes the hole within this
+process.
 
 No lock on a file notices that the file was unlinked and created again: the second file can be
-locked, too.  Two guards make that hole small: the name is compared with the descriptor after
-locking, and the table refuses a second owner of one *directory* inside this process.  Between
-processes, ``LOCK`` must not be unlinked while a process may hold it.
+locked, too.  Two guards reduce this risk.  The name is compared with the descriptor after locking,
+and the table refuses a second owner of one *directory* inside this process.  Between processes,
+``LOCK`` must not be unlinked while a process may hold it.
 
 The owner writes its process id into ``LOCK`` (LevelDB never reads the file), because the kernel
-does not tell who holds an OFD lock.  The id is for messages, and an error in writing it
-is ignored.  It is removed on release, so that the directory looks as LevelDB leaves it and a
-released lock names no process.
+does not report who holds an OFD lock.  The id is for messages, and an error in writing it is
+ignored.  It is removed on release, so the directory looks as LevelDB leaves it, and a released lock
+names no process.
 
-An OFD lock outlives a killed owner for a moment, if the owner was just starting another program:
-between fork and exec the child has the owner's descriptors.  So if the process that ``LOCK`` names
-is dead, the next owner tries again for a short time.
+An OFD lock may briefly outlive a killed owner that was just starting another program: between fork
+and exec the child has the owner's descriptors.  So if the process named in ``LOCK`` is dead, the
+next owner retries for a short time.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from lsmkv.errors import LockedError
 from lsmkv.util.threads import new_reentrant_lock, pause
 
 try:
-    if sys.platform == "win32":  # which has windows_lock.py: what needs it is not called there
+    if sys.platform == "win32":  # there windows_lock.py is used instead
         fcntl: Any = None
     else:
         import fcntl
@@ -43,11 +44,11 @@ except ImportError:
     fcntl = None  # type: ignore[assignment,unused-ignore]
 
 _LINUX = sys.platform.startswith("linux")
-# The numbers are the same on every Linux; an interpreter built against old headers lacks the names.
+# The numbers are the same on every Linux; an interpreter built with old headers lacks the names.
 _OFD_GETLK: int = getattr(fcntl, "F_OFD_GETLK", 36)
 _OFD_SETLK: int = getattr(fcntl, "F_OFD_SETLK", 37)
 HAS_OFD_LOCKS = _LINUX
-"""Whether to try OFD locks at all; a kernel that refuses them gets a POSIX lock."""
+"""Whether to try OFD locks; if the kernel refuses them, a POSIX lock is taken."""
 
 _HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
 _ATTEMPTS = 100
@@ -61,20 +62,21 @@ _Key = tuple[int, int, str]
 
 
 class _OrphanedLockError(LockedError):
-    """The lock is held, and its owner is dead: a child of the owner's still has the descriptor."""
+    """The lock is held but its owner is dead: a child of the owner still has the descriptor."""
 
 
 class _Table:
     """What this process holds: lock files and their directories, by device and inode.
 
-    The mutex is re-entrant, for a garbage collection inside it may finalize another lock.
+    The mutex is re-entrant, because a garbage collection inside it may finalize another lock.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """In a forked child nothing is held, and no other thread lives to release the mutex."""
+        """In a forked child nothing is held, and no other thread exists that could release the
+        mutex."""
         self.mutex = new_reentrant_lock()
         self.keys: set[_Key] = set()
 
@@ -85,7 +87,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class LocalFileLock(FileLock):
-    """A held lock.  Its directory should stay open for as long as the lock is held."""
+    """A held lock.  Its directory should stay open while the lock is held."""
 
     _fd = -1
 
@@ -93,7 +95,7 @@ class LocalFileLock(FileLock):
         self._ofd = ofd
         self._keys = keys
         self._pid = os.getpid()
-        self._fd = fd  # last: from then on there is something to close
+        self._fd = fd  # last: from here on there is something to close
 
     @property
     def is_ofd(self) -> bool:
@@ -103,8 +105,8 @@ class LocalFileLock(FileLock):
     def close(self) -> None:
         """Release the lock.  In a forked child only the child's descriptor is closed.
 
-        The lock is undone explicitly: a child that was forked meanwhile still holds the same open
-        file, and would keep an OFD lock alive.  The child itself must not undo anything, for the
+        The lock is released explicitly: a child that was forked meanwhile has the same open file,
+        and would keep an OFD lock alive.  The child itself must not release anything, because the
         lock is its parent's.
         """
         fd, self._fd = self._fd, -1
@@ -128,11 +130,11 @@ class LocalFileLock(FileLock):
 def take_lock(
     directory: int, name: str, path: str, open_file: Callable[[], int], ofd: bool
 ) -> LocalFileLock:
-    """Lock the file ``name`` of the directory open as the descriptor ``directory``.
+    """Lock the file ``name`` in the directory with the descriptor ``directory``.
 
-    ``open_file`` opens it for reading and writing, making it if need be; ``path`` is for messages.
-    Raises ``LockedError`` if the lock is held: at once, or after a second if its owner is dead, or
-    is a process that cannot be seen from here (in another pid namespace).  See the module's text.
+    ``open_file`` opens it for reading and writing, and makes it if necessary; ``path`` is for
+    messages.  Raises ``LockedError`` if the lock is held: at once, or after a second if its owner
+    is dead or cannot be seen from here (in another pid namespace).  See the module's text.
     """
     for _ in range(_PATIENCE):
         try:
@@ -171,10 +173,10 @@ def _take_lock(
 
 
 def lock_holder(directory: int, name: str, open_file: Callable[[], int], ofd: bool) -> int | None:
-    """The process that holds the lock: its id, or 0 if that is not known; None if it is free.
+    """The process that holds the lock: its id, 0 if unknown, or None if the lock is free.
 
-    ``open_file`` opens the lock file for reading.  Nothing is locked, not even for a moment, so
-    that no owner to be is refused.
+    ``open_file`` opens the lock file for reading.  Nothing is locked, not even for a moment, so no
+    new owner is refused because of this.
     """
     with _table.mutex:
         home = os.fstat(directory)
@@ -209,7 +211,7 @@ def _file_key(status: os.stat_result) -> _Key:
 
 
 def _lock(fd: int, ofd: bool, path: str) -> bool:
-    """Take the lock; whether it is an OFD lock."""
+    """Take the lock.  Returns whether it is an OFD lock."""
     try:
         try:
             _set_lock(fd, ofd, fcntl.F_WRLCK)
@@ -227,7 +229,7 @@ def _lock(fd: int, ofd: bool, path: str) -> bool:
 
 
 def _set_lock(fd: int, ofd: bool, kind: int) -> None:
-    """Lock or unlock the whole file, as LevelDB does; never waits."""
+    """Lock or unlock the whole file, as LevelDB does, without waiting."""
     if ofd:
         fcntl.fcntl(fd, _OFD_SETLK, _pack_flock(kind))
     elif kind == fcntl.F_UNLCK:
@@ -253,13 +255,13 @@ def _unpack_flock(answer: bytes) -> tuple[int, int]:
 
 
 def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
-    """The error for a lock that was refused, with its holder as far as that can be known."""
+    """The error for a refused lock, with its holder if that can be found."""
     kind, pid = _asked(fd, ofd)
-    if kind == fcntl.F_UNLCK:  # released in between
+    if kind == fcntl.F_UNLCK:  # released in the meantime
         return LockedError(path)
     if pid != -1:
-        return LockedError(path, pid if pid > 0 else None)  # 0: of another pid namespace
-    # An OFD lock: some lsmkv, which wrote its pid.
+        return LockedError(path, pid if pid > 0 else None)  # 0: in another pid namespace
+    # An OFD lock: held by lsmkv, which wrote its pid.
     written = _written_pid(fd)
     if written is not None and not _alive(written):
         return _OrphanedLockError(path)
@@ -267,9 +269,10 @@ def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
 
 
 def _asked(fd: int, ofd: bool) -> tuple[int, int]:
-    """What the system says of a lock: ``F_UNLCK`` if it is free, and its holder's id.
+    """What the system reports about a lock: ``F_UNLCK`` if it is free, and its holder's id.
 
-    The id is -1 for an OFD lock, which has no process, and 0 for one of another pid namespace.
+    The id is -1 for an OFD lock, which has no process, and 0 for a process of another pid
+    namespace.
     """
     try:
         answer = fcntl.fcntl(fd, _OFD_GETLK if ofd else fcntl.F_GETLK, _pack_flock(fcntl.F_WRLCK))
@@ -279,9 +282,10 @@ def _asked(fd: int, ofd: bool) -> tuple[int, int]:
 
 
 def _written_pid(fd: int) -> int | None:
-    """The pid that the owner wrote; None if it cannot be the owner's: this process, or no number.
+    """The pid that the owner wrote; None if it is this process or not a number, so cannot be the
+    owner.
 
-    An owner that has only just locked the file has not replaced yet what a killed one left.
+    An owner that has only just locked the file has not yet replaced what a killed owner left.
     """
     try:
         content: bytes = os.pread(fd, PID_DIGITS + 1, 0)  # type: ignore[attr-defined,unused-ignore]
@@ -292,8 +296,8 @@ def _written_pid(fd: int) -> int | None:
 
 
 def pid_in(content: bytes, limit: int) -> int | None:
-    """The number of a process in a lock file, above 0 and below ``limit``; None if it is none."""
-    if not content.isdigit() or len(content) > PID_DIGITS:  # bytes.isdigit knows ASCII only
+    """The process id in a lock file, above 0 and below ``limit``; None if it is invalid."""
+    if not content.isdigit() or len(content) > PID_DIGITS:  # bytes.isdigit accepts ASCII only
         return None
     pid = int(content)
     return pid if 0 < pid < limit else None
@@ -310,10 +314,10 @@ def _alive(pid: int) -> bool:
 
 
 def _write_pid(fd: int, content: bytes) -> None:
-    """Replace what is in the lock file, if that is plainly a lock file's content.
+    """Replace the content of the lock file, if it clearly is a lock file's content.
 
-    A file with more names than one, or with more in it than a pid, may be data of a user that a
-    hostile directory calls ``LOCK``: it is locked, but never written.
+    A file with several names, or with more than a pid in it, may be a user's data that a hostile
+    directory calls ``LOCK``: it is locked, but never written.
     """
     try:
         status = os.fstat(fd)
@@ -322,4 +326,4 @@ def _write_pid(fd: int, content: bytes) -> None:
             if content:
                 os.pwrite(fd, content, 0)  # type: ignore[attr-defined,unused-ignore]
     except OSError:
-        return  # the pid is for messages: a store opens on a full disk, too
+        return  # the pid is for messages, and a store must open on a full disk, too

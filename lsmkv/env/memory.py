@@ -1,8 +1,8 @@
 """A file system in memory, for ``:memory:`` stores and for tests.
 
-It answers and fails as the local one does: the same exceptions with the same ``errno``, a removed
-file stays readable through the handles that are open on it, and a store has one owner.  Paths are
-looked up from one root, whether they begin with a slash or not.
+It returns and fails like the local file system: the same exceptions with the same ``errno``, a
+removed file stays readable through open handles, and a store has one owner.  Paths are looked up
+from one root, with or without a leading slash.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MemoryFile:
         self.data += data
 
     def store(self, offset: int, data: bytes) -> None:
-        """Put bytes in the place of others, as a store into a mapped page does."""
+        """Replace bytes, as a store into a mapped page does."""
         self.data[offset : offset + len(data)] = data
 
     def truncate(self, length: int) -> None:
@@ -42,13 +42,13 @@ class MemoryFile:
         del self.data[length:]
 
     def sync(self) -> None:
-        """Nothing to do: memory has no durable part."""
+        """Does nothing: memory has no durable part."""
 
 
 class MemoryFolder:
-    """A directory's names, whatever handles it has.
+    """A directory's names, independent of its handles.
 
-    Names change through the methods alone, so that a derived class sees every change.
+    Names change only through the methods, so a derived class sees every change.
     """
 
     def __init__(self) -> None:
@@ -57,11 +57,11 @@ class MemoryFolder:
         self.removed = False
 
     def new_file(self) -> MemoryFile:
-        """A file that has no name yet."""
+        """A file without a name."""
         return MemoryFile()
 
     def new_folder(self) -> MemoryFolder:
-        """A directory that has no name yet."""
+        """A directory without a name."""
         return MemoryFolder()
 
     def link(self, name: str, node: MemoryNode) -> None:
@@ -73,7 +73,7 @@ class MemoryFolder:
         del self.entries[name]
 
     def move(self, old: str, new: str) -> None:
-        """Replace an existing name by another one."""
+        """Rename an existing name."""
         self.entries[new] = self.entries.pop(old)
 
     def sync(self) -> None:
@@ -143,7 +143,7 @@ class MemoryWritableFile(_Handle, WritableFile):
         with self._mutex:
             size = self.size()
             if not 0 <= length <= size:
-                raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
+                raise ValueError(f"cannot truncate {self.path} to {length} bytes: it has {size}")
             self.file.truncate(length)
 
     def sync(self) -> None:
@@ -153,7 +153,8 @@ class MemoryWritableFile(_Handle, WritableFile):
 
 
 class MemoryLogFile(MemoryWritableFile):
-    """A log as the local file system maps one: room is reserved, and bytes are stored into it."""
+    """A log like the mapped one of the local file system: room is reserved, and bytes are stored
+    into it."""
 
     @property
     def mapped(self) -> bool:
@@ -162,7 +163,7 @@ class MemoryLogFile(MemoryWritableFile):
     def __init__(self, path: str, mutex: Any, file: MemoryFile, end: int = 0) -> None:
         super().__init__(path, mutex, file)
         self._end = end
-        self.reserve(1)  # the local one begins with room, too: zeros are there before any record
+        self.reserve(1)  # the local one also begins with room: zeros are there before any record
 
     def reserve(self, length: int) -> int:
         with self._mutex:
@@ -187,7 +188,7 @@ class MemoryLogFile(MemoryWritableFile):
         with self._mutex:
             size = self.size()
             if not 0 <= length <= size:
-                raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
+                raise ValueError(f"cannot truncate {self.path} to {length} bytes: it has {size}")
             self.file.store(length, bytes(size - length))
             self._end = length
 
@@ -199,7 +200,7 @@ class MemoryLogFile(MemoryWritableFile):
 
 
 class MemoryFileLock(_Handle, FileLock):
-    """A held lock of a :class:`MemoryEnv`; its deletion releases it, too."""
+    """A held lock of a :class:`MemoryEnv`; deleting it also releases it."""
 
     def __init__(self, path: str, mutex: Any, folder: MemoryFolder, name: str) -> None:
         self._folder = folder
@@ -234,7 +235,7 @@ class MemoryDirectory(_Handle, Directory):
         super().__init__(path, mutex)
         self._folder = folder
         self._maps_logs = maps_logs
-        self._memory = env  # None where the path is not looked up again
+        self._memory = env  # None if the path is not looked up again
 
     @property
     def is_entered(self) -> bool:
@@ -269,7 +270,7 @@ class MemoryDirectory(_Handle, Directory):
             return len(self._file(name).data)
 
     def modified(self, name: str) -> float:
-        """When the file was made: later writes are not followed."""
+        """When the file was made: later writes do not change it."""
         with self._mutex:
             return self._file(name).made
 
@@ -300,7 +301,7 @@ class MemoryDirectory(_Handle, Directory):
         return self._log(super().continue_log(name, end), mapped)
 
     def _log(self, file: WritableFile, mapped: bool) -> WritableFile:
-        """The file, as a mapped log if it is to be one and is no file of a derived class."""
+        """The file, as a mapped log if requested and if the file is not of a derived class."""
         if not (mapped and self._maps_logs) or type(file) is not MemoryWritableFile:
             return file
         return MemoryLogFile(file.path, self._mutex, file.file, file.size())
@@ -364,7 +365,7 @@ class MemoryDirectory(_Handle, Directory):
         return os.path.join(self.path, check_name(name))
 
     def _file(self, name: str) -> MemoryFile:
-        """The file of this name; the local file system's error if there is none."""
+        """The file of this name; the local file system's error if it does not exist."""
         path = self._path_of(name)
         self._check_open()
         node = self._folder.entries.get(name)
@@ -383,11 +384,10 @@ class MemoryDirectory(_Handle, Directory):
 
 
 class MemoryEnv(Env):
-    """A file system in memory.  Its directories live as long as it does; nothing is shared between
-    two of them.
+    """A file system in memory.  Its directories live as long as it does; two of them share nothing.
 
     It raises what the local file system raises, with the same ``errno``.  Every call costs O(1) or
-    O(bytes copied); it has no disk to wait for.
+    O(bytes copied); there is no disk to wait for.
 
     >>> from lsmkv import DB
     >>> env = MemoryEnv()
@@ -404,18 +404,18 @@ class MemoryEnv(Env):
     """
 
     def __init__(self, root: MemoryFolder | None = None, *, mapped_logs: bool = False) -> None:
-        """With ``mapped_logs`` a store's log is what the local file system makes of one that it
-        maps: reserved ahead, with zeros behind its end."""
+        """With ``mapped_logs`` a store's log is like a mapped one of the local file system:
+        reserved in advance, with zeros after its end."""
         self.root = MemoryFolder() if root is None else root
-        """The root of all nodes, for derived classes that know the nodes behind the handles."""
+        """The root of all nodes, for derived classes that use the nodes behind the handles."""
         self.mapped_logs = mapped_logs
         self.mutex = new_reentrant_lock()
-        """Held in every call on this file system; hold it to do several at once."""
+        """Held in every call on this file system; hold it to make several calls atomic."""
 
     def open_directory(self, path: str, create: bool = False) -> MemoryDirectory:
-        """Open a directory, making the last part of its path if ``create`` asks.
+        """Open a directory; with ``create`` the last part of its path is made if missing.
 
-        The root is always there.
+        The root always exists.
         """
         parts = _parts(path)
         with self.mutex:
@@ -425,7 +425,7 @@ class MemoryEnv(Env):
             return MemoryDirectory(path, self.mutex, folder, self.mapped_logs, self)
 
     def _folder_at(self, path: str) -> MemoryFolder | None:
-        """The directory at a path now, or None.  The caller holds the mutex."""
+        """The directory at a path, or None.  The caller holds the mutex."""
         node: MemoryNode | None = self.root
         for name in _parts(path):
             node = node.entries.get(name) if isinstance(node, MemoryFolder) else None

@@ -1,9 +1,9 @@
-"""Which file systems keep the room that a file has reserved.
+"""Finds out which file systems keep the room that a file has reserved.
 
-A store into a mapped page must never fail: where the file system finds no room for it, the process
-ends by SIGBUS.  After ``posix_fallocate`` ext4, tmpfs, and XFS without reflinks always have that
-room.  Copy-on-write file systems (btrfs, ZFS, XFS with reflinks) may need new blocks even for
-reserved ones, and network and user-space file systems promise nothing.
+A store into a mapped page must never fail: if the file system has no room for it, the process ends
+by SIGBUS.  After ``posix_fallocate``, ext4, tmpfs, and XFS without reflinks always have that room.
+Copy-on-write file systems (btrfs, ZFS, XFS with reflinks) may need new blocks even for reserved
+ones.  Network and user-space file systems guarantee nothing.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _XFS_HAS_REFLINKS = 1 << 20
 
 
 def keeps_reservations(descriptor: int) -> bool:
-    """Whether the file system of an open file or directory is known to keep reserved room.
+    """Whether the file system of an open file or directory certainly keeps reserved room.
 
-    False wherever it cannot be told: on systems other than Linux, and for overlays.  Reads
-    ``/proc/self/mountinfo``, of one line a mount.
+    False if that is unknown: on systems other than Linux, and for overlays.  Reads
+    ``/proc/self/mountinfo``, which has a line per mount.
     """
     if sys.platform != "linux":
         return False
@@ -46,9 +46,10 @@ def keeps_reservations(descriptor: int) -> bool:
 
 
 def file_system_of(path: str) -> str:
-    """The type of the file system that a path is on; empty where it cannot be told.
+    """The type of the file system of a path; empty if it is unknown.
 
-    Where the device has no mount of its own (a subvolume of btrfs), the deepest mount above counts.
+    If the device has no mount of its own (a subvolume of btrfs), the deepest mount above it is
+    used.
     """
     if sys.platform != "linux":
         return ""
@@ -70,7 +71,7 @@ def _type_of_device(device: int) -> str:
 
 
 def _type_of_path(path: str) -> str:
-    """The type of the deepest mount that a path without links is below; of two, the later one."""
+    """The type of the deepest mount that contains a path without links; the later one of two."""
     inside = os.fsencode(path.rstrip(os.sep) + os.sep)
     deepest, kind = -1, ""
     for mount in _mounts():

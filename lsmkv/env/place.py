@@ -1,4 +1,4 @@
-"""Two calls on local paths for the making of a store by ``lsmkv.open``."""
+"""Two calls on local paths for ``lsmkv.open`` when it makes a store."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 
 
 def resolve(path: str) -> str:
-    """The path with symbolic links followed, so that the directory behind them can be replaced."""
+    """The path with symbolic links resolved, so that the directory behind them can be replaced."""
     return os.path.realpath(path)
 
 
 def make_directory(path: str, mode: int) -> bool:
-    """Make a directory for files of ``mode``; returns whether it was made.
+    """Make a directory for files of ``mode``.  Returns whether it was made.
 
-    A directory is entered by its ``x`` bits, so each is set where ``r`` is.  The owner gets all
-    three bits, which making files in it needs.  The umask is subtracted.  A failure raises nothing:
-    the call that opens the directory next raises.
+    Entering a directory needs its ``x`` bits, so each is set where ``r`` is.  The owner gets all
+    three bits, which are needed to make files in it.  The umask is subtracted.  Raises no error:
+    the call that opens the directory next raises it.
     """
     try:
         os.mkdir(path, mode | (mode & 0o444) >> 2 | 0o700)

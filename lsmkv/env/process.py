@@ -1,10 +1,10 @@
-"""Another Python process that runs a module of this package, and the lines that the two exchange.
+"""Runs a module of this package in another Python process, and exchanges lines with it.
 
 The process that starts it is its *owner*, and has a :class:`Process`; the started process has a
-:class:`Port`.  It is isolated from everything but its owner: an interpreter of the same kind that
-reads neither the environment's ``PYTHON*`` nor ``site``, a process group of its own (a Ctrl-C in
-the terminal goes to the owner alone), no descriptor but one directory's.  It ends when its owner
-ends, even if that is killed.
+:class:`Port`.  It is isolated from everything except its owner: an interpreter of the same kind
+that reads neither ``PYTHON*`` variables nor ``site``, its own process group (Ctrl-C in the terminal
+reaches only the owner), and no descriptor except one directory's.  It ends when its owner ends,
+even if the owner is killed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lsmkv.util.threads import new_lock, start_new_thread
 
 try:
     import fcntl
-except ImportError:  # Windows, where nothing is started: see can_start
+except ImportError:  # Windows, where no process is started: see can_start
     fcntl = None  # type: ignore[assignment]
 
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -30,10 +30,10 @@ _INTERPRETER = re.compile(r"(python|pypy)[0-9.]*[a-z]*", re.ASCII | re.IGNORECAS
 _CHUNK = 65536
 _CHECK_OWNER_EVERY = 0.5  # seconds
 _MAX_KILL_WAIT = 2.0  # seconds
-_NICENESS = 5  # as ``nice`` counts: a third of what others get of a processor
+_NICENESS = 5  # in units of ``nice``: a third of the processor time that others get
 
-# The package is named by its directory, so that no other lsmkv on the path can take its place, and
-# so that what the module does not need is not imported: 50 ms from start to answer instead of 65.
+# The package is named by its directory, so no other lsmkv on the path can replace it, and the
+# module imports only what it needs: 50 ms from start to answer instead of 65.
 _BOOT = """
 import sys, types
 home, module, owner, directory, place, *sys.path = sys.argv[1:]
@@ -51,8 +51,8 @@ class ProcessEnded(Exception):
 def can_start() -> bool:
     """Whether there is an interpreter that can be started again.
 
-    Not in a frozen program, nor where Python is a part of another one, nor where gevent has put a
-    class of its own in the place of ``Popen``: what that waits for is its loop, in its thread.
+    False in a frozen program, and where Python is embedded in another program.  Also false if
+    gevent has replaced ``Popen``: its class waits in gevent's loop, in gevent's thread.
     """
     start = getattr(sys.modules.get("subprocess"), "Popen", None)
     if start is not None and start.__module__ != "subprocess":
@@ -68,24 +68,24 @@ def can_start() -> bool:
 
 
 def get_ready() -> None:
-    """Import what :class:`Process` takes, and importing lsmkv leaves out: 2 ms that most have no
-    use for.  What stands in the way of it is for the start to say.
+    """Import what :class:`Process` needs and importing lsmkv leaves out: 2 ms that most programs
+    save.  Errors are left for the start to report.
     """
     try:
         import subprocess  # noqa: F401, PLC0415
-    except Exception:  # no file may be opened any more, say
+    except Exception:  # for example, no file may be opened any more
         pass
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def random_token() -> str:
-    """16 random hexadecimal digits, which no other process draws."""
+    """16 random hexadecimal digits, unique to this process."""
     return os.urandom(8).hex()
 
 
@@ -94,18 +94,19 @@ class Process:
 
     Call order: ``(send | receive)* (end | abandon)``.
 
-    Used by one thread at a time.  Nothing here waits for the process, but for ``receive``, as long
-    as it is told to, and ``end``.
+    Used by one thread at a time.  Only ``receive`` (up to its timeout) and ``end`` wait for the
+    process.
     """
 
     def __init__(self, module: str, directory: LocalDirectory) -> None:
-        """Start it; it works in ``directory``, by a descriptor of its own.
+        """Start it; it works in ``directory``, through its own descriptor.
 
-        ``OSError`` or ``RuntimeError`` if it cannot be started, or whatever importing raises.
+        Raises ``OSError`` or ``RuntimeError`` if it cannot be started, or any error of importing.
         """
         import subprocess  # noqa: PLC0415 - see get_ready
 
-        # Not its own number: that may be one of the first three, if the owner has these closed.
+        # Not the original number: that may be one of the first three, if the owner has these
+        # closed.
         fd = _duplicate(directory.descriptor)
         try:
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -123,7 +124,7 @@ class Process:
         self._ended = new_lock()
         self._ended.acquire()
         try:
-            # A process that has ended is reaped at once, whatever its owner does meanwhile.
+            # A process that has ended is reaped at once, whatever its owner does.
             start_new_thread(_reap, (self._process, self._ended))
         except BaseException:
             self._process.kill()
@@ -149,18 +150,18 @@ class Process:
 
     @property
     def status(self) -> int | None:
-        """Its exit status, or minus the number of the signal that killed it; None until it ends."""
+        """Its exit status, or the negative number of its fatal signal; None until it ends."""
         return self._process.returncode
 
     def send(self, line: bytes) -> None:
-        """Send a line, which ``receive`` carries on if the process does not take all of it now."""
+        """Send a line.  ``receive`` sends the rest if the process does not accept all of it now."""
         self._unsent += line + b"\n"
         self._send_on()
 
     def receive(self, seconds: float) -> bytes | None:
-        """The next line; None if there is none after this many seconds.
+        """The next line; None after this many seconds without one.
 
-        :class:`ProcessEnded` when no more will come.
+        Raises :class:`ProcessEnded` when no more will come.
         """
         if sys.platform == "win32":
             raise NotImplementedError
@@ -179,9 +180,9 @@ class Process:
         return self._lines.take()
 
     def end(self) -> None:
-        """Kill it, and wait until it is gone; a dying process that takes long is not waited for.
+        """Kill it, and wait until it is gone, but not long for a slow one.
 
-        Calling it twice is harmless.
+        A second call has no effect.
         """
         if not self.ended:
             self._process.kill()
@@ -190,8 +191,9 @@ class Process:
         self._close_pipes()
 
     def abandon(self) -> None:
-        """In a forked child: the process is the parent's, and must not be kept alive from here."""
-        self._process.returncode = 0  # it is not this process that waits for it
+        """In a forked child: the process belongs to the parent, and must not be kept alive from
+        here."""
+        self._process.returncode = 0  # this process does not wait for it
         self._close_pipes()
 
     def _send_on(self) -> None:
@@ -211,12 +213,12 @@ class Process:
 
 
 class Port:
-    """The process's own end: lines from its owner, and to it."""
+    """The started process's end: lines from its owner, and to it."""
 
     def __init__(self, owner: int) -> None:
         """``owner`` is the process id of the owner.
 
-        Standard input and output are taken: what a library prints does not get among the lines.
+        Takes over standard input and output: what a library prints does not mix with the lines.
         """
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._owner = owner
@@ -229,19 +231,19 @@ class Port:
         self._lines = _Lines()
 
     def step_back(self) -> None:
-        """Lower the priority, for machines with too few processors for all processes."""
+        """Lower the priority, for machines with fewer processors than processes."""
         if sys.platform == "win32":
             raise NotImplementedError
         os.nice(_NICENESS)
 
     def receive(self, seconds: float) -> bytes | None:
-        """The next line; None if there is none after this many seconds.
+        """The next line; None after this many seconds without one.
 
-        :class:`ProcessEnded` when the owner is gone.
+        Raises :class:`ProcessEnded` when the owner is gone.
         """
         line = self._lines.take()
         while line is None:
-            # A fork of the owner may hold the pipe open: the parent tells for certain.
+            # A fork of the owner may hold the pipe open: the parent's process id is certain.
             if os.getppid() != self._owner:
                 raise ProcessEnded("the owner has ended")
             wait = min(seconds, _CHECK_OWNER_EVERY)
@@ -254,13 +256,13 @@ class Port:
         return line
 
     def listen(self) -> None:
-        """Raise :class:`ProcessEnded` if the owner is gone.  Costs two calls of the system."""
+        """Raise :class:`ProcessEnded` if the owner is gone.  Costs two system calls."""
         line = self.receive(0)
         if line is not None:
             self._lines.put_back(line)
 
     def send(self, line: bytes) -> None:
-        """Send a line; :class:`ProcessEnded` when the owner is gone."""
+        """Send a line; raises :class:`ProcessEnded` when the owner is gone."""
         data = memoryview(line + b"\n")
         try:
             while data:
@@ -276,15 +278,15 @@ def inherited_directory(descriptor: int, path: str) -> LocalDirectory:
 
 
 def _command(module: str, directory: int, place: str) -> list[str]:
-    """The command line.  Modules are looked for where this process looks for them."""
+    """The command line.  Modules are searched for where this process searches for them."""
     path = [entry for entry in sys.path if isinstance(entry, str) and os.path.isabs(entry)]
     arguments = [_HOME, module, str(os.getpid()), str(directory), place, *path]
-    # The compiled modules share an extension that lies beside the package.
+    # The compiled modules share an extension next to the package.
     return [sys.executable, "-I", "-S", "-c", _BOOT, *arguments, os.path.dirname(_HOME)]
 
 
 def _duplicate(fd: int) -> int:
-    """A duplicate, which is not one of the first three numbers."""
+    """A duplicate descriptor that is not one of the first three numbers."""
     if sys.platform == "win32":
         raise NotImplementedError
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
@@ -306,7 +308,7 @@ def _is_readable(fd: int, seconds: float) -> bool:
 
 
 class _Lines:
-    """Cuts received bytes into lines."""
+    """Splits received bytes into lines."""
 
     def __init__(self) -> None:
         self._whole: deque[bytes] = deque()
@@ -324,7 +326,7 @@ class _Lines:
         self._whole.appendleft(line)
 
     def take(self) -> bytes | None:
-        """The next whole line, if there is one."""
+        """The next complete line, if there is one."""
         return self._whole.popleft() if self._whole else None
 
 
@@ -342,7 +344,7 @@ def _read(fd: int) -> bytes:
 
 
 def _reap(process: Any, ended: Any) -> None:
-    """Wait for the end of the process, in a thread of its own."""
+    """Wait for the end of the process, in a separate thread."""
     try:
         process.wait()
     finally:

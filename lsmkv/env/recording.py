@@ -1,8 +1,8 @@
-"""A file system that records every change of one run, and draws states that a crash could leave.
+"""A file system that records every change of a run, and draws states that a crash could leave.
 
-A program runs once on a :class:`RecordingEnv`.  :meth:`RecordingEnv.crash_states` then goes through
-the recording from the beginning.  Before every change, and within every write, it draws states that
-a power cut could leave, one for each model (``durable.py`` has them), and adds the one that a kill
+A program runs once on a :class:`RecordingEnv`.  :meth:`RecordingEnv.crash_states` then replays the
+recording from the beginning.  Before every change, and within every write, it draws states that a
+power cut could leave, one for each model (see ``durable.py``), and adds the state that a kill
 leaves.
 """
 
@@ -29,12 +29,12 @@ _ROOT = 0
 
 @dataclass(frozen=True)
 class _Change:
-    """One change of a node; nodes go by the numbers that the recording gave them."""
+    """One change of a node.  The recording numbers the nodes."""
 
     verb: str
     node: int
     about: str
-    """The path of what is changed."""
+    """The path of the changed file or directory."""
     data: bytes = b""
     length: int = 0
     """Of a truncated file; of a store, its offset."""
@@ -53,7 +53,7 @@ class _Change:
 
 
 class _Journal:
-    """The list to which all nodes of one recording write their changes."""
+    """The list to which all nodes of a recording append their changes."""
 
     def __init__(self) -> None:
         self.changes: list[_Change] = []
@@ -146,16 +146,17 @@ class _RecordedFolder(MemoryFolder):
 
 
 class _Rerun:
-    """The recorded run, replayed up to a moment in another directory."""
+    """The recorded run, replayed up to some moment in another directory."""
 
     def __init__(self, changes: list[_Change], root: MemoryFolder) -> None:
         self._changes = changes
         self._at = 0
-        self._part = 0  # bytes of the next change that are written
+        self._part = 0  # bytes of the next change that were written
         self._nodes: dict[int, MemoryNode] = {_ROOT: root}
 
     def advance(self, at: int, part: int) -> None:
-        """Replay until ``at`` changes are done, and ``part`` bytes of the next one, a write."""
+        """Replay until ``at`` changes are done, and ``part`` bytes of the next one, which is a
+        write."""
         while self._at < at:
             self._apply(self._changes[self._at], self._part)
             self._at += 1
@@ -225,25 +226,25 @@ class CrashState:
         notes: list[object],
     ) -> None:
         self.env = env
-        """The disk after the restart: a recording env of its own, so that the run on it, a
-        recovery say, can be explored in its turn.  After a power cut all that is left is durable;
-        what a killed process wrote is as durable as it was."""
+        """The disk after the restart: another recording env, so that a run on it, such as a
+        recovery, can be explored as well.  After a power cut everything that is left is durable.
+        After a kill, what was written is as durable as before."""
         self.label = label
-        """Names this state within its recording: see :meth:`RecordingEnv.state`."""
+        """The name of this state within its recording: see :meth:`RecordingEnv.state`."""
         self.moment = moment
-        """Before which change of the disk, or within which write, it was."""
+        """Before which change of the disk, or within which write, the crash was."""
         self.names = names
-        """What was left of unsynced names; None if only the process was killed, which leaves all
-        that was written."""
+        """What was left of unsynced names; None if only the process was killed, which leaves
+        everything that was written."""
         self.tails = tails
         """What was left of unsynced content; None as for ``names``."""
         self.notes = notes
         """The notes of the run up to the crash, oldest first."""
 
     def write_to(self, path: str | os.PathLike[str], env: Env | None = None) -> None:
-        """Copy the state into a directory, by default of the local file system: to look at it.
+        """Copy the state into a directory, by default of the local file system, to look at it.
 
-        Raises ``OSError``: ``FileExistsError`` where a name is taken.
+        Raises ``OSError``: ``FileExistsError`` if a name is taken.
 
         >>> import os, tempfile
         >>> recording = RecordingEnv()
@@ -270,8 +271,8 @@ def _copy(folder: MemoryFolder, target: Directory) -> None:
 class RecordingEnv(MemoryEnv):
     """A file system in memory that draws states that a crash of its run could leave.
 
-    It begins empty, or with what ``start`` holds, all of it durable.  Run something on it, note
-    what was promised to whom (:meth:`note`), and look at the :meth:`crash_states`:
+    It begins empty, or with a copy of ``start``, all of it durable.  Run something on it, note what
+    was acknowledged (:meth:`note`), and look at the :meth:`crash_states`:
 
     >>> from lsmkv import DB
     >>> env = RecordingEnv()
@@ -287,12 +288,12 @@ class RecordingEnv(MemoryEnv):
     >>> lost
     0
 
-    Errors are those of :class:`MemoryEnv`.  Every write is kept, so memory grows with all that was
-    ever written.  A state costs O(bytes on the disk); of a killed process, O(bytes ever written).
+    Errors are those of :class:`MemoryEnv`.  Every write is kept, so memory grows with the total of
+    all writes.  A state costs O(bytes on the disk); for a killed process, O(bytes ever written).
     """
 
     def __init__(self, start: MemoryEnv | None = None, *, mapped_logs: bool = False) -> None:
-        """``mapped_logs``: see :class:`MemoryEnv`; a power cut leaves any of the pages stored."""
+        """``mapped_logs``: see :class:`MemoryEnv`; a power cut leaves any of the stored pages."""
         self._journal = _Journal()
         self._notes: list[object] = []
         self._noted: list[int] = []  # how many changes there were at each note
@@ -305,7 +306,7 @@ class RecordingEnv(MemoryEnv):
 
     @property
     def changes(self) -> int:
-        """How often the disk was changed so far: a write, a sync, a name made or taken away.
+        """The number of changes of the disk so far: writes, syncs, names made or removed.
 
         >>> env = RecordingEnv()
         >>> env.open_directory("/d", create=True).create("f").close()
@@ -316,10 +317,10 @@ class RecordingEnv(MemoryEnv):
             return len(self._journal.changes) - self._start
 
     def note(self, value: object) -> None:
-        """Keep ``value`` for the states of crashes from now on: what was acknowledged, say.
+        """Keep ``value`` for states of later crashes: for example, what was acknowledged.
 
-        Any thread.  What another thread's call does on the disk at the same time may count as
-        before or after.  O(1).
+        Any thread may call it.  Concurrent changes of the disk by other threads may count as before
+        or after.  O(1).
         """
         with self.mutex:
             self._notes.append(value)
@@ -335,10 +336,10 @@ class RecordingEnv(MemoryEnv):
     ) -> Iterator[CrashState]:
         """The states that crashes of this run could leave, oldest first, drawn from ``seed``.
 
-        There is a point before each change, after the last one, and somewhere within each write;
-        ``points`` takes only that many of them, spread at random.  Each point gives one state for
-        each of the ``models``, with content of random :class:`Tails`, and one for a killed process
-        unless ``kills`` is false.
+        There is a point before each change, after the last one, and at a random place within each
+        write. ``points`` limits their number, at random.  Each point gives one state for each of
+        the ``models``, with content of random :class:`Tails`, and one for a killed process unless
+        ``kills`` is false.
 
         >>> env = RecordingEnv()
         >>> with env.open_directory("/d", create=True) as directory:
@@ -357,7 +358,7 @@ class RecordingEnv(MemoryEnv):
         Raises ``ValueError`` if ``points`` is below 1.
         """
         if points is not None and points < 1:
-            raise ValueError(f"at least one point is needed, not {points}")
+            raise ValueError(f"points must be 1 or more, not {points}")
         with self.mutex:
             changes = list(self._journal.changes)
         rng = random.Random(seed)
@@ -382,8 +383,9 @@ class RecordingEnv(MemoryEnv):
     def state(self, label: str) -> CrashState:
         """The state that a label names.
 
-        A label belongs to this recording: another run gives the same ones only if it makes the same
-        changes in the same order.  O(changes before it).  Raises ``ValueError`` for what is none.
+        A label belongs to this recording: another run has the same labels only if it makes the same
+        changes in the same order.  O(changes before it).  Raises ``ValueError`` for an invalid
+        label.
 
         >>> env = RecordingEnv()
         >>> env.open_directory("/d", create=True).create("f").close()
@@ -417,7 +419,7 @@ class RecordingEnv(MemoryEnv):
         return CrashState(env, label, moment, names, tails, self._notes_at(at))
 
     def _killed(self, changes: list[_Change], at: int, part: int) -> CrashState:
-        """The machine goes on: what was not durable is not durable yet."""
+        """The machine keeps running: what was not durable is still not durable."""
         env = RecordingEnv(mapped_logs=self.mapped_logs)
         _Rerun(changes, env.root).advance(at, part)
         env._start = len(env._journal.changes)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def scratch_directory(prefix: str) -> Iterator[str]:
-    """Make a directory that nobody else has, and remove it with all that is in it at the end.
+    """Make a new directory, and remove it with everything in it at the end.
 
     It is made where the system has temporary files.
     """

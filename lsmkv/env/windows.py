@@ -1,6 +1,6 @@
 """The local file system of Windows, by paths: Windows has no descriptors for directories.
 
-``LocalEnv`` opens these directories where ``sys.platform`` is ``win32``.  What differs from POSIX:
+``LocalEnv`` opens these directories if ``sys.platform`` is ``win32``.  Differences from POSIX:
 
 * A file that any process has open can be neither removed nor renamed nor replaced: Windows answers
   ``PermissionError``.  ``remove`` raises it at once, and the engine tries again at the next
@@ -17,8 +17,8 @@
 * The directory's path is resolved when it is opened.  While the store's ``LOCK`` is open, Windows
   lets nobody rename or remove that directory.
 
-Left out: mapped logs (a mapped file cannot be cut), and paths of more than 260 characters where the
-system does not allow them.
+Not supported: mapped logs (a mapped file cannot be truncated), and paths of more than 260
+characters unless the system allows them.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from lsmkv.env.windows_lock import WindowsFileLock, lock_holder, take_lock
 
 R = TypeVar("R")
 
-# Without O_BINARY the C library changes line ends; O_NOINHERIT keeps started programs from
-# holding the file open.
+# Without O_BINARY the C library changes line ends; without O_NOINHERIT started programs would hold
+# the file open.
 _FLAGS: int = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
 _FILE_MODE = 0o644
 _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.5, 0.7)
-"""Seconds between attempts at a call that a reader of the file stands in the way of."""
+"""Seconds between attempts at a call that fails because a reader has the file open."""
 _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE | re.DOTALL)
 _FORBIDDEN = frozenset('<>:"/\\|?*')
-_JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT: another directory, in any place
+_JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT: another directory, anywhere
 
 # winerror of CreateHardLink: no hard links on FAT and the like (1, 50), another volume (17), 1023
 # links already (1142).
@@ -66,7 +66,7 @@ class WindowsRandomAccessFile(Descriptor, RandomAccessFile):
     def read(self, offset: int, length: int) -> bytes:
         with naming(self.path), self._lock:
             if offset + length > self.size:
-                # A read allocates all that it asks for: never ask for more than there is.
+                # A read allocates everything that it asks for: never ask for more than there is.
                 length = min(length, max(0, os.fstat(self._fd).st_size - offset))
             os.lseek(self._fd, offset, os.SEEK_SET)
             data = os.read(self._fd, length)
@@ -82,7 +82,7 @@ class WindowsRandomAccessFile(Descriptor, RandomAccessFile):
 
 
 class WindowsDirectory(Directory):
-    """A directory of the local file system, held by its path."""
+    """A directory of the local file system, identified by its path."""
 
     def __init__(self, real_path: str, path: str, follow_symlinks: bool) -> None:
         """``real_path`` is absolute and resolved; ``path`` is the caller's, for messages."""
@@ -138,7 +138,7 @@ class WindowsDirectory(Directory):
             patiently(lambda: _sync(target))
 
     def remove(self, name: str) -> None:
-        """Remove a file; a lock that this directory holds is removed once it is released."""
+        """Remove a file; a lock file that this directory holds is removed once it is released."""
         real = self._real_path_of(name)
         lock = self._locks.get(name)
         if lock is not None and lock.remove_when_released(real):
@@ -162,7 +162,7 @@ class WindowsDirectory(Directory):
                 raise OSError(number, os.strerror(number)) from error
 
     def sync(self) -> None:
-        """Nothing is done, for Windows cannot sync a directory: see the module's text."""
+        """Does nothing, because Windows cannot sync a directory: see the module's text."""
         self._refuse_closed()
 
     def lock(self, name: str) -> WindowsFileLock:
@@ -222,14 +222,14 @@ class WindowsDirectory(Directory):
             try:
                 self._look_at(real, path, follow)
                 status = os.fstat(fd)
-                require_regular(status, path)  # a device has no file of its name
+                require_regular(status, path)  # a device has no normal file name
             except BaseException:
                 os.close(fd)
                 raise
             return fd, status.st_size
 
     def _look_at(self, real: str, path: str, follow: bool) -> os.stat_result:
-        """The status of a regular file; ``OSError`` says what else it is."""
+        """The status of a regular file; ``OSError`` for anything else."""
         status = os.stat(real, follow_symlinks=follow)
         require_regular(status, path)
         return status
@@ -269,7 +269,7 @@ def rename_directory(old: str, new: str) -> None:
 
 
 def _sync(path: str) -> None:
-    """Sync a file, and with it the journal, which holds the names that were given before."""
+    """Sync a file, and with it the journal, which contains the earlier changes of names."""
     fd = os.open(path, os.O_RDWR | _FLAGS)
     try:
         os.fsync(fd)
@@ -278,8 +278,8 @@ def _sync(path: str) -> None:
 
 
 def patiently(call: Callable[[], R]) -> R:
-    """Call until no reader stands in the way, for about two seconds; then its ``PermissionError``
-    is raised."""
+    """Call until no reader has the file open, for about two seconds; then raise its
+    ``PermissionError``."""
     for pause in _PAUSES:
         try:
             return call()

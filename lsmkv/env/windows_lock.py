@@ -1,16 +1,16 @@
 """The lock on a store under Windows, through ``msvcrt.locking``: one owner, lsmkv or LevelDB.
 
 The lock is on the first byte of ``LOCK``.  LevelDB locks the whole file, and opens it so that no
-other process can open it for writing; so the two refuse each other.  A lock belongs to an open
-file, so a second open in the same process is refused, too.  A file that is open can be neither
-removed nor renamed, so the holes that POSIX leaves (``lock.py``) are not there.
+other process can open it for writing; so the two exclude each other.  A lock belongs to an open
+file, so a second open in the same process is refused, too.  An open file can be neither removed nor
+renamed, so the holes of POSIX (``lock.py``) do not exist.
 
-Locks of Windows are mandatory: no other open file can read the locked byte.  That shows that the
-lock is held, without taking it.  The owner writes its process id behind the byte, for messages,
-and an error in writing it is ignored.  It is removed on release.
+Locks in Windows are mandatory: no other open file can read the locked byte.  A failed read shows
+that the lock is held, without taking it.  The owner writes its process id after that byte, for
+messages, and an error in writing it is ignored.  It is removed on release.
 
-Windows releases the lock of a killed process, but not at once.  So a lock that is held is asked for
-again, for a fifth of a second.
+Windows releases the lock of a killed process, but not at once.  So a held lock is retried for a
+fifth of a second.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lsmkv.errors import LockedError
 
 try:
     import msvcrt
-except ImportError:  # POSIX, where these are not taken
+except ImportError:  # POSIX, where these are not used
     msvcrt = None  # type: ignore[assignment]
 
 _HELD_ELSEWHERE = (errno.EACCES, errno.EDEADLK)
@@ -47,7 +47,7 @@ class WindowsFileLock(FileLock):
         self._fd = fd
 
     def remove_when_released(self, path: str) -> bool:
-        """Have the lock file removed when the lock is released; False if it is not held now."""
+        """Remove the lock file when the lock is released; False if it is not held now."""
         if self._fd < 0:
             return False
         self._doomed = path
@@ -73,7 +73,7 @@ class WindowsFileLock(FileLock):
 
 
 def take_lock(real_path: str, path: str, open_file: Callable[[], int]) -> WindowsFileLock:
-    """Lock a file that ``open_file`` opens for reading and writing, making it if need be.
+    """Lock a file that ``open_file`` opens for reading and writing, and makes if necessary.
 
     ``path`` is for messages.  Raises ``LockedError`` if the lock is held.
     """
@@ -83,7 +83,7 @@ def take_lock(real_path: str, path: str, open_file: Callable[[], int]) -> Window
         try:
             fd = open_file()
         except PermissionError:
-            # LevelDB shares the file with no writer.
+            # LevelDB does not share the file with writers.
             if not os.access(real_path, os.W_OK):
                 raise
             continue
@@ -107,10 +107,10 @@ def take_lock(real_path: str, path: str, open_file: Callable[[], int]) -> Window
 
 
 def lock_holder(open_file: Callable[[], int]) -> int | None:
-    """The process that holds the lock: its id, or 0 if that is not known; None if it is free.
+    """The process that holds the lock: its id, 0 if unknown, or None if the lock is free.
 
     ``open_file`` opens the lock file for reading.  Nothing is locked.  LevelDB leaves the file
-    empty, which has no byte to try: it is not noticed.
+    empty, so there is no byte to test: LevelDB's lock is not noticed.
     """
     try:
         fd = open_file()
@@ -151,10 +151,10 @@ def _written_pid(fd: int) -> int | None:
 
 
 def _write(fd: int, content: bytes) -> None:
-    """Replace what is in the lock file, if that is plainly a lock file's content.
+    """Replace the content of the lock file, if it clearly is a lock file's content.
 
-    A file with more names than one, or with more in it than a pid, may be data of a user that a
-    hostile directory calls ``LOCK``: it is locked, but never written.
+    A file with several names, or with more than a pid in it, may be a user's data that a hostile
+    directory calls ``LOCK``: it is locked, but never written.
     """
     try:
         status = os.fstat(fd)
@@ -163,11 +163,11 @@ def _write(fd: int, content: bytes) -> None:
             os.lseek(fd, 0, os.SEEK_SET)
             os.write(fd, content)
     except OSError:
-        return  # the pid is for messages: a store opens on a full disk, too
+        return  # the pid is for messages, and a store must open on a full disk, too
 
 
 def _lock(fd: int) -> None:
-    """Lock the first byte; never waits."""
+    """Lock the first byte, without waiting."""
     if sys.platform == "win32":
         os.lseek(fd, 0, os.SEEK_SET)
         msvcrt.locking(fd, msvcrt.LK_NBLCK, len(_MARK))

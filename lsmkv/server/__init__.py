@@ -1,6 +1,6 @@
-"""A server that Redis clients talk to, on a store in LevelDB's files: ``docs/serve.md``.
+"""A server for Redis clients, on a store in LevelDB's files: see ``docs/serve.md``.
 
-It needs hiredis, and takes uvloop where it is there: the extra ``server``.
+It needs hiredis, and uses uvloop if it is installed.  The extra ``server`` installs both.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Place = tuple[int, bytes]
 
 
 class Waiter(Protocol):
-    """A session, as far as waiting goes."""
+    """The part of a session that waiting needs."""
 
     database: Database
     running: bool
@@ -30,7 +30,7 @@ class Waiter(Protocol):
         """Answer the command."""
 
     def reply_to_write(self, reply: Reply, /) -> None:
-        """Answer the command, which has written."""
+        """Answer a command that has written."""
 
 
 class Wait:
@@ -47,16 +47,16 @@ class Wait:
         self.session = session
         self.places = places
         self.kind = kind
-        """What its keys are to be: one of another kind is not what it waits for."""
+        """The kind that its keys must have.  Keys of another kind do not end the wait."""
         self.attempt = attempt
-        """Tries the command again with some of its keys: its reply, or ``NO_REPLY``."""
+        """Runs the command again with some of its keys.  Returns its reply, or ``NO_REPLY``."""
         self.otherwise = otherwise
-        """The reply when its time is over."""
+        """The reply after a timeout."""
         self.cancel_timer: Callable[[], object] | None = None
 
 
 class Waits:
-    """Who waits for which key, in the order of their commands: the first is served first."""
+    """The waiting clients of each key, in the order in which they are served."""
 
     def __init__(self, space: Keyspace) -> None:
         self._space = space
@@ -74,10 +74,10 @@ class Waits:
         attempt: Callable[[list[bytes]], Reply],
         otherwise: Reply,
     ) -> Reply:
-        """The reply of ``attempt``, at once if it has one; else the client is blocked.
+        """Return the reply of ``attempt`` if it has one now.  Otherwise block the client.
 
-        It waits for keys of one kind, and is given what comes first, whatever the order of its
-        keys.  0 seconds are for ever.  In a transaction no command blocks.
+        The client waits for keys of one kind, and gets whatever arrives first, whatever the order
+        of its keys.  0 seconds means no timeout.  In a transaction no command blocks.
         """
         reply = attempt(keys)
         if reply is not NO_REPLY:
@@ -95,7 +95,7 @@ class Waits:
         return NO_REPLY
 
     def serve(self) -> None:
-        """Give what has come to those who wait for it; that may make other keys ready."""
+        """Serve the waiting clients whose keys are ready.  That may make further keys ready."""
         space = self._space
         while space.ready:
             ready, space.ready = list(dict.fromkeys(space.ready)), []
@@ -107,7 +107,8 @@ class Waits:
                         self._end(wait, wait.session.reply_to_write, reply)
 
     def _attempt(self, wait: Wait, place: Place) -> Reply:
-        """The reply of a command that waits.  Errors are its own: not the one's who fed the key."""
+        """Run a command that waits, and return its reply.  Its errors go to its own client, not to
+        the client whose write woke it."""
         space = self._space
         try:
             if space.stale:
@@ -128,7 +129,7 @@ class Waits:
             return CommandError("ERR internal error: the server's log has the details")
 
     def unblock(self, session: Waiter, error: bool) -> bool:
-        """CLIENT UNBLOCK: whether it was blocked."""
+        """CLIENT UNBLOCK.  Returns whether the client was blocked."""
         if session.wait is None:
             return False
         unblocked = CommandError("UNBLOCKED client unblocked via CLIENT UNBLOCK")
@@ -136,7 +137,7 @@ class Waits:
         return True
 
     def remove(self, session: Waiter) -> None:
-        """The client is gone, or resets its connection."""
+        """Remove a client that is gone, or that resets its connection."""
         wait = session.wait
         if wait is None:
             return

@@ -1,7 +1,7 @@
-"""Whether the records of a store of ``lsmkv serve`` agree with each other.
+"""Checks that the records of a store of ``lsmkv serve`` agree with each other.
 
-The store is gone through in the order of its keys.  Beside one record at a time, what is held is
-the versions of all keys and the queue of what is to be swept.
+The check walks over the store in key order.  In memory it keeps one record at a time, the versions
+of all keys, and the queue of ranges that are to be swept.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ _EXPIRY_HEAD = len(EXPIRY) + 8 + 4
 
 
 def check(db: DB) -> list[str]:
-    """What is inconsistent in a store, in plain sentences; nothing if all is well.
+    """Return a sentence for each inconsistency of a store.  An empty result means that there is
+    none.
 
-    The store must not change meanwhile.  Reads every record about twice.
+    The store must not change during the check.  Each record is read about twice.
     """
     return list(_Checker(db).problems())
 
@@ -57,15 +58,15 @@ class _Checker:
         self._db = db
         self._overlay = Overlay(db)
         self._ids: dict[int, tuple[int, int]] = {}
-        """The index and the stored number of keys of each database, by its id."""
+        """The index of each database and its stored number of keys, by the database's id."""
         self._garbage: set[bytes] = set()
-        """The prefixes of what is to be swept."""
+        """The prefixes that are to be swept."""
         self._versions: dict[int, tuple[int, bytes]] = {}
-        """Kind and record of the key that has a version."""
+        """The kind and the record of the key that has a version."""
 
     def problems(self) -> Iterator[str]:
         if self._db.get(FORMAT_KEY) != FORMAT:
-            yield "The store says nothing of its format, or another one."
+            yield "The store does not state its format, or states an unknown one."
             return
         yield from self._check_databases()
         yield from self._check_garbage()
@@ -87,7 +88,7 @@ class _Checker:
             if id_ in self._ids:
                 yield f"Databases {self._ids[id_][0]} and {index} have the same id, {id_}."
             if id_ >= ceiling:
-                yield f"Database {index} has the id {id_}, which is not below the ceiling."
+                yield f"Database {index} has the id {id_}, which is not below the stored ceiling."
             self._ids[id_] = (index, size)
 
     def _check_garbage(self) -> Iterator[str]:
@@ -100,17 +101,20 @@ class _Checker:
             prefix, position = record[4 : 4 + length], record[4 + length :]
             self._garbage.add(prefix)
             if number != expected or number >= behind:
-                yield f"The garbage queue has an entry {number}, which is not the next one."
+                yield (
+                    f"The garbage queue has an entry {number}, which does not follow the one "
+                    "before it."
+                )
             expected = number + 1
             if position:
                 if number != first:
-                    yield f"The entry {number} of the garbage queue is swept before its turn."
+                    yield f"The entry {number} of the garbage queue was swept before its turn."
                 if next(self._db.iterator(start=prefix, stop=position), None) is not None:
-                    yield f"Something is left before the position of the sweep of {prefix!r}."
+                    yield f"There are records before the sweep position of {prefix!r}."
             if prefix[:1] == KEY and U32.unpack_from(prefix, 1)[0] in self._ids:
-                yield f"The keys of a database in use are to be swept: {prefix!r}."
+                yield f"The keys of a database in use are queued to be swept: {prefix!r}."
         if expected != behind:
-            yield f"The garbage queue ends with {expected}, and not with {behind} as stored."
+            yield f"The garbage queue ends with {expected}, but its record says {behind}."
 
     # Keys and what they hold
 
@@ -123,28 +127,28 @@ class _Checker:
             if id_ in counted:
                 counted[id_] += 1
             elif name[:_KEY_HEAD] not in self._garbage:
-                yield f"{name!r} belongs to no database and is not to be swept."
+                yield f"{name!r} belongs to no database and is not queued to be swept."
             if entry.kind not in KIND_NAMES:
-                yield f"{name!r} is of an unknown kind, {entry.kind}."
+                yield f"{name!r} is of the unknown kind {entry.kind}."
                 continue
             live = id_ in counted
             if live and entry.expires and self._db.get(_expiry_name(name, entry)) is None:
-                yield f"{name!r} expires and is not in the expiry queue."
+                yield f"{name!r} expires but is not in the expiry queue."
             if entry.kind != STRING:
                 yield from self._check_version(name, entry, ceiling)
                 yield from self._check_elements(name, entry)
         for id_, (index, size) in self._ids.items():
             if size != counted[id_]:
-                yield f"Database {index} has {counted[id_]} keys, and not {size} as stored."
+                yield f"Database {index} has {counted[id_]} keys, but its record says {size}."
 
     def _check_version(self, name: bytes, entry: Entry, ceiling: int) -> Iterator[str]:
         version = entry.version
         if version in self._versions:
             yield f"{name!r} and {self._versions[version][1]!r} have the same version, {version}."
         if version >= ceiling:
-            yield f"{name!r} has the version {version}, which is not below the ceiling."
+            yield f"{name!r} has the version {version}, which is not below the stored ceiling."
         if element_prefix(entry) in self._garbage or ranked_prefix(entry) in self._garbage:
-            yield f"The elements of {name!r} are to be swept, and the key is there."
+            yield f"The elements of {name!r} are queued to be swept, but the key exists."
         self._versions[version] = (entry.kind, name)
 
     def _check_elements(self, name: bytes, entry: Entry) -> Iterator[str]:
@@ -157,16 +161,18 @@ class _Checker:
         for place, value in self._scan(prefix):
             element = place[skip:]
             if entry.kind == LIST and element != U64.pack(entry.head + count):
-                yield f"The list {name!r} has an element {element!r} in place of number {count}."
+                yield (
+                    f"The list {name!r} has an element {element!r} where element {count} should be."
+                )
             elif entry.kind == SORTED_SET:
                 yield from self._check_member(name, entry, element, value)
             elif entry.kind not in (HASH, LIST) and value:
                 yield f"The member {element!r} of the set {name!r} has a value."
             count += 1
         if count != entry.size:
-            yield f"{name!r} has {count} elements, and not {entry.size} as stored."
+            yield f"{name!r} has {count} elements, but its record says {entry.size}."
         if count == 0:
-            yield f"{name!r} is there without elements."
+            yield f"{name!r} exists but has no elements."
         if entry.kind == SORTED_SET:
             yield from self._check_order(name, entry)
 
@@ -176,9 +182,9 @@ class _Checker:
         (score,) = DOUBLE.unpack(value)
         sign = self._db.get(ranked_prefix(entry) + ordered_score(score) + member)
         if sign is None:
-            yield f"The member {member!r} of {name!r} is not in the order at its score."
+            yield f"The member {member!r} of {name!r} is missing from the order at its score."
         elif sign != (b"-" if score == 0 and value[0] else b""):
-            yield f"The member {member!r} of {name!r} has another zero in the order."
+            yield f"The member {member!r} of {name!r} has a zero of the other sign in the order."
 
     def _check_order(self, name: bytes, entry: Entry) -> Iterator[str]:
         prefix = ranked_prefix(entry)
@@ -188,19 +194,22 @@ class _Checker:
             count += 1
             value = self._db.get(element_prefix(entry) + place[8:])
             if value is None or ordered_score(DOUBLE.unpack(value)[0]) != place[:8]:
-                yield f"The order of {name!r} has {place!r}, which is no member's place."
+                yield f"The order of {name!r} has an entry {place!r} that belongs to no member."
             if place < entry.low:
-                yield f"The order of {name!r} has {place!r}, which is below its low bound."
+                yield f"The order of {name!r} has an entry {place!r} below its lower bound."
             if place >= entry.high:
-                yield f"The order of {name!r} has {place!r}, which is not below its high bound."
+                yield (
+                    f"The order of {name!r} has an entry {place!r} that is not below its upper "
+                    "bound."
+                )
         if count != entry.size:
-            yield f"The order of {name!r} has {count} members, and not {entry.size} as stored."
+            yield f"The order of {name!r} has {count} members, but its record says {entry.size}."
 
     def _check_pages(self, name: bytes, entry: Entry) -> Iterator[str]:
         found = BloomFilter(self._overlay, entry)
         prefix = element_prefix(entry)
         if entry.size > found.full_capacity:
-            yield f"The Bloom filter {name!r} has more items than its layers are made for."
+            yield f"The Bloom filter {name!r} has more items than its layers have room for."
         for place, page in self._scan(prefix):
             numbers = place[len(prefix) :]
             layer, number = U32.unpack_from(numbers)[0], U32.unpack_from(numbers, 4)[0]
@@ -210,7 +219,7 @@ class _Checker:
                 yield f"The Bloom filter {name!r} has a page of another layer: {layer}, {number}."
 
     def _check_owners(self) -> Iterator[str]:
-        """Whether every element belongs to a key, or is to be swept."""
+        """Check that every element belongs to a key, or is queued to be swept."""
         ceiling = self._ceiling(b"versions")
         seen = b""
         for kind in (ELEMENT, RANKED):
@@ -224,9 +233,9 @@ class _Checker:
                 if prefix not in self._garbage and (
                     owner is None or (kind == RANKED and owner[0] != SORTED_SET)
                 ):
-                    yield f"{name!r} belongs to no key and is not to be swept."
+                    yield f"{name!r} belongs to no key and is not queued to be swept."
                 if version >= ceiling:
-                    yield f"{name!r} has a version that is not below the ceiling."
+                    yield f"{name!r} has a version that is not below the stored ceiling."
 
     # The expiry queue
 
@@ -234,14 +243,14 @@ class _Checker:
         bound = self._db.get(EXPIRY_BOUND) or EXPIRY
         for name, _ in self._scan(EXPIRY):
             if name < bound:
-                yield f"{name!r} stands before the bound of the expiry queue."
+                yield f"{name!r} is before the stored start of the expiry queue."
             (expires,) = U64.unpack_from(name, 1)
             (id_,) = U32.unpack_from(name, 9)
             if id_ not in self._ids:
-                continue  # of a database that was flushed: it goes when its time comes
+                continue  # of a flushed database: it is removed when its time comes
             record = self._db.get(KEY + U32.pack(id_) + name[_EXPIRY_HEAD:])
             if record is None or Entry.decode(record).expires != expires:
-                yield f"{name!r} is in the expiry queue, and no key expires then."
+                yield f"{name!r} is in the expiry queue, but no key expires at that time."
 
 
 def _expiry_name(name: bytes, entry: Entry) -> bytes:

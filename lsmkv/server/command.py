@@ -1,4 +1,4 @@
-"""A command: its name, how many arguments it takes, which of them are keys, how often it ran."""
+"""A command: its name, its arity, which arguments are keys, and how often it ran."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INVALID = "ERR Invalid arguments specified for command"
 
 
 class KeyUse(NamedTuple):
-    """A key in a request, and what the command does with it."""
+    """A key in a request, and what the command does with that key."""
 
     key: bytes
     flags: tuple[str, ...]
@@ -26,22 +26,22 @@ KeyFinder = Callable[[list[bytes]], list[KeyUse]]
 
 @dataclass(slots=True)
 class Command:
-    """A command of the table."""
+    """An entry of the table of commands."""
 
     name: str
     handler: Callable[..., Reply]
-    """Takes a :class:`Session` and the request."""
+    """Called with a :class:`Session` and the request."""
     arity: int
     flags: frozenset[str]
-    """Those by which it is run: ``write``, ``readonly``, ``fast``, ``admin``, ``blocking``, Redis'
-    ``no_auth`` (before AUTH too) and ``no_multi``, and two that only this server has: ``control``
-    (never queued) and ``subscribed`` (in RESP2 also while subscribed)."""
+    """The flags that decide how it runs: ``write``, ``readonly``, ``fast``, ``admin``,
+    ``blocking``, Redis' ``no_auth`` (allowed before AUTH) and ``no_multi``, and two flags of this
+    server: ``control`` (never queued) and ``subscribed`` (allowed in RESP2 while subscribed)."""
     group: str
     usage: str
-    """Of a subcommand, its arguments, as HELP shows them."""
+    """The arguments of a subcommand, as HELP shows them."""
     traits: Traits
     find_keys: KeyFinder | None
-    """For keys whose places depend on other arguments."""
+    """Finds the keys if their positions depend on other arguments."""
     subcommands: dict[bytes, Command]
     calls: int = 0
     microseconds: float = 0.0
@@ -60,11 +60,11 @@ class Command:
         return self.name.lower().replace(" ", "|")
 
     def accepts(self, count: int) -> bool:
-        """Whether a request of so many arguments, the name included, has the right number."""
+        """Whether a request of this many arguments, its name included, has the right number."""
         return count == self.arity if self.arity > 0 else count >= -self.arity
 
     def keys_of(self, args: Sequence[bytes]) -> list[KeyUse]:
-        """The keys of a request that it accepts; :class:`CommandError` if they cannot be told."""
+        """The keys of a valid request.  Raises :class:`CommandError` if they cannot be found."""
         if self.find_keys is not None:
             return self.find_keys(list(args))
         return [use for spec in self.traits.keys if spec.first for use in _uses(spec, args)]
@@ -84,7 +84,7 @@ def _uses(spec: KeySpec, args: Sequence[bytes]) -> list[KeyUse]:
 
 
 Table = dict[bytes, Command]
-"""Commands by their names in capitals."""
+"""Commands by their names in upper case."""
 
 MISSING: dict[bytes, str] = {}
-"""Commands of Redis that no table has, with what this server would need for them."""
+"""Commands of Redis that this server lacks, with what it would need for them."""

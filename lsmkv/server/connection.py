@@ -19,36 +19,37 @@ from lsmkv.server.resp import CommandError
 
 _log = logging.getLogger("lsmkv.server")
 _MOST_OUTPUT = 1 << 20
-"""Bytes of replies after which the next request waits until they are on their way."""
+"""Bytes of unsent replies above which the next request waits."""
 _UNKNOWN_BULK = 16 * 1024
-"""The longest request, in bytes, of a client that has not said its password."""
+"""The longest request, in bytes, of a client that has not authenticated."""
 _MOST_BEHIND = 64 * 1024
-"""Bytes behind a command that blocks after which nothing more is read until it is answered."""
+"""Bytes received after a blocking command above which reading stops until it is answered."""
 
 
 @mypyc_attr(native_class=False)
 class Connection(asyncio.protocols.Protocol):
     """A connection: one of asyncio's protocols.
 
-    Requests are run as they come.  They wait while the client is blocked, and while it does not
-    read its replies: then nothing more is read from it either, so that a slow client costs no more
-    than what is on the way.  A blocked client is read from, up to a bound, because only so its end
-    is noticed: what comes for it would be taken for nobody.
+    Requests run as they arrive.  They wait while the client is blocked, and while it does not read
+    its replies.  Then nothing more is read from it either, so a slow client costs no more memory
+    than the replies that are under way.  A blocked client is still read from, up to a bound:
+    otherwise its disconnect would go unnoticed, and an element would be taken for a client that is
+    gone.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.transport: Any = None
-        """asyncio's or uvloop's, which have no class in common."""
+        """The transport is asyncio's or uvloop's, which share no base class."""
         self._reader = RequestReader(engine.settings.max_bulk)
         self._backlog: deque[bytes] = deque()
-        """Chunks that came while requests had to wait."""
+        """Chunks that arrived while requests had to wait."""
         self._behind = 0
         """The bytes in them."""
         self._paused = False
-        """Whether the client does not read."""
+        """Whether the client has stopped reading."""
         self._stopped = False
-        """Whether nothing is read from it."""
+        """Whether reading from the client is paused."""
         self._pumping = False
 
     def connection_made(self, transport: Any) -> None:
@@ -80,7 +81,7 @@ class Connection(asyncio.protocols.Protocol):
                 _keep_alive(connected, engine.settings.tcp_keepalive)
 
     def _refusal(self, peer: object) -> str:
-        """Why a client is not served; empty if it is."""
+        """Why a client is refused; empty if it is accepted."""
         settings = self._engine.settings
         if len(self._engine.sessions) > settings.maxclients:
             return "ERR max number of clients reached"
@@ -91,14 +92,14 @@ class Connection(asyncio.protocols.Protocol):
         )
         if outside and settings.protected_mode and not settings.password:
             return (
-                "DENIED lsmkv serve is running in protected mode: no password is set, and so only"
-                " clients of this machine are served. Start it with --requirepass, or with"
-                " --no-protected-mode if the network is to be trusted."
+                "DENIED lsmkv serve is running in protected mode: without a password, only clients"
+                " on this machine are served. Start it with --requirepass, or with"
+                " --no-protected-mode if you trust the network."
             )
         return ""
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Bytes have arrived."""
         self._engine.bytes_in += len(data)
         session = self.session
         if session.closing:
@@ -115,7 +116,7 @@ class Connection(asyncio.protocols.Protocol):
         self._pump()
 
     def _pump(self) -> None:
-        """Run the requests that are there.  What fails here ends this connection alone."""
+        """Run the buffered requests.  An unexpected failure ends this connection only."""
         try:
             self._run_requests()
         except Exception:
@@ -148,7 +149,7 @@ class Connection(asyncio.protocols.Protocol):
             else:
                 break
         if session.closing:
-            session.close()  # at once if there is no reply: a client may have turned them off
+            session.close()  # at once if there is no reply: a client may have turned replies off
             return
         memory = reader.memory + session.queued_size
         if memory > _UNKNOWN_BULK and not session.authenticated:
@@ -176,7 +177,7 @@ class Connection(asyncio.protocols.Protocol):
             self.transport.resume_reading()
 
     def _resume_later(self) -> None:
-        """Go on with requests that had to wait, in the next tick."""
+        """Continue with waiting requests in the next tick."""
         if not self._pumping:
             self._pumping = True
             asyncio.get_running_loop().call_soon(self._resume)
@@ -187,7 +188,7 @@ class Connection(asyncio.protocols.Protocol):
             self._pump()
 
     def _send(self, data: bytes) -> None:
-        """Send replies; the engine calls it once their writes are done."""
+        """Send replies.  The engine calls this once their writes are done."""
         transport = self.transport
         if transport.is_closing():
             return  # uvloop's raises on a connection that is lost
@@ -206,27 +207,27 @@ class Connection(asyncio.protocols.Protocol):
             self._resume_later()
 
     def pause_writing(self) -> None:
-        """The client does not read."""
+        """The client has stopped reading."""
         self._paused = True
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """The client reads again."""
         self._paused = False
         self._resume_later()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It is gone."""
+        """The connection is gone."""
         self._backlog.clear()
         self._reader = RequestReader()
         self._engine.close_session(self.session)
 
 
 def _keep_alive(connected: Any, seconds: int) -> None:
-    """Have the system notice within twice ``seconds`` that the other end is gone; 0: never."""
+    """Let the system notice within twice ``seconds`` that the peer is gone.  0: never."""
     if seconds == 0:
         return
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # Redis has the same times: a probe after so many seconds, then three more in as many again.
+    # Redis uses the same times: a probe after so many seconds, then three more in the same time.
     options = {"TCP_KEEPIDLE": seconds, "TCP_KEEPINTVL": max(1, seconds // 3), "TCP_KEEPCNT": 3}
     if not hasattr(socket, "TCP_KEEPIDLE"):
         options["TCP_KEEPALIVE"] = options.pop("TCP_KEEPIDLE")  # macOS

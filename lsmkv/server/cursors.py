@@ -1,11 +1,10 @@
 """The cursors of SCAN, HSCAN, SSCAN and ZSCAN: numbers that stand for positions in the key order.
 
-Every scan goes through the keys in their order, so what is there throughout is returned exactly
-once, whatever else changes.  A cursor is a number of 64 bits; the position that it stands for is
-a record of the store, so that a scan goes on after a restart of the server.  The last 65,536
-cursors are kept.  A store that is open for reading only, or served as it is, keeps them in memory,
-and so does one that takes no writes because its disk is full: such a scan begins again after a
-restart.
+Every scan walks over the keys in order, so a key that exists throughout is returned exactly once,
+whatever else changes.  A cursor is a 64-bit number.  Its position is a record in the store, so a
+scan continues after a restart of the server.  The last 65,536 cursors are kept.  Three stores keep
+them in memory only: one that is open for reading only, one that is served with ``--raw``, and one
+that takes no writes because its disk is full.  Their scans start again after a restart.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from lsmkv.server.resp import CommandError
 
 _KEPT = 1 << 16
 _NUMBER = re.compile(rb"(?:[+-]?[0-9]+)?")
-"""What C's strtoul takes whole: Redis takes the same."""
+"""The whitespace and sign that C's strtoul accepts, and Redis with it."""
 
 
 def cursor_number(text: bytes) -> int:
-    """The number that a cursor is; ``CommandError`` unless it has 64 bits."""
+    """The number of a cursor.  Raises ``CommandError`` unless it fits in 64 bits."""
     digits = text.partition(b"\0")[0]
     short = _NUMBER.fullmatch(digits) and len(digits) < 100
     if not short or abs(int(digits or b"0")) >= 1 << 64:
@@ -38,11 +37,11 @@ class Cursors:
         self._space = space
         self._in_memory: dict[bytes, bytes] = {}
         self._count = random.getrandbits(60)
-        """Another one after each start: a cursor of before means nothing then.  Far above those
-        that are stored, which are counted from 1 on."""
+        """Differs after each start, so a cursor from before a restart is unknown.  Far above the
+        stored cursors, which count from 1."""
 
     def make(self, scope: bytes, position: bytes) -> int:
-        """A cursor of a scan over ``scope`` that goes on at ``position``."""
+        """Make a cursor for a scan of ``scope`` that continues at ``position``."""
         stored = self._space.stores_cursors and not self._space.reading
         if stored:
             number = self._space.cursors.take()
@@ -58,9 +57,10 @@ class Cursors:
         return number
 
     def position(self, number: int, scope: bytes) -> bytes:
-        """Where a scan goes on: empty at its beginning.
+        """Where a scan continues; empty at its beginning.
 
-        A cursor of another scope, or one that is no longer kept, begins anew: so nothing is missed.
+        With a cursor of another scope, or one that is no longer kept, the scan starts again, so no
+        key is missed.
         """
         if number == 0:
             return b""

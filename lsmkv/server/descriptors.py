@@ -1,7 +1,7 @@
-"""How many clients a process has descriptors for.
+"""How many clients the descriptors of a process allow.
 
-Each connection takes one, and a store takes those of its tables.  A process without a free one can
-open no table and no log: so clients are refused before, as Redis refuses them.
+Each connection takes a descriptor, and so does each open table.  A process without a free
+descriptor can open neither a table nor a log.  So clients are refused before that, as Redis does.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ except ImportError:  # Windows, whose sockets take no descriptors
     resource = None  # type: ignore[assignment]
 
 LEAST_TABLES = 20
-"""The fewest descriptors that a store works with: ``max_open_files`` is no less."""
+"""The fewest descriptors that a store works with: ``max_open_files`` is at least this."""
 _OTHERS = 32
 """For standard streams, listeners, the log, the MANIFEST, the pipes of worker processes."""
 _BACKLOG = 511
-"""Connections that the system keeps until they are accepted, as Redis has it."""
+"""Connections that the system holds until they are accepted; Redis' value."""
 _ACCEPTED = 4
-"""A loop may hold so many backlogs of connections that are not refused yet, or not yet closed."""
+"""How many backlogs of connections the loop may hold that are not yet refused, or not yet closed.
+"""
 
 
 class Room(NamedTuple):
@@ -37,10 +38,10 @@ class Room(NamedTuple):
 
 
 def divide(limit: int, clients: int, tables: int) -> Room:
-    """Divide ``limit`` descriptors, of which so many are wanted for clients and for tables.
+    """Divide ``limit`` descriptors between the clients and tables that are wanted.
 
-    If they are too few, a quarter is for tables and an eighth for connections that are not served;
-    clients have the rest.  ``OSError`` if not even one client could be served.
+    If there are too few, tables get a quarter and connections that are not served an eighth;
+    clients get the rest.  Raises ``OSError`` if not even one client could be served.
 
     >>> divide(20_000, clients=10_000, tables=1_000)
     Room(clients=10000, tables=1000, backlog=511)
@@ -59,17 +60,18 @@ def divide(limit: int, clients: int, tables: int) -> Room:
 
 
 def needed(clients: int, tables: int) -> int:
-    """The descriptors of a server with so many clients and tables."""
+    """The descriptors that a server with this many clients and tables needs."""
     return clients + tables + _ACCEPTED * _BACKLOG + _OTHERS
 
 
 def reserve(clients: int, tables: int) -> Room:
-    """Raise the process's limit as far as it may and must be, and divide what it is then."""
+    """Raise the process's limit as far as is needed and allowed, and divide the result."""
     return divide(_raised_limit(needed(clients, tables)), clients, tables)
 
 
 def _raised_limit(wanted: int) -> int:
-    """The limit of this process; raised to ``wanted``, or the hard limit, if it is lower."""
+    """The limit of this process, after raising it to ``wanted``, or to the hard limit if that is
+    lower."""
     if sys.platform == "win32":
         return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -79,6 +81,6 @@ def _raised_limit(wanted: int) -> int:
         wanted = min(wanted, hard)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    except (OSError, ValueError):  # macOS allows less than its hard limit says
+    except (OSError, ValueError):  # macOS allows less than its hard limit claims
         return int(soft)
     return wanted

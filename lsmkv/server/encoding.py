@@ -1,6 +1,6 @@
-"""What stands where in the store: ``docs/serve.md`` describes every record byte by byte.
+"""The keys and values of the server's records: ``docs/serve.md`` describes each byte by byte.
 
-The first byte of a key says what the record is.  Numbers are big-endian, so that keys sort by them.
+The first byte of a key is the kind of record.  Numbers are big-endian, so keys sort by them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Final
 
 FORMAT_KEY: Final = b"!format"
 FORMAT: Final = b"lsmkv-serve 1"
-"""What a store of this layout has under ``FORMAT_KEY``."""
+"""The value under ``FORMAT_KEY`` in a store of this layout."""
 DATABASE: Final = b"!d"
 """+ index (1 byte) -> id (4), number of keys (8)."""
 CEILINGS: Final = b"!n"
-"""+ name -> a number (8) that no counter of this name has reached."""
+"""+ name -> a number (8) above every number given out by the counter of this name."""
 EXPIRY_BOUND: Final = b"!x"
-"""-> a key of the expiry queue before which there is none."""
+"""-> a key of the expiry queue; the queue has no entry before it."""
 GARBAGE_ENDS: Final = b"!g"
 """-> numbers of the first entry and of the next one (8, 8)."""
 CURSOR: Final = b"c"
@@ -24,7 +24,7 @@ CURSOR: Final = b"c"
 ELEMENT: Final = b"e"
 """+ version (8) + field, member or index -> value."""
 GARBAGE: Final = b"g"
-"""+ number (8) -> what is to be removed: one of the two kinds, then where the sweep stands."""
+"""+ number (8) -> a range to remove: one of the two kinds, then the sweep's position."""
 KEY: Final = b"k"
 """+ database id (4) + key -> an :class:`Entry`."""
 EXPIRY: Final = b"x"
@@ -57,7 +57,7 @@ DOUBLE: Final = struct.Struct(">d")
 LIST_MIDDLE: Final = 1 << 63
 """The index of the first element that is pushed to a list."""
 MAX_BOUND: Final = 72
-"""The most bytes of a sorted set's bound: an ordered score and the beginning of a member."""
+"""The longest bound of a sorted set, in bytes: an ordered score and the start of a member."""
 
 
 class Entry:
@@ -72,7 +72,7 @@ class Entry:
     a list: head (8)      the index of the first element
     sorted set: removed   (4) entries removed from the order since the bounds were looked up
     low (2 + n)           length and bytes: nothing in the order sorts before it
-    high (2 + n)          length and bytes: nothing in the order sorts at it or behind
+    high (2 + n)          length and bytes: nothing in the order sorts at it or after
     a Bloom filter: rest  see ``commands/bloom.py``
     ====================  =====================================================================
     """
@@ -90,7 +90,7 @@ class Entry:
         self.low = b""
         self.high = b""
         self.rest = rest
-        """A string's value, or what a Bloom filter has beside its size."""
+        """A string's value, or the fields of a Bloom filter after its size."""
 
     def encode(self) -> bytes:
         kind = self.kind
@@ -138,17 +138,17 @@ def _sized(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def element_prefix(entry: Entry) -> bytes:
-    """With what the keys of a key's elements begin."""
+    """The prefix of the keys of a key's elements."""
     return ELEMENT + U64.pack(entry.version)
 
 
 def ranked_prefix(entry: Entry) -> bytes:
-    """With what the keys of a sorted set's order begin."""
+    """The prefix of the keys of a sorted set's order."""
     return RANKED + U64.pack(entry.version)
 
 
 def ordered_score(score: float) -> bytes:
-    """Eight bytes that sort as the scores do; -0.0 and 0.0 have the same.
+    """Eight bytes that sort as the scores do; -0.0 and 0.0 map to the same bytes.
 
     >>> scores = [float("-inf"), -1.5, -0.0, 0.0, 5e-324, 2.0, float("inf")]
     >>> encoded = [ordered_score(score) for score in scores]
@@ -160,7 +160,7 @@ def ordered_score(score: float) -> bytes:
 
 
 def score_of(ordered: bytes) -> float:
-    """The score of :func:`ordered_score`; 0.0 for both zeros.
+    """The score encoded by :func:`ordered_score`; 0.0 for both zeros.
 
     >>> score_of(ordered_score(-1.5))
     -1.5
@@ -172,7 +172,7 @@ def score_of(ordered: bytes) -> float:
 
 
 def successor(prefix: bytes) -> bytes | None:
-    r"""The first key behind all that begin with ``prefix``; None if there is no such key.
+    r"""The first key after all keys that begin with ``prefix``; None if there is none.
 
     >>> successor(b"ab"), successor(b"a\xff"), successor(b"\xff")
     (b'ac', b'b', None)

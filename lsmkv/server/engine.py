@@ -1,8 +1,7 @@
-"""Runs commands, and writes what those of one tick of the loop have changed as one record.
+"""Runs commands, and writes the changes of each tick of the loop as one record.
 
-``Engine`` knows no sockets: connections hand it requests and send what stands in the sessions'
-``out`` once the engine says so, which is after the write, and with ``appendfsync always`` after the
-sync.
+``Engine`` knows no sockets.  Connections give it requests, and send the sessions' ``out`` when the
+engine allows it: after the write, and with ``appendfsync always`` after the sync.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ _STEP = 200
 _PAUSE = 0.002
 """Seconds between two steps."""
 _ONE_ARGUMENT = 49
-"""Bytes of memory of an argument besides its own."""
+"""Overhead of an argument in memory, in bytes."""
 _INTERNAL = "ERR internal error: the server's log has the details"
 _SECURITY = (
-    "POST or Host: was sent by %s: a web page may be made to send commands to this server; the"
-    " connection is closed"
+    "POST or Host: was sent by %s: a web page can make a browser send commands to this server; "
+    "the connection is closed"
 )
 _QUIET = 60.0
-"""Seconds in which one kind of trouble is logged once."""
+"""Each kind of trouble is logged at most once in this many seconds."""
 
 
 class _Held:
@@ -45,14 +44,14 @@ class _Held:
         self.unwritten = session.unwritten.copy()
         """Which of them answer writes."""
         self.transactional = session.transactional.copy()
-        """Which of them are nothing without the writes of a transaction."""
+        """Which of them depend on the writes of a transaction."""
         self.size = session.out_size
         session.held += 1
         session.held_size += self.size
         session.forget_output()
 
     def release(self) -> bytes:
-        """The output, which the session no longer waits for."""
+        """Release the output: the session no longer waits for it."""
         self.session.held -= 1
         self.session.held_size -= self.size
         return b"".join(self.parts)
@@ -85,15 +84,15 @@ class Engine(Service):
         self._touched: list[Session] = []
         self._unsynced = False
         self._held: list[_Held] = []
-        """What waits for a sync."""
+        """Output that waits for a sync."""
         self._syncing: asyncio.Future[None] | None = None
         self._logged: dict[str, float] = {}
-        """When each kind of trouble was logged last."""
+        """When each kind of trouble was last logged."""
 
     # Sessions
 
     def open_session(self, address: str = "", local: str = "") -> Session:
-        """A session for a new connection."""
+        """Open a session for a new connection."""
         self.connections += 1
         session = Session(self, self.connections, address, local)
         session.authenticated = not self.settings.password
@@ -101,7 +100,7 @@ class Engine(Service):
         return session
 
     def close_session(self, session: Session) -> None:
-        """The connection is gone, or is to be.  A second call has no effect."""
+        """Close a session whose connection is gone or must go.  A second call has no effect."""
         self.sessions.pop(session.id, None)
         self.waits.remove(session)
         self.channels.leave_all(session)
@@ -114,12 +113,12 @@ class Engine(Service):
                     held.drop()
 
     def touch(self, session: Session) -> None:
-        """The session has something to send, after it had nothing."""
+        """The session has output again, after it had none."""
         self._touched.append(session)
         self._commit_soon()
 
     def _commit_soon(self) -> None:
-        """Have the tick end with a commit, once."""
+        """Schedule a commit at the end of the tick, once."""
         if not self._scheduled:
             self._scheduled = True
             self.schedule(self.commit)
@@ -127,7 +126,7 @@ class Engine(Service):
     # Running
 
     def run(self, session: Session, request: list[bytes]) -> None:
-        """Run a request, or queue it in a transaction; its reply is in the session then."""
+        """Run a request, or queue it in a transaction.  Its reply is then in the session."""
         found = self.table.get(request[0])
         if found is None or found.subcommands:
             found = self.command_of(request)
@@ -155,8 +154,8 @@ class Engine(Service):
             self._commit_soon()
 
     def answer(self, session: Session, found: Command, request: list[bytes]) -> None:
-        """Run a command and answer it; note how if that does not hold once writes have failed."""
-        closing = session.closing  # by CLIENT KILL in a transaction, which is answered last
+        """Run a command and answer it.  Note how to answer if the tick's writes fail."""
+        closing = session.closing  # killed by CLIENT KILL in a transaction, which is answered last
         reply = self.call(session, found, request)
         if reply is NO_REPLY or closing:
             return
@@ -174,14 +173,14 @@ class Engine(Service):
                 session.rereads.append(Reread(at, found, request, database, resp3))
 
     def command_of(self, request: list[bytes]) -> Command | None:
-        """The command that a request asks for."""
+        """Find the command that a request names."""
         found = self.table.get(request[0]) or self.table.get(request[0].upper())
         if found is not None and found.subcommands and len(request) > 1:
             return found.subcommands.get(request[1].upper(), found)
         return found
 
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
-        """Run a command: its reply, which may be a :class:`CommandError`.  All or nothing."""
+        """Run a command, all or nothing.  Returns its reply or a :class:`CommandError`."""
         started = time.perf_counter()
         space = self.space
         if space.failing:
@@ -217,7 +216,7 @@ class Engine(Service):
     def _checked(
         self, session: Session, found: Command | None, request: list[bytes]
     ) -> Command | None:
-        """The command if it is to be run now; None if it is refused, or queued in a transaction."""
+        """Return the command if it runs now.  None if it is refused, or queued in a transaction."""
         try:
             if found is None:
                 if request[0].lower() in (b"post", b"host:"):
@@ -239,7 +238,7 @@ class Engine(Service):
                 self.show(session, found, request)
             return None
         if session.queued is not None and "control" not in found.flags:
-            if not session.refused and not session.changed:  # else EXEC runs none
+            if not session.refused and not session.changed:  # otherwise EXEC runs none of them
                 session.queued.append((found, request))
                 session.queued_size += sum(map(len, request)) + _ONE_ARGUMENT * len(request)
             session.reply(QUEUED)
@@ -247,12 +246,12 @@ class Engine(Service):
         return found
 
     def _suspect(self, session: Session) -> None:
-        """End the connection of a web browser: what follows are not its user's commands."""
+        """Close the connection of a web browser: a web page wrote the requests, not its user."""
         session.closing = True
         self._log_seldom("security", _SECURITY, session.address)
 
     def _check(self, session: Session, found: Command, request: list[bytes]) -> None:
-        """Refuse what cannot be run now."""
+        """Raise the error of a command that cannot run now."""
         flags = found.flags
         if found.subcommands and len(request) > 1:
             session.last_command = None
@@ -275,7 +274,7 @@ class Engine(Service):
             raise CommandError("ERR Replica can't interact with the keyspace")
 
     def show(self, session: Session, found: Command, request: list[bytes]) -> None:
-        """Show a command that has run to those who monitor; not one that administers."""
+        """Show a command that ran to the clients that monitor, unless it is an admin command."""
         if "admin" in found.flags:
             return
         words = " ".join(quoted(argument) for argument in without_secrets(request))
@@ -286,7 +285,7 @@ class Engine(Service):
     # Ticks
 
     def commit(self) -> None:
-        """Write the tick's changes, then let its replies go."""
+        """Write the tick's changes, then release its replies."""
         self._scheduled = False
         touched, self._touched = self._touched, []
         wrote = False
@@ -302,7 +301,7 @@ class Engine(Service):
         for session in touched:
             if not session.out:
                 continue
-            if hold or session.held:  # what comes later is not sent earlier
+            if hold or session.held:  # later output must not overtake it
                 self._held.append(_Held(session))
             else:
                 self._send(session, session.take_output())
@@ -310,7 +309,7 @@ class Engine(Service):
             self._start_sync()
 
     def _send(self, session: Session, data: bytes) -> None:
-        """Send output.  A connection that fails is its own session's affair alone."""
+        """Send output.  A failing connection affects only its own session."""
         try:
             session.send(data)
         except Exception:
@@ -323,7 +322,7 @@ class Engine(Service):
                 _log.exception("disconnecting %s failed", session.address)
 
     def _refuse(self, touched: list[Session], error: Exception) -> None:
-        """Nothing of the tick is written: answer its writes so, and run reads of them again."""
+        """The tick was not written: answer its writes with an error, and run its reads again."""
         self.fail("nothing written", error)
         refusal = encode(CommandError(_NOT_WRITTEN.format(error)))
         for session in touched:
@@ -338,7 +337,7 @@ class Engine(Service):
             session.transactional.clear()
 
     def _read_again(self, session: Session, read: Reread) -> Reply:
-        """The reply of a read now that what it saw is not written."""
+        """Return a read's reply again, because the writes that it saw were not written."""
         database, session.database = session.database, read.database
         try:
             return self.call(session, read.found, read.request)
@@ -352,11 +351,11 @@ class Engine(Service):
 
     def _succeed(self) -> None:
         if self.failure:
-            self._log_seldom("recovered", "writes go on after: %s", self.failure)
+            self._log_seldom("recovered", "writes work again after: %s", self.failure)
             self.failure = ""
 
     def _log_seldom(self, kind: str, text: str, *values: object) -> None:
-        """Log what may come with every tick, at most once a minute."""
+        """Log a message that could repeat with every tick, at most once a minute."""
         now = time.monotonic()
         if now - self._logged.get(kind, -_QUIET) >= _QUIET:
             self._logged[kind] = now
@@ -371,7 +370,7 @@ class Engine(Service):
             self._syncing.add_done_callback(lambda done: self._synced(done, count))
 
     def _synced(self, done: asyncio.Future[None], count: int) -> None:
-        """Let the replies go whose writes are durable now, and sync for those that came since."""
+        """Release the replies whose writes are now durable, and sync for the writes since then."""
         self._syncing = None
         error = None if done.cancelled() else done.exception()
         released, self._held = self._held[:count], self._held[count:]
@@ -391,13 +390,13 @@ class Engine(Service):
         return self._syncing is not None
 
     async def sync(self) -> None:
-        """Wait until all that was written is durable.  Raises what ``DB.sync`` raises."""
+        """Wait until all earlier writes are durable.  Raises what ``DB.sync`` raises."""
         if self.space.writable:
             self._unsynced = False
             await asyncio.get_running_loop().run_in_executor(None, self.db.sync)
 
     async def drain(self) -> None:
-        """Wait until every reply that a sync holds back is out; then sync what is not."""
+        """Wait until every reply that a sync holds back is sent.  Then sync what is left."""
         while self._syncing is not None:
             await asyncio.wait([self._syncing])
             await asyncio.sleep(0)
@@ -429,20 +428,20 @@ class Engine(Service):
                 self.fail("sweeping failed", error)
                 await asyncio.sleep(1)
                 continue
-            except Exception:  # or no key would expire any more, and nobody would know
+            except Exception:  # otherwise keys would stop expiring without notice
                 _log.exception("sweeping failed")
                 await asyncio.sleep(1)
                 continue
             await asyncio.sleep(_PAUSE if busy else 0.1)
 
     def _probe(self) -> bool:
-        """After writes have failed, write something; whether that was possible."""
+        """After writes have failed, write something.  Returns whether that worked."""
         self.space.probe()
         self.commit()
         return not self.space.failing
 
     def tidy_once(self, limit: int = _STEP) -> bool:
-        """One step; whether more is to be done."""
+        """Do one step.  Returns whether there is more to do."""
         try:
             if self.space.stale:
                 self.space.recover()
@@ -474,7 +473,7 @@ def _unknown(request: list[bytes]) -> str:
 
 
 def without_secrets(request: list[bytes]) -> list[bytes]:
-    """A request for others' eyes: without passwords.
+    """A request with its secrets redacted, for display.
 
     >>> without_secrets([b"AUTH", b"secret"]), without_secrets([b"GET", b"k"])
     ([b'AUTH', b'(redacted)'], [b'GET', b'k'])

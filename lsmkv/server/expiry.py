@@ -1,7 +1,7 @@
-"""Keys by the time when they expire: a queue in the order of the store's keys.
+"""Expiring keys by time: a queue in the store's key order.
 
-The earliest are found by one short scan.  It begins at a bound before which nothing stands, so that
-it does not go over the deleted entries of keys that have expired before.
+One short scan finds the earliest.  It begins at a bound before which there are no entries, so it
+skips the deletions of keys that expired earlier.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class ExpiryQueue:
         self.reload()
 
     def reload(self) -> None:
-        """Go by the bound that is stored."""
+        """Use the bound that is stored."""
         self._bound = self._overlay.get(EXPIRY_BOUND) or EXPIRY
         self._earliest: int | None = 0
-        """Nothing is due before this time; None if the queue was seen to be empty."""
+        """No key is due before this time; None if the queue was found empty."""
 
     def add(self, expires: int, id_: int, key: bytes) -> None:
         """Let a key expire at a time, in milliseconds since 1970."""
@@ -36,14 +36,14 @@ class ExpiryQueue:
             self._earliest = expires
 
     def remove(self, expires: int, id_: int, key: bytes) -> None:
-        """The key has another time, or none, or is removed."""
+        """Remove the entry of a key that gets another time, or none, or is removed."""
         self._overlay.delete(EXPIRY + U64.pack(expires) + U32.pack(id_) + key)
 
     def take_due(self, now: int, limit: int) -> list[tuple[int, int, bytes]]:
-        """Take out up to ``limit`` of those whose time has come, earliest first.
+        """Take out up to ``limit`` keys that are due, earliest first.
 
-        Costs nothing while none is due.  The next scan begins where this one ends, at the first
-        that is left: entries that were deleted before their time are passed over once, too.
+        Costs nothing while none is due.  The next scan begins where this one ends, at the first key
+        that is left, so each deleted entry is passed over only once.
         """
         if self._earliest is None or self._earliest > now:
             return []

@@ -1,8 +1,8 @@
-"""What was removed and still stands in the store: a queue of ranges, swept in bounded steps.
+"""Removed records that are still in the store: a queue of ranges, swept in bounded steps.
 
-The queue's entries are numbered, and its two ends are stored, so that the first entry is found by
-a Get: no scan goes over the entries that were deleted before it.  An entry also keeps where its
-sweep stands, for the same reason.
+The queue's entries are numbered and its two ends are stored, so a Get finds the first entry.  No
+scan walks over entries that were deleted before it.  For the same reason an entry stores the
+position of its sweep.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from lsmkv.server.overlay import Overlay
 
 
 class GarbageQueue:
-    """Prefixes of keys, of which all are to be deleted, first in, first out."""
+    """A first-in, first-out queue of prefixes whose keys are all to be deleted."""
 
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
         self.reload()
 
     def reload(self) -> None:
-        """Go by the ends that are stored."""
+        """Use the ends that are stored."""
         stored = self._overlay.get(GARBAGE_ENDS)
         self._first: int = 0
         self._next: int = 0
@@ -30,13 +30,14 @@ class GarbageQueue:
         return self._next - self._first
 
     def add(self, prefix: bytes) -> None:
-        """Delete all keys that begin with ``prefix``, later: none is written any more."""
+        """Queue all keys that begin with ``prefix`` for deletion.  None may be written after this
+        call."""
         self._put(self._next, prefix, b"")
         self._next += 1
         self._put_ends()
 
     def first(self) -> tuple[bytes, bytes] | None:
-        """The prefix that is swept, and the key from which on; None if there is none.
+        """The prefix that is being swept, and the key to continue from; None if the queue is empty.
 
         The key is empty before the first step.
         """
@@ -48,11 +49,11 @@ class GarbageQueue:
         return record[4 : 4 + length], record[4 + length :]
 
     def move(self, prefix: bytes, position: bytes) -> None:
-        """The first prefix is swept up to ``position``."""
+        """Record that the first prefix is swept up to ``position``."""
         self._put(self._first, prefix, position)
 
     def drop_first(self) -> None:
-        """The first prefix is swept."""
+        """Remove the first prefix, which is swept."""
         self._overlay.delete(GARBAGE + U64.pack(self._first))
         self._first += 1
         self._put_ends()

@@ -1,7 +1,7 @@
 """Patterns of KEYS, SCAN, PSUBSCRIBE and CONFIG GET: ``*``, ``?``, ``[a-c]``, ``[^x]``, ``\\x``.
 
-A pattern is cut at its stars into pieces of fixed length.  Each piece is looked for behind the one
-before, leftmost first: the time is at most O(pattern * text), whatever the pattern.
+A pattern is split at its stars into pieces of fixed length.  Each piece is searched for after the
+one before it, leftmost first.  The time is at most O(pattern * text).
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from functools import lru_cache
 from lsmkv.server.resp import CommandError
 
 _LONGEST = 64 * 1024
-"""Bytes of the longest pattern that is not a key as it stands: it takes some tenths of a second."""
+"""The longest pattern, in bytes, unless it has no wildcard.  It takes some tenths of a second."""
 _LONGEST_KEPT = 1024
-"""Bytes of the longest pattern whose function is kept for the next time."""
+"""The longest pattern, in bytes, whose function is cached."""
 
 
 def matcher(pattern: bytes) -> Callable[[bytes], bool]:
-    r"""Whether a key matches, as a function; ``CommandError`` for a pattern beyond all measure.
+    r"""Return a function that says whether a key matches.  Raises ``CommandError`` for a pattern
+    that is too long.
 
     Making it costs O(pattern).
 
@@ -63,7 +64,7 @@ def _made(pattern: bytes) -> Callable[[bytes], bool]:
 
 
 def literal_prefix(pattern: bytes) -> bytes:
-    """The bytes with which every key that matches begins.
+    """The bytes with which every matching key begins.
 
     >>> literal_prefix(b"user:*"), literal_prefix(b"*x"), literal_prefix(b"one")
     (b'user:', b'', b'one')
@@ -76,7 +77,7 @@ def _pieces(pattern: bytes) -> list[tuple[int, re.Pattern[bytes]]]:
     """The pieces between stars, each with the number of bytes that it matches."""
     pieces: list[tuple[int, re.Pattern[bytes]]] = []
     length, at = 0, 0
-    source = bytearray()  # growing bytes would cost O(pattern^2)
+    source = bytearray()  # appending to bytes would cost O(pattern^2)
     while at < len(pattern):
         char = pattern[at : at + 1]
         if char == b"*":
@@ -103,9 +104,9 @@ def _pieces(pattern: bytes) -> list[tuple[int, re.Pattern[bytes]]]:
 
 
 def _class(pattern: bytes, at: int) -> tuple[bytes, int]:
-    """A class of bytes as a regular expression, and where the pattern goes on.
+    """A class of bytes as a regular expression, and the index in the pattern after it.
 
-    One without an end reaches to the end of the pattern.
+    A class that is not closed extends to the end of the pattern.
     """
     negated = pattern[at : at + 1] == b"^"
     at += negated

@@ -1,4 +1,4 @@
-"""What INFO says."""
+"""The reply to INFO."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 Fields = Mapping[str, object]
 REDIS_VERSION = "7.0.15"
-"""The Redis whose commands these are: clients go by it."""
+"""The version of Redis whose commands these are.  Clients decide by it."""
 
 
 def describe(service: Service, names: list[str]) -> str:
-    """The sections of these names, as INFO has them; unknown names are left out.
+    """The sections of these names, as INFO returns them.  Unknown names are ignored.
 
-    ``default``, or no name at all, stands for all but the figures of each command, and ``all`` or
-    ``everything`` for these too.
+    ``default``, or no name at all, means every section except the figures per command.  ``all`` and
+    ``everything`` include those.
     """
     wanted = set(names or ["default"])
     if wanted & {"all", "everything"}:
@@ -49,7 +49,7 @@ def _version() -> str:
     try:
         return version("lsmkv")
     except PackageNotFoundError:
-        return "unknown"  # run from a folder, without being installed
+        return "unknown"  # run from a folder, without an installation
 
 
 def _server(service: Service) -> Fields:
@@ -101,7 +101,7 @@ def _memory(service: Service) -> Fields:
 
 
 def _human(size: int) -> str:
-    """A number of bytes as Redis writes it for people.
+    """A number of bytes as Redis formats it for people.
 
     >>> _human(0), _human(1536), _human(5 * 2**20)
     ('0B', '1.50K', '5.00M')
@@ -113,7 +113,7 @@ def _human(size: int) -> str:
 
 
 def _peak_memory() -> int:
-    """The most bytes that this process has had in memory; 0 where the system does not tell."""
+    """The peak memory of this process in bytes; 0 where the system does not report it."""
     if sys.platform == "win32":
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -216,7 +216,7 @@ def _keyspace(service: Service) -> Fields:
 
 
 def _lsmkv(service: Service) -> Fields:
-    """The tree's own figures: see ``lsmkv stats`` and ``docs/command.md``."""
+    """The figures of the tree: see ``lsmkv stats`` and ``docs/command.md``."""
     stats = service.db.stats()
     fields: dict[str, object] = {
         "gets": stats.gets,
@@ -254,4 +254,4 @@ SECTIONS: dict[str, Callable[[Service], Fields]] = {
     "keyspace": _keyspace,
     "lsmkv": _lsmkv,
 }
-"""What makes each section."""
+"""The function that makes each section."""

@@ -1,7 +1,7 @@
-"""The keys of all databases: found, made, removed, given an expiry.
+"""The keys of all databases: find, make, remove and expire them.
 
-What a command changes through here it changes as a whole (:class:`Overlay`), the number of keys and
-the queues of what expires and of what is to be swept included.
+A command's changes through this module are applied as a whole (:class:`Overlay`).  That includes
+the number of keys, the expiry queue and the garbage queue.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _PLAIN_STRING = bytes((STRING,))
 
 
 class Database:
-    """One of the 16: its keys stand under its id, which FLUSHDB replaces."""
+    """One of the 16 databases.  Its keys are stored under its id, which FLUSHDB replaces."""
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.id = 0
         self.size = 0
-        """The number of keys, those included that have expired and are not removed yet."""
+        """The number of keys, including expired ones that are not removed yet."""
         self.prefix = b""
 
     def load(self, id_: int, size: int) -> None:
@@ -56,11 +56,12 @@ class Keyspace:
     """The databases in a store.
 
     Call order: as in :class:`Overlay`, ``keep`` or ``undo`` after each command, ``commit`` after
-    each tick.  One thread.
+    each tick.  All calls come from one thread.
     """
 
     def __init__(self, db: DB, *, writable: bool = True) -> None:
-        """Take a store that is empty or was written by ``lsmkv serve``; ``ValueError`` if not."""
+        """Open a store that is empty or was written by ``lsmkv serve``; otherwise raise
+        ``ValueError``."""
         self.db = db
         self.writable = writable
         self.overlay = Overlay(db)
@@ -68,23 +69,24 @@ class Keyspace:
         self._changed: dict[Database, tuple[int, int]] = {}
         """Databases whose id or number of keys is not written yet, with what is written."""
         self._before: list[tuple[Database, int, int]] = []
-        """Each change of a database's id or size by the command, with what they were."""
+        """Each change of a database's id or size by the command, with the old values."""
         self.watched: dict[tuple[int, bytes], set[Callable[[], None]]] = {}
-        """What to call when a key is changed, by database and key.  Each is called once."""
+        """Callbacks for when a key changes, by database and key.  Each is called once."""
         self.awaited: dict[tuple[int, bytes], int] = {}
-        """Keys for which clients wait, with how many do."""
+        """Keys for which clients wait, with the number of clients."""
         self.ready: list[tuple[int, bytes]] = []
         """Awaited keys that were changed and now have elements."""
         self.changes = 0
         """Keys that were changed since the start."""
         self.expired = 0
-        """Keys that were removed because their time was over, since the start."""
+        """Keys that expired and were removed since the start."""
         self.failing = False
-        """Whether the last commit could not be written."""
+        """Whether the last commit failed."""
         self.reading = False
-        """Whether a read is run while that is so: it leaves expired keys and cursors unwritten."""
+        """Whether a read runs after a failed commit.  It leaves expired keys and cursors unwritten.
+        """
         self.moved = False
-        """Whether databases were flushed or swapped in this tick: it shows in every read."""
+        """Whether databases were flushed or swapped in this tick, which every read sees."""
         self.stale = False
         """Whether :meth:`recover` must be called before the next command."""
         if not writable:
@@ -92,20 +94,20 @@ class Keyspace:
         self._open()
 
     def _open(self) -> None:
-        """Read what the store says of itself, or make an empty store one of this format."""
+        """Read the store's format, or initialize an empty store with this one."""
         overlay, db = self.overlay, self.db
         written = overlay.get(FORMAT_KEY)
         if written is None:
             if next(db.iterator(include_value=False), None) is not None or not self.writable:
                 raise ValueError(
-                    f"{db.path} holds other data than lsmkv serve's: --raw serves its keys as"
-                    " strings"
+                    f"{db.path} holds data that lsmkv serve did not write. Use --raw to serve its "
+                    "keys as strings."
                 )
             overlay.put(FORMAT_KEY, FORMAT)
         elif written != FORMAT:
-            raise ValueError(f"{db.path} was written by another version of lsmkv serve")
+            raise ValueError(f"{db.path} was written by an incompatible version of lsmkv serve")
         self._versions = Numbering(overlay, b"versions")
-        self._ids = Numbering(overlay, b"ids", step=1)  # they have 32 bits alone
+        self._ids = Numbering(overlay, b"ids", step=1)  # they have only 32 bits
         self.cursors = Numbering(overlay, b"cursors")
         self.expiry = ExpiryQueue(overlay)
         self.garbage = GarbageQueue(overlay)
@@ -120,7 +122,7 @@ class Keyspace:
 
     @property
     def garbage_ranges(self) -> int:
-        """How many ranges of records are still to be swept."""
+        """The number of ranges that are still to be swept."""
         return len(self.garbage)
 
     def _load(self) -> None:
@@ -135,13 +137,13 @@ class Keyspace:
                 database.load(U32.unpack_from(stored)[0], U64.unpack_from(stored, 4)[0])
 
     def reload(self) -> None:
-        """Go by what is in the store, which is open for reading only."""
+        """Reload everything from the store, which is open for reading only."""
         self.overlay.look_again()
         self.recover()
         self._load()
 
     def recover(self) -> None:
-        """Read again what is in memory of the store's counters and queues.  Raises its errors."""
+        """Reload the counters and queues from the store.  Raises the store's errors."""
         self.stale = True
         for numbering in (self._versions, self._ids, self.cursors):
             numbering.reload()
@@ -157,12 +159,12 @@ class Keyspace:
         return self.overlay.touched or self.moved
 
     def keep(self) -> None:
-        """The command has ended well."""
+        """The command has succeeded: keep its changes."""
         self.overlay.keep()
         self._before.clear()
 
     def undo(self) -> None:
-        """Take back what the command has changed."""
+        """Undo the command's changes."""
         if not self.overlay.has_undo():
             return
         self.overlay.undo()
@@ -172,7 +174,7 @@ class Keyspace:
         try:
             self.recover()
         except (Error, OSError):
-            pass  # it cannot be read now: ``stale`` says so
+            pass  # it cannot be read now, so ``stale`` is set
 
     @property
     def has_changes(self) -> bool:
@@ -181,7 +183,8 @@ class Keyspace:
     def commit(self) -> None:
         """Write the changes of the tick as one record.
 
-        After an error none is written, and all are forgotten.  What ``DB.write`` raises is raised.
+        If that fails, nothing is written and all changes are dropped.  Raises what ``DB.write``
+        raises.
         """
         try:
             for database in self._changed:
@@ -196,7 +199,7 @@ class Keyspace:
         self.failing = self.moved = False
 
     def _roll_back(self) -> None:
-        """Forget what is not written."""
+        """Drop the changes that are not written."""
         self.overlay.forget()
         self._before.clear()
         self.ready.clear()
@@ -208,10 +211,11 @@ class Keyspace:
             self.recover()
             self._load()
         except (Error, OSError):
-            pass  # it cannot be read now: what was before the tick stands in memory
+            pass  # it cannot be read now: the state from before the tick is in memory
 
     def probe(self) -> None:
-        """Write what is written already: the next commit shows whether the store takes writes."""
+        """Write a value that is already stored: the next commit shows whether the store takes
+        writes."""
         self.overlay.put(FORMAT_KEY, FORMAT)
         self.overlay.keep()
 
@@ -223,7 +227,7 @@ class Keyspace:
         return time.time_ns() // 1_000_000
 
     def string(self, database: Database, key: bytes) -> bytes | None:
-        """A string's value, None if there is no key; ``WRONGTYPE`` for another kind."""
+        """The value of a string; None if the key does not exist; ``WRONGTYPE`` for another kind."""
         record = self.overlay.get(database.prefix + key)
         if record is None:
             return None
@@ -233,9 +237,10 @@ class Keyspace:
         return None if entry is None else entry.rest
 
     def find(self, database: Database, key: bytes, kind: int = 0) -> Entry | None:
-        """The entry of a key; None if there is none, or its time is over.
+        """The entry of a key; None if it does not exist or has expired.
 
-        :class:`CommandError` (``WRONGTYPE``) if it is of another kind than ``kind``.  Costs a Get.
+        Raises :class:`CommandError` (``WRONGTYPE``) if it is not of the kind ``kind``.  Costs a
+        Get.
         """
         record = self.overlay.get(database.prefix + key)
         if record is None:
@@ -251,7 +256,7 @@ class Keyspace:
         return entry
 
     def find_or_make(self, database: Database, key: bytes, kind: int) -> tuple[Entry, bool]:
-        """The entry of a key, and whether it is new: then it is there once it is saved."""
+        """The entry of a key, and whether it is new.  A new key exists once it is saved."""
         entry = self.find(database, key, kind)
         if entry is not None:
             return entry, False
@@ -262,9 +267,9 @@ class Keyspace:
         return Entry(kind, 0 if kind == STRING else self._versions.take())
 
     def save(self, database: Database, key: bytes, entry: Entry, new: bool = False) -> None:
-        """Write the entry of a key; ``new`` if there was none.
+        """Write the entry of a key; ``new`` if the key did not exist.
 
-        One without elements is removed instead: its elements must be deleted already.
+        A key without elements is removed instead.  Its elements must be deleted already.
         """
         if entry.size == 0 and entry.kind not in (STRING, encoding.BLOOM):
             if not new:
@@ -276,7 +281,7 @@ class Keyspace:
         self.touch(database, key)
 
     def set_string(self, database: Database, key: bytes, value: bytes, expires: int = 0) -> None:
-        """Make a key a string, whatever it was."""
+        """Make a key a string, replacing any other value."""
         name = database.prefix + key
         old = self.overlay.get(name)
         if old is None:
@@ -292,14 +297,14 @@ class Keyspace:
         self.touch(database, key)
 
     def remove(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
-        """Remove a key: O(1), its elements are swept later; ``swept`` if there are none left."""
+        """Remove a key in O(1).  Its elements are swept later; ``swept`` if none are left."""
         self._drop(database, key, entry, swept)
         self.overlay.delete(database.prefix + key)
         self.resize(database, -1)
         self.touch(database, key)
 
     def clear(self, database: Database, key: bytes) -> bool:
-        """Remove a key if it is there; whether it was."""
+        """Remove a key if it exists.  Returns whether it did."""
         entry = self.find(database, key)
         if entry is None:
             return False
@@ -307,18 +312,18 @@ class Keyspace:
         return True
 
     def replace(self, database: Database, key: bytes, entry: Entry) -> None:
-        """Save an entry under a key that may have been another."""
+        """Save an entry, replacing any other value of the key."""
         self.clear(database, key)
         if entry.expires:
             self.expiry.add(entry.expires, database.id, key)
         self.save(database, key, entry, new=True)
 
     def detach(self, database: Database, key: bytes, entry: Entry) -> None:
-        """Remove a key, and leave its elements where they are: another key takes them over."""
+        """Remove a key but keep its elements, because another key takes them over."""
         self.remove(database, key, entry, swept=True)
 
     def set_expiry(self, database: Database, key: bytes, entry: Entry, expires: int) -> None:
-        """Give a key another expiry, or none with 0."""
+        """Set a key's expiry; 0 removes it."""
         if entry.expires:
             self.expiry.remove(entry.expires, database.id, key)
         entry.expires = expires
@@ -328,21 +333,21 @@ class Keyspace:
         self.touch(database, key)
 
     def _drop(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
-        """Remove what an entry has beside its record."""
+        """Remove the records of an entry other than its own."""
         if entry.expires:
             self.expiry.remove(entry.expires, database.id, key)
         if not swept:
             self._discard_elements(entry)
 
     def _discard_elements(self, entry: Entry) -> None:
-        """Let the elements of an entry be swept."""
+        """Queue the elements of an entry to be swept."""
         if entry.kind != STRING:
             self.garbage.add(element_prefix(entry))
             if entry.kind == SORTED_SET:
                 self.garbage.add(ranked_prefix(entry))
 
     def resize(self, database: Database, change: int) -> None:
-        """Count keys.  The sum is part of the tick's record."""
+        """Add to the number of keys.  The new number is part of the tick's record."""
         before = (database.id, database.size)
         self._before.append((database, *before))
         database.size += change
@@ -350,13 +355,13 @@ class Keyspace:
             self._changed[database] = before
 
     def count(self, database: Database) -> int:
-        """The number of keys, those included that have expired and are not removed yet."""
+        """The number of keys, including expired ones that are not removed yet."""
         if self._changed:
             self.overlay.touched = True
         return database.size
 
     def touch(self, database: Database, key: bytes) -> None:
-        """Tell those who watch or await a key that it was changed."""
+        """Notify the clients that watch or await a key that it was changed."""
         self.changes += 1
         if self.watched:
             for call in self.watched.pop((database.index, key), ()):
@@ -367,7 +372,7 @@ class Keyspace:
     def keys(
         self, database: Database, start: bytes = b"", stop: bytes | None = None
     ) -> Iterator[tuple[bytes, Entry]]:
-        """The keys in their order that have not expired, from ``start`` on, with their entries."""
+        """The keys that have not expired, in order from ``start`` on, with their entries."""
         prefix = database.prefix
         end = encoding.successor(prefix) if stop is None else prefix + stop
         now = self.now()
@@ -379,7 +384,7 @@ class Keyspace:
     # All keys at once
 
     def flush(self, database: Database) -> None:
-        """Remove all keys of a database: O(1), they are swept later."""
+        """Remove all keys of a database in O(1).  They are swept later."""
         if self.watched:
             for index, key in list(self.watched):
                 if index == database.index and self.find(database, key) is not None:
@@ -393,7 +398,7 @@ class Keyspace:
         database.load(self._ids.take() & 0xFFFFFFFF, 0)
 
     def swap(self, one: Database, other: Database) -> None:
-        """Exchange the keys of two databases.  O(1), and O(keys watched or awaited)."""
+        """Exchange the keys of two databases.  O(1), plus O(keys watched or awaited)."""
         if one is other:
             return
         changed = [
@@ -411,12 +416,12 @@ class Keyspace:
         for index, key in changed:
             self.touch(self.databases[index], key)
 
-    # What is done in the background
+    # Background work
 
     def expire_due(self, limit: int) -> int:
-        """Remove up to ``limit`` keys whose time is over; how many entries of the queue that took.
+        """Remove up to ``limit`` expired keys.  Returns how many entries of the queue that used.
 
-        Costs O(that), not O(keys).
+        Costs O(that number), not O(keys).
         """
         now = self.now()
         by_id = {database.id: database for database in self.databases}
@@ -434,7 +439,7 @@ class Keyspace:
         return len(due)
 
     def sweep(self, limit: int) -> bool:
-        """Delete up to ``limit`` records of what was removed; whether more is to be done."""
+        """Delete up to ``limit`` records that were removed.  Returns whether there are more."""
         entry_at = self.garbage.first()
         if entry_at is None:
             return False

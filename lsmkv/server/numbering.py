@@ -1,4 +1,4 @@
-"""Numbers that are given out once, also across a restart."""
+"""Numbers that are never given out twice, not even after a restart."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ _STEP = 1 << 16
 
 
 class Numbering:
-    """A counter of 64 bits, of which only a ceiling is stored, once for ``step`` numbers.
+    """A 64-bit counter.  Only a ceiling is stored, once for every ``step`` numbers.
 
-    A new start goes on at the ceiling.  Numbers are never given out twice, but some are left out.
+    After a restart it continues at the ceiling.  So no number is given out twice, but some are
+    skipped.
     """
 
     def __init__(self, overlay: Overlay, name: bytes, step: int = _STEP) -> None:
@@ -22,10 +23,10 @@ class Numbering:
         self.reload()
 
     def reload(self) -> None:
-        """Go on at the ceiling that is stored, or where it was if that is still the ceiling."""
+        """Continue at the stored ceiling, or where it was if the ceiling is unchanged."""
         stored = self._overlay.get(self._key)
         ceiling = 1 if stored is None else U64.unpack(stored)[0]
-        if ceiling != self._ceiling:  # else each command that fails would cost 65,536 numbers
+        if ceiling != self._ceiling:  # otherwise each failing command would cost 65,536 numbers
             self._next = self._ceiling = ceiling
 
     def take(self) -> int:

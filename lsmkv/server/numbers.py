@@ -26,7 +26,7 @@ NOT_A_FLOAT = "ERR value is not a valid float"
 
 
 def to_int(text: bytes, error: str = NOT_AN_INTEGER) -> int:
-    """A 64-bit integer in its only decimal form; :class:`CommandError` for anything else."""
+    """A 64-bit integer in canonical decimal form; otherwise raises :class:`CommandError`."""
     if _INTEGER.fullmatch(text):
         value = int(text)
         if MIN_INT <= value <= MAX_INT:
@@ -35,7 +35,7 @@ def to_int(text: bytes, error: str = NOT_AN_INTEGER) -> int:
 
 
 def to_float(text: bytes, error: str = NOT_A_FLOAT) -> float:
-    """A double, infinities included; :class:`CommandError` for anything else, NaN too.
+    """A double or an infinity; otherwise, also for NaN, raises :class:`CommandError`.
 
     >>> to_float(b"-1.5e3"), to_float(b"+inf")
     (-1500.0, inf)
@@ -49,18 +49,18 @@ def to_float(text: bytes, error: str = NOT_A_FLOAT) -> float:
 
 
 def overflows(text: bytes) -> bool:
-    """Whether infinity is what became of a number that is too large."""
+    """Whether a number became infinite because it is too large."""
     return b"inf" not in text.lower()
 
 
 def underflows(text: bytes) -> bool:
-    """Whether 0 is what became of a number that is too small."""
+    """Whether a number became 0 because it is too small."""
     mark, digits = (b"p", b"123456789abcdef") if b"x" in text.lower() else (b"e", b"123456789")
     return any(digit in digits for digit in text.lower().partition(mark)[0])
 
 
 def parse_double(text: bytes) -> float | None:
-    """What C's strtod takes whole, but for NaN; infinite if it is more than a double holds."""
+    """What C's strtod accepts, except NaN; infinite if it exceeds the range of a double."""
     if _FLOAT.fullmatch(text):
         return float(text)
     if _HEXADECIMAL.fullmatch(text):
@@ -72,7 +72,7 @@ def parse_double(text: bytes) -> float | None:
 
 
 def add_decimal(old: bytes, increment: bytes, old_error: str = NOT_A_FLOAT) -> bytes:
-    """The sum in decimal, with at most 17 digits behind the point.
+    """The sum in decimal, with at most 17 digits after the point.
 
     Redis adds 80-bit floating point numbers; decimal sums are exact.
 
@@ -88,7 +88,7 @@ def add_decimal(old: bytes, increment: bytes, old_error: str = NOT_A_FLOAT) -> b
 
 
 def to_decimal(text: bytes, error: str = NOT_A_FLOAT) -> Decimal:
-    """A decimal number or infinity; :class:`CommandError` for what no long double holds."""
+    """A decimal number or infinity.  Raises :class:`CommandError` if it exceeds a long double."""
     if _HEXADECIMAL.fullmatch(text):
         return Decimal(to_float(text, error))
     if not _FLOAT.fullmatch(text):

@@ -1,7 +1,7 @@
-"""The writes of one tick of the loop, seen before they are in the store.
+"""The writes of one tick of the loop, visible before they are in the store.
 
-All commands of a tick share one write to the log.  Until then what they have written stands here,
-and every read looks here first.
+All commands of a tick share one write to the log.  Until then their writes are kept here, and every
+read looks here first.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _CHUNK = 128
 
 
 class Overlay:
-    """A store with writes that are not yet in it.
+    """A store plus writes that are not yet in it.
 
     Call order: ``((get put delete scan)* (keep | undo))* commit``.  Between two calls of ``keep``
-    or ``undo`` stands one command, which either has all its writes kept or none.
+    or ``undo`` there is one command, whose writes are kept all or not at all.
     """
 
     def __init__(self, db: DB) -> None:
         self.db = db
         self._view: DB | Snapshot = db
-        """What reads go to."""
+        """The store, or a view of it, that reads use."""
         self.pending: dict[bytes, bytes | None] = {}
-        """The newest value of each key that was written; None for one that was deleted."""
+        """The newest value of each key that was written; None for a deleted key."""
         self._undo: list[tuple[bytes, object]] = []
-        """The key of every write of the command, with what was pending for it before."""
+        """The key of every write of the command, with its pending value before that."""
         self._order: SortedList | None = None
-        """The pending keys in order, once a scan has asked for it."""
+        """The pending keys in order, once a scan has needed them."""
         self.touched = False
-        """Whether anything was written, or anything pending was read, since it was set to False."""
+        """Whether anything was written, or any pending value read, since this was set to False."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, or None.  Costs a Get."""
@@ -49,13 +49,13 @@ class Overlay:
         return self._view.get(key)
 
     def multi_get(self, keys: list[bytes]) -> list[bytes | None]:
-        """The values of many keys, in their order.  Costs the Gets."""
+        """The values of several keys, in the same order.  Costs a Get each."""
         if not self.pending and self._view is self.db:
             return self.db.multi_get(keys)
         return [self.get(key) for key in keys]
 
     def put(self, key: bytes, value: bytes | None) -> None:
-        """Set a key, or delete it with None.  O(1), once the order is known O(log n)."""
+        """Set a key; None deletes it.  O(1), or O(log n) once the keys are sorted."""
         self.touched = True
         pending = self.pending
         self._undo.append((key, pending.get(key, _MISSING)))
@@ -64,15 +64,16 @@ class Overlay:
         pending[key] = value
 
     def delete(self, key: bytes) -> None:
-        """Delete a key, which should be there: a deletion costs space until it is compacted."""
+        """Delete a key that should exist: a deletion takes space until it is compacted."""
         self.put(key, None)
 
     def scan(
         self, start: bytes, stop: bytes | None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """The entries from ``start`` up to ``stop`` (without it), each as it is when it is reached.
+        """The entries from ``start`` up to ``stop`` (or the end), each as it is when the scan
+        reaches it.
 
-        Keys may be written meanwhile; whether new ones are met is open.
+        Keys may be written during the scan.  It may or may not return new ones.
         """
         found = self._view.iterator(start=start, stop=stop, reverse=reverse)
         if not self.pending:
@@ -97,7 +98,8 @@ class Overlay:
                     yield key, value
                 key = next(written, None)
             else:
-                # What a command writes while it scans is not in the order that it goes through.
+                # Writes of a command during its own scan are not in the order that the scan walks
+                # over.
                 value = pending.get(stored[0], stored[1])
                 if value is not None:
                     yield stored[0], value
@@ -133,11 +135,11 @@ class Overlay:
         return bool(self._undo)
 
     def keep(self) -> None:
-        """The command has ended well."""
+        """The command has succeeded: keep its writes."""
         self._undo.clear()
 
     def undo(self) -> None:
-        """Take back what the command has written."""
+        """Undo the writes of the command."""
         while self._undo:
             key, before = self._undo.pop()
             if before is _MISSING:
@@ -150,7 +152,7 @@ class Overlay:
     def commit(self) -> None:
         """Write everything as one record.
 
-        Raises what ``DB.write`` raises; nothing is written then, and nothing is pending any more.
+        Raises what ``DB.write`` raises.  Then nothing is written, and nothing is pending any more.
         """
         batch = WriteBatch()
         for key, value in self.pending.items():
@@ -162,10 +164,10 @@ class Overlay:
         self.db.write(batch)
 
     def look_again(self) -> None:
-        """Read the store as it is now until the next call; O(1).
+        """Read the store as it is now, until the next call; O(1).
 
-        For one that is open for reading only: else it would change under a command whenever another
-        thread refreshes it.
+        For a store that is open for reading only: otherwise it would change in the middle of a
+        command whenever another thread refreshes it.
         """
         before, self._view = self._view, self.db.snapshot()
         if isinstance(before, Snapshot):

@@ -1,4 +1,4 @@
-"""Who is subscribed to what.  Messages are for those who listen; nothing is stored."""
+"""Subscriptions.  Messages go to the current subscribers and are not stored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lsmkv.server.resp import Reply
 
 
 class Subscriber(Protocol):
-    """A session, as far as messages go."""
+    """The part of a session that messages need."""
 
     channels: set[bytes]
     patterns: set[bytes]
@@ -26,17 +26,17 @@ class Channels:
         self.channels: dict[bytes, dict[Subscriber, None]] = {}
         self.patterns: dict[bytes, dict[Subscriber, None]] = {}
         self._matchers: dict[bytes, Callable[[bytes], bool]] = {}
-        """The patterns as functions: making one costs far more than asking it."""
+        """The patterns as functions: compiling one costs far more than calling it."""
 
     def join(self, session: Subscriber, name: bytes, pattern: bool) -> None:
-        """Subscribe; no change if it is already.  ``CommandError`` for too long a pattern."""
+        """Subscribe; no effect if subscribed.  ``CommandError`` for too long a pattern."""
         if pattern and name not in self._matchers:
             self._matchers[name] = matcher(name)
         (session.patterns if pattern else session.channels).add(name)
         (self.patterns if pattern else self.channels).setdefault(name, {})[session] = None
 
     def leave(self, session: Subscriber, name: bytes, pattern: bool) -> None:
-        """End a subscription, if there is one."""
+        """End a subscription; no effect if there is none."""
         (session.patterns if pattern else session.channels).discard(name)
         table = self.patterns if pattern else self.channels
         members = table.get(name)
@@ -55,7 +55,7 @@ class Channels:
             self.leave(session, name, pattern=True)
 
     def publish(self, channel: bytes, message: bytes) -> int:
-        """Send a message; to how many.  O(subscribers + patterns)."""
+        """Send a message.  Returns the number of recipients.  O(subscribers + patterns)."""
         count = 0
         for session in self.channels.get(channel, ()):
             session.push([b"message", channel, message])

@@ -7,24 +7,24 @@ from lsmkv.server.keyspace import Database, Keyspace
 
 
 class RawKeyspace(Keyspace):
-    """A store without any record of the server's own: its keys are the clients' keys."""
+    """A store without records of the server's own: its keys are the clients' keys."""
 
     def _open(self) -> None:
         if self.writable and self.overlay.get(FORMAT_KEY) is not None:
             raise ValueError(
-                f"{self.db.path} was written by lsmkv serve, whose records --raw would let clients"
-                " break: it is served with --raw --read-only alone"
+                f"{self.db.path} was written by lsmkv serve, and with --raw clients could break "
+                "its records. Use --raw --read-only, or serve it without --raw."
             )
         self.databases = [Database(0)]
 
     @property
     def stores_cursors(self) -> bool:
-        """False: a cursor is kept in memory."""
+        """False: cursors are kept in memory."""
         return False
 
     @property
     def garbage_ranges(self) -> int:
-        """0: a key has no elements."""
+        """0: no key has elements."""
         return 0
 
     def find(self, database: Database, key: bytes, kind: int = 0) -> Entry | None:
@@ -33,22 +33,22 @@ class RawKeyspace(Keyspace):
         return None if value is None else Entry(STRING, rest=value)
 
     def recover(self) -> None:
-        """Nothing: no counter and no queue of the store is in memory."""
+        """Does nothing: no counter or queue of the store is in memory."""
 
     def _load(self) -> None:
-        """Nothing: no record says how many keys there are."""
+        """Does nothing: no record stores the number of keys."""
 
     def undo(self) -> None:
-        """Take back what the command has changed."""
+        """Undo the command's changes."""
         self.overlay.undo()
 
     def probe(self) -> None:
-        """Nothing: the store has no record of the server's."""
+        """Does nothing: the store has no record of the server's own."""
 
     def expire_due(self, limit: int) -> int:
         """0: no key expires."""
         return 0
 
     def sweep(self, limit: int) -> bool:
-        """False: nothing is to be swept."""
+        """False: there is nothing to sweep."""
         return False

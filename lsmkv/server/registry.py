@@ -1,13 +1,13 @@
-"""The table of commands: what each is called, how many arguments it takes, what it may do.
+"""The table of commands: their names, arities and flags.
 
-A module of ``commands/`` registers its own, with a decorator::
+Each module of ``commands/`` registers its commands with a decorator::
 
     @command("GET", 2, "readonly fast", group="string")
     def get(session: Session, args: list[bytes]) -> Reply:
         '''The value of a key.'''
 
-``args`` holds the name too.  Arity counts it; a negative one is the least.  The docstring's first
-line is what COMMAND DOCS and HELP say.  ``traits.py`` has the rest, by the command's name.
+``args`` includes the name.  The arity counts it; a negative arity is a minimum.  COMMAND DOCS and
+HELP show the docstring's first line.  ``traits.py`` has everything else, by the command's name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lsmkv.server.traits import traits_of
 Handler = Callable[[Session, list[bytes]], Reply]
 
 COMMANDS: Table = {}
-"""The commands of an ordinary store."""
+"""The commands of a store that is served with ``--raw``."""
 
 
 def command(
@@ -53,7 +53,7 @@ def command(
 
 
 def container(name: str, *, group: str, table: Table = COMMANDS) -> None:
-    """Register a command that has nothing but subcommands, with HELP as one of them."""
+    """Register a command that only has subcommands, HELP among them."""
 
     def run(session: Session, args: list[bytes]) -> Reply:
         raise CommandError(f"ERR wrong number of arguments for '{name.lower()}' command")

@@ -1,14 +1,14 @@
-"""The requests in a client's stream of bytes.
+"""Parses the requests in a client's stream of bytes.
 
-A request is an array of bulk strings, as every client library sends it, or, for people at a
-terminal, a line of words ("inline command").  The first byte of a request tells which of the two it
-is.
+A request is an array of bulk strings, which every client library sends.  For people at a terminal
+it may also be a line of words ("inline command").  The first byte of a request shows which of the
+two it is.
 
-Arrays that came as a whole are parsed by ``hiredis``, which is fast.  It also takes what is no
-request, does not say where in a chunk an array ends, knows no lines, and makes room for as many
-elements as an array claims to have.  So its answers are checked against the sizes that they have on
-the wire, and whatever is odd, or not whole, is parsed here, element by element: that alone decides
-what is a request.
+``hiredis`` parses arrays that arrived complete, because it is fast.  But it also accepts bytes that
+are not requests, does not report where in a chunk an array ends, does not parse lines, and
+allocates as many elements as an array claims to have.  So its results are checked against their
+size on the wire.  Anything odd or incomplete is parsed here, element by element.  This parser alone
+decides what is a request.
 """
 
 from __future__ import annotations
@@ -21,68 +21,69 @@ import hiredis
 from lsmkv.server.words import split_words
 
 MAX_INLINE = 64 * 1024
-"""The longest line of words, in bytes, as Redis has it."""
+"""The longest line of words, in bytes; Redis' limit."""
 MAX_ARGUMENTS = 2**31 - 1
-"""The most elements of an array, as Redis has it.  ``memory`` says what they take."""
+"""The most elements of an array; Redis' limit.  ``memory`` counts what they take."""
 MAX_BULK = 512 * 2**20
-"""The longest element, in bytes, unless it is said otherwise."""
+"""The default limit of an element, in bytes."""
 _LONGEST_HEADER = 32
 _ONE_ELEMENT = 49
-"""Bytes of memory of an element besides its own."""
+"""Overhead of an element in memory, in bytes."""
 _ARRAY = ord("*")
 _BULK = ord("$")
 _NUMBER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _MANY = [re.compile(re.escape(mark) + rb"[1-9][0-9]{5}") for mark in (b"*", b"~", b">", b"|")]
-"""What may be an array of so many elements that hiredis should not see it; or part of a value."""
+"""May be the header of an array too long for hiredis, or part of a value."""
 
 
 class ProtocolError(Exception):
-    """The bytes are no request.  Nothing that follows can be understood."""
+    """The bytes are not a request.  Nothing after them can be parsed."""
 
 
 class RequestReader:
     """Bytes in, requests out.
 
-    Call order: ``(feed next_request* )*``.  ``next_request`` returns None when it needs more bytes,
-    and raises :class:`ProtocolError`, from then on always, if the bytes are no request.
+    Call order: ``(feed next_request* )*``.  ``next_request`` returns None when it needs more bytes.
+    If the bytes are not a request it raises :class:`ProtocolError`, and raises it again on every
+    later call.
     """
 
     def __init__(self, max_bulk: int = MAX_BULK) -> None:
         self._max_bulk = max_bulk
         self._data = b""
         self._at = 0
-        """Where in the data the next request begins, or the rest of an unfinished one."""
+        """The offset of the next request, or of the rest of an unfinished one."""
         self._parser = hiredis.Reader()
         self._parsed = False
-        """Whether the parser has the data from here on."""
+        """Whether hiredis has the data from here on."""
         self._slow_before = 0
-        """Up to this place requests are parsed here."""
+        """Up to this offset requests are parsed here."""
         self._arguments: list[bytes] = []
-        """The elements of an unfinished array that are whole."""
+        """The complete elements of an unfinished array."""
         self._left = 0
-        """How many elements it still needs; 0 if no array is begun."""
+        """How many elements are missing; 0 if no array is unfinished."""
         self._taken = 0
-        """The bytes that it has before ``_at``."""
+        """The number of its bytes before ``_at``."""
         self._later: list[bytes] = []
         """Chunks that are not joined to the data until ``_missing`` is 0."""
         self._later_size = 0
         self._missing = 0
-        """The bytes without which the element that comes next is not whole."""
+        """How many bytes the next element still needs."""
         self._error = ""
 
     @property
     def buffered(self) -> int:
-        """Bytes of a request that is not whole yet."""
+        """The number of bytes of an incomplete request."""
         return self._taken + len(self._data) - self._at + self._later_size
 
     @property
     def memory(self) -> int:
-        """Bytes of memory of a request that is not whole yet: short elements take more than theirs
-        on the wire."""
+        """The memory of an incomplete request, in bytes.  Short elements take more than on the
+        wire."""
         return self.buffered + _ONE_ELEMENT * len(self._arguments)
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the stream; the requests before must have been asked for."""
+        """Append the next bytes of the stream.  All requests before them must have been taken."""
         rest = self._data[self._at :]
         if self._missing:
             self._missing = max(0, self._missing - len(data))
@@ -99,7 +100,7 @@ class RequestReader:
         self._at = self._slow_before = 0
 
     def next_request(self) -> list[bytes] | None:
-        """The next request, not empty; None if there is no whole one."""
+        """The next request, never empty; None if it is incomplete."""
         if self._error:
             raise ProtocolError(self._error)
         if self._missing:
@@ -128,10 +129,10 @@ class RequestReader:
             self._error = str(error)
             raise
 
-    # As hiredis sees it
+    # With hiredis
 
     def _next_parsed(self, at: int) -> bool:
-        """Whether the parser has a whole array; its elements are in ``_arguments`` then."""
+        """Whether hiredis has a complete array.  If so its elements are in ``_arguments``."""
         data = self._data
         if not self._parsed:
             if at < self._slow_before:
@@ -144,7 +145,7 @@ class RequestReader:
             self._parsed = True
         try:
             request = self._parser.gets()
-        except Exception:  # its own errors, and such as TypeError for a list as a map's key
+        except Exception:  # its own errors, and others, such as TypeError for a list as a map's key
             request = False
         end = self._end_of(request, at) if type(request) is list else 0
         if not end:
@@ -156,7 +157,7 @@ class RequestReader:
         return True
 
     def _end_of(self, request: list[Any], at: int) -> int:
-        """Where an array ends if it consists of bulk strings and nothing else; else 0."""
+        """Where an array ends if it has only bulk strings; otherwise 0."""
         data = self._data
         size = len(data)
         count = len(request)
@@ -169,7 +170,7 @@ class RequestReader:
         return end if end <= size else 0
 
     def _unparse(self) -> None:
-        """Take back what the parser was given."""
+        """Take the data back from hiredis."""
         if self._parsed:
             self._parser = hiredis.Reader()
             self._parsed = False
@@ -177,7 +178,7 @@ class RequestReader:
     # Element by element
 
     def _begin_array(self, at: int) -> bool:
-        """Read the number of elements; whether it is there."""
+        """Read the number of elements.  Returns whether it is complete."""
         count = self._header(at, "invalid multibulk length")
         if count is None:
             return False
@@ -188,7 +189,7 @@ class RequestReader:
         return True
 
     def _finish_array(self) -> list[bytes] | None:
-        """The array that is begun, if the rest of it is there."""
+        """The unfinished array, if all of it has arrived."""
         data, size = self._data, len(self._data)
         while self._left:
             at = self._at
@@ -216,7 +217,7 @@ class RequestReader:
         return request
 
     def _header(self, at: int, reason: str) -> int | None:
-        """The number behind a mark, which ends a line; None if the line is not whole."""
+        """The number after a marker, up to the end of its line; None if the line is incomplete."""
         end = self._data.find(b"\r\n", at, at + _LONGEST_HEADER)
         if end < 0:
             if len(self._data) - at >= _LONGEST_HEADER:
@@ -228,7 +229,7 @@ class RequestReader:
         return int(self._data[at + 1 : end])
 
     def _next_line(self) -> list[bytes] | None:
-        """The words of a line; empty for an empty line, None if it is not whole."""
+        """The words of a line; empty for an empty line, None if it is incomplete."""
         self._unparse()
         end = self._data.find(b"\n", self._at)
         stop = end if end >= 0 else len(self._data)
@@ -245,7 +246,7 @@ class RequestReader:
 
 
 def _behind_many(data: bytes, at: int) -> int:
-    """The place behind what may be the header of a long array; 0 if there is none."""
+    """The offset after what may be the header of a long array; 0 if there is none."""
     found = _MANY[0].search(data, at)
     if found is None and (b"~" in data or b">" in data or b"|" in data):
         for pattern in _MANY[1:]:

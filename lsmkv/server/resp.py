@@ -35,9 +35,9 @@ Reply = Any
 
 
 class CommandError(Exception):
-    """What a command answers when it cannot be done; it has changed nothing then.
+    """An error reply.  The command has changed nothing.
 
-    The text begins with the code in capitals that clients go by: ``ERR``, ``WRONGTYPE``, ...
+    The text begins with a code in capitals, by which clients decide: ``ERR``, ``WRONGTYPE``, ...
     """
 
 
@@ -58,7 +58,7 @@ class Verbatim(bytes):
 
 @mypyc_attr(native_class=False)
 class Members(list[Reply]):
-    """A set: its order means nothing."""
+    """A set: the order has no meaning."""
 
 
 @mypyc_attr(native_class=False)
@@ -68,7 +68,7 @@ class Pairs(list[tuple[Reply, Reply]]):
 
 @mypyc_attr(native_class=False)
 class Push(list[Reply]):
-    """A message that answers no command."""
+    """A push message, which answers no command."""
 
 
 OK = Encoded(b"+OK\r\n")
@@ -77,7 +77,7 @@ PONG = Encoded(b"+PONG\r\n")
 
 
 class _NullArray:
-    """The null of commands that otherwise answer an array."""
+    """The null of commands that otherwise return an array."""
 
 
 NULL_ARRAY = _NullArray()
@@ -99,7 +99,7 @@ def syntax_error() -> CommandError:
 
 
 def wrong_subcommand(args: list[bytes]) -> CommandError:
-    """What Redis answers to a subcommand with too many arguments."""
+    """Redis' reply to a subcommand with too many arguments."""
     outer, inner = args[0].decode("latin-1").upper(), args[1].decode("latin-1")
     return CommandError(
         f"ERR unknown subcommand or wrong number of arguments for '{inner}'. Try {outer} HELP."
@@ -107,7 +107,7 @@ def wrong_subcommand(args: list[bytes]) -> CommandError:
 
 
 def encode(reply: Reply, resp3: bool = False) -> bytes:
-    r"""A reply's bytes.  O(its size); ``TypeError`` for a value of another type.
+    r"""The bytes of a reply.  O(its size).  Raises ``TypeError`` for other types.
 
     >>> encode([b"a", 1, None]), encode({b"k": 1.5}, resp3=True)
     (b'*3\r\n$1\r\na\r\n:1\r\n$-1\r\n', b'%1\r\n$1\r\nk\r\n,1.5\r\n')
@@ -181,13 +181,13 @@ def _encode_scalar(reply: Reply, kind: type, resp3: bool) -> bytes:
 
 
 def encode_error(text: str) -> bytes:
-    """An error's bytes; it is one line, whatever a client's input has brought into it."""
+    """The bytes of an error.  It stays one line, even if it quotes a client's input."""
     line = text.replace("\r", " ").replace("\n", " ")
     return b"-%b\r\n" % line.encode("utf-8", "surrogateescape")
 
 
 def format_double(value: float) -> bytes:
-    """The fewest digits that give the number again; whole numbers below 10^17 without exponent.
+    """The fewest digits that give the same number; whole numbers below 10^17 have no exponent.
 
     >>> [format_double(one) for one in (3.0, 0.1, 1e17, float("-inf"))]
     [b'3', b'0.1', b'1e+17', b'-inf']

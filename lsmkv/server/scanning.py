@@ -1,4 +1,4 @@
-"""What the SCAN commands share: their options, and the walk through a key's elements."""
+"""What the SCAN commands share: their options, and the walk over a key's elements."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class ScanOptions(NamedTuple):
 
     pattern: bytes
     limit: int
-    """COUNT: how many are looked at."""
+    """COUNT: how many elements are looked at."""
     kind: str
-    """TYPE, in small letters; empty for any."""
+    """TYPE, in lower case; empty for any."""
 
     @property
     def matches(self) -> Callable[[bytes], bool]:
@@ -57,7 +57,8 @@ def scan_elements(
     kind: int,
     shown: Callable[[bytes, bytes], list[Reply]],
 ) -> Reply:
-    """HSCAN, SSCAN and ZSCAN: ``shown`` makes the items of an element from its key and value."""
+    """HSCAN, SSCAN and ZSCAN: ``shown`` turns the key and value of an element into items of the
+    reply."""
     number = cursor_number(args[2])
     entry = session.space.find(session.database, args[1], kind)
     if entry is None:

@@ -1,4 +1,4 @@
-"""``lsmkv.server.Server``: a store behind Redis' protocol."""
+"""``lsmkv.server.Server``: serves a store with Redis' protocol."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from lsmkv.util.copying import refuse_copy
 DEFAULT_PORT = 6379
 WRITE_BUFFER_SIZE = 32 * 2**20
 CACHE_SIZE = 64 * 2**20
-"""Bytes of memory that a server takes for its memtable and blocks, unless it is told otherwise: a
-server's machine is there for it, and larger memtables leave less to compact."""
+"""Memory for the memtable and the block cache, in bytes, if no size is given.  A server usually has
+its machine to itself, and larger memtables mean less compaction."""
 _log = logging.getLogger("lsmkv.server")
 
 
 class Server:
-    """Serves a store to Redis clients, in the running loop of asyncio.
+    """Serves a store to Redis clients, in the running asyncio loop.
 
     >>> import asyncio, socket
     >>> async def main():
@@ -47,8 +47,8 @@ class Server:
     >>> asyncio.run(main())
     [b'+OK\\r\\n', b'$5\\r\\n', b'hello\\r\\n']
 
-    The store is opened by ``start`` and closed by ``stop``; an ``async with`` block does both.  All
-    commands run in the loop's thread, one after the other; the sync of the log runs in another.
+    ``start`` opens the store and ``stop`` closes it; an ``async with`` block does both.  All
+    commands run in the loop's thread, one after the other.  The log is synced in another thread.
     """
 
     def __init__(
@@ -70,24 +70,25 @@ class Server:
     ) -> None:
         """Prepare a server of the store ``path``, or ``":memory:"``.
 
-        ``host=None`` listens on no port; port 0 takes a free one, see :attr:`port`.  ``raw`` serves
-        an ordinary store's keys as strings.  ``read_only`` serves a store that another process
-        writes, or none, and looks every ``refresh_seconds`` at what that has written.  ``options``
-        are those of :class:`lsmkv.DB`; the store is made if it is not there.
+        ``host=None`` opens no TCP port.  Port 0 takes a free one: see :attr:`port`.  ``raw`` serves
+        an ordinary store's keys as strings.  ``read_only`` serves a store that another process may
+        write, and looks for new writes every ``refresh_seconds``.  ``options`` are those of
+        :class:`lsmkv.DB`.  The store is made if it does not exist.
 
-        ``maxclients`` and ``max_open_files`` are as large as the descriptors of this process allow:
-        ``start`` raises its limit if it may, and logs a warning if clients must be fewer.
+        ``maxclients`` and ``max_open_files`` are as large as the descriptors of this process allow.
+        ``start`` raises the process's limit if it may, and logs a warning if there must be fewer
+        clients.
 
-        Raises ``ValueError`` for settings that make no sense.
+        Raises ``ValueError`` for invalid settings.
         """
         if host is None and unix_socket is None:
-            raise ValueError("a server listens on a host or on a Unix socket, or on both")
+            raise ValueError("a server needs a host, a Unix socket, or both")
         if refresh_seconds <= 0:
-            raise ValueError("refresh_seconds is more than 0")
+            raise ValueError("refresh_seconds must be more than 0")
         self.path = os.fsdecode(path)
         self.host = host
         self.port = port
-        """The port, once it is started the one that was taken."""
+        """The port; after ``start``, the port that is in use."""
         self.unix_socket = None if unix_socket is None else os.fsdecode(unix_socket)
         self.raw = raw
         self.read_only = read_only
@@ -113,13 +114,13 @@ class Server:
     def db(self) -> DB:
         """The open store; ``RuntimeError`` before ``start`` and after ``stop``.
 
-        Read from it as you like.  Writing to it corrupts what commands count.
+        You may read from it.  Writing to it corrupts the counts that commands keep.
         """
         return self.engine.db
 
     @property
     def engine(self) -> Engine:
-        """What runs the commands; ``RuntimeError`` before ``start`` and after ``stop``."""
+        """Runs the commands; ``RuntimeError`` before ``start`` and after ``stop``."""
         if self._engine is None:
             raise RuntimeError("the server is not running")
         return self._engine
@@ -127,9 +128,9 @@ class Server:
     async def start(self) -> None:
         """Open the store, and listen.
 
-        Raises what opening raises, ``ValueError`` if the store holds other data and ``raw`` is not
-        given, and ``OSError`` if the address is in use, or the process may have so few files open
-        that no client could be served.
+        Raises what opening raises, and ``ValueError`` if the store holds other data and ``raw`` is
+        not set.  Raises ``OSError`` if the address is in use, or if the process may have so few
+        files open that no client could be served.
         """
         room = self._reserve_descriptors()
         db = await self._open_when_unlocked(room.tables)
@@ -167,13 +168,13 @@ class Server:
         self._tasks = [loop.create_task(one) for one in work]
 
     def _reserve_descriptors(self) -> Room:
-        """Bound clients and tables by what this process may have open."""
+        """Limit clients and tables to the files that this process may have open."""
         settings = self.settings
         tables = self._options.get("max_open_files") or Options().max_open_files
         room = reserve(settings.maxclients, tables)
         if room.clients < settings.maxclients:
             _log.warning(
-                "maxclients is %d, not %d: this process may not have more files open (ulimit -n)",
+                "maxclients is %d instead of %d: this process may not open more files (ulimit -n)",
                 *(room.clients, settings.maxclients),
             )
             settings.maxclients = room.clients
@@ -195,9 +196,9 @@ class Server:
             self._listeners.append(made)
 
     async def stop(self) -> None:
-        """Run what was received, send the replies, sync, and close the store.
+        """Run the requests that were received, send the replies, sync, and close the store.
 
-        Stopping twice is harmless.  Raises what closing the store raises.
+        A second call has no effect.  Raises what closing the store raises.
         """
         engine = self._engine
         if engine is None:
@@ -218,7 +219,7 @@ class Server:
             engine.db.close()
 
     async def _disconnect_all(self, engine: Engine) -> None:
-        """Close the connections once their replies are out, or after a second."""
+        """Close the connections once their replies are sent, or after a second."""
         for session in list(engine.sessions.values()):
             session.close()
         for _ in range(100):
@@ -234,18 +235,18 @@ class Server:
         self._listeners = []
 
     async def serve_until_shutdown(self) -> None:
-        """Wait for the command SHUTDOWN, or for the call of :meth:`shut_down`."""
+        """Wait for the command SHUTDOWN, or for a call of :meth:`shut_down`."""
         assert self._stopping is not None
         await self._stopping.wait()
 
     def shut_down(self) -> None:
-        """End :meth:`serve_until_shutdown`.  For handlers of signals."""
+        """End :meth:`serve_until_shutdown`.  Signal handlers may call it."""
         if self._stopping is not None:
             self._stopping.set()
 
     async def _open_when_unlocked(self, tables: int) -> DB:
-        """The store, with at most so many tables open; its lock is waited for here, so that the
-        loop goes on meanwhile."""
+        """Open the store with at most this many open tables.  Waits for its lock here, so that the
+        loop is not blocked."""
         options = self._options | {"max_open_files": tables}
         wait = LockWait(checked_lock_timeout(options.pop("lock_timeout", 0.0)))
         while True:
@@ -258,7 +259,7 @@ class Server:
             await asyncio.sleep(pause)
 
     def __reduce__(self) -> Never:
-        refuse_copy("a server", "it listens in this process: start another one there")
+        refuse_copy("a server", "it listens in this process: start another server there")
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -282,7 +283,7 @@ class Server:
                     idle = now - session.last_active > timeout
                     listens = session.subscribed or session.monitoring
                     if idle and session.closing:
-                        session.disconnect()  # it does not take what is left of its replies
+                        session.disconnect()  # the client does not read the rest of its replies
                     elif idle and session.wait is None and not listens:
                         session.close()
 

@@ -1,4 +1,4 @@
-"""What the server knows of a client, apart from its socket."""
+"""The state of a client, apart from its socket."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lsmkv.server.slowlog import SlowLog
 
 
 class Service(ABC):
-    """What all sessions have in common: the store, who is connected, what is counted.
+    """What all sessions share: the store, the clients, the counters.
 
     :class:`Engine` runs the commands.
     """
@@ -38,7 +38,7 @@ class Service(ABC):
         self.monitors: set[Session] = set()
         self.started = time.time()
         self.run_id = secrets.token_hex(20)
-        """What tells one run of a server from all others."""
+        """Distinguishes one run of a server from all others."""
         self.connections = 0
         self.refused_connections = 0
         self.commands = 0
@@ -49,14 +49,14 @@ class Service(ABC):
         self.failure = ""
         """Why the last tick could not be written; empty after a success."""
         self.executing = False
-        """Whether a transaction that writes is run: its messages fail with it."""
+        """Whether a transaction that writes is running: if it fails, its messages are not sent."""
         self.on_shutdown: Callable[[], None] = _nothing
         self.schedule: Callable[[Callable[[], None]], object] = _call
-        """Has a function called in the next tick."""
+        """Schedules a call of a function in the next tick."""
 
     @abstractmethod
     def touch(self, session: Session) -> None:
-        """The session has something to send, after it had nothing."""
+        """The session has output again, after it had none."""
 
     @abstractmethod
     def fail(self, what: str, error: BaseException) -> None:
@@ -69,30 +69,31 @@ class Service(ABC):
 
     @abstractmethod
     def commit(self) -> None:
-        """Write the tick's changes, then let its replies go: errors if nothing was written."""
+        """Write the tick's changes, then release its replies.  If nothing was written, they are
+        errors."""
 
     @abstractmethod
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
-        """Run a command: its reply, which may be a :class:`CommandError`.  All or nothing."""
+        """Run a command, all or nothing.  Returns its reply or a :class:`CommandError`."""
 
     @abstractmethod
     def answer(self, session: Session, found: Command, request: list[bytes]) -> None:
-        """Run a command and answer it; note how if that does not hold once writes have failed."""
+        """Run a command and answer it.  Note how to answer if the tick's writes fail."""
 
     @abstractmethod
     def show(self, session: Session, found: Command, request: list[bytes]) -> None:
-        """Show a command that has run to those who monitor; not one that administers."""
+        """Show a command that ran to the clients that monitor, unless it is an admin command."""
 
     @abstractmethod
     def close_session(self, session: Session) -> None:
-        """The connection is gone, or is to be.  A second call has no effect."""
+        """Close a session whose connection is gone or must go.  A second call has no effect."""
 
 
 class Reread(NamedTuple):
-    """A read that has seen writes of its tick, as it can be run again if they fail."""
+    """A read that has seen writes of its tick.  It runs again if they fail."""
 
     at: int
-    """Which of the session's ``out`` answers it."""
+    """The index in the session's ``out`` of its answer."""
     found: Command
     request: list[bytes]
     database: Database
@@ -100,9 +101,9 @@ class Reread(NamedTuple):
 
 
 class Session:
-    """A client: the database it has selected, its transaction, what it is subscribed to.
+    """A client: its selected database, its transaction, its subscriptions.
 
-    Commands take it as their first argument.
+    It is the first argument of every command.
     """
 
     def __init__(self, service: Service, number: int, address: str = "", local: str = "") -> None:
@@ -119,18 +120,18 @@ class Session:
         self.created = time.monotonic()
         self.last_active = self.created
         self.last_command: Command | None = None
-        """What it has asked for last; None for what is no command."""
+        """Its last command; None if that was unknown."""
         self.queued: list[tuple[Command, list[bytes]]] | None = None
         """The commands of a transaction, between MULTI and EXEC."""
         self.queued_size = 0
-        """The bytes of memory that they take."""
+        """The memory that they take, in bytes."""
         self.refused = False
-        """Whether one of them could not be queued: EXEC runs none then."""
+        """Whether a command could not be queued.  Then EXEC runs none."""
         self.running = False
-        """Whether EXEC is running them: none may block."""
+        """Whether EXEC is running them.  Then no command blocks."""
         self.watching: set[tuple[int, bytes]] = set()
         self.changed = False
-        """Whether a key that it watches was changed."""
+        """Whether a key that it watches has changed."""
         self.channels: set[bytes] = set()
         self.patterns: set[bytes] = set()
         self.monitoring = False
@@ -139,13 +140,13 @@ class Session:
         self.silent = False
         """CLIENT REPLY OFF."""
         self.skips = 0
-        """CLIENT REPLY SKIP: 1 while a command runs that is not answered, 2 before it."""
+        """CLIENT REPLY SKIP: 1 while the command runs that is not answered, 2 before that."""
         self.no_evict = False
-        """CLIENT NO-EVICT, which CLIENT LIST shows: no client is evicted."""
+        """CLIENT NO-EVICT, shown by CLIENT LIST.  No client is ever evicted."""
         self.closing = False
-        """Its connection is to be closed once its replies are out."""
+        """Whether to close its connection once its replies are sent."""
         self.gone = False
-        """Its connection is lost or cut: nothing is sent any more."""
+        """Whether its connection is lost or cut.  Then nothing is sent any more."""
         self.out: list[bytes] = []
         """Replies and pushes of this tick."""
         self.out_size = 0
@@ -154,23 +155,23 @@ class Session:
         self.rereads: list[Reread] = []
         """Reads that have seen what the tick writes."""
         self.transactional: list[int] = []
-        """Which of ``out`` are sent only if a transaction is written: its messages and answers."""
+        """Which of ``out`` are sent only if a transaction is written: its messages and replies."""
         self.held = 0
-        """How many times replies were taken that still wait for a sync."""
+        """How many batches of its replies wait for a sync."""
         self.held_size = 0
         """Their bytes."""
         self.on_unblocked: Callable[[], None] = _nothing
-        """Called when it no longer waits: further requests may be run."""
+        """Called when it no longer waits, so further requests may run."""
         self.send: Callable[[bytes], None] = _drop
-        """Gives bytes to the connection."""
+        """Passes bytes to the connection."""
         self.disconnect: Callable[[], None] = _nothing
         """Closes the connection at once."""
         self.hang_up: Callable[[], None] = _nothing
-        """Closes the connection once what was sent is on its way."""
+        """Closes the connection once everything is sent."""
         self.descriptor = -1
         """Of its socket, for CLIENT LIST."""
         self.unread: Callable[[], int] = _zero
-        """The bytes of requests that have come and have not been run."""
+        """The bytes of received requests that have not run."""
 
     def reply(self, reply: Reply) -> None:
         """Answer a command."""
@@ -178,7 +179,7 @@ class Session:
             self.write(encode(reply, self.resp3))
 
     def confirm(self, message: list[Reply]) -> None:
-        """Answer a command by a push, whatever CLIENT REPLY says."""
+        """Answer a command with a push, whatever CLIENT REPLY says."""
         self.write(encode(Push(message), self.resp3))
 
     def reply_to_write(self, reply: Reply) -> None:
@@ -203,7 +204,7 @@ class Session:
         self._cut_if_behind()
 
     def write(self, data: bytes) -> None:
-        """Send a reply that is encoded."""
+        """Send an encoded reply."""
         if self.gone:
             return
         if not self.out:
@@ -212,25 +213,25 @@ class Session:
         self.out_size += len(data)
 
     def answer_as_one(self, start: int) -> None:
-        """``out`` from ``start`` on answers a transaction that writes: it fails as a whole."""
+        """``out`` from ``start`` on answers a transaction that writes.  It fails as a whole."""
         if len(self.out) > start:
             self.unwritten.append(start)
             self.transactional.extend(range(start + 1, len(self.out)))
 
     def _cut_if_behind(self) -> None:
-        """Disconnect one that listens, if more waits for it than may."""
+        """Disconnect a subscriber if more output waits for it than is allowed."""
         limit = self.service.settings.pubsub_limit
         if 0 < limit < self.unsent and not self.gone:
             self.cut()
 
     def cut(self) -> None:
-        """Disconnect, and forget what was to be sent."""
+        """Disconnect, and drop the output."""
         self.closing = self.gone = True
         self.forget_output()
         self.disconnect()
 
     def leave(self) -> None:
-        """Its connection is lost: neither holds the other any longer."""
+        """Its connection is lost: drop the references in both directions."""
         self.closing = self.gone = True
         self.forget_output()
         self.send = _drop
@@ -243,13 +244,13 @@ class Session:
         return self.out_size + self.held_size
 
     def take_output(self) -> bytes:
-        """What is to be sent."""
+        """Take the output that is to be sent."""
         data = self.out[0] if len(self.out) == 1 else b"".join(self.out)
         self.forget_output()
         return data
 
     def forget_output(self) -> None:
-        """Drop what is to be sent."""
+        """Drop the output."""
         self.out.clear()
         self.out_size = 0
         if self.unwritten:
@@ -260,19 +261,20 @@ class Session:
             self.transactional.clear()
 
     def close(self) -> None:
-        """Run no further request, and close the connection once its replies are out."""
+        """Run no further request, and close the connection once its replies are sent."""
         self.closing = True
         if not self.out and not self.held:
             self.hang_up()
 
     def replace_output(self, at: int, data: bytes) -> None:
-        """Send something else in place of one of ``out``."""
+        """Replace one entry of ``out``."""
         self.out_size += len(data) - len(self.out[at])
         self.out[at] = data
 
     @property
     def restricted(self) -> bool:
-        """Whether not every command is run at once: before AUTH, in a transaction, listening."""
+        """Whether some commands do not run at once: before AUTH, in a transaction, or while
+        subscribed."""
         return (
             self.queued is not None
             or not self.authenticated
@@ -286,7 +288,7 @@ class Session:
         return bool(self.channels or self.patterns)
 
     def mark_changed(self) -> None:
-        """A key that it watches was changed."""
+        """A key that it watches has changed."""
         self.changed = True
 
     def unwatch(self) -> None:

@@ -1,4 +1,4 @@
-"""What CONFIG GET shows and CONFIG SET changes, under Redis' names."""
+"""The settings that CONFIG GET shows and CONFIG SET changes, under Redis' names."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Sync = Literal["always", "everysec", "no"]
 _MOST = 2**63 - 1
 _UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1024, "m": 10**6, "mb": 2**20, "g": 10**9, "gb": 2**30}
 _ALWAYS = {"cluster-enabled": "no", "daemonize": "no", "replicaof": "", "slaveof": ""}
-"""What clients ask about, and what no server of this kind changes."""
+"""Settings that clients ask for, and that are fixed in this server."""
 _IMMUTABLE = {"cluster-enabled", "daemonize", "databases", "unixsocket"}
 _PROTECTED = {"dir"}
-"""What Redis refuses to set, even to the value that it has."""
+"""Settings that Redis refuses to set, even to their current value."""
 
 
 class _Number(NamedTuple):
-    """A setting that is a whole number, and between which bounds."""
+    """A whole-number setting and its bounds."""
 
     attribute: str
     least: int
@@ -45,19 +45,19 @@ _LIMITS = "client-output-buffer-limit"
 class Settings:
     """The settings of a server.
 
-    ``ValueError`` for a value that is none.
+    Raises ``ValueError`` for an invalid value.
     """
 
     appendfsync: Sync = "everysec"
     password: str = ""
     """CONFIG's ``requirepass``; empty for none."""
     protected_mode: bool = True
-    """Without a password, serve clients of this machine only."""
+    """Whether to serve only clients on this machine while there is no password."""
     maxclients: int = 10_000
     most_clients: Callable[[int], int] = int
-    """How many of so many clients the process has descriptors for."""
+    """How many of this many clients the process has descriptors for."""
     timeout: int = 0
-    """Seconds without a request after which a client is disconnected; 0 for never."""
+    """Seconds without a request after which a client is disconnected; 0: never."""
     tcp_keepalive: int = 300
     """Seconds; 0 for none."""
     max_bulk: int = 512 * 2**20
@@ -65,18 +65,20 @@ class Settings:
     query_buffer_limit: int = 2**30
     """Bytes of the longest request: CONFIG's ``client-query-buffer-limit``."""
     pubsub_limit: int = 32 * 2**20
-    """Bytes that may wait for a subscriber or monitor before it is disconnected; 0: any number."""
+    """Bytes that may wait for a subscriber or monitor before it is disconnected; 0: no limit."""
     slowlog_slower_than: int = 10_000
-    """Microseconds; negative for no slow log."""
+    """Microseconds; negative turns the slow log off."""
     slowlog_length: int = 128
     fixed: dict[str, str] = field(default_factory=dict)
-    """What CONFIG GET shows beside these, and CONFIG SET refuses to change."""
+    """Further settings that CONFIG GET shows and CONFIG SET refuses to change."""
 
     def __post_init__(self) -> None:
         if self.appendfsync not in ("always", "everysec", "no"):
-            raise ValueError(f"appendfsync is always, everysec or no, not {self.appendfsync!r}")
+            raise ValueError(
+                f"appendfsync must be always, everysec or no, not {self.appendfsync!r}"
+            )
         if self.maxclients < 1:
-            raise ValueError("maxclients is at least 1")
+            raise ValueError("maxclients must be at least 1")
 
     def shown(self) -> dict[str, str]:
         """Every setting with its value as text."""
@@ -92,7 +94,7 @@ class Settings:
         }
 
     def change(self, pairs: list[tuple[str, str]]) -> None:
-        """Give settings other values: all of them, or none and :class:`CommandError`."""
+        """Change settings: all of them, or none and :class:`CommandError`."""
         shown = self.shown()
         seen: set[str] = set()
         for given, _ in pairs:
@@ -114,7 +116,7 @@ class Settings:
                 setattr(self, attribute, parsed)
 
     def _parsed(self, name: str, value: str) -> tuple[str, object]:
-        """The attribute that a setting is, if it may change, and the value for it."""
+        """The attribute of a setting that may change, and the value for it."""
         if name in _NUMBERS:
             number = _number(name, value)
             if name == "maxclients":
@@ -150,7 +152,7 @@ class Settings:
 
 
 def _pubsub_limit(words: list[str], limit: int) -> int:
-    """The limit for subscribers in a list of classes of clients, or what it was."""
+    """The limit for subscribers in a list of client classes, or the old one."""
     if len(words) % 4:
         raise _refused(_LIMITS, "Wrong number of arguments in buffer limit configuration.")
     for at in range(0, len(words), 4):
@@ -167,7 +169,7 @@ def _pubsub_limit(words: list[str], limit: int) -> int:
 
 
 def _bytes(value: str) -> int | None:
-    """A number of bytes, which may have a unit; None if it is not one."""
+    """A number of bytes, which may have a unit; None if it is invalid."""
     digits = value.lower().rstrip("bkmg")
     unit = _UNITS.get(value.lower()[len(digits) :])
     if unit is None or len(digits) > 19 or not digits.isdecimal():

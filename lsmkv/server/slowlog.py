@@ -1,4 +1,4 @@
-"""SLOWLOG: the commands that took long, newest first."""
+"""SLOWLOG: the slow commands, newest first."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _LONGEST_ARGUMENT = 128
 
 
 class SlowCommand(NamedTuple):
-    """One of them."""
+    """An entry of the slow log."""
 
     number: int
     time: int
     """Seconds since 1970."""
     microseconds: int
     request: list[bytes]
-    """Shortened to 32 arguments of 128 bytes."""
+    """Truncated to 32 arguments of 128 bytes."""
     address: str
     client: bytes
 
@@ -35,11 +35,11 @@ class SlowLog:
 
     @property
     def threshold(self) -> int:
-        """Microseconds; negative if nothing is to be kept."""
+        """Microseconds; negative to keep nothing."""
         return self._settings.slowlog_slower_than
 
     def add(self, request: list[bytes], seconds: float, address: str, client: bytes) -> None:
-        """Keep a command that took so long."""
+        """Keep a command if it took long enough."""
         shortened = [_shortened(argument) for argument in request[:_MOST_ARGUMENTS]]
         if len(request) > _MOST_ARGUMENTS:
             left = len(request) - _MOST_ARGUMENTS + 1

@@ -1,8 +1,8 @@
-"""A sorted set's two halves: member -> score, and the members in the order of their scores.
+"""The two halves of a sorted set: member -> score, and the members in the order of their scores.
 
 The order is walked from one of its ends, or from a score.  Entries that were removed at an end stay
-in the store as deletions until they are compacted; so the entry of the key has a bound for each
-end, which is moved behind them whenever 64 entries were removed.
+in the store as deletions until they are compacted.  So the key's entry stores a bound for each end.
+A bound is moved past the deletions after every 64 removed entries.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Scored = tuple[bytes, float]
 
 
 class SortedSet:
-    """A view of a sorted set under its entry, which it changes and does not save.  Any cost is in
-    Gets (of members) and steps (of the order)."""
+    """A view of a sorted set and its entry, which it changes but does not save.  Costs are in Gets
+    (of members) and steps (of the order)."""
 
     def __init__(self, overlay: Overlay, entry: Entry) -> None:
         self.overlay = overlay
@@ -47,7 +47,7 @@ class SortedSet:
         return score
 
     def put(self, member: bytes, score: float, old: float | None) -> None:
-        """Give a member a score; ``old`` is the one that it has, None for a new member."""
+        """Give a member a score.  ``old`` is its current score; None for a new member."""
         entry = self.entry
         place = ordered_score(score) + member
         if old is None:
@@ -75,7 +75,7 @@ class SortedSet:
         self.entry.removed += 1
 
     def _tighten(self) -> None:
-        """Move the bounds behind what was removed at the ends, if that is enough."""
+        """Move the bounds past what was removed at the ends, if that is enough."""
         entry = self.entry
         if entry.removed < _TIGHTEN_AFTER or entry.size == 0:
             return
@@ -126,7 +126,7 @@ class SortedSet:
         return found[::-1] if turned else found
 
     def rank(self, member: bytes) -> int | None:
-        """How many members are before this one; O(the nearer end's distance)."""
+        """How many members come before this one; O(the nearer end's distance)."""
         if self.score(member) is None:
             return None
         backward = self.walk(reverse=True)
@@ -135,23 +135,23 @@ class SortedSet:
                 return rank
             if next(backward)[0] == member:
                 return self.entry.size - 1 - rank
-        raise AssertionError("a member without a place in the order")
+        raise AssertionError("a member has no place in the order")
 
 
 def place_of(score: float, member: bytes = b"") -> bytes:
-    """Where a member of this score stands; without a member, before all of this score."""
+    """The place of a member of this score; without a member, the place before all of this score."""
     return ordered_score(score) + member
 
 
 def place_behind(score: float) -> bytes:
-    """Behind all members of this score."""
+    """The place after all members of this score."""
     behind = successor(ordered_score(score))
     assert behind is not None  # only NaN has eight bytes of 255
     return behind
 
 
 def _bound_behind(place: bytes) -> bytes:
-    """A bound behind a place, of at most 73 bytes."""
+    """A bound after a place, of at most 73 bytes."""
     if len(place) <= MAX_BOUND:
         return place + b"\0"
     behind = successor(place[:MAX_BOUND])

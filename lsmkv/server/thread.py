@@ -1,4 +1,4 @@
-"""A server in a thread of its own, for programs and tests that have no loop of asyncio."""
+"""A server in its own thread, for programs and tests without an asyncio loop."""
 
 from __future__ import annotations
 
@@ -52,4 +52,4 @@ def _call_if_open(loop: Any, server: Server) -> None:
     try:
         loop.call_soon_threadsafe(server.shut_down)
     except RuntimeError:
-        pass  # it has ended by itself
+        pass  # it has ended on its own

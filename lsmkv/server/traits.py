@@ -1,12 +1,12 @@
-"""What COMMAND says of commands beyond what runs them: keys, flags, categories, hints, age.
+"""What COMMAND reports besides what runs a command: keys, flags, categories, hints, release.
 
-They are those of Redis 7.0, since clients decide by them: which of the arguments are keys, what may
-run in a transaction, what goes to a replica.  ``tests/redis`` compares each with Redis' own.  A
+They are those of Redis 7.0, because clients decide by them: which arguments are keys, what may run
+in a transaction, what goes to a replica.  ``tests/redis`` compares each with Redis' own.  A
 subcommand is written ``OUTER|INNER``.
 
-Where a command's keys are, as in Redis' key specifications, is written as what is done with them,
-and a place: ``1`` is the first argument, ``1..-1`` from there to the last one, ``1..-1/2`` every
-second of these, ``1#`` as many as the argument there says, and ``?`` somewhere else.
+The positions of a command's keys follow Redis' key specifications.  Each has what is done with the
+keys, and a place: ``1`` is the first argument, ``1..-1`` from there to the last one, ``1..-1/2``
+every second of these, ``1#`` as many as the argument there says, and ``?`` somewhere else.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ dangerous: INFO LASTSAVE ROLE KEYS FLUSHDB FLUSHALL SWAPDB SORT SORT_RO
 keyspace: DBSIZE FLUSHDB FLUSHALL SWAPDB
 list set sortedset: SORT SORT_RO
 """
-"""What does not follow from a command's flags and group."""
+"""The traits that do not follow from a command's flags and group."""
 _GROUPS = {
     "bloom": "",
     "connection": "connection",
@@ -87,7 +87,7 @@ _GROUPS = {
     "string": "string",
     "transactions": "transaction",
 }
-"""The category of a group's commands, but for those in another group's."""
+"""The category of a group's commands, except those listed for another group."""
 _NOT_OF_THEIR_GROUP = {"SORT", "SORT_RO", "WAIT", "CLIENT", "OBJECT"}
 _TIPS = """
 nondeterministic_output: INFO SLOWLOG|GET SLOWLOG|LEN LASTSAVE TTL PTTL SCAN RANDOMKEY
@@ -136,25 +136,25 @@ _SINCE = """
     SINTERCARD LMPOP BLMPOP ZMPOP BZMPOP ZINTERCARD SORT_RO
 7.2.0: CLIENT|SETINFO CLIENT|NO-TOUCH
 """
-"""The release of Redis that brought a command; 1.0.0 for all others."""
+"""The release of Redis that added a command; 1.0.0 for all others."""
 
 
 class KeySpec(NamedTuple):
-    """Where some keys of a command are, and what is done with them."""
+    """The positions of some keys of a command, and what is done with them."""
 
     flags: tuple[str, ...]
     """``RO``, ``RW``, ``OW`` or ``RM``, and ``access``, ``insert``, ``update``, ``delete``."""
     first: int
-    """The place of the first key, or of their number; 0 if that depends on other arguments."""
+    """The position of the first key, or of their number; 0 if that depends on other arguments."""
     last: int = 0
-    """The place of the last key; negative ones count from the end."""
+    """The position of the last key; negative positions count from the end."""
     step: int = 1
     counted: bool = False
     """Whether the argument at ``first`` says how many keys follow."""
 
 
 class Traits(NamedTuple):
-    """What is known of a command by its name."""
+    """The traits of a command, by its name."""
 
     keys: tuple[KeySpec, ...]
     flags: frozenset[str]
@@ -164,7 +164,7 @@ class Traits(NamedTuple):
 
 
 def _listed(table: str) -> dict[str, list[str]]:
-    """What stands before the colons, by the names behind them."""
+    """The words before the colons, by the names after them."""
     found: dict[str, list[str]] = {}
     for line in table.strip().replace("\n    ", " ").splitlines():
         what, _, names = line.partition(": ")

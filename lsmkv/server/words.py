@@ -1,4 +1,4 @@
-"""Lines of words, with quotes: the inline commands of RESP."""
+"""Splits lines into words, with quotes: the inline commands of RESP."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NAMED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
 
 
 def split_words(line: bytes) -> list[bytes]:
-    r"""The words of a line, as redis-cli and Redis split it; ``ValueError`` for unbalanced quotes.
+    r"""The words of a line, split as redis-cli and Redis do.  ``ValueError`` for unbalanced quotes.
 
-    Double quotes know ``\n \r \t \b \a \xHH``, and a backslash before any other byte; single quotes
-    only ``\'``.  A word ends where its quotes do.
+    Double quotes allow ``\n \r \t \b \a \xHH``, and a backslash before any other byte; single
+    quotes only ``\'``.  A word ends where its quotes do.
 
     >>> split_words(rb'''SET key "two words\n" 'it\'s' ''')
     [b'SET', b'key', b'two words\n', b"it's"]

@@ -1,4 +1,4 @@
-"""Reads shard sets where they lie: in object storage, or in a directory.
+"""Reads shard sets in place: in object storage, or in a directory.
 
 ``lsmkv.bulk`` builds and publishes them; ``docs/scale.md`` has the layout and the figures.  URLs of
 object stores need the extra ``remote``.

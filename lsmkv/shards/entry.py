@@ -1,4 +1,4 @@
-"""A shard as a version names it, in JSON and back: part of :mod:`lsmkv.shards.version`."""
+"""A shard entry of a version, to JSON and back: part of :mod:`lsmkv.shards.version`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class StoredFile(NamedTuple):
-    """A file of a shard, as it was put.
+    """A file of a shard, as it was stored.
 
     >>> StoredFile("CURRENT", 16, "0" * 64).size
     16
@@ -45,16 +45,16 @@ class ShardEntry(NamedTuple):
     pairs: int
     meta: StoredFile
     files: tuple[StoredFile, ...]
-    """All files but ``meta``: CURRENT, the MANIFEST and the tables."""
+    """All files except ``meta``: CURRENT, the MANIFEST and the tables."""
 
     def objects(self) -> Iterator[tuple[str, StoredFile]]:
-        """All its files, ``meta`` included, with the names of their objects."""
+        """All its files, including ``meta``, with the names of their objects."""
         for file in (self.meta, *self.files):
             yield f"{self.path}/{file.name}", file
 
 
 def shard_fields(shard: ShardEntry) -> dict[str, Any]:
-    """The fields that stand for a shard."""
+    """The JSON fields of a shard."""
     return {
         "path": shard.path,
         **json_field("first", shard.first),
@@ -65,7 +65,7 @@ def shard_fields(shard: ShardEntry) -> dict[str, Any]:
 
 
 def decode_shard(fields: object) -> ShardEntry:
-    """The shard that these fields stand for; ``ValueError`` if some are not of its types."""
+    """The shard with these fields.  Raises ``ValueError`` if some have wrong types."""
     fields = _object(fields)
     shard = ShardEntry(
         path=take(fields, "path", str),
@@ -88,7 +88,7 @@ def _decode_file(fields: object) -> StoredFile:
 
 
 def check_shard(which: str, shard: ShardEntry) -> None:
-    """``ValueError`` says what cannot be so in a published version."""
+    """Raise ``ValueError`` for a shard that no published version can have."""
     check_object_name(shard.path)
     require(shard.path.startswith("shards/"), f"{which} is outside shards/: {shard.path!r}")
     for part in shard.path.split("/"):
@@ -104,37 +104,37 @@ def check_shard(which: str, shard: ShardEntry) -> None:
 
 
 def check_component(which: str, text: str) -> None:
-    """``ValueError`` unless the text is a plain name, without a slash."""
+    """Raise ``ValueError`` unless the text is a plain name, without a slash."""
     plain = is_plain(text) and "/" not in text and "\\" not in text
     require(plain and text not in (".", ".."), f"{which}: not a plain name: {text!r}")
 
 
 def is_plain(text: str) -> bool:
-    """Whether a name is printable and not empty."""
+    """Whether a name is not empty and printable."""
     return text != "" and text.isprintable()
 
 
 def take(fields: dict[str, object], name: str, *types: type) -> Any:
-    """Remove a field and return its value; ``ValueError`` if it is of none of these types."""
+    """Remove a field and return its value.  Raises ``ValueError`` if it has none of these types."""
     require(name in fields, f"{name} is missing")
     value = fields.pop(name)
-    if type(value) not in types:  # so that no large value is written out in vain
+    if type(value) not in types:  # so that the text of a large value is not built for nothing
         raise ValueError(f"{name} is {reprlib.repr(value)}")
     return value
 
 
 def done(fields: dict[str, object]) -> None:
-    """``ValueError`` if fields are left."""
+    """Raise ``ValueError`` if fields are left."""
     require(not fields, f"unknown fields: {', '.join(map(repr, fields))}")
 
 
 def require(condition: object, message: str) -> None:
-    """``ValueError`` unless the condition holds."""
+    """Raise ``ValueError`` unless the condition holds."""
     if not condition:
         raise ValueError(message)
 
 
 def _object(fields: object) -> dict[str, object]:
     if not isinstance(fields, dict):
-        raise ValueError(f"not an object of JSON: {reprlib.repr(fields)}")
+        raise ValueError(f"not a JSON object: {reprlib.repr(fields)}")
     return fields

@@ -1,4 +1,4 @@
-"""What EXPLAIN found out about a Get in a shard set: :class:`ShardExplanation`."""
+"""The explanation of a Get in a shard set: :class:`ShardExplanation`."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from lsmkv.util.text import count, escape, quoted
 
 @dataclass(frozen=True)
 class ShardExplanation:
-    """How a Get of one key goes: the shard, and the steps in it; ``str()`` is text.
+    """The shard and the steps of a Get of one key; ``str()`` is text.
 
-    A data block that is not in the block cache is one request, unless the cache on disk has it.
-    ``Shards.explain`` makes one and states errors and cost; this is plain data.
+    A data block that is not in the block cache costs one request, unless the cache on disk has it.
+    ``Shards.explain`` makes an explanation, and states errors and cost.  This is plain data.
 
     >>> import lsmkv.bulk, lsmkv.shards, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
     ...     _ = lsmkv.bulk.build([(b"ant", b"six"), (b"cow", b"four")], here)
     ...     with lsmkv.shards.open(here) as s:
-    ...         told = s.explain(b"bee")
-    >>> told.found, told.requests, told.requests_without_filters, told.requests_saved
+    ...         get = s.explain(b"bee")
+    >>> get.found, get.requests, get.requests_without_filters, get.requests_saved
     (False, 0, 1, 1)
-    >>> told.to_dict()["shard"], told.outline()[-1].text
+    >>> get.to_dict()["shard"], get.outline()[-1].text
     (0, 'requests: 0; without filters and caches: 1; 1 request saved')
     """
 
     key: bytes
     version: int
     shard: int
-    """Its index, from 0; -1 if the version has no shards."""
+    """The index of the shard, from 0; -1 if the version has no shards."""
     path: str
     """Its directory in the set."""
     steps: Explanation | None
 
     @property
     def found(self) -> bool:
-        """Whether the key is there."""
+        """Whether the key exists."""
         return self.steps is not None and self.steps.found
 
     @property
     def requests(self) -> int:
-        """Requests that the Get makes at most, once the shard is open."""
+        """The most requests that the Get makes, once the shard is open."""
         return 0 if self.steps is None else self.steps.blocks_read
 
     @property
     def requests_without_filters(self) -> int:
-        """Requests that it would make if there were no filters and nothing were cached."""
+        """Requests that it would make without filters and caches."""
         return 0 if self.steps is None else self.steps.blocks_without_filters
 
     @property
@@ -57,7 +57,7 @@ class ShardExplanation:
         return self.requests_without_filters - self.requests
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; keys are escaped text, so that it can go out as JSON."""
+        """Plain data; keys are escaped text, ready for JSON."""
         return {
             "key": escape(self.key),
             "version": self.version,
@@ -70,21 +70,21 @@ class ShardExplanation:
         }
 
     def outline(self) -> list[Line]:
-        """The steps in words, a line each."""
+        """The steps in words, one per line."""
         if self.steps is None:
-            told = f"get {quoted(self.key)}: not there: version {self.version} has no shards"
-            return [Line(0, "plain", told)]
+            explained = f"get {quoted(self.key)}: not found: version {self.version} has no shards"
+            return [Line(0, "plain", explained)]
         where = f"shard {self.shard} of version {self.version}: {self.path}"
         steps = self.steps.outline()
-        told = f"requests: {self.requests}; without filters and caches: "
-        told += f"{self.requests_without_filters}"
+        explained = f"requests: {self.requests}; without filters and caches: "
+        explained += f"{self.requests_without_filters}"
         if self.requests_saved:
-            told += f"; {count(self.requests_saved, 'request')} saved"
+            explained += f"; {count(self.requests_saved, 'request')} saved"
         tone: Tone = "saved" if self.requests_saved else "plain"
-        return [steps[0], Line(1, "plain", where), *steps[1:], Line(1, tone, told)]
+        return [steps[0], Line(1, "plain", where), *steps[1:], Line(1, tone, explained)]
 
     def __str__(self) -> str:
-        """The steps in words, a line each."""
+        """The steps in words, one per line."""
         return as_text(self.outline())
 
     def _repr_html_(self) -> str:

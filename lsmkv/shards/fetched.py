@@ -1,7 +1,7 @@
-"""The files of a shard as they are in the object store, fetched whole and checked: for verifying.
+"""The files of a shard in the object store, fetched whole and checked, for verification.
 
-A shard that is read comes in ranges, some of them from META.  :class:`FetchedShard` is a directory
-in which every file is its whole object, with all that its version and META say of it compared.
+A reader fetches ranges of a shard, some of them from META.  A :class:`FetchedShard` is a directory
+in which every file is a whole object.  It is compared with all that the version and META say of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lsmkv.shards.version import ShardEntry
 
 
 class Flaw(NamedTuple):
-    """What is wrong with an object."""
+    """A fault of an object."""
 
     name: str
     """Within the shard's directory."""
@@ -31,20 +31,20 @@ class Flaw(NamedTuple):
 class FetchedShard(Directory):
     """The objects of one shard, for reading by one thread.
 
-    An object is fetched when it is opened: one request.  What is small stays in memory, and a table
-    as long as it is open.  Objects that the version does not name are left out.
+    An object is fetched when it is opened: one request.  Small objects stay in memory, and a table
+    stays while it is open.  Objects that the version does not name are left out.
     """
 
     def __init__(
         self, objects: ObjectStore, entry: ShardEntry, fetched: Callable[[int], None]
     ) -> None:
-        """``fetched`` is called with the size of each object that has been fetched.
+        """``fetched`` is called with the size of each fetched object.
 
-        Costs a listing, or where the store lists nothing a request for each object.
+        Costs a listing; if the store cannot list, a request for each object.
         """
         self.path = objects.url_of(entry.path)
         self.flaws: list[Flaw] = []
-        """Where objects are not what the version, or META, says."""
+        """The objects that differ from what the version or META says."""
         self.seen: set[str] = set()
         """The objects that have been fetched."""
         self._objects = objects
@@ -71,7 +71,7 @@ class FetchedShard(Directory):
         return self._sizes[name]
 
     def open(self, name: str) -> RandomAccessFile:
-        """Fetch an object, unless it is at hand, and compare it."""
+        """Fetch an object unless it is in memory, and compare it."""
         data = self._small.get(name)
         if data is None:
             data = self._fetch(name)
@@ -87,7 +87,7 @@ class FetchedShard(Directory):
         self.seen.add(name)
         try:
             data = self._objects.get(f"{self._entry.path}/{name}")
-        except FileNotFoundError:  # removed since it was listed
+        except FileNotFoundError:  # removed after it was listed
             self._note(name, 0, "missing")
             return b""
         self._fetched(len(data))
@@ -99,7 +99,7 @@ class FetchedShard(Directory):
                 f"{_bytes(data)}, but the version states {stated.size}",
             )
         elif sha256(data).hexdigest() != stated.sha256:
-            self._note(name, 0, "its SHA-256 is not the one that the version states")
+            self._note(name, 0, "its SHA-256 differs from the one that the version states")
         if name in self._pieces:
             self._compare(self._pieces[name], data)
         return data
@@ -115,14 +115,14 @@ class FetchedShard(Directory):
             return {}
 
     def _compare(self, file: FilePieces, data: bytes) -> None:
-        """Whether META repeats what is in a file."""
+        """Check that META repeats the bytes of a file."""
         if file.size != len(data):
             self._note(
                 META, 0, f"it states {file.size} bytes for {file.name}, which has {len(data)}"
             )
         for piece in file.pieces:
             if data[piece.offset : piece.offset + len(piece.data)] != piece.data:
-                self._note(META, 0, f"its bytes of {file.name} at {piece.offset} are others")
+                self._note(META, 0, f"its bytes of {file.name} at {piece.offset} differ")
 
     def _note(self, name: str, offset: int, reason: str) -> None:
         self.flaws.append(Flaw(name, offset, reason))
@@ -173,7 +173,7 @@ class _BytesFile(RandomAccessFile):
 
 
 def _sizes(objects: ObjectStore, entry: ShardEntry) -> dict[str, int]:
-    """The objects that there are, by their names in the shard's directory."""
+    """The sizes of the objects in the shard's directory, by name."""
     where = f"{entry.path}/"
     try:
         return {info.name[len(where) :]: info.size for info in objects.list(where)}

@@ -1,4 +1,4 @@
-"""An iterator over the shards of one version, which moves both ways, as that of a store does."""
+"""An iterator over the shards of one version; like a store's, it moves both ways."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _BYTEWISE = KeyOrder(BYTEWISE)
 
 
 class ShardIterator(Generic[Entry_co]):
-    """Goes through the shards that a range touches, one after the other.
+    """Iterates over the shards that a range touches, one after another.
 
-    It has the methods of :class:`lsmkv.Iterator`.  A shard is opened when the iterator comes to it.
-    The version that it reads stays readable as long as it is used, whatever ``refresh`` does.  One
-    thread at a time uses it.  Errors are those of a Get.  Costs a seek in each shard that it comes
-    to, and a request for each window of blocks.
+    It has the methods of :class:`lsmkv.Iterator`.  It opens a shard when it gets there.  The
+    version that it reads stays readable while it is in use, also after ``refresh``.  Only one
+    thread at a time may use it.  Errors are those of a Get.  Costs a seek in each shard that it
+    reaches, and a request for each window of blocks.
 
     >>> import lsmkv.bulk, lsmkv.shards, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
@@ -48,26 +48,26 @@ class ShardIterator(Generic[Entry_co]):
     def __init__(
         self, shards: OpenShards, arguments: IteratorArguments, check_open: Callable[[], None]
     ) -> None:
-        """``check_open`` raises once the reader is closed."""
+        """``check_open`` raises an error once the reader is closed."""
         self._shards: OpenShards | None = shards
         self._arguments = checked_arguments(arguments)
         self._limit = self._arguments.pop("limit", None)
-        self._left = self._limit  # entries that may be returned from here on; None for all
+        self._left = self._limit  # entries that may still be returned; None for no limit
         self._check_open = check_open
         self._reverse = bool(arguments.get("reverse", False))
         first, last = _touched(shards.firsts, self._arguments)
         self._range = range(first, last + 1)
         self._at = last if self._reverse else first
-        self._shard: OpenShard | None = None  # keeps its files open
+        self._shard: OpenShard | None = None  # keeps the version's files open
         self._inner: Iterator[Entry_co] | None = None
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether it is closed."""
         return self._shards is None
 
     def __iter__(self) -> Self:
-        """The iterator itself, where it stands."""
+        """The iterator itself, at its current position."""
         return self
 
     def __next__(self) -> Entry_co:
@@ -87,7 +87,8 @@ class ShardIterator(Generic[Entry_co]):
         return self.__next__()
 
     def prev(self) -> Entry_co:
-        """The entry before, which is then the next one; ``StopIteration`` at the beginning."""
+        """The previous entry, which ``next`` then returns again; ``StopIteration`` at the
+        beginning."""
         while True:
             inner = self._current()
             if inner is None:
@@ -102,7 +103,7 @@ class ShardIterator(Generic[Entry_co]):
                 return found
 
     def seek(self, target: BytesLike) -> None:
-        """Go to the gap before the first entry at ``target`` or after it, in the order of keys."""
+        """Move to the gap before the first entry at or after ``target``, in key order."""
         key = as_bytes(target, "target")
         index = self._readable().index_for(key)
         if self._range:
@@ -113,7 +114,7 @@ class ShardIterator(Generic[Entry_co]):
         self._left = self._limit
 
     def seek_to_start(self) -> None:
-        """Go before the first entry of the range, in the order of keys."""
+        """Move before the first entry of the range, in key order."""
         if self._range:
             self._stand_on(self._range[0])
         inner = self._current()
@@ -122,7 +123,7 @@ class ShardIterator(Generic[Entry_co]):
         self._left = self._limit
 
     def seek_to_stop(self) -> None:
-        """Go behind the last entry of the range, in the order of keys."""
+        """Move after the last entry of the range, in key order."""
         if self._range:
             self._stand_on(self._range[-1])
         inner = self._current()
@@ -131,12 +132,14 @@ class ShardIterator(Generic[Entry_co]):
         self._left = self._limit
 
     def close(self) -> None:
-        """Let go of the version.  A second close has no effect."""
+        """Release the version.  A second close has no effect."""
         self._leave()
         self._shards = None
 
     def __reduce__(self) -> Never:
-        refuse_copy("an iterator", "it holds open shards: make another one there")
+        refuse_copy(
+            "an iterator", "an iterator holds open shards: create another one in that process"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -154,7 +157,7 @@ class ShardIterator(Generic[Entry_co]):
             self._left += entries
 
     def _current(self) -> Iterator[Entry_co] | None:
-        """The iterator of the shard that it stands on; None if the range touches no shard."""
+        """The iterator of the current shard; None if the range touches no shard."""
         if self._inner is not None:
             return self._inner
         shards = self._readable()
@@ -176,7 +179,7 @@ class ShardIterator(Generic[Entry_co]):
             self._at = index
 
     def _move(self, step: int) -> bool:
-        """Go to the near end of the next shard that way; False if there is none."""
+        """Move to the near end of the next shard in a direction; False if there is none."""
         if self._at + step not in self._range:
             return False
         self._stand_on(self._at + step)
@@ -196,7 +199,7 @@ class ShardIterator(Generic[Entry_co]):
 
 
 def _touched(firsts: list[bytes], arguments: IteratorArguments) -> tuple[int, int]:
-    """The indexes of the first and last shard that a range may touch; the last may be smaller."""
+    """The first and last shard that a range may touch; no shard if the last is smaller."""
     bounds = bounds_of(
         arguments.get("start"),
         arguments.get("stop"),
@@ -209,6 +212,6 @@ def _touched(firsts: list[bytes], arguments: IteratorArguments) -> tuple[int, in
     if bounds.lower is not None:
         first = max(0, bisect_right(firsts, bounds.lower.user_key) - 1)
     if bounds.upper is not None:
-        # A shard that begins at stop holds stop, which the range may hold.
+        # A shard that begins at stop contains stop, which the range may contain.
         last = bisect_right(firsts, bounds.upper.user_key) - 1
     return first, last

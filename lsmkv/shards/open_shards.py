@@ -1,4 +1,4 @@
-"""The shards of one version that a reader has open, each a database that is only read."""
+"""The shards of one version that a reader has open, each a read-only database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lsmkv.shards.version import ShardEntry, VersionDocument
 
 
 class OpenShard:
-    """An open shard.  Its files are closed when the last reader lets go of it."""
+    """An open shard.  Its files are closed when the last reader releases it."""
 
     def __init__(self, entry: ShardEntry, db: DB) -> None:
         self.entry = entry
@@ -20,7 +20,7 @@ class OpenShard:
         self._close = weakref.finalize(self, db.close)
 
     def close(self) -> None:
-        """Close it now, whoever reads it."""
+        """Close it now, even if it is being read."""
         self._close()
 
 
@@ -28,7 +28,7 @@ Opener = Callable[[ShardEntry], OpenShard]
 
 
 class OpenShards:
-    """A version, and its shards, each of which is opened when it is first asked for.
+    """A version and its shards.  Each shard is opened at its first use.
 
     Any thread may call any method.
     """
@@ -36,7 +36,7 @@ class OpenShards:
     def __init__(
         self, document: VersionDocument, opener: Opener, carried: dict[str, OpenShard]
     ) -> None:
-        """``carried`` are shards that an earlier version has open, by their paths."""
+        """``carried`` are the shards that an earlier version has open, by their paths."""
         self.document = document
         self.firsts = [entry.first for entry in document.shards]
         self._opener = opener
@@ -47,11 +47,11 @@ class OpenShards:
         return len(self.firsts)
 
     def index_for(self, key: bytes) -> int:
-        """The index of the shard whose range holds ``key``; -1 if there are no shards."""
+        """The index of the shard whose range contains ``key``; -1 if there are no shards."""
         return bisect_right(self.firsts, key) - 1
 
     def shard(self, index: int) -> OpenShard:
-        """A shard, opened if it is not.  After an error of opening the next call tries again."""
+        """A shard, opened if necessary.  If opening fails, the next call tries again."""
         found = self._open[index]
         if found is None:
             with self._locks[index]:
@@ -62,9 +62,9 @@ class OpenShards:
         return found
 
     def closed(self, indexes: Iterable[int]) -> list[int]:
-        """Those of these shards that are not open, rising; no index below 0 is one."""
+        """Those of these shards that are not open, in ascending order, without indexes below 0."""
         return sorted({at for at in indexes if at >= 0 and self._open[at] is None})
 
     def opened(self) -> dict[str, OpenShard]:
-        """The shards that are open, by their paths."""
+        """The open shards, by their paths."""
         return {shard.entry.path: shard for shard in self._open if shard is not None}

@@ -1,8 +1,8 @@
-"""Shards: reads a shard set where it lies, in a directory or an object store.
+"""Shards: reads a shard set in place, in a directory or an object store.
 
-Any thread may call any method.  A reader has one version at a time, which never changes;
-:meth:`Shards.refresh` takes a newer one.  Of each shard it holds the index and the filters in
-memory, so that a Get of an absent key makes no request, but for the few that pass a filter.
+Any thread may call any method.  A reader uses one version at a time, which never changes;
+:meth:`Shards.refresh` switches to a newer one.  It keeps the index and the filters of each open
+shard in memory.  So a Get of an absent key makes no request, unless the key is a false positive.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _OPENED_AT_ONCE = 8
 class Shards:
     """A shard set, open for reading: ``lsmkv.shards.open``.  Close it, or use ``with``.
 
-    Methods raise :class:`ClosedError` once it is closed, :class:`IOError` when the network fails
-    even after some attempts, and :class:`CorruptionError`, with the object's URL, for an object
-    that is missing, short or damaged.
+    Methods raise :class:`ClosedError` once it is closed, and :class:`IOError` if the network fails
+    in every attempt.  For an object that is missing, short or damaged they raise
+    :class:`CorruptionError` with its URL.
 
     >>> import lsmkv.bulk, lsmkv.shards, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
@@ -62,7 +62,7 @@ class Shards:
     (b'six', [b'six', None], [(b'bee', b'six')])
     (False, True)
 
-    Another version, and what reading costs:
+    Another version, and the cost of reading:
 
     >>> with tempfile.TemporaryDirectory() as here:
     ...     _ = lsmkv.bulk.build([(b"ant", b"six")], here)
@@ -96,18 +96,18 @@ class Shards:
         """Open the newest version of the shard set at ``url``, or ``version``, for reading.
 
         ``url``: a directory, or ``s3://bucket/name``, ``gs://``, ``az://``, ``https://`` and
-        others; ``options`` go on to the store: credentials, region, endpoint.  ``cache_dir``: keeps
-        at most ``cache_bytes`` of what was read on the local disk, for this and other processes,
+        others; ``options`` are the store's: credentials, region, endpoint.  ``cache_dir``: keeps at
+        most ``cache_bytes`` of the bytes read on the local disk, for this and other processes,
         across restarts.  ``lru_cache_size``: bytes of blocks that are kept in memory.  ``limits``:
-        timeouts, attempts, connections.  The others are those of ``lsmkv.DB``; filters of lsmkv's
-        own are found without being named, and so need no ``filter_policy``.
+        timeouts, attempts, connections.  The others are those of ``lsmkv.DB``.  lsmkv's own filters
+        need no ``filter_policy``: they are recognized by name.
 
-        Cost: two requests, one with ``version``.  A shard is opened when it is first needed, by one
-        more, which brings its index and its filters.  Raises :class:`NotFoundError` if there is no
-        version, and ``ImportError`` if the extra ``remote`` is not installed and needed.
+        Cost: two requests, or one with ``version``.  A shard is opened when it is first needed, by
+        one more request for its index and filters.  Raises :class:`NotFoundError` if there is no
+        version, and ``ImportError`` if the extra ``remote`` is needed but not installed.
         """
         self.url = os.fspath(url)
-        """The URL, as it was given."""
+        """The URL, as the caller gave it."""
         self._place = absolute_url(url)
         reading: OptionArguments = {
             "filter_policy": filter_policy,
@@ -133,9 +133,9 @@ class Shards:
         self._cache: DiskCache | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._connections = limits.connections
-        self._lock = Lock()  # of what follows; nobody waits for a request with it
+        self._lock = Lock()  # for the requests below; no caller waits for them
         self._refreshing = Lock()
-        self._envs: weakref.WeakSet[RemoteEnv] = weakref.WeakSet()  # shards hold them
+        self._envs: weakref.WeakSet[RemoteEnv] = weakref.WeakSet()  # the shards use them
         self._every: weakref.WeakSet[OpenShard] = weakref.WeakSet()
         self._shards: OpenShards | None = None
         try:
@@ -152,7 +152,7 @@ class Shards:
             raise
         except FileNotFoundError as error:
             self.close()
-            raise NotFoundError(errno.ENOENT, "no shard set here", self.url) from error
+            raise NotFoundError(errno.ENOENT, "there is no shard set here", self.url) from error
         except OSError as error:
             self.close()
             raise_typed(error)
@@ -192,8 +192,7 @@ class Shards:
     ) -> bytes | T | None:
         """The value of ``key``, or ``default``; the keywords are those of ``DB.get``.
 
-        Cost: no request if a filter knows that the key is absent, or if its block is cached; else
-        one.
+        Cost: no request if a filter rejects the key or its block is cached; otherwise one.
         """
         user_key = as_bytes(key, "key")
         shard = self._shard_of(user_key)
@@ -205,10 +204,11 @@ class Shards:
     def multi_get(
         self, keys: Iterable[BytesLike], *, fill_cache: bool = True
     ) -> list[bytes | None]:
-        """The values of many keys, in their order; None for a key that is not there.
+        """The values of several keys, in the same order; None for an absent key.
 
-        Shards that are not open yet are opened at once.  Filters are asked next, here; the blocks
-        of the keys that pass are read at once, over as many connections as the limits allow.
+        Shards that are not open yet are opened concurrently.  Then the filters are asked.  The
+        blocks of the keys that pass are read concurrently, over as many connections as the limits
+        allow.
         """
         user_keys = [as_bytes(key, "key") for key in keys]
         shards = self._open()
@@ -227,11 +227,11 @@ class Shards:
         return [values[key] for key in user_keys]
 
     def __contains__(self, key: object) -> bool:
-        """Whether ``key`` is there.  Costs what a Get costs."""
+        """Whether ``key`` exists.  Costs what a Get costs."""
         return self.get(as_bytes(key, "key")) is not None
 
     def may_contain(self, key: BytesLike) -> bool:
-        """False only if ``key`` is not there.  No request, once its shard is open."""
+        """False only if ``key`` does not exist.  No request once its shard is open."""
         user_key = as_bytes(key, "key")
         shard = self._shard_of(user_key)
         return shard is not None and shard.db.may_contain(user_key)
@@ -276,42 +276,42 @@ class Shards:
     def iterator(self, **arguments: Unpack[IteratorArguments]) -> ShardIterator[Any]: ...
 
     def iterator(self, **arguments: Unpack[IteratorArguments]) -> ShardIterator[Any]:
-        """An iterator over all pairs, or over a range of them; the keywords of ``DB.iterator``.
+        """An iterator over all pairs, or over a range; the keywords are those of ``DB.iterator``.
 
-        It reads ahead, more the longer it goes on.  Shards that the range does not touch are not
+        It reads ahead, and further ahead the longer it runs.  Shards outside the range are not
         opened.
         """
         return ShardIterator(self._open(), arguments, self._check_open)
 
     def __iter__(self) -> ShardIterator[tuple[bytes, bytes]]:
-        """:meth:`iterator` over everything."""
+        """:meth:`iterator` over all pairs."""
         return self.iterator()
 
     def explain(self, key: BytesLike) -> ShardExplanation:
-        """How a Get of ``key`` goes, and how many requests filters and caches save it."""
+        """How a Get of ``key`` works, and how many requests filters and caches save it."""
         user_key = as_bytes(key, "key")
         shards = self._open()
         index = shards.index_for(user_key)
         if index < 0:
             return ShardExplanation(user_key, self.version, -1, "", None)
         shard = shards.shard(index)
-        told = shard.db.explain(user_key)
-        return ShardExplanation(user_key, self.version, index, shard.entry.path, told)
+        explained = shard.db.explain(user_key)
+        return ShardExplanation(user_key, self.version, index, shard.entry.path, explained)
 
     # The set
 
     @property
     def version(self) -> int:
-        """The number of the version that is read."""
+        """The number of the version in use."""
         return self.document.number
 
     @property
     def document(self) -> VersionDocument:
-        """That version: its shards, their bounds and files."""
+        """The document of that version: its shards, their bounds and files."""
         return self._open().document
 
     def versions(self) -> list[int]:
-        """The numbers of the versions that are published now.  One request, or a few."""
+        """The numbers of the published versions.  One request, or a few."""
         self._check_open()
         try:
             return list_versions(self._store())
@@ -319,9 +319,11 @@ class Shards:
             raise_typed(error)
 
     def refresh(self, version: int | None = None) -> bool:
-        """Take the newest version, or that one; returns whether it is another than before.
+        """Switch to the newest version, or to ``version``.  Returns whether it differs from the old
+        one.
 
-        Shards that both have stay open.  Iterators go on in the version that they began with.
+        Shards that both versions have stay open.  Iterators continue in the version that they began
+        with.
         """
         try:
             with self._refreshing:
@@ -342,26 +344,26 @@ class Shards:
             raise_typed(error)
 
     def warm(self) -> None:
-        """Open all shards now, eight at once: one request for each.
+        """Open all shards now, eight at a time: one request each.
 
-        While a shard is opened, it takes about twice the memory that it takes afterwards.
+        Opening a shard takes about twice the memory that the open shard takes.
         """
         shards = self._open()
         self._open_several(shards, range(len(shards)))
 
     def stats(self) -> ShardsStats:
-        """What was read, and what was saved: see :class:`ShardsStats`."""
+        """What was read and saved: see :class:`ShardsStats`."""
         shards = self._open()
         opened = [shard.db.stats() for shard in shards.opened().values()]
         counts = self._store().counters.snapshot()
         return stats_of(shards.document, opened, counts, self._cache)
 
     def verify(self, progress: Progress | None = None) -> VersionSurvey:
-        """Read every byte of the version, and say what is wrong, and where: ``lsmkv verify``.
+        """Read every byte of the version, and report what is wrong, and where: ``lsmkv verify``.
 
-        Damage is not raised, but noted: see :class:`VersionSurvey`.  ``progress`` is called with
-        bytes done and in all.  Cost: a request for each object, and one for each shard; one table
-        is in memory at a time.
+        Damage is not raised but recorded: see :class:`VersionSurvey`.  ``progress`` is called with
+        the bytes done and the total.  Cost: a request for each object, and one for each shard; one
+        table is in memory at a time.
 
         >>> import lsmkv.bulk, lsmkv.shards, tempfile
         >>> with tempfile.TemporaryDirectory() as here:
@@ -394,7 +396,7 @@ class Shards:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether it is closed."""
         return self._shards is None
 
     def __enter__(self) -> Self:
@@ -414,7 +416,7 @@ class Shards:
         return f"<lsmkv.shards.Shards {self.url!r} ({state})>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """It is opened anew, with the same version, where it is unpickled: in a worker, say."""
+        """Unpickling opens it again, with the same version: in a worker, for example."""
         return _reopen, (self._place, self.version, self._arguments)
 
     def _open(self) -> OpenShards:
@@ -444,7 +446,7 @@ class Shards:
         def open_shard(entry: ShardEntry) -> OpenShard:
             arguments: OptionArguments = {**self._settings, "env": env}
             shard = OpenShard(entry, DB(entry.path, **arguments))
-            env.forget_meta(entry.path)  # all tables are open: they hold what they need of it
+            env.forget_meta(entry.path)  # all tables are open: they keep what they need of it
             with self._lock:
                 self._every.add(shard)
                 closed = self._shards is None
@@ -456,25 +458,25 @@ class Shards:
         return OpenShards(document, open_shard, carried)
 
     def _open_several(self, shards: OpenShards, indexes: Iterable[int]) -> None:
-        """Open those of these shards that are not open; more at once would take more memory."""
+        """Open those of these shards that are not open, a few at a time to limit memory."""
         wanted = shards.closed(indexes)
         for first in range(0, len(wanted), _OPENED_AT_ONCE):
             self._at_once(shards.shard, wanted[first : first + _OPENED_AT_ONCE])
 
     def _at_once(self, call: Callable[[S], T], items: Sequence[S]) -> list[T]:
-        """What the call returns for each item, in their order, with many under way at once."""
+        """The call's results for the items, in order, with many calls under way at once."""
         if len(items) < 2:
             return [call(item) for item in items]
         pool = self._pool()
         try:
             results = pool.map(call, items)
-        except RuntimeError:  # no call is taken any more: it was closed
+        except RuntimeError:  # no call is accepted any more: it was closed
             self._check_open()
             raise
         return list(results)
 
     def _pool(self) -> ThreadPoolExecutor:
-        """The threads that several requests at once are made in."""
+        """The threads for concurrent requests."""
         with self._lock:
             self._open()
             if self._threads is None:

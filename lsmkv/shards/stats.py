@@ -17,7 +17,7 @@ class CacheCounts(NamedTuple):
     """What the cache on disk did for this reader."""
 
     hits: int
-    """Pages that it had, each of which saved a request or a part of one."""
+    """Pages found in it; each saved a request or a part of one."""
     misses: int
     puts: int
     """Pages that were written to it."""
@@ -27,11 +27,10 @@ class CacheCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class ShardsStats:
-    """What a reader of shards has read since it was opened, and what it was saved.
+    """What a reader of shards has read since it was opened, and what it saved.
 
     ``str()`` is a short table, ``to_dict()`` is plain data.  ``Shards.stats`` makes one, and states
-    errors and cost.  The counters of shards that a refresh
-    has left behind are not among those of the engine.
+    errors and cost.  The engine's counters do not include shards that a refresh has closed.
 
     >>> import lsmkv.bulk, lsmkv.shards, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
@@ -47,24 +46,24 @@ class ShardsStats:
     shards: int
     shards_open: int
     pairs: int
-    """Of the version."""
+    """The number of shards of the version."""
     bytes: int
-    """Of the version's files."""
+    """The bytes of the version's files."""
     gets: int
     gets_found: int
     filters_asked: int
     filter_negatives: int
-    """Gets in a table that a filter answered, without a request."""
+    """Gets that a filter answered without a request, per table."""
     filter_false_positives: int
     blocks_read: int
-    """Data blocks that came from a file, by a request or from the cache on disk."""
+    """Data blocks that were read from a file, by a request or from the cache on disk."""
     block_cache_hits: int
     metadata_bytes: int
     """Bytes of indexes and filters that were read to open tables."""
     requests: RequestCounts
-    """By kind, with bytes and retries."""
+    """The requests by kind, with bytes and retries."""
     cache: CacheCounts | None
-    """Of the cache on disk; None without one."""
+    """The counts of the cache on disk; None without one."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -83,8 +82,9 @@ class ShardsStats:
             f" {size(self.metadata_bytes)} of indexes and filters",
             f"gets           {self.gets:,}: {self.gets_found:,} found",
             f"filters        {self.filters_asked:,} asked: {self.filter_negatives:,} said no,"
-            f" {self.filter_false_positives:,} said yes in vain",
-            f"data blocks    {self.blocks_read:,} read, {self.block_cache_hits:,} from memory",
+            f" {self.filter_false_positives:,} false positives",
+            f"filters        {self.filters_asked:,} asked: {self.filter_negatives:,} said no, "
+            f"{self.filter_false_positives:,} false positives",
             f"requests       {total.requests:,}: {count(self.requests.list.requests, 'listing')},"
             f" {count(total.retries, 'retry')}, {size(total.bytes_read)} read",
         ]

@@ -1,9 +1,9 @@
-"""Verifies a version of a shard set: reads every byte of it, and says what is wrong, and where.
+"""Verifies a version of a shard set: reads every byte, and reports what is wrong, and where.
 
 Each object is fetched once, and compared with the size and the SHA-256 that the version states.
-Each shard is then surveyed as the database that it is (:mod:`lsmkv.repair.survey`): every block and
-record, order, filters, and what its MANIFEST states.  META must repeat what is in the files, the
-keys must be in the shard's range, and there must be as many as the version says.
+Each shard is then surveyed as a database (:mod:`lsmkv.repair.survey`): every block and record,
+order, filters, and what its MANIFEST states.  META must repeat the bytes of the files.  The keys
+must be in the shard's range, and their number must be the one that the version states.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class ShardSurvey(NamedTuple):
     number: int
     """From 0."""
     entry: ShardEntry
-    """What the version says of it."""
+    """The version's entry for it."""
     files: tuple[FileSurvey, ...]
     problems: tuple[str, ...]
-    """What is wrong with its pairs as a whole, where its files are intact."""
+    """Faults of its pairs as a whole, found only if its files are intact."""
 
     @property
     def severity(self) -> int:
-        """The severity of the worst file: 0 sound, 1 a remark, 2 damaged."""
+        """The severity of the worst file: 0 sound, 1 remarks, 2 damaged."""
         worst = max(file.severity for file in self.files)
         return DAMAGED if self.problems else worst
 
@@ -81,9 +81,9 @@ class VersionSurvey(NamedTuple):
 def verify_version(
     objects: ObjectStore, document: VersionDocument, progress: Progress | None = None
 ) -> VersionSurvey:
-    """Read and check all of a version; damage is not raised, but noted.
+    """Read and check a whole version; damage is not raised but recorded.
 
-    ``progress`` is called with bytes done and in all, and the shard.  Raises ``OSError`` when the
+    ``progress`` is called with the bytes done, the total, and the shard.  Raises ``OSError`` if the
     store fails, :class:`UnsupportedCompressionError` and :class:`ForeignFormatError`.  Cost: a
     request for each object, and a listing for each shard; one table is in memory at a time.
     """
@@ -115,7 +115,7 @@ def _verify_shard(
     with FetchedShard(objects, entry, fetched) as shard:
         found = survey(shard, make_options(lru_cache_size=0), InternalKeyComparator(BYTEWISE))
         for name in shard.names():
-            if name not in shard.seen:  # the survey knows no use for it
+            if name not in shard.seen:  # the survey does not use it
                 shard.open(name).close()
         files = _with_all_named({file.name: file for file in found.files}, shard, entry)
     for flaw in shard.flaws:
@@ -129,7 +129,7 @@ def _verify_shard(
 def _with_all_named(
     files: dict[str, FileSurvey], shard: FetchedShard, entry: ShardEntry
 ) -> dict[str, FileSurvey]:
-    """META first, then the files of a survey, those that it misses, and those that nobody names."""
+    """META first, then the files of a survey, missing files, and files that nothing names."""
     meta = FileSurvey(META, entry.meta.size, True)
     found = {META: meta} | files
     for stated in (entry.meta, *entry.files):
@@ -153,5 +153,5 @@ def _wrong_pairs(tables: list[TableSurvey], entry: ShardEntry, stop: bytes | Non
         first, last = unpack(table.smallest)[0], unpack(table.largest)[0]
         if first < entry.first or (stop is not None and last >= stop):
             bounds = f"{quoted(first)} to {quoted(last)}"
-            wrong.append(f"{table.name} has the keys from {bounds}, beyond the shard's range")
+            wrong.append(f"{table.name} has the keys from {bounds}, outside the shard's range")
     return wrong

@@ -1,11 +1,11 @@
-r"""Version documents: what a shard set consists of, and the JSON in which that is published.
+r"""Version documents: the contents of a shard set, published as JSON.
 
-A shard set is a series of *versions*, each an object ``versions/00000017.json``.  The one of the
-highest number is in force.  A version names its shards in the order of their keys, and every file
-of each with its size and SHA-256.  A shard is a legal LevelDB database in a directory of its own.
-Neither versions nor the files of shards are ever changed, so versions may share shards.
+A shard set is a series of *versions*, each an object ``versions/00000017.json``.  The highest
+number is current.  A version names its shards in key order, and every file of each with its size
+and SHA-256.  A shard is a legal LevelDB database in its own directory.  Neither versions nor the
+files of shards ever change, so versions may share shards.
 
-The document is ASCII and ends in a seal, the SHA-256 of everything before it.  Abridged::
+The document is ASCII and ends in a seal: the SHA-256 of everything before it.  Abridged::
 
     {
      "format": 1,
@@ -28,11 +28,11 @@ The document is ASCII and ends in a seal, the SHA-256 of everything before it.  
      "sha256": "..."
     }
 
-``first`` is ``first_base64`` where the key is not UTF-8: :mod:`lsmkv.util.json_fields`.  All other
-formats, with other numbers, keep the first field and the seal.
+``first`` becomes ``first_base64`` if the key is not UTF-8: :mod:`lsmkv.util.json_fields`.  All
+later formats, with other numbers, keep the first field and the seal.
 
-Left out: upper bounds (a shard ends where the next begins), other orders than the bytewise one, and
-what a shard's own META says.
+Left out: upper bounds (a shard ends where the next begins), orders other than the bytewise one, and
+the content of a shard's META.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ __all__ = [
 
 FORMAT = 1
 COMPARATOR = "leveldb.BytewiseComparator"
-"""The only order of keys that shards are cut in."""
+"""The only key order in which shards are cut."""
 
-_TOO_LARGE = 10**18  # a number of more digits than a version's name has
+_TOO_LARGE = 10**18  # a number with more digits than a version's name has
 _VERSION_NAME = re.compile(r"versions/([0-9]{8,18})\.json")
 _NONCE = re.compile(r"[0-9a-f]{8,64}")
 
@@ -84,11 +84,10 @@ _Bytes = bytes  # VersionDocument has a property of this name
 
 
 class VersionDocument(NamedTuple):
-    """A version of a shard set; its shards rise by their lower bounds.
+    """A version of a shard set; its shards are in ascending order of their lower bounds.
 
-    A *draft* is one whose ``number``, ``nonce`` and ``created`` are still to be filled in, which
-    :func:`lsmkv.bulk.publish.publish` does.  Costs O(files), save ``shard_for``, which costs a
-    binary search.
+    A *draft* lacks ``number``, ``nonce`` and ``created``: :func:`lsmkv.bulk.publish.publish` fills
+    them in.  Costs O(files), except ``shard_for``, which costs a binary search.
 
     >>> import lsmkv.bulk, lsmkv.shards, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
@@ -105,21 +104,21 @@ class VersionDocument(NamedTuple):
     number: int
     """From 1."""
     nonce: str
-    """Hexadecimal and random: tells a publisher's own document from another's."""
+    """Random hexadecimal digits: they tell a publisher's own document from another's."""
     build: str
     """Names the build; plain text without a slash."""
     created: str
     """When it was published: ISO 8601, in UTC."""
     comparator: str
-    """The name of the order of keys: :data:`COMPARATOR`."""
+    """The name of the key order: :data:`COMPARATOR`."""
     filter_policy: str | None
-    """The name of the filter policy that its tables have filters of."""
+    """The name of the filter policy of its tables."""
     prefix_extractor: str | None
     shards: tuple[ShardEntry, ...]
 
     @property
     def pairs(self) -> int:
-        """The pairs of all shards."""
+        """The number of pairs in all shards."""
         return sum(shard.pairs for shard in self.shards)
 
     @property
@@ -128,9 +127,9 @@ class VersionDocument(NamedTuple):
         return sum(file.size for shard in self.shards for _, file in shard.objects())
 
     def shard_for(self, key: _Bytes) -> int:
-        """The index of the shard whose range holds ``key``; -1 if there are no shards.
+        """The index of the shard whose range contains ``key``; -1 if there are no shards.
 
-        A binary search in bytewise order, the only one that shards are cut in.
+        A binary search in bytewise order, the only key order of shards.
         """
         return bisect_right(self.shards, key, key=attrgetter("first")) - 1
 
@@ -140,14 +139,14 @@ class VersionDocument(NamedTuple):
             yield from shard.objects()
 
     def check(self) -> None:
-        """``ValueError`` says what cannot be so in a published version."""
+        """Raise ``ValueError`` for a document that no published version can have."""
         require(1 <= self.number < _TOO_LARGE, f"number {self.number} is out of range")
         require(_NONCE.fullmatch(self.nonce), f"not a nonce: {self.nonce!r}")
         check_component("build", self.build)
         _check_created(self.created)
         require(
             self.comparator == COMPARATOR,
-            f"ordered by {self.comparator!r}: shards are cut in the order of {COMPARATOR!r} alone",
+            f"ordered by {self.comparator!r}: shards must be in the order of {COMPARATOR!r}",
         )
         for text in (self.filter_policy, self.prefix_extractor):
             require(text is None or is_plain(text), f"not a name: {text!r}")
@@ -155,10 +154,11 @@ class VersionDocument(NamedTuple):
             check_shard(f"shard {at}", shard)
         _check_bounds([shard.first for shard in self.shards])
         paths = {shard.path for shard in self.shards}
-        require(len(paths) == len(self.shards), "two shards have one path")
+        require(len(paths) == len(self.shards), "two shards have the same path")
 
     def encode(self) -> _Bytes:
-        """The document, the same bytes for the same content; ``ValueError`` as :meth:`check`."""
+        """The document, the same bytes for the same content.  Raises ``ValueError`` as
+        :meth:`check` does."""
         self.check()
         fields = {"format": FORMAT, **self._asdict()}
         fields["shards"] = [shard_fields(shard) for shard in self.shards]
@@ -169,9 +169,8 @@ class VersionDocument(NamedTuple):
     def decode(cls, data: _Bytes, url: str) -> VersionDocument:
         """The document in ``data``, an object's whole content; ``url`` is for messages.
 
-        :class:`~lsmkv.errors.CorruptionError` if any byte is not as it was written, if the format
-        is a newer one, or if the content cannot be: names that leave the set's directory, bounds
-        that do not rise.
+        Raises :class:`~lsmkv.errors.CorruptionError` if a byte was changed, if the format is newer,
+        or if the content is invalid: names that leave the set's directory, bounds that do not rise.
         """
         try:
             document = _decode(data)
@@ -233,7 +232,9 @@ def _decode(data: bytes) -> VersionDocument:
 def _check_bounds(firsts: list[bytes]) -> None:
     require(not firsts or firsts[0] == b"", "the first shard does not begin at the empty key")
     for at in range(1, len(firsts)):
-        require(firsts[at - 1] < firsts[at], f"the bound of shard {at} does not rise")
+        require(
+            firsts[at - 1] < firsts[at], f"the bound of shard {at} is not above the one before it"
+        )
 
 
 def _check_created(created: str) -> None:
@@ -241,7 +242,7 @@ def _check_created(created: str) -> None:
 
 
 def utc_now() -> str:
-    """The time in the form of ``created``.
+    """The current time in the format of ``created``.
 
     >>> len(utc_now())
     25

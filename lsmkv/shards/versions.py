@@ -1,7 +1,7 @@
 """Finding and reading the versions of a shard set in an object store.
 
-The version of the highest number is in force.  Other objects below ``versions/``, such as the
-probes of :func:`lsmkv.bulk.publish.probe`, are no versions and are passed over.
+The highest version is current.  Other objects below ``versions/``, such as the probes of
+:func:`lsmkv.bulk.publish.probe`, are not versions and are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ATTEMPTS = 5
 
 
 def list_versions(objects: ObjectStore) -> list[int]:
-    """The numbers of all versions, rising.  One listing."""
+    """The numbers of all versions, ascending.  One listing."""
     numbers = (parse_version_name(info.name) for info in objects.list("versions/"))
     return sorted(number for number in numbers if number is not None)
 
@@ -24,8 +24,8 @@ def list_versions(objects: ObjectStore) -> list[int]:
 def read_version(objects: ObjectStore, number: int) -> VersionDocument:
     """The version of this number.  One request.
 
-    :class:`~lsmkv.errors.NotFoundError` if there is none, :class:`~lsmkv.errors.CorruptionError` if
-    its document is damaged or is another's.
+    Raises :class:`~lsmkv.errors.NotFoundError` if there is none,
+    :class:`~lsmkv.errors.CorruptionError` if its document is damaged or belongs to another version.
     """
     name = version_name(number)
     url = objects.url_of(name)
@@ -40,9 +40,9 @@ def read_version(objects: ObjectStore, number: int) -> VersionDocument:
 
 
 def newest_version(objects: ObjectStore) -> VersionDocument:
-    """The version in force.  A listing and a request, unless versions are pruned meanwhile.
+    """The current version.  A listing and a request, unless versions are pruned meanwhile.
 
-    Errors as :func:`read_version`; :class:`~lsmkv.errors.NotFoundError` if nothing was published.
+    Errors as in :func:`read_version`; :class:`~lsmkv.errors.NotFoundError` if nothing is published.
     """
     missing: NotFoundError | None = None
     for _ in range(_ATTEMPTS):
@@ -55,4 +55,4 @@ def newest_version(objects: ObjectStore) -> VersionDocument:
             missing = error
     if missing is not None:
         raise missing
-    raise NotFoundError(errno.ENOENT, "no version of a shard set was published here", objects.url)
+    raise NotFoundError(errno.ENOENT, "no version of a shard set is published here", objects.url)

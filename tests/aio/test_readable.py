@@ -50,7 +50,7 @@ def test_an_awaited_store_may_be_entered(tmp_path: pathlib.Path) -> None:
             assert same is db
             await db.put(b"k", b"v")
         assert db.closed
-        with pytest.raises(ValueError, match="opened already"):
+        with pytest.raises(ValueError, match="only once"):
             async with db:
                 pass
         snapshots = await aio.open_db(tmp_path / "db")

@@ -49,7 +49,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         with pytest.raises(lsmkv.NotFoundError):
             await s
         assert s.closed
-        with pytest.raises(ValueError, match="opened already"):
+        with pytest.raises(ValueError, match="only once"):
             await s.open()
 
     asyncio.run(main())

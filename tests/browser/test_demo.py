@@ -57,7 +57,7 @@ def test_it_opens_on_the_result(
         assert page.locator("h1").text_content() == "What a filter saves"
         assert page.locator("nav a[aria-current]").text_content() == "Result"
         assert "without reading a block" in page.locator(".findings").text_content()
-        for kind in ("A key that is not there", "A key that is there"):
+        for kind in ("An absent key", "A present key"):
             rows = page.get_by_role("region", name=kind, exact=True).first
             assert rows.locator("dt").all_text_contents() == NAMES
         off, *filtered = [
@@ -152,7 +152,7 @@ def test_no_arrow_leads_nowhere(browser: Any, report: str, size: dict[str, int])
         page.locator(".lab-keys button").first.wait_for()
         assert page.get_by_label("The next filter").count() == 1
         assert not page.get_by_label("The next filter").is_visible()
-        assert not page.get_by_label("The filter before").is_visible()
+        assert not page.get_by_label("The previous filter").is_visible()
 
 
 def test_the_arrow_keys_go_over_all_parts_of_a_table(browser: Any, report: str) -> None:

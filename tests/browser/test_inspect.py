@@ -120,19 +120,19 @@ def test_the_step_view_agrees_with_explain(browser: Any, url: str, store: Path) 
     ):
         go(page, url, "get")
         for key in keys:
-            told = db.explain(key)
+            explained = db.explain(key)
             page.get_by_label("Key", exact=True).fill(escape(key))
             page.keyboard.press("Enter")
             page.locator(".verdict code", has_text=escape(key)).wait_for()
             figures = [int(text) for text in page.locator(".big").all_text_contents()]
-            assert figures == [told.blocks_searched, told.blocks_without_filters]
+            assert figures == [explained.blocks_searched, explained.blocks_without_filters]
             words = page.locator(".verdict strong").text_content()
-            assert words.startswith("found" if told.found else ("not there", "deleted"))
+            assert words.startswith("found" if explained.found else ("not there", "deleted"))
             titles = page.locator(".steps .kind-index .step-title").all_text_contents()
-            asked = [table for table in told.tables if table.asked]
+            asked = [table for table in explained.tables if table.asked]
             assert titles == [f"level {one.level}, {one.name}: index" for one in asked]
             assert page.locator(".steps .tag", has_text="saved").count() == (
-                told.blocks_without_filters - told.blocks_searched
+                explained.blocks_without_filters - explained.blocks_searched
             )
 
 
@@ -174,9 +174,9 @@ def test_keyboard_alone(browser: Any, url: str) -> None:
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowDown")
-        page.locator("section[aria-label='The table that is selected'] h2").wait_for()
-        told = page.locator(".levels .sr").text_content()
-        assert "level" in told
+        page.locator("section[aria-label='The selected table'] h2").wait_for()
+        explained = page.locator(".levels .sr").text_content()
+        assert "level" in explained
         page.keyboard.press("Enter")
         page.locator(".legend li").first.wait_for()
         page.locator(".bars").focus()
@@ -243,13 +243,15 @@ def test_a_bit_of_a_table_tells_its_keys(browser: Any, url: str, store: Path, la
     with quiet_page(browser, url) as page, contextlib.closing(Api(str(store))) as api:
         go(page, url, "filters", show="table", name=largest, n=1)
         page.locator(".lab-keys button").first.wait_for()
-        told = api.answer("filter", {"name": largest, "n": "1"})
-        data = bytes.fromhex(told["hex"]) + bytes([told["probes"]])
-        ones = {at for at in range(told["bits"]) if data[at >> 3] >> (at & 7) & 1}
+        explained = api.answer("filter", {"name": largest, "n": "1"})
+        data = bytes.fromhex(explained["hex"]) + bytes([explained["probes"]])
+        ones = {at for at in range(explained["bits"]) if data[at >> 3] >> (at & 7) & 1}
         drawn = page.locator(".lab-bits rect.lab-set")
         assert set(drawn.evaluate_all("all => all.map(one => Number(one.dataset.bit))")) == ones
-        probes = {key["text"]: policy.probed_positions(key["hash"], data) for key in told["keys"]}
-        for bit in random.Random(1).sample(range(told["bits"]), 30):
+        probes = {
+            key["text"]: policy.probed_positions(key["hash"], data) for key in explained["keys"]
+        }
+        for bit in random.Random(1).sample(range(explained["bits"]), 30):
             page.locator(f".lab-bits rect[data-bit='{bit}']").click()
             words = page.locator(".lab-picture .lab-note").text_content()
             setters = [key for key, positions in probes.items() if bit in positions]
@@ -259,7 +261,7 @@ def test_a_bit_of_a_table_tells_its_keys(browser: Any, url: str, store: Path, la
         assert f"bit={bit}" in page.url
         page.keyboard.press("Home")
         page.locator(".lab-picture .lab-note", has_text="Bit 0,").wait_for()
-        for key in ["not there", "nor this", *(one["text"] for one in told["keys"][:5])]:
+        for key in ["not there", "nor this", *(one["text"] for one in explained["keys"][:5])]:
             page.get_by_label("Ask it for a key").fill(key)
             page.keyboard.press("Enter")
             maybe = policy.key_may_match(key.encode(), data)
@@ -275,7 +277,7 @@ def test_a_bit_of_a_table_tells_its_keys(browser: Any, url: str, store: Path, la
 def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> None:
     settings = "none block:10 table64:9.5 block:auto:10 fuse"
     question = ("--settings", settings, "--gets", "300", "--seed", "4")
-    told = json.loads(
+    explained = json.loads(
         CliRunner().invoke(app, ["filter-lab", str(store), *question, "--json"]).output
     )
     with quiet_page(browser, url) as page:
@@ -285,10 +287,10 @@ def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> 
         page.get_by_label("Seed").fill(question[5])
         page.keyboard.press("Enter")
         page.locator(".figure", has_text="seed").locator("dd", has_text="4").wait_for()
-        assert page.locator(".verdict").text_content() == told["verdict"]["sentence"]
+        assert page.locator(".verdict").text_content() == explained["verdict"]["sentence"]
         rows = page.locator("table.rows").first.locator("tbody tr")
         assert rows.count() == 6
-        for at, setting in enumerate(told["settings"]):
+        for at, setting in enumerate(explained["settings"]):
             cells = rows.nth(at).locator("td").all_text_contents()
             assert cells[0].startswith(setting["setting"])
             assert cells[1] == f"{setting['wasted_reads']:,}"
@@ -301,10 +303,10 @@ def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> 
         page.get_by_role("textbox", name="Filter settings").fill("bloom")
         page.keyboard.press("Enter")
         assert page.locator("[name=settings]:invalid").count() == 1
-        assert page.locator(".verdict").text_content() == told["verdict"]["sentence"]
+        assert page.locator(".verdict").text_content() == explained["verdict"]["sentence"]
     with served(store) as other, quiet_page(browser, other) as page:
         go(page, other, "filters", show="replay")
-        page.get_by_text("Nothing is replayed yet.").wait_for()
+        page.get_by_text("Nothing has been replayed yet.").wait_for()
 
 
 def test_the_lab_to_play_with_has_its_json(browser: Any, url: str) -> None:
@@ -362,7 +364,7 @@ def test_now(browser: Any, tmp_path: Path, size: dict[str, int]) -> None:
 def test_the_write_path(browser: Any, url: str) -> None:
     with quiet_page(browser, url) as page:
         go(page, url, "write")
-        page.get_by_role("button", name="Begin anew").click()
+        page.get_by_role("button", name="Start again").click()
         page.get_by_role("textbox", name="Key").fill("<b>cow</b>")
         page.get_by_role("textbox", name="Value").fill("milk")
         page.keyboard.press("Enter")
@@ -401,7 +403,7 @@ def test_a_damaged_table(browser: Any, tmp_path: Path) -> None:
         go(page, url, "levels")
         page.get_by_role("button", name="Check every file").click()
         found = page.locator("section.damaged li", has_text=table.name)
-        found.locator("p", has_text="'lsmkv repair' looks for the data blocks").wait_for()
+        found.locator("p", has_text="'lsmkv repair' finds the data blocks").wait_for()
         assert serious_faults(page) == []
         found.locator("a").click()
         page.locator("section.damaged li", has_text="footer at").wait_for()
@@ -460,8 +462,8 @@ def test_the_slots_of_a_fuse_filter(
     policy = BinaryFusePolicy()
     name = one_table(tmp_path / "db", keys, filter_policy=policy)
     with contextlib.closing(Api(str(tmp_path / "db"))) as api:
-        told = api.answer("filter", {"name": name})
-    data = (tmp_path / "db" / name).read_bytes()[told["block"] :][: told["bytes"]]
+        explained = api.answer("filter", {"name": name})
+    data = (tmp_path / "db" / name).read_bytes()[explained["block"] :][: explained["bytes"]]
     with (
         served(tmp_path / "db") as url,
         quiet_page(browser, url, viewport=size, color_scheme=scheme) as page,
@@ -501,7 +503,7 @@ def test_the_slots_of_a_fuse_filter(
         page.locator(".now", has_text="slot ").wait_for()
         assert fits(page)
         assert serious_faults(page) == []
-        go(page, url, "table", name=name, block=told["block"])
+        go(page, url, "table", name=name, block=explained["block"])
         page.locator(".inside td", has_text="fuse: ").wait_for()
         assert fits(page)
         assert serious_faults(page) == []
@@ -514,9 +516,9 @@ def test_the_bits_of_a_filter_of_64_bit_hashes(browser: Any, tmp_path: Path) -> 
     policy = Bloom64Policy(10)
     name = one_table(tmp_path / "db", keys, filter_policy=policy)
     with contextlib.closing(Api(str(tmp_path / "db"))) as api:
-        told = api.answer("filter", {"name": name})
-    data = bytes.fromhex(told["hex"]) + bytes([told["probes"]])
-    ones = {at for at in range(told["bits"]) if data[at >> 3] >> (at & 7) & 1}
+        explained = api.answer("filter", {"name": name})
+    data = bytes.fromhex(explained["hex"]) + bytes([explained["probes"]])
+    ones = {at for at in range(explained["bits"]) if data[at >> 3] >> (at & 7) & 1}
     with served(tmp_path / "db") as url, quiet_page(browser, url) as page:
         go(page, url, "filters", show="table", name=name)
         drawn = page.locator(".lab-bits rect.lab-set")
@@ -691,12 +693,14 @@ def test_life_says_where_its_lines_are_one(browser: Any, tmp_path: Path) -> None
         go(page, url, "levels")
         go(page, url, "life")
         page.locator("p", has_text="no compaction had written anything").wait_for()
+
+
 # A store that changes while it is looked at
 
 
 @contextlib.contextmanager
 def gone_page(browser: Any, url: str) -> Iterator[Any]:
-    """A page that may be told that what it asks for is gone."""
+    """A page that may be explained that what it asks for is gone."""
     opened = browser.new_context(viewport=WIDE)
     yield opened.new_page()
     opened.close()
@@ -722,7 +726,7 @@ def test_every_view_says_that_its_store_is_gone(browser: Any, tmp_path: Path, vi
         shutil.rmtree(store)
         banner = page.locator(".moved.bad")
         banner.filter(has_text="was deleted, or renamed").wait_for()
-        banner.filter(has_text="What is shown is of the store that was there until").wait_for()
+        banner.filter(has_text="The view shows the store that was there until").wait_for()
         assert page.locator(".sound:visible").count() == 0
         assert banner.locator("button").count() == 0
         assert serious_faults(page) == []
@@ -731,7 +735,7 @@ def test_every_view_says_that_its_store_is_gone(browser: Any, tmp_path: Path, vi
         banner.filter(has_text="another store is there now").wait_for()
         page.keyboard.press("1")
         banner.filter(has_text="another store is there now").wait_for()
-        banner.get_by_role("button", name="Show the store that is there now").click()
+        banner.get_by_role("button", name="Show the new store").click()
         page.locator("td", has_text="another").wait_for()
         assert page.locator(".moved:visible").count() == 0
 
@@ -820,7 +824,7 @@ def test_a_store_that_was_never_flushed_is_listed(browser: Any, tmp_path: Path) 
         listed = [row.locator("td").all_text_contents() for row in rows.all()]
         assert sorted(row[0] for row in listed) == sorted(SHOWN)
         assert ["behind\\x20", "9", "deletion", "\u2013"] in listed
-        memtable.get_by_label("From this key on").fill("b")
+        memtable.get_by_label("Start at this key").fill("b")
         page.keyboard.press("Enter")
         memtable.locator("tbody tr").nth(0).locator("td", has_text="behind").wait_for()
         assert rows.count() == 2

@@ -75,8 +75,8 @@ def add(page: Any, key: str) -> None:
 
 def ask(page: Any, key: str) -> str:
     page.get_by_label("Ask for a key").fill(key)
-    told: str = page.locator(".lab-answer").text_content()
-    return told
+    verdict: str = page.locator(".lab-answer").text_content()
+    return verdict
 
 
 def expect_keys(page: Any, number: int) -> None:
@@ -98,15 +98,15 @@ def test_bits_are_those_of_the_policy(page: Any) -> None:
         ones = {at for at in range(8 * len(data) - 8) if data[at >> 3] >> (at & 7) & 1}
         assert bits(page, "lab-set") == ones
         for key in [*keys[:5], *(f"other {number}" for number in range(40))]:
-            told = ask(page, key)
+            verdict = ask(page, key)
             answer = policy.key_may_match(key.encode(), data)
-            assert told.startswith("Maybe" if answer else "No: ")
-            assert ("false positive" in told) == (answer and key not in keys)
+            assert verdict.startswith("Maybe" if answer else "No: ")
+            assert ("false positive" in verdict) == (answer and key not in keys)
             looked = policy.probed_positions(policy.key_hash(key.encode()), data)
             assert set(looked) <= bits(page, "lab-probed")
             assert bits(page, "lab-probed") - ones == bits(page, "lab-probed.lab-clear")
             if not answer:
-                assert f"bit {looked[-1]} is 0" in told
+                assert f"bit {looked[-1]} is 0" in verdict
 
 
 def test_a_filter_of_a_table(page: Any) -> None:

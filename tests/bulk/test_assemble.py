@@ -77,8 +77,8 @@ def test_lsmkv_reads_a_shard_and_finds_nothing_wrong(tmp_path: Path, count: int)
 def test_the_entry_describes_every_file(tmp_path: Path) -> None:
     entry = written(tmp_path, some(3000))
     there = {path.name: path.read_bytes() for path in (tmp_path / PATH).iterdir()}
-    told = {file.name: (file.size, file.sha256) for file in (entry.meta, *entry.files)}
-    assert told == {
+    stated = {file.name: (file.size, file.sha256) for file in (entry.meta, *entry.files)}
+    assert stated == {
         name: (len(data), hashlib.sha256(data).hexdigest()) for name, data in there.items()
     }
     assert {file.name for file in decode_meta(there[META])} == set(there) - {META}

@@ -263,11 +263,11 @@ def test_what_lost_a_race_is_removed(tmp_path: Path) -> None:
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
-    told: list[tuple[int, int, str]] = []
+    reports: list[tuple[int, int, str]] = []
     lsmkv.bulk.build(
-        [some(50), some(60)], tmp_path, shards=2, progress=lambda *step: told.append(step)
+        [some(50), some(60)], tmp_path, shards=2, progress=lambda *step: reports.append(step)
     )
-    assert told == [
+    assert reports == [
         (0, 0, "sorting"),
         (1, 1, "sorting"),
         (2, 2, "sorting"),
@@ -281,7 +281,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"shards": 0}, ValueError, "shards is 1 or more"),
+        ({"shards": 0}, ValueError, "shards must be 1 or more"),
         ({"shards": 2.5}, TypeError, "shards must be an int"),
         ({"memory_limit": 5}, ValueError, "memory_limit"),
         ({"attempts": 0}, ValueError, "attempts"),
@@ -304,7 +304,7 @@ def test_a_build_that_is_too_late_does_not_begin(tmp_path: Path) -> None:
     def never() -> Pairs:
         raise AssertionError
 
-    with pytest.raises(lsmkv.ConflictError, match="the newest version is 1, not 0"):
+    with pytest.raises(lsmkv.ConflictError, match="the current version is 1, not 0"):
         lsmkv.bulk.build(never, tmp_path, after=0)
 
 

@@ -50,10 +50,10 @@ def test_a_damaged_version_is_named(url: Path) -> None:
 
 
 def test_prune_keeps_the_newest_and_their_files(url: Path) -> None:
-    told = lsmkv.bulk.prune(url, keep=1, grace=0, dry_run=True)
+    planned = lsmkv.bulk.prune(url, keep=1, grace=0, dry_run=True)
     assert len(lsmkv.bulk.versions(url)) == 3
-    assert lsmkv.bulk.prune(url, keep=1, grace=0) == told
-    assert (told.versions, told.kept_versions) == ((1, 2), (3,))
+    assert lsmkv.bulk.prune(url, keep=1, grace=0) == planned
+    assert (planned.versions, planned.kept_versions) == ((1, 2), (3,))
     with lsmkv.shards.open(url) as s:
         assert dict(s) == dict(NEW)
         assert s.verify().severity == 0

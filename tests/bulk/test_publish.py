@@ -139,7 +139,7 @@ def test_publishing_after_the_version_in_force(objects: DictObjects) -> None:
 def test_publishing_after_another_version_is_a_conflict(objects: DictObjects, after: int) -> None:
     put_version(objects, 2)
     draft = make_draft(objects, "b")
-    with pytest.raises(lsmkv.ConflictError, match=f"the newest version is 2, not {after}"):
+    with pytest.raises(lsmkv.ConflictError, match=f"the current version is 2, not {after}"):
         publish(objects, draft, after=after)
     assert list_versions(objects) == [2]
 

@@ -63,21 +63,21 @@ class Pure(Inline):
 def runner(
     executor: Executor | None, function: Callable[[int], int], attempts: int = 3
 ) -> tuple[TaskRunner[int, int], list[tuple[int, int]]]:
-    told: list[tuple[int, int]] = []
-    return TaskRunner(executor, function, attempts, lambda *step: told.append(step)), told
+    reports: list[tuple[int, int]] = []
+    return TaskRunner(executor, function, attempts, lambda *step: reports.append(step)), reports
 
 
 @pytest.mark.parametrize("threads", [0, 1, 4])
 def test_results_come_in_the_order_of_the_tasks(threads: int) -> None:
     if threads == 0:
-        tasks, told = runner(None, lambda n: n * n)
+        tasks, reports = runner(None, lambda n: n * n)
         assert tasks.run(range(600)) == [n * n for n in range(600)]
     else:
         with ThreadPoolExecutor(threads) as pool:
-            tasks, told = runner(pool, lambda n: n * n)
+            tasks, reports = runner(pool, lambda n: n * n)
             assert tasks.run(range(600)) == [n * n for n in range(600)]
-    assert told[-1] == (600, 600)
-    assert [done for done, _ in told] == list(range(1, 601))
+    assert reports[-1] == (600, 600)
+    assert [done for done, _ in reports] == list(range(1, 601))
 
 
 def test_no_tasks_have_no_results() -> None:

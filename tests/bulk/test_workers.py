@@ -32,7 +32,7 @@ def test_dead_processes_are_replaced() -> None:
 
 
 def test_a_pool_has_a_process() -> None:
-    with pytest.raises(ValueError, match="a pool of 0 processes"):
+    with pytest.raises(ValueError, match="processes must be 1 or more"):
         Workers(0)
 
 

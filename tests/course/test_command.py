@@ -37,23 +37,23 @@ def test_new_lays_out_a_folder_and_replaces_nothing(tmp_path: Path) -> None:
     (folder / names[-1]).write_text("my work")
     done = lsm("course", "new", folder)
     assert done.status == 2
-    assert "it exists already, and is left as it is" in done.err
+    assert "it already exists, and was not changed" in done.err
     assert os.listdir(folder) == [names[-1]]
     assert (folder / names[-1]).read_text() == "my work"
 
 
 def test_new_prints_json(tmp_path: Path) -> None:
-    told = json.loads(lsm("course", "new", tmp_path, "--json").out)
-    assert told == {"path": str(tmp_path), "files": [lab.file_name for lab in LABS]}
+    answer = json.loads(lsm("course", "new", tmp_path, "--json").out)
+    assert answer == {"path": str(tmp_path), "files": [lab.file_name for lab in LABS]}
 
 
 def test_show_prints_the_text_and_a_hint() -> None:
     text = re.sub(r"<!--.*?-->\n", "", BLOOM.text_without_hints())
     assert lsm("course", "show", "4").out == text
     assert lsm("course", "show", "bloom", "--hint", "2").out == BLOOM.hints()[1] + "\n"
-    told = json.loads(lsm("course", "show", "4", "--json").out)
-    assert told["hints"] == len(BLOOM.hints())
-    assert told["text"] == BLOOM.text_without_hints()
+    answer = json.loads(lsm("course", "show", "4", "--json").out)
+    assert answer["hints"] == len(BLOOM.hints())
+    assert answer["text"] == BLOOM.text_without_hints()
     done = lsm("course", "show", "4", "--hint", "99")
     assert (done.status, done.err) == (2, f"lsmkv: lab 4 has {len(BLOOM.hints())} hints\n")
     assert "there is no lab 99" in lsm("course", "show", "99").err
@@ -71,10 +71,10 @@ def test_check_of_a_good_file_and_of_a_starter(
     done = lsm("course", "check", "4")
     assert done.status == 1
     assert "0 of 8 checks passed.\nHints: 'lsmkv course show 4 --hint 1'" in done.out
-    told = json.loads(lsm("course", "check", "4", "--json").out)
-    assert (told["lab"], told["file"]) == (4, str(tmp_path / BLOOM.file_name))
-    assert [one["check"] for one in told["checks"]] == [check.name for check in BLOOM.checks]
-    assert {one["outcome"] for one in told["checks"]} == {"not written"}
+    answer = json.loads(lsm("course", "check", "4", "--json").out)
+    assert (answer["lab"], answer["file"]) == (4, str(tmp_path / BLOOM.file_name))
+    assert [one["check"] for one in answer["checks"]] == [check.name for check in BLOOM.checks]
+    assert {one["outcome"] for one in answer["checks"]} == {"not written"}
 
 
 def test_check_says_what_is_wrong(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_check_says_what_is_wrong(tmp_path: Path) -> None:
     assert "  failed       the hash of a key\n               bloom_hash(b'') must be 0x" in out
     done = lsm("course", "check", "4", tmp_path / "none.py")
     assert (done.status, done.err) == (2, f"lsmkv: {tmp_path}/none.py: No such file or directory\n")
-    assert "not both" in lsm("course", "check", "4", path, "--watch", "--json").err
+    assert "cannot be combined" in lsm("course", "check", "4", path, "--watch", "--json").err
 
 
 @pytest.fixture
@@ -205,13 +205,13 @@ def test_grade_prints_a_table_and_json(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(lsm("course", "grade", tmp_path, "--csv").out)))
     assert [row["student"] for row in rows] == ["ann", "bob"]
     assert (rows[0]["lab 4"], rows[1]["lab 4"]) == ("8", "")
-    assert "not both" in lsm("course", "grade", tmp_path, "--csv", "--json").err
+    assert "cannot be combined" in lsm("course", "grade", tmp_path, "--csv", "--json").err
     shutil.rmtree(tmp_path / "ann")
-    told = json.loads(lsm("course", "grade", tmp_path, "--json", "--seconds", "9").out)
-    assert told["limits"] == {"seconds": 9, "memory_mib": 1024}
+    answer = json.loads(lsm("course", "grade", tmp_path, "--json", "--seconds", "9").out)
+    assert answer["limits"] == {"seconds": 9, "memory_mib": 1024}
     assert all(
         check["outcome"] == "missing"
-        for submission in told["submissions"]
+        for submission in answer["submissions"]
         for lab in submission["labs"]
         for check in lab["checks"]
     )

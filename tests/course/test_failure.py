@@ -31,16 +31,16 @@ def test_the_mark_stands_below_the_byte(at: int) -> None:
 
 def test_bytes_that_end_early_or_late() -> None:
     assert "Your bytes end there: 1 of 3." in difference(b"a", b"abc", "it", place)
-    assert "The bytes expected end there: 1. Yours are 3." in difference(b"abc", b"a", "it", place)
+    assert "The expected bytes end there: 1. Yours are 3." in difference(b"abc", b"a", "it", place)
 
 
 def test_what_is_required() -> None:
     require(True, "")
     require_equal(1, 1, "f()")
     require_bytes(b"a", b"a", "it", place)
-    with pytest.raises(CheckFailure, match=r"f\(\) must be 1, and your code returned True\.\nWhy"):
+    with pytest.raises(CheckFailure, match=r"f\(\) must be 1, but your code returned True\.\nWhy"):
         require_equal(True, 1, "f()", "Why")
-    with pytest.raises(CheckFailure, match="must be bytes, and your code returned 'a'"):
+    with pytest.raises(CheckFailure, match="must be bytes, but your code returned 'a'"):
         require_bytes("a", b"a", "it", place)
     with pytest.raises(CheckFailure, match=r"byte 0 differs(?s:.*)\nWhy"):
         require_bytes(b"b", b"a", "it", place, "Why")

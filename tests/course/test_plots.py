@@ -72,8 +72,8 @@ def test_the_command_writes_a_picture(tmp_path: Path, monkeypatch: pytest.Monkey
     shutil.copy(reference(BLOOM), tmp_path)
     monkeypatch.chdir(tmp_path)
     done = lsm("course", "plot", "4")
-    told = "lab4_bloom.svg  lab 4: false-positive rates by bits a key, yours and LevelDB's\n"
-    assert (done.status, done.out) == (0, told)
+    line = "lab4_bloom.svg  lab 4: false positive rates by bits per key, yours and LevelDB's\n"
+    assert (done.status, done.out) == (0, line)
     assert "yours" in words((tmp_path / "lab4_bloom.svg").read_bytes())
     done = lsm("course", "plot", "bloom", BLOOM.file_name, "--output", "mine.svg", "--json")
     figures = json.loads(done.out)
@@ -100,10 +100,12 @@ def test_the_command_refuses_what_it_cannot_draw(tmp_path: Path) -> None:
         if lab.slug not in PLOTS:
             done = lsm("course", "plot", lab.slug)
             assert (done.status, done.out) == (2, "")
-            assert re.search(r"lab \d+ has no picture of its results: labs 4 and 8", done.err)
+            assert re.search(
+                r"no picture of the results of lab \d+; labs 4 and 8 have one", done.err
+            )
     done = lsm("course", "plot", "4", reference(BLOOM), "--output", tmp_path / "x.png")
     assert (done.status, list(tmp_path.iterdir())) == (2, [])
-    assert "the picture is SVG, so name it .svg" in done.err
+    assert "the picture is SVG, so its name must end in .svg" in done.err
 
 
 def test_the_command_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:

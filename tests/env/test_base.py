@@ -362,7 +362,7 @@ def test_truncate_goes_on_at_the_cut(directory: Directory) -> None:
         assert file.size() == 2
         file.append(b"Z")
         for length in (-1, 4):
-            with pytest.raises(ValueError, match="cannot cut"):
+            with pytest.raises(ValueError, match="cannot truncate"):
                 file.truncate(length)
         assert file.size() == 3
     assert get(directory, "x") == b"abZ"

@@ -106,7 +106,7 @@ def test_cutting_back_writes_zeros(store: LocalDirectory) -> None:
         log.truncate(4)
         assert content(store)[4:].strip(b"\0") == b""
         for wrong in (-1, 5):
-            with pytest.raises(ValueError, match="cannot cut"):
+            with pytest.raises(ValueError, match="cannot truncate"):
                 log.truncate(wrong)
         log.append(b"i")
     assert content(store) == b"abghi"
@@ -322,8 +322,8 @@ def test_what_was_appended_outlives_a_killed_process(store: LocalDirectory) -> N
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
 def test_a_forked_child_leaves_the_log_alone(store: LocalDirectory) -> None:
-    told = python(FORK, store.path).stdout
-    assert told.splitlines() == ["Bad file descriptor", "False", f"13 {64 * KIB}"]
+    output = python(FORK, store.path).stdout
+    assert output.splitlines() == ["Bad file descriptor", "False", f"13 {64 * KIB}"]
 
 
 class Interrupted(BaseException):

@@ -170,7 +170,7 @@ def test_an_ordinary_store(run: Run, tmp_path: Path) -> None:
         db.put(b"k", b"v")
 
     async def main() -> None:
-        with pytest.raises(ValueError, match="holds other data than lsmkv serve's"):
+        with pytest.raises(ValueError, match="holds data that lsmkv serve did not write"):
             await Server(path, port=0).start()
         async with Server(path, port=0, raw=True) as server, Wire(server) as wire:
             await wire.plays(("GET k", b"v"), ("SET new w", b"OK"))

@@ -141,7 +141,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
     table = tmp_path / entry.path / next(f.name for f in entry.files if f.name.endswith(".ldb"))
     whole = table.read_bytes()
     meta = tmp_path / entry.path / "META"
-    told = meta.read_bytes()
+    meta_bytes = meta.read_bytes()
 
     def fails(match: str) -> None:
         with lsmkv.shards.open(tmp_path, lru_cache_size=0) as s:
@@ -156,13 +156,13 @@ def test_damage_is_named(tmp_path: Path) -> None:
     table.unlink()
     fails(table.name)
     table.write_bytes(whole)
-    meta.write_bytes(told[:100] + bytes([told[100] ^ 4]) + told[101:])
+    meta.write_bytes(meta_bytes[:100] + bytes([meta_bytes[100] ^ 4]) + meta_bytes[101:])
     fails("META")
-    meta.write_bytes(told[:-1])
+    meta.write_bytes(meta_bytes[:-1])
     fails("META")
     meta.unlink()
     fails("META")
-    meta.write_bytes(told)
+    meta.write_bytes(meta_bytes)
     with lsmkv.shards.open(tmp_path) as s:
         assert dict(s) == PAIRS
 

@@ -79,10 +79,10 @@ def test_the_number_of_pairs_must_be_what_the_version_states(url: Path) -> None:
 def test_keys_must_be_in_the_range_of_their_shard(url: Path) -> None:
     restate(url, lambda entry: entry._replace(first=entry.first + b"x"))
     (problem,) = verify(url).shards[1].problems
-    assert "beyond the shard's range" in problem
+    assert "outside the shard's range" in problem
     restate(url, lambda entry: entry._replace(first=b"000001"))
     (problem, *_) = verify(url).shards[0].problems
-    assert "beyond the shard's range" in problem
+    assert "outside the shard's range" in problem
 
 
 def test_a_failing_store_is_no_verdict(url: Path, monkeypatch: pytest.MonkeyPatch) -> None:

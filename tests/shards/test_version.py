@@ -222,22 +222,22 @@ FILE = ["shards", 1, "files", 2]
         (["created"], "yesterday", "yesterday"),
         (["created"], "2026-11-26T11:20:00+02:00", "not in UTC"),
         (["created"], "2026-11-26T11:20:00", "not in UTC"),
-        (["comparator"], "idb_cmp1", "in the order of 'leveldb.BytewiseComparator' alone"),
+        (["comparator"], "idb_cmp1", "in the order of 'leveldb.BytewiseComparator'"),
         (["comparator"], None, "comparator is None"),
         (["filter_policy"], 3, "filter_policy is 3"),
         (["filter_policy"], "", "not a name"),
         (["prefix_extractor"], "a\nb", "not a name"),
         (["shards"], {}, "shards is {}"),
-        (SHARD, [], "not an object"),
+        (SHARD, [], "not a JSON object"),
         ([*SHARD, "first"], "a", "does not begin at the empty key"),
-        (["shards", 1, "first"], "", "bound of shard 1 does not rise"),
+        (["shards", 1, "first"], "", "bound of shard 1 is not above"),
         ([*SHARD, "first"], "\ud800", "surrogate"),
         ([*SHARD, "first"], ..., "the first is missing"),
         ([*SHARD, "path"], "/shards/a", "not the name of an object"),
         ([*SHARD, "path"], "shards/../a", "not the name of an object"),
         ([*SHARD, "path"], "shards/a\\b", "not a plain name"),
         ([*SHARD, "path"], "versions/a", "outside shards/"),
-        ([*SHARD, "path"], "shards/b1/0001-1", "two shards have one path"),
+        ([*SHARD, "path"], "shards/b1/0001-1", "two shards have the same path"),
         ([*SHARD, "pairs"], -1, "-1 pairs"),
         ([*SHARD, "meta"], None, "meta is None"),
         ([*SHARD, "meta", "name"], "CURRENT", "two files of one name"),
@@ -295,7 +295,7 @@ def test_other_json_with_a_seal_is_refused(text: str) -> None:
 def test_what_cannot_be_is_not_written() -> None:
     with pytest.raises(ValueError, match="number 0 is out of range"):
         document(number=0).encode()
-    with pytest.raises(ValueError, match="alone"):
+    with pytest.raises(ValueError, match="shards must be in the order"):
         document(comparator="mine").encode()
 
 

@@ -126,10 +126,10 @@ def test_what_it_refuses(tmp_path: Path) -> None:
     with lsmkv.DB(ordinary, create_if_missing=True) as db:
         db.put(b"k", b"v")
     file.touch()
-    fails(lsm("serve", ordinary, "--port", "0"), "holds other data", "--raw")
+    fails(lsm("serve", ordinary, "--port", "0"), "did not write", "--raw")
     assert not (tmp_path / "none").exists()
     fails(lsm("serve", tmp_path / "none", "--port", "0", "--raw"))
-    fails(lsm("serve", ":memory:", "--port", "-1"), "listens on a host or on a Unix socket")
+    fails(lsm("serve", ":memory:", "--port", "-1"), "a server needs a host, a Unix socket, or both")
     fails(lsm("serve", ":memory:", "--port", "0", "--unixsocket", file), str(file))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

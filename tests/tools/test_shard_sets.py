@@ -109,7 +109,7 @@ def test_commands_that_are_for_stores_refuse_a_set(url: Path) -> None:
 
 def test_a_missing_set_is_one_line(tmp_path: Path) -> None:
     fails(lsm("get", f"file://{tmp_path}/nothing", "k"), "nothing: no shard set here")
-    fails(lsm("get", f"file://{tmp_path}", "k"), "no version of a shard set was published here")
+    fails(lsm("get", f"file://{tmp_path}", "k"), "no version of a shard set is published here")
     fails(lsm("get", "nosuch://bucket/name", "k"), "nosuch")
 
 
@@ -117,7 +117,7 @@ def test_inspect_refuses_a_shard_that_is_not_there(url: Path, tmp_path: Path) ->
     fails(lsm("inspect", url, "--shard", "3"), "there is no shard 3: version 1 has 3 shards")
     with lsmkv.DB(tmp_path / "db", create_if_missing=True):
         pass
-    fails(lsm("inspect", tmp_path / "db", "--shard", "0"), "is no shard set")
+    fails(lsm("inspect", tmp_path / "db", "--shard", "0"), "is not a shard set")
 
 
 def test_http_is_allowed_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,9 @@
-"""Arrow tables as pairs: two of their columns, of binary or text.
+"""Arrow tables as pairs: two of their columns, of type binary or string.
 
-``pyarrow`` is asked for when a source needs it: everything else of a bulk build works without it.
+``pyarrow`` is imported only when a source needs it: everything else works without it.
 
-Integers and other types are refused: there is no one encoding of a number whose order as bytes is
-the one that a program expects, so the program chooses it.
+Integers and other types are refused.  No single encoding of numbers has the byte order that every
+program expects, so the program must choose one.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from lsmkv.bulk.sources.part import Pair
 from lsmkv.errors import CorruptionError
 
 _ADVICE = (
-    "keys and values are columns of binary or string: encode others first, numbers as text or as"
-    " big-endian bytes of one width"
+    "keys and values must be columns of type binary or string: convert others first, for example "
+    "numbers to text or to big-endian bytes of fixed width"
 )
 
 
 def pyarrow(module: str = "pyarrow") -> Any:
-    """``pyarrow``, or a module of it; ``ImportError`` says how to get it."""
+    """Import ``pyarrow``, or a module of it.  ``ImportError`` says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -36,10 +36,10 @@ def pyarrow(module: str = "pyarrow") -> Any:
 
 @dataclass(frozen=True)
 class ArrowPart:
-    """Rows of an Arrow table in memory, as two of its columns.
+    """Rows of an Arrow table in memory, with two of its columns.
 
-    It is pickled as an Arrow stream of these rows: pickled as it is, a slice of a table would bring
-    all of the table.  ``first_row`` is the number of its first row in the source, for messages.
+    It is pickled as an Arrow stream of these rows: a pickled slice of a table would include the
+    whole table.  ``first_row`` is the number of its first row in the source, for messages.
     """
 
     table: Any = field(repr=False)
@@ -55,7 +55,7 @@ class ArrowPart:
         return size
 
     def pairs(self) -> Iterator[Pair]:
-        """The rows.  ``TypeError`` and ``ValueError`` are those of :func:`table_pairs`."""
+        """The rows.  Raises ``TypeError`` and ``ValueError`` as :func:`table_pairs` does."""
         return table_pairs(
             self.table.to_batches(), self.key, self.value, self.label, self.first_row
         )
@@ -75,7 +75,7 @@ def _from_stream(content: bytes, key: str, value: str, label: str, first_row: in
 
 
 def is_arrow(source: object) -> bool:
-    """Whether this is a table or a stream of batches for every library that speaks Arrow."""
+    """Whether this is an Arrow table or stream of batches, from any library."""
     kind = type(source)
     return hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__arrow_c_array__")
 
@@ -83,11 +83,11 @@ def is_arrow(source: object) -> bool:
 def arrow_parts(
     source: object, key: str, value: str, label: str, part_bytes: int
 ) -> Iterator[ArrowPart]:
-    """Parts of about ``part_bytes`` of a table, batch or reader; the rows are not copied.
+    """Parts of about ``part_bytes`` of a table, batch or reader, without copying rows.
 
-    ``source`` is of ``pyarrow``, or of a library that hands over Arrow data (pandas, Polars,
-    DuckDB).  A reader is read as parts are asked for, once.  ``ValueError`` for a column that is
-    missing, ``TypeError`` for one of a wrong type.
+    ``source`` comes from ``pyarrow``, or from a library that exports Arrow data (pandas, Polars,
+    DuckDB).  A reader is read once, as parts are requested.  Raises ``ValueError`` for a missing
+    column, ``TypeError`` for one of a wrong type.
     """
     pa = pyarrow()
     with _batches(pa, source, label) as reader:
@@ -111,7 +111,7 @@ def arrow_parts(
 
 
 def check_columns(schema: Any, key: str, value: str, label: str) -> None:
-    """Refuse a table that does not have these two columns, or has them in a type of no bytes."""
+    """Raise an error unless the table has these two columns, with types of bytes."""
     for name in (key, value):
         check_name(name, schema.names, label)
         if not _is_bytes(schema.field(name).type):
@@ -120,7 +120,7 @@ def check_columns(schema: Any, key: str, value: str, label: str) -> None:
 
 
 def check_name(name: str, names: list[str], label: str) -> None:
-    """Refuse a column that is not there, or is there twice."""
+    """Raise an error for a missing or ambiguous column."""
     if names.count(name) > 1:
         raise ValueError(f"{label} has more than one column {name!r}")
     if name not in names:
@@ -133,8 +133,8 @@ def table_pairs(
 ) -> Iterator[Pair]:
     """The pairs of some batches of one schema.
 
-    ``ValueError`` for a null names its row, counted from ``first_row``; ``TypeError`` for a column
-    of a wrong type.  Cost: 0.2 us a pair of 16 and 100 bytes.
+    ``ValueError`` for a null names its row, counted from ``first_row``.  Raises ``TypeError`` for a
+    column of a wrong type.  Cost: 0.2 us for a pair of 16 and 100 bytes.
     """
     return chain.from_iterable(_zipped(batches, key, value, label, first_row))
 
@@ -160,7 +160,7 @@ def _column(batch: Any, name: str, label: str, first_row: int) -> list[bytes]:
 
 
 def _bytes_array(pa: Any, batch: Any, name: str) -> Any:
-    """A column in a type of which Python makes ``bytes``, and a slice is its own bytes alone."""
+    """A column in a type that Python reads as ``bytes``; a slice has only its own bytes."""
     array = batch.column(batch.schema.get_field_index(name))
     if pa.types.is_string(array.type):
         return array.cast(pa.binary())  # copies nothing
@@ -188,19 +188,19 @@ def _batches(pa: Any, source: object, label: str) -> Iterator[Any]:
             source = pa.table(pa.record_batch(source))
         reader = pa.RecordBatchReader.from_stream(source)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"{label} is no table that Arrow can hold: {error}") from error
+        raise TypeError(f"{label} cannot be converted to an Arrow table: {error}") from error
     with reader:
         yield reader
 
 
 def _plain(pa: Any, batch: Any, key: str, value: str) -> Any:
-    """Both columns of a batch, in types that can be sliced without taking the rest along."""
+    """Both columns of a batch, in types whose slices do not include the rest."""
     columns = [_bytes_array(pa, batch, name) for name in (key, value)]
     return pa.record_batch(columns, names=[key, value])
 
 
 def _rows(batch: Any, room: int) -> int:
-    """How many of a batch's first rows have about ``room`` bytes; 1 at least."""
+    """How many of a batch's first rows have about ``room`` bytes; at least 1."""
     rows = max(1, -(-batch.num_rows * room // max(1, batch.nbytes)))
     while rows > 1 and batch.slice(0, rows).nbytes > 2 * room:
         rows //= 2
@@ -214,9 +214,9 @@ def _part(pa: Any, held: list[Any], key: str, value: str, label: str, first: int
 
 @contextmanager
 def arrow_file(path: str) -> Iterator[None]:
-    """Errors of ``pyarrow`` over a file from inside, in lsmkv's types, with the file's path.
+    """Errors of ``pyarrow`` inside the block, about a file, in lsmkv's types, with the file's path.
 
-    What the system refused has an ``errno``; all else that it finds is damage.
+    A system error has an ``errno``; every other error is damage.
     """
     pa = pyarrow()
     try:

@@ -1,4 +1,4 @@
-"""Parquet files, a part for each row group, and Arrow's own, a part for some batches."""
+"""Parquet files, a part per row group, and Arrow files, a part per group of batches."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ARROW_MAGIC = b"ARROW1"
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """A row group of a Parquet file.  Checksums of its pages are verified where it has them.
+    """A row group of a Parquet file.  Page checksums are verified if the file has them.
 
-    ``size`` is that of the row group, uncompressed, and ``first_row`` the number of its first row
-    in the file.
+    ``size`` is the uncompressed size of the row group, and ``first_row`` the number of its first
+    row in the file.
     """
 
     path: str
@@ -31,7 +31,7 @@ class ParquetPart:
 
     @property
     def label(self) -> str:
-        """The path, and which row group."""
+        """The path and the row group."""
         return f"{self.path}, row group {self.row_group}"
 
     def pairs(self) -> Iterator[Pair]:
@@ -46,7 +46,7 @@ class ParquetPart:
 
 
 def parquet_parts(file: InputFile, key: str, value: str) -> Iterator[ParquetPart]:
-    """A part for each row group; its footer alone is read."""
+    """A part for each row group; reads only the footer."""
     with arrow_file(file.path), _open_parquet(file.path) as parquet:
         check_columns(parquet.schema_arrow, key, value, file.path)
         groups = [parquet.metadata.row_group(at) for at in range(parquet.num_row_groups)]
@@ -61,8 +61,8 @@ def parquet_parts(file: InputFile, key: str, value: str) -> Iterator[ParquetPart
 class ArrowFilePart:
     """The batches ``start`` to ``stop - 1`` of a file in Arrow's file format (Feather 2).
 
-    ``size`` is their share of the file's.  The file has no checksums: damage that leaves lengths
-    and offsets as they were is not found.
+    ``size`` is their share of the file's.  The file has no checksums: damage that keeps lengths and
+    offsets intact is not found.
     """
 
     path: str
@@ -74,11 +74,11 @@ class ArrowFilePart:
 
     @property
     def label(self) -> str:
-        """The path, and which batches."""
+        """The path and the batches."""
         return f"{self.path}, batches {self.start} to {self.stop - 1}"
 
     def pairs(self) -> Iterator[Pair]:
-        """The rows, which messages count from the first one of ``start``.
+        """The rows; messages count them from the first row of ``start``.
 
         See :func:`~lsmkv.bulk.sources.arrow.table_pairs`; ``CorruptionError`` and ``OSError`` name
         the file.
@@ -101,7 +101,7 @@ class ArrowFilePart:
 def arrow_file_parts(
     file: InputFile, key: str, value: str, part_bytes: int
 ) -> Iterator[ArrowFilePart]:
-    """Parts of about ``part_bytes`` of the file, as if all of its batches had one size."""
+    """Parts of about ``part_bytes`` of the file, as if all its batches had the same size."""
     with arrow_file(file.path), pyarrow().OSFile(file.path) as opened:
         reader = pyarrow("pyarrow.ipc").open_file(opened)
         check_columns(reader.schema, key, value, file.path)

@@ -1,4 +1,4 @@
-"""CSV files, which ``pyarrow`` parses."""
+"""CSV files, parsed by ``pyarrow``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BLOCK = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class CsvPart:
-    """A CSV file, plain or in gzip, whose first line names the columns.
+    """A CSV file, plain or gzipped, whose first line names the columns.
 
-    Fields are taken as the bytes that they are: none is null, and numbers stay text.  A row is
-    shorter than 16 MiB.
+    Fields are used as bytes, unchanged: no field is null, and numbers stay text.  A row is shorter
+    than 16 MiB.
     """
 
     path: str
@@ -36,8 +36,8 @@ class CsvPart:
     def pairs(self) -> Iterator[Pair]:
         """The rows.
 
-        ``ValueError`` for what is no CSV, or lacks a column, names the file and, if it can, the
-        row; ``CorruptionError`` for damaged compression, and ``OSError``, have its path.
+        ``ValueError`` for invalid CSV or a missing column names the file and, if known, the row.
+        ``CorruptionError`` for damaged compression, and ``OSError``, have its path.
         """
         pa = pyarrow()
         self._check_names()
@@ -49,12 +49,15 @@ class CsvPart:
                 raise ValueError(f"{self.path}: {error}") from None
 
     def _check_names(self) -> None:
-        """Refuse columns that are missing, or there twice, of which ``pyarrow`` takes one."""
+        """Raise an error for missing or duplicate columns; ``pyarrow`` would use one of the
+        duplicates."""
         with open_decompressed(self.path) as file:
             try:
                 names = next(csv.reader(line.decode("utf-8-sig") for line in file), [])
             except (csv.Error, UnicodeDecodeError) as error:
-                raise ValueError(f"{self.path}: its first line names no columns: {error}") from None
+                raise ValueError(
+                    f"{self.path}: the first line does not name the columns: {error}"
+                ) from None
         for name in (self.key, self.value):
             check_name(name, names, self.path)
 
@@ -63,7 +66,7 @@ class CsvPart:
         names = [self.key, self.value]
         return module.open_csv(
             file,
-            # One thread, so that an error tells the row.
+            # One thread, so that an error has the row.
             read_options=module.ReadOptions(block_size=_BLOCK, use_threads=False),
             parse_options=module.ParseOptions(newlines_in_values=True),
             convert_options=module.ConvertOptions(

@@ -1,11 +1,11 @@
-"""Partitions of a Dask dataframe, each computed in the task that reads it.
+"""Partitions of a Dask dataframe, each computed by the task that reads it.
 
-A part has the tasks of the frame's graph that its partition needs, and computes them in its own
-process, by Dask's synchronous scheduler: a build needs no Dask cluster.  What partitions share (a
-shuffle, above all) is computed once for each of them; write such a frame to Parquet first.
+A part includes the tasks of the frame's graph that its partition needs.  It computes them in its
+own process, with Dask's synchronous scheduler, so a build needs no Dask cluster.  What partitions
+share (mostly a shuffle) is computed once for each of them: write such a frame to Parquet first.
 
-Dask, as it is set by default, turns a frame's columns of Python objects into text, ``bytes``
-objects included.  Parts get what the frame has: for bytes that are no UTF-8, make the frame with
+By default Dask converts columns of Python objects to text, even ``bytes`` objects.  Parts get what
+the frame has.  For bytes that are not UTF-8, make the frame with
 ``dask.config.set({"dataframe.convert-string": False})``, or read it from a file.
 """
 
@@ -22,10 +22,10 @@ from lsmkv.bulk.sources.part import Pair
 
 @dataclass(frozen=True)
 class DaskPart:
-    """One partition.  Text is UTF-8, bytes are taken as they are.
+    """One partition.  Text becomes UTF-8, bytes are used unchanged.
 
-    ``graph`` has the tasks that ``output`` needs.  They are pickled by ``cloudpickle``, as Dask
-    does it, since a frame may be made by functions that the standard pickle cannot name.
+    ``graph`` has the tasks that ``output`` needs.  They are pickled with ``cloudpickle``, as in
+    Dask, because the functions in them may be unknown to the standard pickle.
     """
 
     graph: dict[Any, Any] = field(repr=False)
@@ -41,8 +41,9 @@ class DaskPart:
     def pairs(self) -> Iterator[Pair]:
         """Compute the partition.
 
-        ``TypeError`` for what is neither text nor bytes, and ``ValueError`` for a null, name the
-        row in the partition, from 0.  An error of the computation gets a note that names the part.
+        ``TypeError`` for values that are neither text nor bytes, and ``ValueError`` for a null,
+        name the row in the partition, from 0.  An error of the computation gets a note that names
+        the part.
         """
         try:
             frame = importlib.import_module("dask").get(self.graph, self.output)
@@ -54,7 +55,7 @@ class DaskPart:
     def _table(self, frame: Any) -> Any:
         if not hasattr(frame, "columns"):
             kind = type(frame).__name__
-            raise TypeError(f"{self.label} is no frame but {kind}")
+            raise TypeError(f"{self.label} must be a dataframe, not {kind}")
         pa = pyarrow()
         columns = frame[[self.key, self.value]]
         try:
@@ -62,8 +63,10 @@ class DaskPart:
         except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
             for name in (self.key, self.value):
                 _check_items(columns[name], f"{self.label}: the column {name!r}")
-            raise TypeError(f"{self.label} is no table that Arrow can hold: {error}") from error
-        if table.num_rows:  # else its columns may have no type
+            raise TypeError(
+                f"{self.label} cannot be converted to an Arrow table: {error}"
+            ) from error
+        if table.num_rows:  # otherwise its columns may have no type
             check_columns(table.schema, self.key, self.value, self.label)
         return table
 
@@ -78,15 +81,15 @@ def _from_pickled(content: bytes, key: str, value: str, label: str) -> DaskPart:
 
 
 def is_dask(source: object) -> bool:
-    """Whether this is a collection of Dask."""
+    """Whether this is a Dask collection."""
     return hasattr(type(source), "__dask_graph__")
 
 
 def dask_parts(frame: Any, key: str, value: str, label: str) -> Iterator[DaskPart]:
-    """A part for each partition.  ``ValueError`` for a column that is missing.
+    """A part for each partition.  Raises ``ValueError`` for a missing column.
 
-    Other collections of Dask are a ``TypeError``, and so is a frame that is persisted in a cluster:
-    its partitions lie where a build's tasks cannot ask for them.
+    Raises ``TypeError`` for other Dask collections.  The same for a frame that is persisted in a
+    cluster: a build's tasks cannot read its partitions.
     """
     if not isinstance(frame, importlib.import_module("dask.dataframe").DataFrame):
         raise TypeError(f"{label} must be a Dask dataframe, not {type(frame).__name__}")
@@ -96,19 +99,19 @@ def dask_parts(frame: Any, key: str, value: str, label: str) -> Iterator[DaskPar
     columns = frame[[key, value]].optimize()
     graph = dict(columns.__dask_graph__())
     if any(type(task).__module__.split(".")[0] == "distributed" for task in graph.values()):
-        raise TypeError(f"{label} is persisted in a cluster: pass the frame that it was before")
+        raise TypeError(f"{label} is persisted in a cluster: pass the frame from before persist()")
     for at, output in enumerate(columns.__dask_keys__()):
         tasks, _ = cull(graph, [output])
         yield DaskPart(tasks, output, key, value, f"partition {at} of {label}")
 
 
 def _check_items(series: Any, place: str) -> None:
-    """Refuse the first item that is neither text nor bytes."""
+    """Raise an error for the first item that is neither text nor bytes."""
     for row, item in enumerate(series):
         if isinstance(item, str):
             try:
                 item.encode()
             except UnicodeEncodeError as error:
-                raise ValueError(f"{place}: row {row}: no Unicode text: {error}") from None
+                raise ValueError(f"{place}: row {row}: invalid Unicode text: {error}") from None
         elif not isinstance(item, (bytes, bytearray, memoryview)):
-            raise TypeError(f"{place}: row {row}: not text or bytes but {type(item).__name__}")
+            raise TypeError(f"{place}: row {row}: must be text or bytes, not {type(item).__name__}")

@@ -1,4 +1,4 @@
-"""Files that ``lsmkv export`` writes: JSON lines and the raw format, plain or in gzip."""
+"""Files of ``lsmkv export``: JSON lines and the raw format, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class FilePart:
-    """What ``lsmkv import`` reads; the content tells the format, and whether it is compressed.
+    """A file for ``lsmkv import``: its content shows the format, and whether it is compressed.
 
-    ``size`` is that of the file, if it is known.
+    ``size`` is the file's size, if known.
     """
 
     path: str
@@ -29,7 +29,7 @@ class FilePart:
 
     def __post_init__(self) -> None:
         if self.path == "-":
-            raise ValueError("a part cannot be standard input, which can be read but once")
+            raise ValueError("a part cannot be standard input, which can be read only once")
 
     @property
     def label(self) -> str:
@@ -39,9 +39,8 @@ class FilePart:
     def pairs(self) -> Iterator[Pair]:
         """The records of the file.
 
-        ``ValueError`` for a line that is none names file and line, ``CorruptionError`` for a
-        damaged frame or damaged compression has the file and the offset, and ``OSError`` has its
-        path.
+        ``ValueError`` for an invalid line names file and line.  ``CorruptionError`` for a damaged
+        frame or compression has the file and the offset, and ``OSError`` has its path.
         """
         with open_decompressed(self.path) as file:
             try:
@@ -54,9 +53,9 @@ class FilePart:
 
 @contextmanager
 def open_decompressed(path: str) -> Iterator[BinaryIO]:
-    """Open a file for reading; of one that begins as gzip does, what was compressed.
+    """Open a file for reading, decompressing it if it begins like gzip.
 
-    ``CorruptionError`` for damaged compression has the file, and how far it was read.
+    ``CorruptionError`` for damaged compression has the file, and the offset that was reached.
     """
     with open_input(path) as file:
         is_compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
@@ -68,4 +67,4 @@ def open_decompressed(path: str) -> Iterator[BinaryIO]:
             with gzip.GzipFile(fileobj=file, mode="rb") as content:
                 yield cast("BinaryIO", content)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise CorruptionError(f"it is not sound gzip: {error}", path, file.tell()) from None
+            raise CorruptionError(f"damaged gzip compression: {error}", path, file.tell()) from None

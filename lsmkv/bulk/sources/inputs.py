@@ -1,7 +1,7 @@
-"""The files that a bulk build reads its pairs from.
+"""The input files of a bulk build.
 
-They are no files of a store: they may lie behind symbolic links, and are read from end to end.
-Errors are ``OSError``, with ``errno`` and the file's path.
+They are not files of a store: they may be symbolic links, and are read from end to end.  Errors are
+``OSError``, with ``errno`` and the file's path.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class InputFile(NamedTuple):
     """A regular file."""
 
     path: str
-    """Absolute, so that a process with another working directory finds it."""
+    """Absolute, so that a process in another working directory finds it."""
     size: int
     """Bytes."""
 
 
 def find_inputs(path: str) -> list[InputFile]:
-    """The file at ``path``; of a directory its files, by name.
+    """The file at ``path``, or the files of a directory, by name.
 
-    Names that begin with ``.`` or ``_`` are left out, since writers of data sets mark such files as
-    no data (``_SUCCESS``).  A directory inside is ``IsADirectoryError``, so that nothing in it is
-    missed.  What is no regular file cannot be read twice: ``OSError`` with ``EINVAL``.
+    Names that begin with ``.`` or ``_`` are left out, because writers of data sets mark other files
+    so (``_SUCCESS``).  A directory inside raises ``IsADirectoryError``, so that nothing in it is
+    missed. What is not a regular file cannot be read twice: ``OSError`` with ``EINVAL``.
     """
     path = os.path.abspath(path)
     with naming(path):
@@ -44,7 +44,7 @@ def find_inputs(path: str) -> list[InputFile]:
 
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """Open a file for reading its bytes, buffered; an ``OSError`` from inside names the file."""
+    """Open a file for buffered reading of bytes; an ``OSError`` inside the block names the file."""
     with naming(path), open(path, "rb", _BUFFER) as file:
         yield file
 
@@ -53,8 +53,8 @@ def _input_file(path: str) -> InputFile:
     with naming(path):
         status = os.stat(path)
     if stat.S_ISDIR(status.st_mode):
-        why = "a directory inside a directory of inputs: give the paths of the files"
+        why = "a directory inside an input directory: pass the paths of its files"
         raise IsADirectoryError(errno.EISDIR, why, path)
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "not a regular file, which could be read again", path)
+        raise OSError(errno.EINVAL, "not a regular file: it could not be read again", path)
     return InputFile(path, status.st_size)

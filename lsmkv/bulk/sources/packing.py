@@ -1,4 +1,4 @@
-"""Cuts a stream of pairs, of any length, into parts that fit into memory."""
+"""Splits a stream of pairs, of any length, into parts that fit into memory."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _OVERHEAD = 8
 def packed_parts(pairs: Iterable[object], label: str, part_bytes: int) -> Iterator[PackedPart]:
     """These pairs in parts of about ``part_bytes``, as they come.
 
-    A part ends with the pair that reaches ``part_bytes``, so where the cuts are depends on the
-    pairs alone.  No pairs are no part.  Errors are those of :func:`checked_pairs`.  Memory: one
-    part, and its pairs as Python objects.  Cost: 0.7 us for a pair of 16 and 100 bytes.
+    A part ends with the pair that reaches ``part_bytes``, so the split depends only on the pairs.
+    Without pairs there are no parts.  Errors are those of :func:`checked_pairs`.  Memory: one part,
+    and its pairs as Python objects.  Cost: 0.7 us for a pair of 16 and 100 bytes.
     """
     keys: list[bytes] = []
     values: list[bytes] = []

@@ -1,4 +1,4 @@
-"""What a part is, and parts of pairs that a program has in memory or makes by a function."""
+"""Parts: the interface, and parts of pairs in memory or from a function."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from lsmkv.format.batch import as_put
 Pair = tuple[bytes, bytes]
 """Key and value."""
 
-_ADVICE = "a pair is a tuple (key, value) of two bytes objects"
+_ADVICE = "a pair must be a tuple (key, value) of two bytes objects"
 
 
 @runtime_checkable
 class Part(Protocol):
     """Some of a build's pairs, in any order.
 
-    It is pickled and sent to another process.  A program may bring classes of its own.
+    It is pickled and sent to another process.  A program may define its own classes.
     """
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """The name of the part in messages."""
 
     @property
     def size(self) -> int | None:
-        """About how many bytes are read for it, to tell progress by; None if unknown."""
+        """About how many bytes are read for it, for progress; None if unknown."""
 
     def pairs(self) -> Iterator[Pair]:
-        """All pairs, from the first: a task that failed is run again, and asks once more."""
+        """All pairs, from the first.  A task that failed runs again, and calls this again."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ class PackedPart:
 
 @dataclass(frozen=True)
 class CallablePart:
-    """The pairs that a call of ``function``, without arguments, returns or yields, or a mapping.
+    """The pairs of a mapping, or of an iterable, that ``function()`` returns.
 
-    It is called anew for each attempt, in another process, and has to give the same pairs each
-    time.  Only a function at the top of a module can be pickled, or a ``functools.partial`` of one.
+    It is called again for each attempt, in another process, and must give the same pairs each time.
+    Only a function at the top of a module can be pickled, or a ``functools.partial`` of one.
 
     >>> def squares():
     ...     for number in range(3):
@@ -93,14 +93,14 @@ class CallablePart:
             pairs = self.function()
             iterator = iter(pairs.items() if isinstance(pairs, Mapping) else pairs)
         except Exception as error:
-            error.add_note(f"while the pairs of {self.label} were asked for")
+            error.add_note(f"while {self.label} made its pairs")
             raise
         return checked_pairs(iterator, self.label)
 
 
 @dataclass(frozen=True)
 class CheckedPart:
-    """A part of a program's own class, whose pairs are made ``bytes``.
+    """A part of a program's own class, whose pairs are converted to ``bytes``.
 
     >>> class Two:
     ...     label, size = "two pairs", None
@@ -114,12 +114,12 @@ class CheckedPart:
 
     @property
     def label(self) -> str:
-        """That of the part."""
+        """The label of the part."""
         return self.part.label
 
     @property
     def size(self) -> int | None:
-        """That of the part."""
+        """The size of the part."""
         return self.part.size
 
     def pairs(self) -> Iterator[Pair]:
@@ -130,9 +130,9 @@ class CheckedPart:
 def checked_pairs(pairs: Iterable[Any], label: str) -> Iterator[Pair]:
     """The pairs of a program, one by one, with keys and values as ``bytes``.
 
-    ``TypeError`` for what is no pair, and ``ValueError`` for a key or value of 4 GiB, name the part
-    and the pair, counted from 0.  An error of the program's own gets a note that names the part.
-    Bytes-like keys and values are copied.  Cost: 0.1 us a pair.
+    ``TypeError`` for what is not a pair, and ``ValueError`` for a key or value of 4 GiB or more,
+    name the part and the pair, counted from 0.  An error of the program's own code gets a note that
+    names the part.  Bytes-like keys and values are copied.  Cost: 0.1 us per pair.
     """
     at = 0
     try:
@@ -163,5 +163,5 @@ def _as_bytes(key: object, value: object, place: str) -> Pair:
 
 def _no_pair(item: object) -> str:
     if isinstance(item, (tuple, list)):
-        return f"{_ADVICE}, not one of {len(item)} items"
+        return f"{_ADVICE}, not a tuple of {len(item)}"
     return f"{_ADVICE}, not {type(item).__name__}"

@@ -1,4 +1,4 @@
-"""Makes parts of what a program has."""
+"""Makes parts from a program's data."""
 
 from __future__ import annotations
 
@@ -44,31 +44,32 @@ def parts_of(
     value: str = "value",
     part_bytes: int = PART_BYTES,
 ) -> Iterator[Part]:
-    """The parts of a bulk build's source, as they are asked for.
+    """The parts of a bulk build's source, made as they are requested.
 
-    ``source`` is an iterable of pairs ``(key, value)`` of bytes, or one thing of this list, or an
-    iterable of such things:
+    ``source`` is an iterable of pairs ``(key, value)`` of bytes, one item of this list, or an
+    iterable of such items:
 
     * a path of a file, or of a directory, whose files are taken by name: JSON lines and the raw
       format of ``lsmkv export``, CSV (these may be in gzip), Parquet, and Arrow's file format
-      (Feather 2).  The ending tells the format (``.json``, ``.jsonl``, ``.raw``, ``.csv``, each
-      with or without ``.gz``, ``.parquet``, ``.arrow``, ``.feather``), and for other endings the
-      content; CSV needs its ending;
-    * an Arrow table, batch or reader, or a frame of pandas, Polars or others that hand it over;
+      (Feather 2).  The file's ending gives the format (``.json``, ``.jsonl``, ``.raw``, ``.csv``,
+      each with or without ``.gz``, ``.parquet``, ``.arrow``, ``.feather``).  For other endings the
+      content decides; CSV needs its ending;
+    * an Arrow table, batch or reader, or a frame of pandas, Polars or another library that exports
+      Arrow data;
     * a Dask dataframe;
     * an iterable of pairs, or a mapping of keys to values;
     * a function without arguments that returns an iterable of pairs, and can be pickled;
     * a :class:`~lsmkv.bulk.sources.part.Part`.
 
     Tables and frames have their keys and values in the columns named ``key`` and ``value``.  Pairs,
-    and tables in memory, are cut into parts of about ``part_bytes``, one at a time, so that a
+    and tables in memory, are split into parts of about ``part_bytes``, one at a time.  So a
     generator may yield more than fits into memory.  The same source gives the same parts in the
     same order.
 
-    Errors come as the parts are asked for: ``TypeError`` for what is none of these names the item,
-    by its index from 0, or the pair, and ``ValueError`` a column that is missing.  Files are opened
-    as far as cutting them needs it (``OSError``, ``CorruptionError``).  Cost: 0.7 us for a pair in
-    memory; files and frames cost what their metadata does.
+    Errors are raised as the parts are requested.  ``TypeError`` names an invalid item, by its index
+    from 0, or an invalid pair; ``ValueError`` names a missing column.  Files are opened only as far
+    as splitting them needs it (``OSError``, ``CorruptionError``).  Cost: 0.7 us for a pair in
+    memory; for files and frames, the cost of reading their metadata.
 
     >>> parts = list(parts_of([(b"b", b"1"), (b"a", b"2"), (b"c", b"3")], part_bytes=20))
     >>> [part.label for part in parts]
@@ -79,7 +80,7 @@ def parts_of(
     if part_bytes < 1:
         raise ValueError(f"part_bytes must be 1 or more, not {part_bytes}")
     if key == value:
-        raise ValueError(f"the column {key!r} cannot have both the keys and the values")
+        raise ValueError(f"the column {key!r} cannot contain both the keys and the values")
     return _Source(key, value, part_bytes).parts(source)
 
 
@@ -95,7 +96,7 @@ class _Source:
         if single is not None:
             return single
         if not isinstance(source, Iterable) or isinstance(source, _BYTES):
-            raise TypeError(f"the source is no source of pairs: {_named(source)}; {_EXPECTED}")
+            raise TypeError(f"not a source of pairs: {_named(source)}; {_EXPECTED}")
         items = iter(source)
         first = list(_first(items))
         items = chain(first, items)
@@ -110,15 +111,15 @@ class _Source:
         if single is not None:
             return single
         if _is_pair(item):
-            raise TypeError(f"{label} is a pair, and others are parts: put pairs into a list")
+            raise TypeError(f"{label} is a pair, but others are parts: put pairs into a list")
         if not isinstance(item, Iterable) or isinstance(item, _BYTES):
-            raise TypeError(f"{label} is no part: {_named(item)}; {_EXPECTED}")
+            raise TypeError(f"{label} is not a part: {_named(item)}; {_EXPECTED}")
         return packed_parts(item, label, self.part_bytes)
 
     def _single(self, item: Any, label: str) -> Iterator[Part] | None:
-        """The parts of one thing; None for an iterable, of pairs or parts, and for anything else.
+        """The parts of one source; None for an iterable, of pairs or parts, and for anything else.
 
-        A frame is asked for before a Part: its columns are attributes, whatever they are called.
+        Frames are tested before Part: their columns are attributes, with any name.
         """
         if isinstance(item, (str, os.PathLike)):
             return self._path(os.fsdecode(item))
@@ -139,8 +140,8 @@ class _Source:
     def _path(self, path: str) -> Iterator[Part]:
         if "://" in path:
             others = "dask.dataframe.read_parquet(...), or pyarrow.dataset's scanner().to_reader()"
-            raise ValueError(f"{path}: not a path of this machine: for others pass {others}")
-        FilePart(path)  # which refuses standard input
+            raise ValueError(f"{path}: not a path on this machine: for others pass {others}")
+        FilePart(path)  # which rejects standard input
         return chain.from_iterable(map(self._file, find_inputs(path)))
 
     def _file(self, file: InputFile) -> Iterator[Part]:
@@ -155,7 +156,7 @@ class _Source:
 
 
 def _kind(path: str) -> str:
-    """A file's format by its ending, or else by how it begins."""
+    """A file's format, by its ending, or otherwise by its first bytes."""
     name = path.lower()
     for ending, kind in _ENDINGS.items():
         if name.endswith(ending):
@@ -168,7 +169,7 @@ def _kind(path: str) -> str:
 
 
 def _is_pair(item: object) -> bool:
-    """Whether this was meant as a pair: it need not be a good one."""
+    """Whether this was meant as a pair, even an invalid one."""
     if not isinstance(item, (tuple, list)) or not item:
         return False
     if isinstance(item, Part):

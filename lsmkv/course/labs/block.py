@@ -1,4 +1,4 @@
-"""Lab 3: blocks, which the engine reads, and which stand in a table of a store."""
+"""Lab 3: blocks, which the engine reads, and which become part of a store's table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def built(entries: Entries, interval: int) -> bytes:
 
 
 def some_entries(seed: int, number: int) -> Entries:
-    """Keys with much in common, in order, and values; a few of them long."""
+    """Sorted keys with long common prefixes, and values, a few of them long."""
     dice = random.Random(seed)
     keys = {bytes(dice.choices(b"ab", k=dice.randrange(9))) for _ in range(number)}
     keys |= {b"long" + bytes(dice.choices(b"xy", k=150)) for _ in range(number // 20)}
@@ -89,16 +89,16 @@ def blocks(code: ModuleType) -> str:
 
 
 def meaning(data: bytes, wanted: int) -> str:
-    """What the byte of a block at an offset is."""
+    """The meaning of the byte of a block at an offset."""
     return next(
-        f"{told}, byte {wanted - start}" if size > 1 else told
-        for start, size, told in parts(data)
+        f"{described}, byte {wanted - start}" if size > 1 else described
+        for start, size, described in parts(data)
         if start <= wanted < start + size
     )
 
 
 def parts(data: bytes) -> list[tuple[int, int, str]]:
-    """The parts of a block in order: offset, size, and what it is."""
+    """The parts of a block in order: offset, size, and description."""
     block = parse_block(data, "data")
     found: list[tuple[int, int, str]] = []
     for number, entry in enumerate(entries_in(data)):
@@ -110,9 +110,9 @@ def parts(data: bytes) -> list[tuple[int, int, str]]:
             f"rest of the key, {shown_text(rest)}",
             "value",
         )
-        for (start, end), told in zip(entry.spans, names, strict=True):
+        for (start, end), described in zip(entry.spans, names, strict=True):
             if start < end:
-                found.append((start, end - start, f"entry {number}: {told}"))
+                found.append((start, end - start, f"entry {number}: {described}"))
     at = block.entries_end
     points = block.restart_points()
     for index, point in enumerate(points):
@@ -122,7 +122,7 @@ def parts(data: bytes) -> list[tuple[int, int, str]]:
 
 
 def shown_text(data: bytes) -> str:
-    """Bytes for a line, cut off."""
+    """Bytes for a line, truncated."""
     return repr(data if len(data) <= 20 else data[:20] + b"...")[1:]
 
 
@@ -149,7 +149,7 @@ def reading(code: ModuleType) -> str:
 
 
 def seeking(code: ModuleType) -> str:
-    """The first entry at or behind a key, for keys that are there and keys that are not."""
+    """The first entry at or after a key, for present and absent keys."""
     asked = 0
     for entries, interval in cases():
         data = built(entries, interval)
@@ -163,18 +163,18 @@ def seeking(code: ModuleType) -> str:
                 entries[at] if at < len(entries) else None,
                 f"seek({target!r}) in a block of {len(entries)} entries with a restart interval of"
                 f" {interval}",
-                "Begin at the last restart point whose key is below the target (or at the first),"
-                " and read on to the first key that is not below it.",
+                "Begin at the last restart point whose key is below the target (or at the "
+                "first), and read until the first key that is not below it.",
             )
     return f"{asked:,} keys"
 
 
 def bisecting(code: ModuleType) -> str:
-    """A seek near the end of a block does not read its beginning."""
+    """A seek near the end of a block does not read its start."""
     entries = [(b"key%04d" % n, b"v") for n in range(1000)]
     data = bytearray(built(entries, 4))
     points = parse_block(bytes(data), "data").restart_points()
-    # No bisection for a late key looks at restart points of the first third.
+    # A bisection for a late key never looks at restart points of the first third.
     data[points[1] : points[80]] = b"\xff" * (points[80] - points[1])
     for number in (900, 998, 999):
         key, value = entries[number]
@@ -184,15 +184,16 @@ def bisecting(code: ModuleType) -> str:
             got = None
         require(
             got == (key, value),
-            f"seek({key!r}) does not find the key if entries near the beginning of the block are"
-            " damaged, where it has no need to look. Does it read the block from its start?\n"
-            "Bisect the restart points first: their keys are whole, so each can be read alone.",
+            f"seek({key!r}) does not find the key if entries near the start of the block are "
+            "damaged, although it does not need them. Does it read the block from its "
+            "start?\nBisect the restart points first: their keys are whole, so each can be read "
+            "alone.",
         )
     return "3 keys in a block of 1,000 entries"
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """Each block of a table is read and built anew by the student, and put in its place."""
+    """The student's code reads and rebuilds each block of a table, in place."""
     content: dict[bytes, bytes | None] = {
         b"user:%05d" % n: b"value %d" % n * (n % 5) for n in range(1000)
     }
@@ -211,7 +212,7 @@ def in_the_engine(code: ModuleType) -> str:
 
 
 def rebuild(code: ModuleType, path: str) -> int:
-    """Put the student's blocks in place of a table's own; how many there are."""
+    """Put the student's blocks in place of a table's own.  Returns their number."""
     with Table(path) as opened:
         blocks = [(block.place.offset, block.plain) for block in opened.data_blocks()]
     with open(path, "r+b") as table:
@@ -230,8 +231,8 @@ def rebuild(code: ModuleType, path: str) -> int:
 def drawing() -> str:
     """A block of four entries, part by part."""
     data = built(SAMPLE, 2)
-    told = ", ".join(f"{key.decode()}={value.decode()}" for key, value in SAMPLE)
-    lines = [f"entries {told}; a restart point every 2 entries", ""]
+    described = ", ".join(f"{key.decode()}={value.decode()}" for key, value in SAMPLE)
+    lines = [f"entries {described}; a restart point every 2 entries", ""]
     lines.append(f"{'offset':>6}  {'bytes':<20}  what")
     for start, size, what in parts(data):
         lines.append(f"{start:6}  {data[start : start + size].hex(' '):<20}  {what}")

@@ -1,4 +1,4 @@
-"""Lab 4: the Bloom filter, which becomes a filter policy of a store under LevelDB's name."""
+"""Lab 4: the Bloom filter, used as the filter policy of a store under LevelDB's name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HASHED: tuple[tuple[bytes, str], ...] = (
     (b"\xff", "Bytes are numbers from 0 to 255, never negative."),
     (b"\xff" * 9, "h and each word may be large: keep 32 bits after every sum and product."),
 )
-"""Keys, and what each of them tries."""
+"""Keys, and what each of them tests."""
 SAMPLE = (b"hello", b"world")
 BITS = 10
 MAX_PROBES = 30
@@ -43,14 +43,14 @@ MAX_PROBES = 30
 
 
 def leveldb_hash(key: bytes) -> int:
-    """The hash by which LevelDB's filters are asked, the engine's."""
+    """The hash of LevelDB's filters, by the engine."""
     hashed = Filter(0, 0, 0, None, None, BloomFilterPolicy().name.encode(), b"").hash(key)
     assert hashed is not None
     return hashed
 
 
 def predicted_rate(bits_per_key: float, k: int) -> float:
-    """The share of absent keys for which a filter errs, by the formula."""
+    """The false positive rate by the formula."""
     return float((1 - math.exp(-k / bits_per_key)) ** k)
 
 
@@ -61,13 +61,13 @@ def hashes(code: ModuleType) -> str:
         expected = leveldb_hash(key)
         if type(got) is int and got > 0xFFFFFFFF:
             raise CheckFailure(
-                f"bloom_hash({key!r}) must be {expected:#x}, and yours has more than 32 bits:"
+                f"bloom_hash({key!r}) must be {expected:#x}, but yours has more than 32 bits:"
                 f" {got:#x}.\nCut each sum, product and shift with & 0xffffffff."
             )
-        told = hex(got) if type(got) is int else shown(got)
+        described = hex(got) if type(got) is int else shown(got)
         require(
             type(got) is int and got == expected,
-            f"bloom_hash({key!r}) must be {expected:#x}, and your code returned {told}.\n{hint}",
+            f"bloom_hash({key!r}) must be {expected:#x}, but yours is {described}.\n{hint}",
         )
     dice = random.Random(4)
     for length in range(64):
@@ -80,7 +80,7 @@ def numbers_of_probes(code: ModuleType) -> str:
     """k for budgets from 1 bit to 100."""
     for bits in (10, 1, 2, 5, 16, 20, 44, 100):
         expected = BloomFilterPolicy(bits).probes
-        hint = "k is int(bits * 0.69): cut off, not rounded."
+        hint = "k is int(bits * 0.69): truncated, not rounded."
         if bits == 1:
             hint = "k is at least 1: a filter without probes would match everything."
         elif bits == 100:
@@ -90,7 +90,7 @@ def numbers_of_probes(code: ModuleType) -> str:
 
 
 def sizes(code: ModuleType) -> str:
-    """How many bytes a filter has, and its last one."""
+    """The number of bytes in a filter, and its last byte."""
     for number, bits in ((0, 10), (1, 10), (6, 10), (7, 10), (100, 10), (33, 7), (50, 16)):
         keys = [b"key%d" % n for n in range(number)]
         got = code.create_filter(keys, bits)
@@ -99,15 +99,15 @@ def sizes(code: ModuleType) -> str:
         require(isinstance(got, bytes), f"{what} must be bytes, not {shown(got)}.")
         require(
             len(got) != len(expected) - 1,
-            f"{what} is a byte short: {len(got)} of {len(expected)}. Is the last byte there, which"
-            " holds k, and is the number of bits rounded up to whole bytes?",
+            f"{what} is a byte short: {len(got)} of {len(expected)}. Is the last byte there, "
+            "which stores k, and is the number of bits rounded up to whole bytes?",
         )
         hint = f"{number} * {bits} bits, rounded up to whole bytes, and one byte for k."
         if number * bits < 64:
             hint = "A filter has at least 64 bits, so 8 bytes, and one more for k."
         require(
             len(got) == len(expected),
-            f"{what} must have {len(expected)} bytes, and yours has {len(got)}.\n{hint}",
+            f"{what} must have {len(expected)} bytes, but yours has {len(got)}.\n{hint}",
         )
         require_equal(got[-1], expected[-1], f"the last byte of the filter at {bits} bits a key")
     return "0 to 100 keys"
@@ -128,7 +128,7 @@ def filter_bytes(code: ModuleType) -> str:
             " h + d, h + 2d, ... modulo the number of bits, and h + d keeps 32 bits."
         )
         if got == without_cutting(keys, expected):
-            hint = "h + d, h + 2d, ... are not cut to 32 bits before the modulus is taken."
+            hint = "h + d, h + 2d, ... are not reduced to 32 bits before the modulus is taken."
         require_bytes(
             got,
             expected,
@@ -140,7 +140,7 @@ def filter_bytes(code: ModuleType) -> str:
 
 
 def without_cutting(keys: Sequence[bytes], expected: bytes) -> bytes:
-    """The filter that comes of sums with more than 32 bits, a natural mistake."""
+    """The filter made with sums of more than 32 bits, a common mistake."""
     bits, k = 8 * len(expected) - 8, expected[-1]
     made = bytearray(len(expected) - 1)
     for key in keys:
@@ -153,7 +153,7 @@ def without_cutting(keys: Sequence[bytes], expected: bytes) -> bytes:
 
 
 def meaning(keys: Sequence[bytes], data: bytes, at: int) -> str:
-    """What the byte of a filter at an offset holds."""
+    """The meaning of the byte of a filter at an offset."""
     if at == len(data) - 1:
         return "the number of probes, k"
     bits: list[str] = []
@@ -165,16 +165,16 @@ def meaning(keys: Sequence[bytes], data: bytes, at: int) -> str:
             if position // 8 == at
         ]
     if not bits:
-        told = "all of them 0"
+        described = "all of them 0"
     elif len(bits) > 4:
-        told = f"{len(bits)} of them set by a key's probes"
+        described = f"{len(bits)} of them set by a key's probes"
     else:
-        told = f"set: {', '.join(bits)}"
-    return f"bits {8 * at} to {8 * at + 7} of the array, {told}"
+        described = f"set: {', '.join(bits)}"
+    return f"bits {8 * at} to {8 * at + 7} of the array, {described}"
 
 
 def no_false_negatives(code: ModuleType) -> str:
-    """What was added is always found again."""
+    """Added keys are always found again."""
     dice = random.Random(1970)
     for number in range(60):
         keys = [dice.randbytes(dice.randrange(12)) for _ in range(number)]
@@ -183,28 +183,27 @@ def no_false_negatives(code: ModuleType) -> str:
         for key in keys:
             require(
                 code.key_may_match(key, data) is True,
-                f"A false negative: {key!r} is among the {count(number, 'key')} of a filter at"
-                f" {bits} bits a key, and key_may_match says it is not, or"
-                " returns something else than True.\n"
-                "A store would lose that key. A filter may err on the other side alone.",
+                f"A false negative: {key!r} is among the {count(number, 'key')} of a filter at "
+                f"{bits} bits a key, but key_may_match does not return True for it.\nA store "
+                "would lose that key. A filter may err only on the other side.",
             )
     return "60 sets of keys"
 
 
 def asked_filters(code: ModuleType) -> str:
-    """The answers on LevelDB's filters, the unusual ones included."""
+    """The answers on LevelDB's filters, including unusual ones."""
     policy = BloomFilterPolicy(BITS)
     require_equal(
         code.key_may_match(b"x", b""),
         False,
         "key_may_match(b'x', b'')",
-        "A filter of fewer than two bytes holds no keys.",
+        "A filter of fewer than two bytes contains no keys.",
     )
     require_equal(
         code.key_may_match(b"x", b"\x06"),
         False,
         "key_may_match(b'x', b'\\x06')",
-        "A filter of fewer than two bytes holds no keys.",
+        "A filter of fewer than two bytes contains no keys.",
     )
     require_equal(
         code.key_may_match(b"x", bytes(8) + bytes([MAX_PROBES + 1])),
@@ -221,14 +220,14 @@ def asked_filters(code: ModuleType) -> str:
                 code.key_may_match(key, data),
                 policy.key_may_match(key, data),
                 f"key_may_match({key!r}, LevelDB's filter of 100 keys at {bits} bits a key)",
-                "k is the last byte of the filter, which may be another one than yours; all other"
-                " bytes are the array. The answer is True if all k bits are set.",
+                "k is the last byte of the filter, and may differ from yours; all other bytes "
+                "are the array. The answer is True if all k bits are set.",
             )
     return "1,200 questions"
 
 
 def rates(code: ModuleType) -> str:
-    """How often a filter errs: by the formula, and counted."""
+    """The false positive rate: by the formula, and counted."""
     found: list[str] = []
     for bits in (5, 10, 16):
         k = BloomFilterPolicy(bits).probes
@@ -236,22 +235,22 @@ def rates(code: ModuleType) -> str:
         expected = predicted_rate(bits, k)
         require(
             isinstance(formula, float) and abs(formula - expected) < 1e-9,
-            f"predicted_rate({bits}, {k}) must be {expected:.6f}, and your code returned"
-            f" {shown(formula)}.\nThe formula is (1 - e^(-k/b))^k, with b bits a key.",
+            f"predicted_rate({bits}, {k}) must be {expected:.6f}, but your code returned "
+            f"{shown(formula)}.\nThe formula is (1 - e^(-k/b))^k, with b bits a key.",
         )
         data = code.create_filter(some_keys(bits, 2000), bits)
         rate = sum(code.key_may_match(key, data) for key in some_keys(0, 5000)) / 5000
         require(
             rate < 2 * expected + 0.001,
-            f"At {bits} bits a key, {rate:.2%} of 5,000 absent keys pass your filter; the formula"
-            f" promises {expected:.2%}.\nDo all k probes count, in both functions?",
+            f"At {bits} bits a key, {rate:.2%} of 5,000 absent keys pass your filter; the formula "
+            f"predicts {expected:.2%}.\nDo both functions use all k probes?",
         )
         found.append(f"{bits} bits: {rate:.2%} (formula {expected:.2%})")
     return "; ".join(found)
 
 
 def measured_rates(code: ModuleType) -> dict[str, dict[int, float]]:
-    """The rate of errors by bits a key, of the student's filters and of LevelDB's."""
+    """The false positive rates by bits per key, of the student's filters and of LevelDB's."""
     keys, absent = some_keys(1, 2000), some_keys(2, 10_000)
     yours: dict[int, float] = {}
     reference: dict[int, float] = {}
@@ -271,7 +270,7 @@ def measured_rates(code: ModuleType) -> dict[str, dict[int, float]]:
 class StudentPolicy:
     """The student's functions as a filter policy, under LevelDB's name."""
 
-    name: str = BloomFilterPolicy().name  # of a native class the attribute is a descriptor
+    name: str = BloomFilterPolicy().name  # in a native class the attribute is a descriptor
 
     def __init__(self, code: ModuleType) -> None:
         self.code = code
@@ -289,7 +288,7 @@ KEYS = 2000
 
 
 def some_keys(seed: int, number: int) -> list[bytes]:
-    """Keys that look random, since LevelDB's hash errs more often on those that count up."""
+    """Keys that look random: LevelDB's hash has more false positives on sequential ones."""
     dice = random.Random(seed)
     return [dice.randbytes(6).hex().encode() for _ in range(number)]
 
@@ -299,7 +298,7 @@ ABSENT = some_keys(2, KEYS)
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """A store works with the student's filters, and LevelDB with what that store wrote."""
+    """A store works with the student's filters, and LevelDB reads what that store wrote."""
     student = StudentPolicy(code)
     with scratch() as directory:
         ours, theirs = os.path.join(directory, "student"), os.path.join(directory, "leveldb")
@@ -309,8 +308,8 @@ def in_the_engine(code: ModuleType) -> str:
         reference = read_back(theirs, BloomFilterPolicy(BITS), "A store of the engine")
         require(
             no > reference // 2,
-            f"Of {KEYS:,} Gets of absent keys, your filters answered {no:,} with no, and LevelDB's"
-            f" {reference:,}: yours save too few reads.",
+            f"Of {KEYS:,} Gets of absent keys, your filters answered {no:,} with no, LevelDB's "
+            f"{reference:,}: yours save too few reads.",
         )
         read_back(ours, BloomFilterPolicy(BITS), "A store with your filters, reopened with lsmkv's")
         read_back(theirs, student, "A store with lsmkv's own filters, reopened with yours")
@@ -335,12 +334,12 @@ def fill(directory: str, policy: lsmkv.FilterPolicy) -> None:
 
 
 def read_back(directory: str, policy: lsmkv.FilterPolicy, what: str) -> int:
-    """Read present and absent keys; how many of the absent ones a filter answered with no."""
+    """Read present and absent keys.  Returns how many absent ones a filter rejected."""
     with lsmkv.DB(directory, filter_policy=policy, read_only=True) as db:
         for n, key in enumerate(PRESENT):
             require(
                 db.get(key) == b"value %d" % n,
-                f"{what}, has lost {key!r}: the filter said no to a key that is there.",
+                f"{what}, lost {key!r}: the filter said no to a present key.",
             )
         before = db.stats()
         for key in ABSENT:
@@ -349,7 +348,7 @@ def read_back(directory: str, policy: lsmkv.FilterPolicy, what: str) -> int:
 
 
 def same_table(path: str, reference: str) -> None:
-    """The tables that the student's filters and the engine's own stand in are one file."""
+    """Check that the tables with the student's filters and with the engine's own are equal."""
     with open(path, "rb") as file:
         got = file.read()
     with open(reference, "rb") as file:
@@ -371,9 +370,9 @@ def drawing() -> str:
         lines.append(f"{key!r}  h = {h:08x}  d = {delta:08x}  positions {positions}")
     lines += ["", "offset  byte  bits 7..0  what is set"]
     for at, byte in enumerate(data[:-1]):
-        told = meaning(SAMPLE, data, at).partition(", ")[2].removeprefix("set: ")
-        told = "" if not byte else told.replace("probe ", "").replace(" of b", " of ")
-        lines.append(f"{at:6}    {byte:02x}  {byte:08b}   {told}".rstrip())
+        described = meaning(SAMPLE, data, at).partition(", ")[2].removeprefix("set: ")
+        described = "" if not byte else described.replace("probe ", "").replace(" of b", " of ")
+        lines.append(f"{at:6}    {byte:02x}  {byte:08b}   {described}".rstrip())
     lines.append(f"{len(data) - 1:6}    {data[-1]:02x}  k = {data[-1]}")
     return "\n".join(lines) + "\n"
 

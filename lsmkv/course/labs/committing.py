@@ -179,17 +179,24 @@ def rules(plan: Plan, obsolete: list[str]) -> list[Rule]:
     for name, data in plan.files.items():
         kind = "MANIFEST" if name.startswith("MANIFEST") else name
         if data:
-            told = f"{name} is not synced before CURRENT names the new MANIFEST: a power cut may"
-            found.append(
-                Rule(name, CONTENT, change, f"{told} leave a store whose {kind} is empty or torn.")
+            sentence = (
+                f"{name} is not synced before CURRENT names the new MANIFEST: a power cut may"
             )
-        told = f"The directory is not synced between the making of {name} and the change of"
+            found.append(
+                Rule(
+                    name,
+                    CONTENT,
+                    change,
+                    f"{sentence} leave a store whose {kind} is empty or torn.",
+                )
+            )
+        sentence = f"The directory is not synced between the making of {name} and the change of"
         found.append(
-            Rule(name, NAME, change, f"{told} CURRENT: the file may be gone after a power cut.")
+            Rule(name, NAME, change, f"{sentence} CURRENT: the file may be gone after a power cut.")
         )
     for name in obsolete:
-        told = f"{name} is removed before the new MANIFEST is in force: until CURRENT names it,"
-        found.append(Rule(CURRENT, NAME, ("remove", name), f"{told} durably, all is needed."))
+        sentence = f"{name} is removed before the new MANIFEST is in force: until CURRENT names it,"
+        found.append(Rule(CURRENT, NAME, ("remove", name), f"{sentence} durably, all is needed."))
     return found
 
 

@@ -242,11 +242,11 @@ def in_the_engine(code: ModuleType) -> str:
             store = os.path.join(directory, "store")
             lsmkv.DB(store, create_if_missing=True).close()
             with lsmkv.LocalEnv().open_directory(store) as opened:
-                told = compact_store(code, opened, tables, snapshot, expected)
+                words = compact_store(code, opened, tables, snapshot, expected)
             what = "A store that your code compacted"
             require_content(store, content, what)
             by_leveldb = require_content_by_leveldb(store, content, what)
-    return f"{told}; a store of {len(content)} keys reads as before{by_leveldb}; " + counted(code)
+    return f"{words}; a store of {len(content)} keys reads as before{by_leveldb}; " + counted(code)
 
 
 def compact_store(
@@ -298,7 +298,7 @@ def compact_store(
 
 
 def require_urgent(got: object, version: Version) -> None:
-    """The highest of the student's scores is the one that the engine goes by."""
+    """The highest of the student's scores is the one that the engine uses."""
     require(
         isinstance(got, list) and len(got) == LEVELS - 1,
         f"level_scores must return a list of {LEVELS - 1} scores, not {shown(got)}.",
@@ -357,8 +357,8 @@ def numbers(files: Sequence[File]) -> str:
     """Tables in a message."""
     if not files:
         return "no tables"
-    told = ", ".join(str(file[0]) for file in files)
-    return f"table {told}" if len(files) == 1 else f"the tables {told}"
+    words = ", ".join(str(file[0]) for file in files)
+    return f"table {words}" if len(files) == 1 else f"the tables {words}"
 
 
 def require_entries(
@@ -374,23 +374,23 @@ def require_entries(
     for entry in expected:
         if entry not in got:
             raise CheckFailure(
-                f"{what}: your code dropped {told(entry)}, which must stay.\n"
+                f"{what}: your code dropped {words(entry)}, which must stay.\n"
                 f"{why_kept(entry, expected)}{end}"
             )
     for entry in got:
         if entry not in expected:
             raise CheckFailure(
-                f"{what}: your code kept {told(entry)}, which must go.\n"
+                f"{what}: your code kept {words(entry)}, which must go.\n"
                 f"{why_dropped(entry, runs)}{end}"
             )
     require(
         got == expected,
-        f"{what}: the entries are the right ones, in a wrong order.\nThey go by key and, of one"
+        f"{what}: the entries are right, but in the wrong order.\nSort them by key and, for each"
         " key, the newest first.",
     )
 
 
-def told(entry: Entry) -> str:
+def words(entry: Entry) -> str:
     """A version in a message."""
     key, sequence, value = entry
     what = "the deletion" if value is None else "the version"

@@ -84,13 +84,13 @@ def scores(code: ModuleType) -> str:
         require(
             isinstance(got, list) and len(got) == len(expected),
             f"level_scores of {what} must be a list of {len(expected)} scores, for the levels 0 to"
-            f" 5, and your code returned {shown(got)}.\nThe last level, 6, has no score: there is"
+            f" 5, but your code returned {shown(got)}.\nThe last level, 6, has no score: there is"
             " nowhere to go from it.",
         )
         for level, (mine, right) in enumerate(zip(got, expected, strict=True)):
             require(
                 isinstance(mine, float) and abs(mine - right) < 1e-9,
-                f"level_scores of {what}: level {level} must have {right:g}, and yours has"
+                f"level_scores of {what}: level {level} must have {right:g}, but yours has"
                 f" {shown(mine)}.\n{hint}",
             )
     return f"{len(cases)} stores"
@@ -255,12 +255,12 @@ def choices(code: ModuleType) -> str:
 
 def described(levels: Levels) -> str:
     """Levels in a message."""
-    told = [
+    words = [
         f"level {level}: " + ", ".join(f"{file[0]} {ends_of(file)}" for file in files)
         for level, files in enumerate(levels)
         if files
     ]
-    return "; ".join(told) or "no tables"
+    return "; ".join(words) or "no tables"
 
 
 def require_pick(
@@ -283,7 +283,7 @@ def deeper(code: ModuleType) -> str:
         l2=[(5, 1, "d", "f"), (6, 1, "k", "m")],
         l4=[(2, 1, "p", "r")],
     )
-    held = "A table of the level may hold it: it lies in its range, ends included."
+    held = "A table of the level may hold it: the key is in its range, ends included."
     cases = (
         (1, "b", "The level of the outputs is merged: what it holds of the key is an input."),
         (2, "e", "The level of the outputs is merged: what it holds of the key is an input."),
@@ -314,7 +314,7 @@ DEEP = (b"dog",)
 
 
 def versions(code: ModuleType) -> str:
-    """Older versions go, but for those that a snapshot reads."""
+    """Older versions are dropped, except those that a snapshot reads."""
     put: list[list[Entry]] = [
         [(b"ant", 9, b"new"), (b"bee", 8, b"only")],
         [(b"ant", 6, b"middle"), (b"cat", 5, b"only")],

@@ -88,8 +88,8 @@ def parts(fields: Sequence[Field]) -> list[tuple[int, int, str]]:
             pieces.append((len(encode_varint(len(value))), f"length of {what}, {len(value)}"))
             text = described(value) if "key" in what else repr(value)[1:]
             pieces.append((len(value), f"{what}, {text}"))
-        for size, told in pieces:
-            found.append((at, size, told))
+        for size, description in pieces:
+            found.append((at, size, description))
             at += size
     return found
 
@@ -104,8 +104,8 @@ def described(internal_key: bytes) -> str:
 def meaning(fields: Sequence[Field], wanted: int) -> str:
     """What a byte of a record is."""
     return next(
-        f"{told}; byte {wanted - start} of it" if size > 1 else told
-        for start, size, told in parts(fields)
+        f"{description}; byte {wanted - start} of it" if size > 1 else description
+        for start, size, description in parts(fields)
         if start <= wanted < start + size
     )
 
@@ -258,12 +258,12 @@ def replayed(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
     for record in records:
         edit = parse_edit(record)
         builder.apply(edit)
-        told = {
+        description = {
             COMPARATOR: edit.comparator.encode() if edit.comparator is not None else None,
             LOG_NUMBER: edit.log_number,
             PREV_LOG_NUMBER: edit.prev_log_number,
             NEXT_FILE_NUMBER: edit.next_file_number,
             LAST_SEQUENCE: edit.last_sequence,
         }
-        counters |= {tag: value for tag, value in told.items() if value is not None}
+        counters |= {tag: value for tag, value in description.items() if value is not None}
     return counters, levels_of(builder.version())

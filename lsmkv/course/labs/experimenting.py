@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 
 Run = Callable[[str], float]
-"""Runs a thing once, and tells what the run cost."""
+"""Runs a thing once, and returns what the run cost."""
 
 FASTER, SLOWER, UNDECIDED = "faster", "slower", "no difference shown"
 

@@ -149,7 +149,7 @@ GROUPS: tuple[tuple[Blocks, list[list[bytes]], str], ...] = (
     (
         ((0, (ANT,)), (2100, (BEE,)), (4200, ())),
         [[b"ant"], [b"bee"]],
-        "The end of the data has no keys: it makes no filter of its own.",
+        "The end of the data has no keys: it makes no filter.",
     ),
     (
         ((0, (ANT,)), (7000, ())),
@@ -180,7 +180,7 @@ def indexes(code: ModuleType) -> str:
 def groups(code: ModuleType) -> str:
     """The keys of each filter."""
     for blocks, expected, hint in GROUPS:
-        require_groups(code, blocks, expected, told(blocks), hint)
+        require_groups(code, blocks, expected, described(blocks), hint)
     for seed in range(60):
         blocks = some_blocks(seed)
         what = f"{len(blocks) - 1} blocks and their end"
@@ -197,7 +197,7 @@ def groups(code: ModuleType) -> str:
     return f"{len(GROUPS) + 62} tables"
 
 
-def told(blocks: Blocks) -> str:
+def described(blocks: Blocks) -> str:
     """A few blocks, in words; the sequence number of a key if there are several versions of it."""
     words: list[str] = []
     user_keys = [key[:-8] for _, keys in blocks for key in keys]
@@ -234,7 +234,7 @@ def require_groups(
         hint = f"The keys are right, but not the places of their lists ({places}).\n{hint}"
     require(
         got == expected,
-        f"blocks = {what}\ngroup_keys(blocks) must be {shown(expected)}, and your code returned"
+        f"blocks = {what}\ngroup_keys(blocks) must be {shown(expected)}, but your code returned"
         f" {shown(got)}.\n{hint}",
     )
 
@@ -247,10 +247,10 @@ def copied(blocks: Blocks) -> list[tuple[int, list[bytes]]]:
 def cases() -> list[tuple[Blocks, lsmkv.FilterPolicy, str]]:
     """Blocks, the policy of their filters, and both in words."""
     found: list[tuple[Blocks, lsmkv.FilterPolicy, str]] = [
-        (blocks, SPELLED, told(blocks)) for blocks, _, _ in GROUPS
+        (blocks, SPELLED, described(blocks)) for blocks, _, _ in GROUPS
     ]
-    found.append((SAMPLE, POLICY, told(SAMPLE)))
-    found.append((ARRAY_AT_11, SPELLED, told(ARRAY_AT_11)))
+    found.append((SAMPLE, POLICY, described(SAMPLE)))
+    found.append((ARRAY_AT_11, SPELLED, described(ARRAY_AT_11)))
     for seed in range(30):
         blocks = some_blocks(seed)
         found.append((blocks, SPELLED, f"{len(blocks) - 1} blocks"))
@@ -327,7 +327,7 @@ def finding(code: ModuleType) -> str:
                     hint = "After the last filter there is none: None, and not an empty one."
                     if blocks is ARRAY_AT_11 and offset >> base_lg == number:
                         hint += (
-                            "\nHere is one filter. What stands in the place of the next offset is"
+                            "\nHere is one filter. In place of the next offset there is"
                             " the offset of the offset array."
                         )
                 elif not expected:
@@ -369,7 +369,7 @@ def asking(code: ModuleType) -> str:
 
     for offset, key, expected, hint in questions:
         call = (
-            f"data = the filter block of {told(SAMPLE)}\n"
+            f"data = the filter block of {described(SAMPLE)}\n"
             f"key_may_match(data, {offset}, {key!r}, may_match)"
         )
         require_equal(code.key_may_match(data, offset, key, spelled), expected, call, hint)
@@ -401,7 +401,7 @@ def no_false_negatives(code: ModuleType) -> str:
 
 
 def damaged(code: ModuleType) -> str:
-    """Filter blocks that are none: a damaged one rules nothing out."""
+    """Invalid filter blocks: a damaged one excludes no key."""
     good = built(SAMPLE, SPELLED)
     array = int.from_bytes(good[-5:-1], "little")
     words = [good[at : at + 4] for at in range(array, len(good) - 5, 4)]
@@ -492,7 +492,7 @@ class Parts:
         return self.data[handle.offset : handle.offset + handle.size]
 
     def with_filter_block(self, filter_block: bytes) -> bytes:
-        """The table with another filter block: what follows it is written anew."""
+        """The table with another filter block: what follows it is written again."""
         made = bytearray(self.data[: self.filter_handle.offset])
 
         def append(contents: bytes) -> BlockHandle:
@@ -581,7 +581,7 @@ def ask_the_engines(code: ModuleType, table: Parts) -> int:
     for key in CONTENT:
         require(
             may_match(key),
-            f"key_may_match on the engine's own filter block says no to {key!r}, which is there.",
+            f"key_may_match on the engine's own filter block says no to {key!r}, which is present.",
         )
     return sum(not may_match(key) for key in ABSENT)
 

@@ -69,13 +69,13 @@ def naming(code: ModuleType) -> str:
     )
     require(
         got != names[NEW][:-1],
-        "CURRENT lacks the newline behind the name. LevelDB refuses it then, since a file that is"
+        "CURRENT lacks the newline after the name. LevelDB then refuses it, because a file that is"
         " cut off would look like a whole one.",
     )
     require_bytes(
         got, names[NEW], "CURRENT", lambda at: f"character {at} of the name", run.listing()
     )
-    require(not left, f"set_current left {left} behind.")
+    require(not left, f"set_current left the file {left}.")
     temporary = f"{NEW:06d}.dbtmp"
     made = next((one.name for one in run.operations if one.verb == "create"), "none")
     require(
@@ -219,7 +219,7 @@ def flushing(code: ModuleType) -> str:
 
 
 def require_flushed(env: RecordingEnv, job: Work) -> None:
-    """Fail unless table, MANIFEST and log are as they must be behind a flush."""
+    """Fail unless table, MANIFEST and log are as they must be after a flush."""
     with env.open_directory(PATH) as directory:
         names = directory.names()
         require(job.table_name in names, f"Your flush has not made the table {job.table_name}.")
@@ -241,7 +241,7 @@ def require_flushed(env: RecordingEnv, job: Work) -> None:
         f"what your flush appended to {job.manifest}, from byte {begin} on",
         functools.partial(meaning_of_frame, expected, begin % BLOCK_SIZE),
         "The MANIFEST is a log: the edit becomes a record, by frame, at the offset in its block"
-        " that manifest.size() tells.",
+        " that manifest.size() returns.",
     )
     require(
         job.old_log not in names,

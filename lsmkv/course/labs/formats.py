@@ -1,4 +1,4 @@
-"""Bytes that the checks of several labs need, and what is in a store: by engine and lsmkv.files."""
+"""Bytes that several labs' checks need, and the content of a store."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def footer_of(metaindex: BlockHandle, index: BlockHandle) -> bytes:
 
 
 def batch_of(sequence: int, operations: Sequence[Operation]) -> bytes:
-    """The record of a batch: sequence, number of operations, and each operation."""
+    """The record of a batch: sequence, number of operations, and the operations."""
     parts = [sequence.to_bytes(8, "little"), len(operations).to_bytes(4, "little")]
     for key, value in operations:
         parts += [bytes([KIND_DELETION if value is None else KIND_VALUE]), encode_string(key)]
@@ -60,14 +60,14 @@ def batch_of(sequence: int, operations: Sequence[Operation]) -> bytes:
 
 
 def version_key(user_key: bytes, sequence: int, value: bytes | None) -> bytes:
-    """The internal key of a version; a value of None is a deletion."""
+    """The internal key of a version; the value None means a deletion."""
     return make_key(user_key, sequence, KIND_DELETION if value is None else KIND_VALUE)
 
 
 def table_of(entries: Iterable[tuple[bytes, bytes]], options: lsmkv.Options | None = None) -> bytes:
-    """The engine's table of internal keys, which rise, and their values.
+    """The engine's table of internal keys, in ascending order, and their values.
 
-    ``ValueError`` if they do not rise.
+    Raises ``ValueError`` if they do not ascend.
     """
     with lsmkv.MemoryEnv().open_directory("tables", create=True) as directory:
         with directory.create("table") as file:
@@ -85,14 +85,14 @@ def entries_of_table(directory: Directory, number: int) -> list[TableEntry]:
 
 
 def manifest_in_force(directory: Directory) -> str:
-    """The name of a store's MANIFEST."""
+    """The name of a store's current MANIFEST."""
     name = StoreFiles(directory).manifest_in_force()
-    assert name is not None, "CURRENT names none"
+    assert name is not None, "CURRENT names no MANIFEST"
     return name
 
 
 def version_of_store(directory: Directory) -> Version:
-    """What a store's MANIFEST amounts to: the tables of each level, and the counters."""
+    """The state that a store's MANIFEST describes: the tables of each level, and the counters."""
     with Manifest(directory.open(manifest_in_force(directory))) as manifest:
         return manifest.version()
 

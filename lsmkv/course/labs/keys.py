@@ -1,4 +1,4 @@
-"""Lab 1: varints and internal keys, which a batch in a log and a data block are made of."""
+"""Lab 1: varints and internal keys, the parts of a batch in a log and of a data block."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def encoded(code: ModuleType) -> str:
 
 
 def group(value: int, length: int, at: int) -> str:
-    """What a byte of a varint holds."""
+    """The meaning of a byte of a varint."""
     more = "the last byte, so its top bit is 0" if at == length - 1 else "more follow: top bit 1"
     return f"bits {7 * at} to {7 * at + 6} of {value} ({more})"
 
 
 def decoded(code: ModuleType) -> str:
-    """Numbers come back, with the position after them, wherever they stand."""
+    """Numbers come back, with the position after them, at any place in the data."""
     for value in (*NUMBERS, *some_numbers(2)):
         data = encode_varint(value)
         got = code.decode_varint(data, 0)
-        hint = "Each byte gives seven bits, and each one's are worth 2**7 times those before it."
+        hint = "Each byte has seven bits, worth 2**7 times those of the byte before it."
         if isinstance(got, tuple) and got[:1] == (value,):
             hint = "The number is right. The second result is the position after the varint."
         require_equal(got, (value, len(data)), f"decode_varint({data!r}, 0)", hint)
@@ -84,7 +84,7 @@ def decoded(code: ModuleType) -> str:
 
 
 def refused(code: ModuleType) -> str:
-    """What is no varint raises ValueError."""
+    """Invalid varints raise ValueError."""
     for data, why in (
         (b"", "there is no byte at the position"),
         (b"\x80", "the last byte says that another one follows"),
@@ -111,7 +111,7 @@ def packed(code: ModuleType) -> str:
 
 
 def part(size: int, at: int) -> str:
-    """What a byte of an internal key is."""
+    """The meaning of a byte of an internal key."""
     if at < size:
         return f"byte {at} of the user key"
     if at == size:
@@ -120,12 +120,12 @@ def part(size: int, at: int) -> str:
 
 
 def unpacked(code: ModuleType) -> str:
-    """The parts come back, and what has no tag is refused."""
+    """The parts come back, and keys without a tag are refused."""
     for parts in KEYS:
         key = make_key(*parts)
         user_key, sequence, kind = parts
         got = code.unpack_key(key)
-        hint = "The last eight bytes are the tag, whatever the user key holds."
+        hint = "The last eight bytes are the tag, whatever the user key contains."
         turned = int.from_bytes(key[-8:], "big")
         if got == (user_key, turned >> 8, turned & 0xFF):
             hint = "The tag is little-endian: its first byte is the lowest."
@@ -137,11 +137,11 @@ def unpacked(code: ModuleType) -> str:
         require_refused(
             functools.partial(code.unpack_key, key), f"unpack_key({key!r})", "a tag has eight bytes"
         )
-    return f"{len(KEYS)} keys, and 2 that are none"
+    return f"{len(KEYS)} keys, and 2 invalid ones"
 
 
 def compared(code: ModuleType) -> str:
-    """User keys rise, and of one user key the newest version comes first."""
+    """User keys ascend, and of one user key the newest version comes first."""
     order = InternalKeyComparator(lsmkv.BytewiseComparator())
     user_keys = (b"", b"a", b"a\x00", b"aa", b"b", b"\x7f", b"\x80", b"a" + bytes(8), b"a\xff")
     keys = [
@@ -153,15 +153,18 @@ def compared(code: ModuleType) -> str:
         for b in keys:
             expected = order.compare(a, b)
             got = code.compare_keys(a, b)
-            told = f"compare_keys of {tuple(parse_key(a))} and {tuple(parse_key(b))}"
-            require(isinstance(got, int), f"{told} must be a number, not {shown(got)}.")
+            call = f"compare_keys of {tuple(parse_key(a))} and {tuple(parse_key(b))}"
+            require(isinstance(got, int), f"{call} must be a number, not {shown(got)}.")
             words = {-1: "below 0", 0: "0", 1: "above 0"}[expected]
             hint = "User keys are compared first, byte by byte; one that is a prefix comes first."
             if a[:-8] == b[:-8]:
-                hint = "Of one user key the version with the larger tag, the newer one, is first."
+                hint = (
+                    "Of one user key, the version with the larger tag comes first: it is the "
+                    "newer one."
+                )
             require(
                 (got > 0) - (got < 0) == expected,
-                f"{told} (user key, sequence, kind) must be {words}, and is {got}.\n{hint}",
+                f"{call} (user key, sequence, kind) must be {words}, but is {got}.\n{hint}",
             )
     return f"{len(keys) ** 2:,} pairs"
 
@@ -183,7 +186,7 @@ def in_the_engine(code: ModuleType) -> str:
 
 
 def batch(code: ModuleType, content: dict[bytes, bytes | None]) -> bytes:
-    """A write batch, as a log holds it, with the student's varints for all lengths."""
+    """A write batch as stored in a log, with the student's varints for all lengths."""
     parts = [(1).to_bytes(8, "little"), len(content).to_bytes(4, "little")]
     for key, value in content.items():
         parts += [bytes([value is not None]), code.encode_varint(len(key)), key]
@@ -247,7 +250,7 @@ LAB = Lab(
     checks=(
         Check("writing varints", encoded),
         Check("reading varints", decoded),
-        Check("what is no varint", refused),
+        Check("invalid varints", refused),
         Check("writing internal keys", packed),
         Check("reading internal keys", unpacked),
         Check("the order of internal keys", compared),

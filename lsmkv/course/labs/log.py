@@ -29,7 +29,7 @@ PLACES: tuple[tuple[int, int, str], ...] = (
     (BLOCK_SIZE - HEADER_SIZE, 0, "It fills the block exactly: one fragment, FULL."),
     (BLOCK_SIZE - HEADER_SIZE + 1, 0, "It is one byte too long for the block: FIRST, then LAST."),
     (3 * BLOCK_SIZE, 0, "It fills more than two blocks: FIRST, MIDDLE, ..., LAST."),
-    (30, BLOCK_SIZE - 20, "It begins near the end of its block, and goes on in the next one."),
+    (30, BLOCK_SIZE - 20, "It begins near the end of its block, and continues in the next one."),
     (10, BLOCK_SIZE - 17, "It ends exactly where its block does."),
     (10, BLOCK_SIZE - 6, "No header fits into the last six bytes: they are zeros."),
     (10, BLOCK_SIZE - 1, "No header fits into the last byte: it is zero."),
@@ -45,7 +45,7 @@ def payload(length: int) -> bytes:
 
 
 def sealed(code: ModuleType) -> str:
-    """Checksums, masked."""
+    """Masked checksums."""
     for kind, data in ((FULL, b""), (FULL, b"abc"), (LAST, b"abc"), (FIRST, bytes(40))):
         got = code.masked_checksum(kind, data)
         whole = bytes([kind]) + data
@@ -55,20 +55,22 @@ def sealed(code: ModuleType) -> str:
         known = {
             crc32c(whole): "That is the CRC itself: mask it.",
             masked_crc32c(data): "That is the checksum of the data: the type byte comes first.",
-            masked_crc32c(data + bytes([kind])): "The type byte comes before the data, not behind.",
+            masked_crc32c(
+                data + bytes([kind])
+            ): "The type byte comes before the data, not after it.",
         }
         hint = known.get(got, "Rotate the CRC right by 15 bits, and add 0xa282ead8.")
         if got != expected and got & 0xFFFFFFFF == expected:
             hint = "Keep 32 bits after the sum: & 0xffffffff."
         require(
             got == expected,
-            f"{call} must be {expected:#010x}, and your code returned {got:#010x}.\n{hint}",
+            f"{call} must be {expected:#010x}, but your code returned {got:#010x}.\n{hint}",
         )
     return "4 fragments"
 
 
 def framed(code: ModuleType) -> str:
-    """Records, byte for byte, at all kinds of places in a block."""
+    """Records, byte for byte, at different places in a block."""
     for length, offset, hint in PLACES:
         expected = frame(payload(length), offset)
         require_bytes(
@@ -82,16 +84,16 @@ def framed(code: ModuleType) -> str:
 
 
 def meaning(data: bytes, offset: int, wanted: int) -> str:
-    """What a byte of a record's frame is."""
+    """The meaning of a byte in a record's frame."""
     return next(
-        f"{told}, byte {wanted - start}" if size > 1 else told
-        for start, size, told in parts(data, offset)
+        f"{described}, byte {wanted - start}" if size > 1 else described
+        for start, size, described in parts(data, offset)
         if start <= wanted < start + size
     )
 
 
 def parts(data: bytes, offset: int) -> list[tuple[int, int, str]]:
-    """The parts of good frames that begin at an offset in a block: place, size, and what it is."""
+    """The parts of good frames from an offset in a block: offset, size, and description."""
     found: list[tuple[int, int, str]] = []
     at = 0
     while at < len(data):
@@ -133,17 +135,17 @@ def require_records(got: object, expected: list[bytes], what: str, hint: str) ->
     for number, (one, other) in enumerate(zip(got, expected, strict=False)):
         require(
             one == other,
-            f"{what}: record {number} must be {shown(other)} ({len(other):,} bytes), and your"
-            f" code returned {shown(one)}.\n{hint}",
+            f"{what}: record {number} must be {shown(other)} ({len(other):,} bytes), but your "
+            f"code returned {shown(one)}.\n{hint}",
         )
     require(
         len(got) == len(expected),
-        f"{what}: {len(expected)} records are whole, and your code returned {len(got)}.\n{hint}",
+        f"{what}: {len(expected)} records are complete, but your code returned {len(got)}.\n{hint}",
     )
 
 
 def reading(code: ModuleType) -> str:
-    """Logs of one record at each kind of place, and long ones."""
+    """Logs of one record at each kind of place, and longer logs."""
     for length, offset, hint in PLACES:
         before = [payload(offset - HEADER_SIZE)] if offset else []
         records = [*before, payload(length), b"behind it"]
@@ -155,14 +157,14 @@ def reading(code: ModuleType) -> str:
             code.read_log(log_of(records)),
             records,
             f"A log of {len(records)} records",
-            "FIRST begins a record, MIDDLE goes on, LAST ends it; a block's last bytes may be"
-            " zeros that belong to no fragment.",
+            "FIRST begins a record, MIDDLE continues it, LAST ends it; a block's last bytes may "
+            "be zeros that belong to no fragment.",
         )
     return f"{len(PLACES) + 5} logs"
 
 
 def torn(code: ModuleType) -> str:
-    """A log that is cut anywhere: the records before the cut come back, and no others."""
+    """A log is cut anywhere: the records before the cut come back, and no others."""
     records = [b"one", b"", b"three", payload(40000), b"five"]
     log = log_of(records)
     ends = [len(log_of(records[:number])) for number in range(len(records) + 1)]
@@ -174,17 +176,17 @@ def torn(code: ModuleType) -> str:
             code.read_log(log[:cut]),
             records[:whole],
             f"A log of which {cut:,} of {len(log):,} bytes were written before a crash",
-            "A record whose last fragment is not there is dropped, and so is a fragment whose"
-            " header or data is cut. Neither is an error.",
+            "A record without its last fragment is dropped, and so is a fragment with incomplete "
+            "header or data. Neither is an error.",
         )
     zeros = log[: ends[3]] + bytes(5000)
-    hint = "A type of 0 is none: zeros behind the last record are room that was never used."
+    hint = "0 is not a valid type: zeros after the last record are space that was never used."
     require_records(code.read_log(zeros), records[:3], "A log that ends in zeros", hint)
     return f"{len(set(cuts))} cuts, and a log that ends in zeros"
 
 
 def damaged(code: ModuleType) -> str:
-    """A byte of a log is changed: what is before it comes back, and nothing wrong does."""
+    """A byte of a log is damaged: the records before it come back, and no wrong one."""
     records = [b"one", b"two", b"three", b"four"]
     log = log_of(records)
     ends = [len(log_of(records[:number])) for number in range(len(records) + 1)]
@@ -192,19 +194,21 @@ def damaged(code: ModuleType) -> str:
         bad = log[:at] + bytes([log[at] ^ 0x20]) + log[at + 1 :]
         whole = sum(end <= at for end in ends[1:])
         fragment = parts(log, 0)
-        told = next(told for start, size, told in fragment if start <= at < start + size)
+        described = next(
+            described for start, size, described in fragment if start <= at < start + size
+        )
         require_records(
             code.read_log(bad),
             records[:whole],
-            f"A log whose byte {at} ({told}) is damaged",
-            "Check the checksum of type and data before you believe a fragment, and stop at one"
-            " that is bad.",
+            f"A log whose byte {at} ({described}) is damaged",
+            "Check the checksum of type and data before you use a fragment, and stop at a bad one.",
         )
     return f"{len(log)} damaged logs"
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """A store recovers the student's log, a torn one too, and the student reads a store's."""
+    """A store recovers the student's log, also a torn one, and the student's code reads a store's
+    log."""
     dice = random.Random(5)
     content = {
         b"key%02d" % n: dice.randbytes(dice.choice((10, 800, 33000, 70000))) for n in range(40)
@@ -231,13 +235,13 @@ def in_the_engine(code: ModuleType) -> str:
             code.read_log(written), records, "The log of a store", "See the checks above."
         )
     return (
-        f"a store recovered {len(content)} batches from your log{by_leveldb}; it dropped a torn"
-        f" one; you read {len(records)} records of a store's own log"
+        f"a store recovered {len(content)} batches from your log{by_leveldb}; it dropped a torn "
+        f"one; you read {len(records)} records of a log that a store wrote"
     )
 
 
 def recover(log: bytes, content: dict[bytes, bytes | None], what: str) -> str:
-    """A store whose log has these bytes has this content, for lsmkv and for LevelDB."""
+    """A store with this log has this content, for lsmkv and for LevelDB."""
     with scratch() as directory:
         store_with_log(directory, log)
         (path,) = files_of(directory, "log")
@@ -266,12 +270,12 @@ def drawing() -> str:
         "",
         f"{'offset':>6}  {'bytes':<38}  what",
     ]
-    for start, size, told in parts(data, begin):
+    for start, size, described in parts(data, begin):
         if (begin + start) % BLOCK_SIZE == 0:
             lines.append(f"--- the next block, from offset {begin + start:,} on ---")
         shown_bytes = data[start : start + size].hex(" ")
-        text = data[start : start + size].decode("latin-1") if told == "data" else ""
-        what = f"data, {text!r}" if text else told
+        text = data[start : start + size].decode("latin-1") if described == "data" else ""
+        what = f"data, {text!r}" if text else described
         lines.append(f"{begin + start:6}  {shown_bytes:<38}  {what}")
     return "\n".join(lines) + "\n"
 

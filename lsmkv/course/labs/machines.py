@@ -1,4 +1,4 @@
-"""Machines that mislead an experiment, for lab 12: each trap is planted, and the truth is known."""
+"""Simulated machines that mislead an experiment, for lab 12.  The true costs are known."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SEED = 12
 
 
 class Machine:
-    """Runs things and tells what each run costs: their own cost, and what the machine makes of it.
+    """Runs things and returns what each run costs: its own cost, changed by the machine.
 
     With ``cold``, the first so many runs of a thing cost double.  With ``drift``, each run costs
-    that share more than the one before it, whatever runs.  ``noise`` is at most that share, up or
+    this share more than the one before it, whatever runs.  ``noise`` is at most this share, up or
     down, from a seed.
     """
 
@@ -45,26 +45,26 @@ class Machine:
     def trap(
         self, got: Mapping[str, Sequence[float]], names: Sequence[str], rounds: int, warmup: int
     ) -> str:
-        """What was wrong with an experiment that ran here, in words; "" if nothing was."""
+        """What was wrong with an experiment that ran here, in words; empty if nothing was."""
         every = warmup + rounds
         if len(self.runs) == len(names) * every and len(names) > 1:
             if self.runs == [name for name in names for _ in range(every)]:
                 return (
-                    f"The drift: all runs of {names[0]!r} came before the first of {names[1]!r}, so"
-                    " what the machine does over time counts as a difference between them."
-                    " Alternate."
+                    f"The drift: all runs of {names[0]!r} came before the first of {names[1]!r}, "
+                    "so the machine's changes over time look like a difference between them. "
+                    "Alternate."
                 )
             if self.runs == list(names) * every:
                 return (
-                    f"The drift: {names[0]!r} was first in every round, so {names[1]!r} always"
-                    " came a step later. Reverse the order in every other round: a b b a."
+                    f"The drift: {names[0]!r} was first in every round, so {names[1]!r} was "
+                    "always a step later. Reverse the order in every other round: a b b a."
                 )
         kept = {name: list(costs) for name, costs in got.items()}
         if warmup and kept == self.costs:
             if len(self.runs) == len(names) * rounds:
                 return (
-                    f"The cold start: nothing was warmed up. Run {warmup} rounds more, before the"
-                    f" {rounds} that count, and drop their samples."
+                    f"The cold start: there was no warm-up. Run {warmup} more rounds before the "
+                    f"{rounds} that count, and drop their samples."
                 )
             return (
                 f"The cold start: the samples of the {warmup} warm-up rounds are kept. Drop them."
@@ -76,16 +76,16 @@ class Machine:
         dropped = every - max(map(len, kept.values()))
         if dropped != warmup and kept == {n: costs[dropped:] for n, costs in self.costs.items()}:
             return (
-                f"You dropped {counted(dropped)} of each, and {warmup} must go: warm-up is counted"
-                " in rounds, and each thing runs once in a round."
+                f"You dropped {counted(dropped)} of each, but must drop {warmup}: warm-up is "
+                "counted in rounds, and each thing runs once in a round."
             )
         if kept != {name: costs[warmup:] for name, costs in self.costs.items()}:
-            return "The samples of a thing are what run(name) returned for it, in that order."
+            return "The samples of a thing are what run(name) returned for it, in the same order."
         return ""
 
 
 def counted(samples: int) -> str:
-    """So many samples, in words."""
+    """A number of samples, in words."""
     return f"{samples} sample{'' if samples == 1 else 's'}"
 
 
@@ -116,7 +116,7 @@ TRAPS = (
         10, 10, UNDECIDED, rounds=20, drift=-0.002, noise=0.0004,
     ),
     Trap(
-        "'a' costs 0.8 of 'b', but its first 6 runs cost double, since its cache is cold",
+        "'a' costs 0.8 of 'b', but its first 6 runs cost double, because its cache is cold",
         8, 10, FASTER, rounds=10, warmup=6, cold=6, noise=0.02,
     ),
     Trap(

@@ -83,7 +83,7 @@ def decoding(code: ModuleType) -> str:
             require_equal(one, other, f"field {number} of {call}, a {LAYOUT[other[0]][0]},", hint)
         require(
             len(got) == len(fields),
-            f"{call} must return {count(len(fields), 'field')}, and your code returned {len(got)}."
+            f"{call} must return {count(len(fields), 'field')}, but your code returned {len(got)}."
             "\nRead fields until the record ends.",
         )
     return f"{len(edits)} edits"
@@ -92,11 +92,11 @@ def decoding(code: ModuleType) -> str:
 def refusing(code: ModuleType) -> str:
     """What is no edit raises ValueError."""
     record = encoded(EDITS[-1])
-    ends = [at for at, _, told in parts(EDITS[-1]) if told.startswith("tag")]
+    ends = [at for at, _, description in parts(EDITS[-1]) if description.startswith("tag")]
     cases = [
-        (b"\x08\x00", "tag 8 is none: LevelDB used it once, and refuses it today"),
-        (record + b"\x0a\x00", "tag 10 is none: a reader cannot know how long its content is"),
-        (b"\x00", "tag 0 is none"),
+        (b"\x08\x00", "tag 8 is invalid: LevelDB used it once, and refuses it today"),
+        (record + b"\x0a\x00", "tag 10 is invalid: a reader cannot know how long its content is"),
+        (b"\x00", "tag 0 is invalid"),
         (encoded([(DELETED_FILE, 7, 5)]), "there is no level 7: they go from 0 to 6"),
         (b"\x05\x02\x03abc", "an internal key has a tag of eight bytes, so it is no shorter"),
     ]
@@ -109,7 +109,7 @@ def refusing(code: ModuleType) -> str:
         require_refused(
             functools.partial(code.decode_edit, data), f"decode_edit({shown(data)})", why
         )
-    return f"{len(cases)} records that are none"
+    return f"{len(cases)} invalid records"
 
 
 def applying(code: ModuleType) -> str:
@@ -119,8 +119,8 @@ def applying(code: ModuleType) -> str:
         before = [list(files) for files in levels]
         expected = applied(levels, fields)
         got = code.apply_edit(levels, list(fields))
-        told = "; ".join(in_words(field) for field in fields)
-        require_levels(got, expected, f"after edit {number} ({told})", hint)
+        description = "; ".join(in_words(field) for field in fields)
+        require_levels(got, expected, f"after edit {number} ({description})", hint)
         require(
             levels == before,
             f"apply_edit changed the levels that it was given, at edit {number}.\nA reader that"
@@ -177,7 +177,7 @@ def require_replayed(code: ModuleType, records: list[bytes], what: str, hint: st
         name = LAYOUT[tag][0] if tag in LAYOUT else "no such tag"
         require(
             one == other,
-            f"{what}: for tag {tag} ({name}) the state must have {other!r}, and yours has {one!r}."
+            f"{what}: for tag {tag} ({name}) the state must have {other!r}, but yours has {one!r}."
             "\nThe last edit that has a field decides. Fields of files are not counters.",
         )
     require_levels(got[1], levels, f"of {what[0].lower()}{what[1:]}", hint)
@@ -287,8 +287,8 @@ def drawing() -> str:
     fields = EDITS[-1]
     data = encoded(fields)
     lines = ["the edit of a flush", "", f"{'offset':>6}  {'bytes':<34}  what"]
-    for start, size, told in parts(fields):
-        lines.append(f"{start:6}  {data[start : start + size].hex(' '):<34}  {told}")
+    for start, size, description in parts(fields):
+        lines.append(f"{start:6}  {data[start : start + size].hex(' '):<34}  {description}")
     return "\n".join(lines) + "\n"
 
 

@@ -112,7 +112,7 @@ def intervals(code: ModuleType) -> str:
     require(
         once == again,
         "ratio_interval returned something else when it was called again with the same samples and"
-        " the same seed. Draw from random.Random(seed), made anew in each call.",
+        " the same seed. Draw from random.Random(seed), made again in each call.",
     )
     for number, (a, b) in enumerate(pairs):
         resamples = RESAMPLES if number % 2 else 130
@@ -127,7 +127,7 @@ def intervals(code: ModuleType) -> str:
     )
     return (
         f"{len(pairs)} intervals; of {equal} comparisons of equal things,"
-        f" {missed} show a difference all the same"
+        f" {missed} still show a difference"
     )
 
 
@@ -153,8 +153,10 @@ def interval_hint(
             statistics.median(medians): "That is the median of the resamples. `ratio` is the median"
             " of a[i] / b[i] of your rounds, not of the resamples.",
         }
-        told = (words for value, words in known.items() if near(value, ratio))
-        return next(told, "It is the median of a[i] / b[i] of your rounds, not of the resamples.")
+        sentences = (words for value, words in known.items() if near(value, ratio))
+        return next(
+            sentences, "It is the median of a[i] / b[i] of your rounds, not of the resamples."
+        )
     if near(low, ratio) and near(high, ratio):
         return "Draw with replacement: a round may come several times, and another not at all."
     if near(low, medians[0]) and near(high, medians[-1]):
@@ -344,7 +346,7 @@ def predictions(code: ModuleType) -> str:
     """The formula, then block reads counted in stores of one table to five."""
     for tables, rate in ((4, 0.25), (0, 0.25), (1, 0.0), (4, 1.0), (7, 0.0084), (1000, 0.5)):
         require_predicted(code.predict(tables, rate), tables, rate)
-    told: list[str] = []
+    sentences: list[str] = []
     with open_store(BITS) as db:
         for number in range(TABLES):
             add_table(db, number)
@@ -355,8 +357,8 @@ def predictions(code: ModuleType) -> str:
                 f"Below {number} tables, a Get read {counted:.3f} blocks, and predict({number},"
                 f" {RATE:.4f}) says {predicted:.3f}.",
             )
-            told.append(f"{counted:.2f} (predicted {predicted:.2f})")
-    return "blocks a Get below 0 to 4 tables: " + ", ".join(told)
+            sentences.append(f"{counted:.2f} (predicted {predicted:.2f})")
+    return "blocks a Get below 0 to 4 tables: " + ", ".join(sentences)
 
 
 def require_predicted(got: object, tables: int, rate: float) -> None:
@@ -374,7 +376,7 @@ def require_predicted(got: object, tables: int, rate: float) -> None:
 
 def in_the_engine(code: ModuleType) -> str:
     """Two experiments that find an effect and its size, and one that must find none."""
-    told: list[str] = []
+    sentences: list[str] = []
     with contextlib.ExitStack() as opened:
         pairs = {"filters": BITS, "none": 0, "twin": BITS}
         stores = {name: opened.enter_context(filled_store(bits)) for name, bits in pairs.items()}
@@ -391,10 +393,14 @@ def in_the_engine(code: ModuleType) -> str:
                 f"{what}: the stores read {ratio:.4f} ({low:.4f} to {high:.4f}) times as many"
                 f" blocks with filters, and {expected:.4f} is predicted from your predict.",
             )
-            told.append(f"{what}: {ratio:.3f} ({low:.3f} to {high:.3f}), predicted {expected:.3f}")
+            sentences.append(
+                f"{what}: {ratio:.3f} ({low:.3f} to {high:.3f}), predicted {expected:.3f}"
+            )
         low, ratio, high = found_none(code, Reads(stores, absent_keys))
-    told.append(f"two equal stores: {ratio:.3f} ({low:.3f} to {high:.3f}), no difference shown")
-    return "block reads with filters over those without: " + "; ".join(told)
+    sentences.append(
+        f"two equal stores: {ratio:.3f} ({low:.3f} to {high:.3f}), no difference shown"
+    )
+    return "block reads with filters over those without: " + "; ".join(sentences)
 
 
 def oldest_ratio(code: ModuleType) -> float:
@@ -460,17 +466,19 @@ def is_triple(value: object) -> TypeGuard[tuple[float, float, float]]:
 
 
 def near(one: float, other: float) -> bool:
-    """Equal but for the last digits, in which ways to compute the same may differ."""
+    """Equal except for the last digits, in which equivalent computations may differ."""
     return abs(one - other) <= 1e-9 * max(1.0, abs(one), abs(other))
 
 
 def require_number(got: object, expected: float, call: str, hint: str) -> None:
     """Fail unless a call returned this number."""
     if not (is_number(got) and near(got, expected)):
-        told, returned = f"{expected:g}", shown(got)
+        sentences, returned = f"{expected:g}", shown(got)
         if is_number(got):
-            told, returned = in_one_format((expected,), (got,))
-        raise CheckFailure(f"{call} must be {told}, and your code returned {returned}.\n{hint}")
+            sentences, returned = in_one_format((expected,), (got,))
+        raise CheckFailure(
+            f"{call} must be {sentences}, but your code returned {returned}.\n{hint}"
+        )
 
 
 def require_numbers(
@@ -478,22 +486,26 @@ def require_numbers(
 ) -> tuple[float, float, float]:
     """Fail unless a call returned these three numbers."""
     if not (is_triple(got) and all(map(near, got, expected))):
-        told, returned = f"({', '.join(f'{number:g}' for number in expected)})", shown(got)
+        sentences, returned = f"({', '.join(f'{number:g}' for number in expected)})", shown(got)
         if is_triple(got):
-            told, returned = in_one_format(expected, got)
-        raise CheckFailure(f"{call} must be {told}, and your code returned {returned}.\n{hint}")
+            sentences, returned = in_one_format(expected, got)
+        raise CheckFailure(
+            f"{call} must be {sentences}, but your code returned {returned}.\n{hint}"
+        )
     return expected
 
 
 def in_one_format(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[str, str]:
     """Numbers in a message, both to six digits, or to as many as it takes to tell them apart."""
     for form in ("g", ".12g", ".17g"):
-        told = [", ".join(f"{number:{form}}" for number in numbers) for numbers in (one, other)]
-        if told[0] != told[1]:
+        sentences = [
+            ", ".join(f"{number:{form}}" for number in numbers) for numbers in (one, other)
+        ]
+        if sentences[0] != sentences[1]:
             break
     if len(one) > 1:
-        told = [f"({numbers})" for numbers in told]
-    return told[0], told[1]
+        sentences = [f"({numbers})" for numbers in sentences]
+    return sentences[0], sentences[1]
 
 
 def shown_list(numbers: Sequence[float]) -> str:

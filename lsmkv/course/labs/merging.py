@@ -80,7 +80,7 @@ def seen(writes: Iterable[Write], sequence: int) -> list[Pair]:
     return sorted(model.items())
 
 
-def told(entry: object) -> str:
+def described(entry: object) -> str:
     """An entry in a message."""
     if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], bytes)):
         return shown(entry)
@@ -101,7 +101,7 @@ def ordered(code: ModuleType) -> str:
             first, second = code.sort_key(a), code.sort_key(b)
             require(
                 type(first) is tuple and type(second) is tuple,
-                f"sort_key must return a tuple, and your code returned {shown(first)}.",
+                f"sort_key must return a tuple, but your code returned {shown(first)}.",
             )
             got = (first > second) - (first < second)
             hint = "User keys rise, byte by byte; the tag is no part of a user key."
@@ -110,7 +110,7 @@ def ordered(code: ModuleType) -> str:
                     "Of one user key the newest version comes first, so what stands for the tag has"
                     " to fall. A tag is little-endian: its bytes do not sort as its number does."
                 )
-            words = {-1: "come before", 0: "equal", 1: "come behind"}
+            words = {-1: "come before", 0: "equal", 1: "come after"}
             require(
                 got == expected,
                 f"By sort_key, {tuple(parse_key(a))} must {words[expected]} {tuple(parse_key(b))}"
@@ -169,13 +169,13 @@ def inserted(code: ModuleType) -> str:
             expected = in_order(writes[:number])
             if memtable == expected:
                 continue
-            hint = "Each version is an entry of its own: none is replaced by a newer one."
+            hint = "Each version is a separate entry: a newer one does not replace it."
             if len(memtable) == number:
                 hint = "It goes where sort_key puts it, in front of the older versions of its key."
             at = first_difference(memtable, expected)
             raise CheckFailure(
-                f"After {count(number, 'insert')}, the last one {told(write.entry)}, the memtable"
-                f" has {count(len(memtable), 'entry')}. Entry {at} must be"
+                f"After {count(number, 'insert')}, the last one {described(write.entry)}, the"
+                f" memtable has {count(len(memtable), 'entry')}. Entry {at} must be"
                 f" {told_at(expected, at)}, and is {told_at(memtable, at)}.\n{hint}"
             )
     watched = large()
@@ -183,7 +183,7 @@ def inserted(code: ModuleType) -> str:
     require(
         watched.looks <= MOST_LOOKS,
         f"insert looked at {watched.looks:,} entries of a memtable of {LARGE:,}.\n"
-        "The list is sorted: bisect it. Sorting it anew looks at all of it.",
+        "The list is sorted: bisect it. Sorting it again looks at all of it.",
     )
     return "240 entries in six memtables"
 
@@ -196,7 +196,7 @@ def first_difference(got: Sequence[object], expected: Sequence[object]) -> int:
 
 def told_at(entries: Sequence[object], at: int) -> str:
     """An entry of a list in a message, or that the list ends before."""
-    return told(entries[at]) if at < len(entries) else "none"
+    return described(entries[at]) if at < len(entries) else "none"
 
 
 def looked_up(code: ModuleType) -> str:
@@ -221,7 +221,7 @@ def looked_up(code: ModuleType) -> str:
                     continue
                 hint = "The newest version at or below the sequence, itself included."
                 if expected is None:
-                    hint = "There is no such version: what stands behind it is of another key."
+                    hint = "There is no such version: the next entry has another key."
                     if got is not None and bytes(got[0][:-TAG_SIZE]) == key:
                         hint = "All versions of the key are newer than that: None."
                 elif parse_key(expected[0]).kind == KIND_DELETION and got is None:
@@ -231,8 +231,8 @@ def looked_up(code: ModuleType) -> str:
                     )
                 raise CheckFailure(
                     f"look_up of {key!r} as of sequence {sequence} must find"
-                    f" {'None' if expected is None else told(expected)}, and your code found"
-                    f" {'None' if got is None else told(got)}.\n{hint}"
+                    f" {'None' if expected is None else described(expected)}, and your code found"
+                    f" {'None' if got is None else described(got)}.\n{hint}"
                 )
     watched = large()
     code.look_up(watched, b"key02345", MAX_SEQUENCE)
@@ -337,7 +337,7 @@ def viewed(code: ModuleType, backwards: bool) -> str:
             got = list(getattr(code, name)(iter(entries), sequence))
             readers += 1
             if got != expected:
-                few = f", of {', '.join(map(told, entries))}," if len(entries) < 7 else ""
+                few = f", of {', '.join(map(described, entries))}," if len(entries) < 7 else ""
                 raise CheckFailure(
                     f"{name} of {count(len(entries), 'entry')}{few} as of sequence"
                     f" {sequence}: {reason(writes, sequence, got, expected, backwards)}"
@@ -364,7 +364,7 @@ def reason(
         return f"{words}\nA reader gets pairs of a user key and a value."
     keys = [one[0] for one in got if isinstance(one, tuple) and one]
     if len(keys) != len(set(keys)):
-        return f"{words}\nA key is there twice: of each user key, a reader sees one version."
+        return f"{words}\nA key occurs twice: of each user key, a reader sees one version."
     if wrong is not None and (right is None or wrong[0] != right[0]):
         versions = [one for one in writes if one.key == wrong[0] and one.sequence <= sequence]
         if versions and versions[-1].value is None:
@@ -488,7 +488,7 @@ def versions(
     """All versions that a store has of the key about which two lists differ."""
     keys = [pairs[at][0] for pairs in (expected, got) if at < len(pairs)]
     found = [
-        f"{told((key, value))} in {'the log' if number == 0 else f'table {number}'}"
+        f"{described((key, value))} in {'the log' if number == 0 else f'table {number}'}"
         for number, run in enumerate((memtable, *tables))
         for key, value in run
         if keys and key[:-TAG_SIZE] == keys[0]

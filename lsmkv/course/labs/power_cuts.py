@@ -46,7 +46,7 @@ class Rule(NamedTuple):
     part: str
     before: tuple[str, str] | None
     """Verb and name of the operation."""
-    told: str
+    reason: str
     """The mistake, if it is not so."""
 
     def holds(self, operations: Sequence[Operation]) -> bool:
@@ -66,7 +66,7 @@ class Rule(NamedTuple):
 
 
 def _comes_last(done: list[tuple[str, str]], changes: set[tuple[str, str]], sync: object) -> bool:
-    """Whether there was a change, and a sync behind the last one."""
+    """Whether there was a change, and a sync after the last one."""
     last = max((at for at, operation in enumerate(done) if operation in changes), default=None)
     return last is not None and sync in done[last:]
 
@@ -98,13 +98,13 @@ class Run:
                 number += 1
                 wrong = judge(state.env)
                 if wrong:
-                    told = f"{what} does not survive {self._when(state)}: {wrong}"
+                    reason = f"{what} does not survive {self._when(state)}: {wrong}"
                     about_it = [rule for rule in broken if rule.name in wrong] or broken
-                    why = about_it[0].told if about_it else hint
-                    raise CheckFailure(f"{told}\n{self.listing()}\n{why}")
+                    why = about_it[0].reason if about_it else hint
+                    raise CheckFailure(f"{reason}\n{self.listing()}\n{why}")
             seed += 1
         if broken:
-            raise CheckFailure(f"{what}: {broken[0].told}\n{self.listing()}")
+            raise CheckFailure(f"{what}: {broken[0].reason}\n{self.listing()}")
         return number
 
     def listing(self) -> str:

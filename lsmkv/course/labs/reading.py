@@ -56,12 +56,13 @@ def finding(code: ModuleType) -> str:
             require(
                 got is expected,
                 f"find_table in a level of {count(number, 'table')}, {level}, must find"
-                f" {told(expected)} for {key!r}, and your code returned {told(got)}.\n{hint}",
+                f" {in_words(expected)} for {key!r}, but your code returned"
+                f" {in_words(got)}.\n{hint}",
             )
     return f"{asked} keys"
 
 
-def told(table: object) -> str:
+def in_words(table: object) -> str:
     """A table in a message."""
     return f"table {table.number}" if isinstance(table, AskedTable) else shown(table)
 
@@ -79,13 +80,13 @@ def bisecting(code: ModuleType) -> str:
         level.looks = 0
         got = code.find_table(level, key)
         looks = level.looks
-        place = f"It lies in {expected}."
+        place = f"It is in {expected}."
         if expected is None:
             place = "It lies before the first table, between two tables, or after the last one."
         require(
             got is expected,
-            f"find_table in a level of 5,000 tables must find {told(expected)} for {key!r}, and"
-            f" your code returned {told(got)}.\n{place}",
+            f"find_table in a level of 5,000 tables must find {in_words(expected)} for {key!r}, but"
+            f" your code returned {in_words(got)}.\n{place}",
         )
         require(
             looks <= 40,
@@ -162,7 +163,7 @@ def blocks(code: ModuleType) -> str:
                 at if at < len(index_keys) else None,
                 f"block_for({index_keys}, {key!r})",
                 "An index key is at or above all keys of its block: the first index key that is not"
-                " below the key names the block. Above the last one there is none: None.",
+                " below the key names the block. Above the last one, the result is None.",
             )
     return f"{asked} keys"
 
@@ -196,7 +197,7 @@ def answers(code: ModuleType) -> str:
             hint = f"{where}. Is each filter asked for the key as it is, and for the right block?"
         require(
             got == expected and type(got) is type(expected),
-            f"get of {key!r} must be {expected!r}, and your code returned {got!r}. Its steps:"
+            f"get of {key!r} must be {expected!r}, but your code returned {got!r}. Its steps:"
             f" {path(steps)}.\n{hint}",
         )
     return f"{len(ASKED)} keys"

@@ -196,7 +196,7 @@ def replayed_by_the_student(
             got is damage.torn,
             f"{when}, {name} is bad from byte {damage.offset:,} on, and the engine finds"
             f" {'no record' if damage.torn else 'records'} after that. is_torn_tail must be"
-            f" {damage.torn}, and your code returned {shown(got)}.",
+            f" {damage.torn}, but your code returned {shown(got)}.",
         )
     try:
         got = code.replay(logs, state.last_sequence)
@@ -264,7 +264,7 @@ def require_found(
 
 
 def batches(*starts: int) -> Pieces:
-    """Batches that begin at these sequences, each with one put; 0 stands for bad bytes."""
+    """Batches that begin at these sequences, each with one put; 0 means bad bytes."""
     return [
         batch_of(start, [(b"key%d" % start, b"value %d" % start)]) if start else None
         for start in starts

@@ -135,7 +135,7 @@ def bad_logs() -> list[tuple[bytes, int, str, str]]:
     for cut in range(starts[3] + 1, starts[4]):
         found.append((log[:cut], starts[3], f"A log of 4 records, cut at byte {cut}", cut_hint))
         zeros = log[:cut] + bytes(starts[4] - cut + 600)
-        hint = "Zeros are no record: a type of 0 is none."
+        hint = "Zeros are not a record: 0 is not a valid type."
         found.append((zeros, starts[3], f"A log of 4 records, with zeros from byte {cut} on", hint))
     for index, start in enumerate(starts[1:-1], 1):
         for at in range(start, starts[index + 1]):
@@ -270,7 +270,7 @@ def replaying(code: ModuleType) -> str:
 
 def in_words(logs: list[Pieces]) -> str:
     """Logs in a message: the sequences of their batches."""
-    told: list[str] = []
+    lists: list[str] = []
     for log in logs:
         words: list[str] = []
         for piece in log:
@@ -280,9 +280,9 @@ def in_words(logs: list[Pieces]) -> str:
             sequence, operations = decode_batch(piece)
             last = sequence + len(operations) - 1
             words.append(f"{sequence}" if last == sequence else f"{sequence}-{last}")
-        told.append("[" + ", ".join(words) + "]")
-    subject = "the log holds" if len(told) == 1 else "the logs hold"
-    return f"{subject} the writes {' and '.join(told)}"
+        lists.append("[" + ", ".join(words) + "]")
+    subject = "the log holds" if len(lists) == 1 else "the logs hold"
+    return f"{subject} the writes {' and '.join(lists)}"
 
 
 STATE_WORDS = "tables 4 and 8, log number 9, previous log number {prev}, and MANIFEST-000007"
@@ -387,10 +387,10 @@ def drawing() -> str:
     for number, some in enumerate(operations, 1):
         made = frame(batch_of(sequence, some), at)
         data = made[:-4] + bytes(4) if number == 3 else made
-        for start, size, told in parts(made, at):
-            if told != "data":
+        for start, size, lists in parts(made, at):
+            if lists != "data":
                 shown_bytes = data[start : start + size].hex(" ")
-                lines.append(f"{at + start:6}  {shown_bytes:<35}  {told}")
+                lines.append(f"{at + start:6}  {shown_bytes:<35}  {lists}")
                 continue
             for place, length, what in parts_of_batch(sequence, some):
                 begin = start + place

@@ -31,13 +31,13 @@ except ImportError:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[str]:
-    """A directory for stores that is removed in the end."""
+    """A directory for stores, removed at the end."""
     with tempfile.TemporaryDirectory(prefix="lsmkv-course-") as directory:
         yield directory
 
 
 def store_with_log(directory: str, log: bytes) -> None:
-    """Make a store whose log, which the next opening recovers, has these bytes."""
+    """Make a store with this log, which the next open recovers."""
     lsmkv.DB(directory, create_if_missing=True).close()
     (name,) = files_of(directory, "log")
     with open(name, "wb") as file:
@@ -47,8 +47,7 @@ def store_with_log(directory: str, log: bytes) -> None:
 def store_with_table(
     directory: str, table: bytes, smallest: bytes, largest: bytes, last_sequence: int
 ) -> None:
-    """Make a store whose only file of data is this table; its first and last key are internal
-    keys."""
+    """Make a store with only this table; its first and last key are internal keys."""
     edit = encoded(
         [
             (COMPARATOR, NAME_OF_ORDER),
@@ -66,7 +65,7 @@ def store_with_table(
 
 
 def files_of(directory: str, kind: FileKind) -> list[str]:
-    """The paths of a store's files of one kind, in order."""
+    """The paths of a store's files of one kind, sorted."""
     found: list[str] = []
     for name in sorted(os.listdir(directory)):
         parsed = parse_name(name)
@@ -76,7 +75,7 @@ def files_of(directory: str, kind: FileKind) -> list[str]:
 
 
 def require_content(directory: str, content: Mapping[bytes, bytes | None], what: str) -> None:
-    """lsmkv reads what a store holds; a value of None is of a key that must not be there."""
+    """Check what lsmkv reads in a store; the value None means that the key must be absent."""
     try:
         with lsmkv.DB(directory, read_only=True, paranoid_checks=True) as db:
             found = {key: db.get(key) for key in content}
@@ -88,12 +87,12 @@ def require_content(directory: str, content: Mapping[bytes, bytes | None], what:
 def require_same(
     found: Mapping[bytes, bytes | None], content: Mapping[bytes, bytes | None], reads: str
 ) -> None:
-    """What a store answered is what was written to it."""
+    """Check that a store answered what was written to it."""
     for key, value in content.items():
         got = found[key]
         require(
             got == value,
-            f"{reads} {shown(got)} for the key {key!r}, where {shown(value)} was written.",
+            f"{reads} {shown(got)} for the key {key!r}, but {shown(value)} was written.",
         )
 
 
@@ -104,7 +103,8 @@ def require_content_by_leveldb(
     bloom_filter_bits: int = 0,
     paranoid_checks: bool = True,
 ) -> str:
-    """LevelDB reads the same, if plyvel is installed; words for the result, empty if it is not."""
+    """Check that LevelDB reads the same, if plyvel is installed.  Returns words for the result, or
+    nothing."""
     if plyvel is None:
         return ""
     try:
@@ -118,4 +118,4 @@ def require_content_by_leveldb(
     except plyvel.Error as error:
         raise CheckFailure(f"{what}: LevelDB finds it damaged. {error}") from None
     require_same(found, content, f"{what}: LevelDB reads")
-    return ", and LevelDB itself reads it too"
+    return ", and LevelDB itself reads it, too"

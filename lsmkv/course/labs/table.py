@@ -110,7 +110,7 @@ def seals(code: ModuleType) -> str:
         known = {
             crc32c(data + b"\0"): "That is the CRC itself: mask it.",
             masked_crc32c(data): "That checksum is of the contents: it covers the type byte, too.",
-            masked_crc32c(b"\0" + data): "The type byte comes behind the contents, not before them"
+            masked_crc32c(b"\0" + data): "The type byte comes after the contents, not before them"
             " as in the log.",
         }
         hint = "Behind the contents: a type byte of 0, then the masked checksum of both."
@@ -238,18 +238,18 @@ def separators(code: ModuleType) -> str:
     """Keys between two blocks."""
     for last, first, hint in SEPARATED:
         expected = ORDER.find_shortest_separator(last, first)
-        call = f"separator({told(last)}, {told(first)})"
+        call = f"separator({described(last)}, {described(first)})"
         require_index_key(code.separator(last, first), expected, last, call, hint)
     entries = some_entries(5, 300)
     for (last, _), (first, _) in itertools.pairwise(entries):
         expected = ORDER.find_shortest_separator(last, first)
-        call = f"separator({told(last)}, {told(first)})"
+        call = f"separator({described(last)}, {described(first)})"
         require_index_key(code.separator(last, first), expected, last, call, "See the rules.")
     return f"{len(SEPARATED) + len(entries) - 1:,} pairs of keys"
 
 
 def successors(code: ModuleType) -> str:
-    """Keys behind the last block."""
+    """Keys after the last block."""
     keys = (
         (b"cat", "The first byte is raised by one, and what follows it is cut off."),
         (b"c", "d would be no shorter than c: the key stays as it is."),
@@ -260,7 +260,9 @@ def successors(code: ModuleType) -> str:
     for user_key, hint in keys:
         last = key_of(user_key, 7)
         expected = ORDER.find_short_successor(last)
-        require_index_key(code.successor(last), expected, last, f"successor({told(last)})", hint)
+        require_index_key(
+            code.successor(last), expected, last, f"successor({described(last)})", hint
+        )
     return f"{len(keys)} keys"
 
 
@@ -280,11 +282,11 @@ def require_index_key(got: object, expected: bytes, last: bytes, call: str, hint
         if expected == last:
             hint = "A key that is not shortened keeps its own tag."
     raise CheckFailure(
-        f"{call} must be {told(expected)}, and your code returned {told(got)}.\n{hint}"
+        f"{call} must be {described(expected)}, but your code returned {described(got)}.\n{hint}"
     )
 
 
-def told(key: bytes) -> str:
+def described(key: bytes) -> str:
     """An internal key in a message: the user key, and the tag in hexadecimal."""
     if len(key) < 8:
         return repr(key)
@@ -386,8 +388,8 @@ def meaning_in(found: Parts, wanted: int) -> str:
 HINTS = {
     "data block": "A data block ends with the entry that brings its size estimate to block_size."
     " Its restart interval is 16.",
-    "metaindex": "The metaindex comes behind the data blocks, and has no entries.",
-    "index": "The index comes behind the metaindex. Its restart interval is 1. A block's index key"
+    "metaindex": "The metaindex comes after the data blocks, and has no entries.",
+    "index": "The index comes after the metaindex. Its restart interval is 1. A block's index key"
     " is a separator, or the successor of the last key; its value is the block's handle: offset and"
     " size, without the trailer.",
     "footer": "The handle of the metaindex comes first, and then that of the index.",
@@ -439,7 +441,7 @@ def newest(entries: Entries) -> Content:
 
 
 def questions(entries: Entries) -> Content:
-    """Keys of a table and keys beside them, with the answers."""
+    """Present and absent keys of a table, with the answers."""
     there = newest(entries)
     asked = {b"", b"zzz", b"\xff" * 9, *there, *(key + b"\0" for key in there)}
     asked |= {key[:-1] for key in there}
@@ -490,7 +492,7 @@ def few_reads(code: ModuleType) -> str:
         behind = key == b"\xff" * 9
         allowed, enough = (2, ends) if behind else (3, ends + most)
         total = sum(length for _, length in reads.noted)
-        hint = "Footer and index; the key is behind the last index key, so in no block."
+        hint = "Footer and index; the key is after the last index key, so it is in no block."
         if not behind:
             hint = "Footer, index, and the one data block that the index names."
         require(
@@ -597,7 +599,7 @@ def require_sound(directory: str, what: str) -> None:
 
 
 def compacted(directory: str, content: Content) -> None:
-    """A compaction of the student's table and a new one keeps what is there."""
+    """A compaction of the student's table and a new one keeps the entries."""
     what = "A store that has compacted your table"
     try:
         with lsmkv.DB(directory, compression=None) as db:

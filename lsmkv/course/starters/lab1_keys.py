@@ -31,5 +31,5 @@ def unpack_key(internal_key: bytes) -> tuple[bytes, int, int]:
 
 
 def compare_keys(a: bytes, b: bytes) -> int:
-    """Below 0 if the internal key ``a`` sorts before ``b``, above 0 if behind it, 0 if equal."""
+    """Below 0 if the internal key ``a`` sorts before ``b``, above 0 if after it, 0 if equal."""
     raise NotImplementedError

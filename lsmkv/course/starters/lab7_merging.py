@@ -16,7 +16,7 @@ Entry = tuple[bytes, bytes]
 
 
 def sort_key(internal_key: bytes) -> tuple[bytes, int]:
-    """What Python compares in place of an internal key, so that internal keys sort as they must."""
+    """A value that Python compares instead of an internal key, so that they sort correctly."""
     raise NotImplementedError
 
 

@@ -27,7 +27,7 @@ class Table(Protocol):
     def read_block(self, block: int) -> Sequence[tuple[bytes, bytes | None]]:
         """Read a data block: its keys, which rise, and their values.
 
-        A value of None is a deletion.  If a key is there more than once, its newest version comes
+        A value of None is a deletion.  If a key occurs more than once, its newest version comes
         first.
         """
 

@@ -39,7 +39,7 @@ def encode_edit(fields: Sequence[Field]) -> bytes:
 
 
 def decode_edit(record: bytes) -> list[Field]:
-    """The fields of a record; ``ValueError`` if it is none."""
+    """The fields of a record; ``ValueError`` if it is invalid."""
     raise NotImplementedError
 
 

@@ -23,7 +23,7 @@ from lsmkv.server.session import Session
 
 @command("INFO", -1, group="server")
 def info(session: Session, args: list[bytes]) -> Reply:
-    """Figures of the server and of the tree, in sections; INFO lsmkv has those of the tree."""
+    """Return figures in sections: of the server, and of the tree in section lsmkv."""
     names = [word.decode("latin-1").lower() for word in args[1:]]
     return Verbatim(describe(session.service, names).encode())
 
@@ -33,7 +33,7 @@ container("CONFIG", group="server")
 
 @command("CONFIG GET", -3, "admin", group="server", usage="<pattern> [<pattern> ...]")
 def config_get(session: Session, args: list[bytes]) -> Reply:
-    """Settings by patterns."""
+    """Return the settings that match patterns."""
     shown = session.service.settings.shown()
     found: dict[bytes, str] = {}
     for word in args[2:]:
@@ -47,7 +47,7 @@ def config_get(session: Session, args: list[bytes]) -> Reply:
 
 @command("CONFIG SET", -4, "admin", group="server", usage="<name> <value> [<name> <value> ...]")
 def config_set(session: Session, args: list[bytes]) -> Reply:
-    """Change settings, until the server ends; all of them or none."""
+    """Change settings until the server ends: all of them, or none."""
     if len(args) % 2:
         raise syntax_error()
     words = [word.decode("utf-8", "surrogateescape") for word in args[2:]]
@@ -57,7 +57,7 @@ def config_set(session: Session, args: list[bytes]) -> Reply:
 
 @command("CONFIG RESETSTAT", 2, "admin", group="server")
 def config_resetstat(session: Session, args: list[bytes]) -> Reply:
-    """Set the counters of INFO to 0."""
+    """Reset the counters of INFO to 0."""
     service = session.service
     service.commands = service.bytes_in = service.bytes_out = service.hits = service.misses = 0
     service.space.expired = service.refused_connections = 0
@@ -70,7 +70,7 @@ def config_resetstat(session: Session, args: list[bytes]) -> Reply:
 
 @command("CONFIG REWRITE", 2, "admin", group="server")
 def config_rewrite(session: Session, args: list[bytes]) -> Reply:
-    """An error: there is no file of settings."""
+    """Return an error: there is no file of settings."""
     raise CommandError("ERR The server is running without a config file")
 
 
@@ -79,7 +79,7 @@ container("SLOWLOG", group="server")
 
 @command("SLOWLOG GET", -2, "admin", group="server", usage="[<count>]")
 def slowlog_get(session: Session, args: list[bytes]) -> Reply:
-    """The slowest commands, newest first."""
+    """Return the slowest commands, newest first."""
     if len(args) > 3:
         raise wrong_subcommand(args)
     error = "ERR count should be greater than or equal to -1"
@@ -95,20 +95,20 @@ def slowlog_get(session: Session, args: list[bytes]) -> Reply:
 
 @command("SLOWLOG LEN", 2, "admin", group="server")
 def slowlog_len(session: Session, args: list[bytes]) -> Reply:
-    """How many there are."""
+    """Return how many commands the slow log holds."""
     return len(session.service.slow.commands)
 
 
 @command("SLOWLOG RESET", 2, "admin", group="server")
 def slowlog_reset(session: Session, args: list[bytes]) -> Reply:
-    """Forget them."""
+    """Empty the slow log."""
     session.service.slow.commands.clear()
     return OK
 
 
 @command("MONITOR", 1, "admin", group="server")
 def monitor(session: Session, args: list[bytes]) -> Reply:
-    """Show every command that is run, until the connection ends."""
+    """Show every command that runs, until the connection is closed."""
     if session.running:
         raise CommandError("ERR MONITOR isn't allowed for DENY BLOCKING client")
     if session.monitoring:
@@ -126,8 +126,8 @@ def _check_writable(session: Session) -> None:
 def _synced(session: Session) -> None:
     """Write what is pending, and make it durable.
 
-    The client waits, and all others: there is one thread.  The commands before it in this tick are
-    answered first: by errors if they cannot be written.
+    All clients wait: there is one thread.  The earlier commands of this tick are answered first,
+    with errors if they cannot be written.
     """
     service = session.service
     _check_writable(session)
@@ -151,7 +151,7 @@ def save(session: Session, args: list[bytes]) -> Reply:
 
 @command("BGSAVE", -1, "admin", group="server")
 def bgsave(session: Session, args: list[bytes]) -> Reply:
-    """As SAVE: a sync is short, and needs no other process; in a transaction once it is over."""
+    """Like SAVE: a sync is short, and needs no other process.  In a transaction, after it."""
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"SCHEDULE"):
         raise syntax_error()
     if session.running:
@@ -166,12 +166,12 @@ def _synced_later(session: Session) -> None:
     try:
         _synced(session)
     except CommandError:
-        pass  # INFO has the failure: nobody waits for an answer any more
+        pass  # INFO reports the failure: no client waits for a reply any more
 
 
 @command("BGREWRITEAOF", 1, "admin", group="server")
 def bgrewriteaof(session: Session, args: list[bytes]) -> Reply:
-    """Accepted: compaction is always at work."""
+    """Return OK: compaction always runs in the background."""
     _check_writable(session)
     done = "scheduled" if session.running else "started"
     return Simple(f"Background append only file rewriting {done}")
@@ -179,13 +179,13 @@ def bgrewriteaof(session: Session, args: list[bytes]) -> Reply:
 
 @command("LASTSAVE", 1, "fast", group="server")
 def lastsave(session: Session, args: list[bytes]) -> Reply:
-    """When the server started: what it has written since is in its log."""
+    """Return when the server started: later writes are in its log."""
     return int(session.service.started)
 
 
 @command("WAIT", 3, "", group="generic")
 def wait(session: Session, args: list[bytes]) -> Reply:
-    """0: no replica acknowledges writes."""
+    """Return 0: there are no replicas."""
     to_int(args[1])
     if to_int(args[2], "ERR timeout is not an integer or out of range") < 0:
         raise CommandError("ERR timeout is negative")
@@ -194,13 +194,13 @@ def wait(session: Session, args: list[bytes]) -> Reply:
 
 @command("ROLE", 1, "fast", group="server")
 def role(session: Session, args: list[bytes]) -> Reply:
-    """master; slave of a server that is open for reading only."""
+    """Return master, or slave if the store is open for reading only."""
     return [b"master", 0, []] if session.space.writable else [b"slave", b"", 0, b"connected", 0]
 
 
 @command("SHUTDOWN", -1, "admin no_multi", group="server")
 def shutdown(session: Session, args: list[bytes]) -> Reply:
-    """End the server: run what was received, sync, and close the store."""
+    """End the server: run the requests that were received, sync, and close the store."""
     for word in args[1:]:
         if word.upper() not in (b"SAVE", b"NOSAVE", b"NOW", b"FORCE"):
             raise syntax_error()
@@ -215,7 +215,7 @@ container("MODULE", group="server")
 
 @command("MODULE LIST", 2, "admin", group="server")
 def module_list(session: Session, args: list[bytes]) -> Reply:
-    """An empty list: there are no modules."""
+    """Return an empty list: there are no modules."""
     return []
 
 

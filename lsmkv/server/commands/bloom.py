@@ -1,12 +1,12 @@
 """BF.*: a Bloom filter as a value.
 
-A filter is a chain of layers, each for more items than the one before; a new one begins when the
-last is full.  A layer is cut into pages of 512 bytes, each a filter of :mod:`lsmkv.filter.bloom64`
-of its own, under (layer, page): an item is in the one page that a hash of it chooses.  So adding
-writes one page, and asking reads one page of each layer, as a rule one.
+A filter is a chain of layers, each for more items than the one before.  A new layer begins when the
+last one is full.  A layer is split into pages of 512 bytes, stored under (layer, page).  Each page
+is a filter of :mod:`lsmkv.filter.bloom64`, and a hash of an item chooses its page.  So adding an
+item writes one page.  A test reads one page of each layer; usually there is one layer.
 
-After its size, the number of items, the entry has: rate (8, a double), capacity of the first layer
-(8), growth from layer to layer (4, 0 for none), number of layers (4), items in the last one (8).
+After the number of items (its size), the entry has: rate (8, a double), capacity of the first layer
+(8), growth from layer to layer (4, 0 for none), number of layers (4), items in the last layer (8).
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from lsmkv.server.resp import OK, CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
 
 _RATE, _CAPACITY, _EXPANSION = 0.01, 100, 2
-"""Of a filter that BF.ADD makes, as RedisBloom has them."""
+"""The defaults of a filter that BF.ADD makes, the same as RedisBloom's."""
 _MOST_ITEMS = 1 << 40
 _MOST_PAGES = 1 << 32
 _LEAST_RATE = 1e-300
-"""Half of it, and half of that, for 40 layers and more, is still more than 0."""
+"""Halved for each of 40 layers or more, it is still more than 0."""
 _PAGE = 512
 _PAGE_BITS = (_PAGE - 1) * 8
 _UNEVEN = 1.06
-"""Pages are not filled evenly, which costs some more bits a key."""
+"""Pages fill unevenly, which costs a few more bits per key."""
 _REST = struct.Struct(">dQIIQ")
 
 
 class _Layer(NamedTuple):
-    """A layer's shape, which follows from its number."""
+    """The shape of a layer, derived from its number."""
 
     number: int
     capacity: int
@@ -47,7 +47,7 @@ class _Layer(NamedTuple):
 
 
 class BloomFilter:
-    """The filter under an entry, which it changes and does not save."""
+    """The filter of an entry, which it changes but does not save."""
 
     def __init__(self, overlay: Overlay, entry: Entry) -> None:
         self._overlay = overlay
@@ -59,7 +59,7 @@ class BloomFilter:
     def layer(self, number: int) -> _Layer:
         """The shape of a layer.
 
-        The rates of the layers halve from one to the next, so that their sum is the one asked for.
+        Each layer has half the rate of the one before, so the sum stays below the requested rate.
         """
         rate = self.rate if self.expansion == 0 else self.rate * 0.5 ** (number + 1)
         capacity = self.capacity * max(1, self.expansion) ** number
@@ -70,15 +70,15 @@ class BloomFilter:
     def _name(self, layer: _Layer, item: bytes) -> bytes:
         """The key of the page that an item belongs to.
 
-        It is chosen by another hash than the bits: else an item would have its bits in the same
-        part of the page as all others there.
+        The page and the bits come from different hashes.  With one hash, all items of a page would
+        set bits in the same part of it.
         """
-        chosen: int = xxh3_hash(b"page" + item)  # the product has more than 64 bits
+        chosen: int = xxh3_hash(b"page" + item)  # the product exceeds 64 bits
         page = chosen * layer.pages >> 62
         return element_prefix(self.entry) + U32.pack(layer.number) + U32.pack(page)
 
     def may_contain(self, item: bytes) -> bool:
-        """Whether the item may have been added; *False* is certain.  A Get a layer."""
+        """Whether the item may have been added; *False* is certain.  Costs a Get per layer."""
         item_hash = xxh3_hash(item)
         for number in reversed(range(self.layers)):
             page = self._overlay.get(self._name(self.layer(number), item))
@@ -87,7 +87,7 @@ class BloomFilter:
         return False
 
     def add(self, item: bytes) -> bool:
-        """Add an item; False if it may have been there already."""
+        """Add an item.  Returns False if it may have been added before."""
         if self.may_contain(item):
             return False
         layer = self.layer(self.layers - 1)
@@ -102,7 +102,7 @@ class BloomFilter:
         name = self._name(layer, item)
         end = bytes((layer.probes,))
         page = bytearray(self._overlay.get(name) or bytes(_PAGE - 1) + end)
-        # In a page of ones a lookup goes by all bits of its item.
+        # In a page of ones a lookup tests all bits of its item.
         for position in bloom64_positions(xxh3_hash(item), b"\xff" * (_PAGE - 1) + end):
             page[position >> 3] |= 1 << (position & 7)
         self._overlay.put(name, bytes(page))
@@ -115,12 +115,12 @@ class BloomFilter:
 
     @property
     def full_capacity(self) -> int:
-        """The items that all its layers are made for."""
+        """The number of items that all its layers together have room for."""
         return sum(self.layer(number).capacity for number in range(self.layers))
 
     @property
     def bytes(self) -> int:
-        """The bytes of all its pages, written or not."""
+        """The size of all its pages, written or not."""
         return sum(self.layer(number).pages * _PAGE for number in range(self.layers))
 
 
@@ -137,7 +137,7 @@ def _make(session: Session, rate: float, capacity: int, expansion: int) -> Bloom
 
 @command("BF.RESERVE", -4, "write fast", group="bf")
 def bf_reserve(session: Session, args: list[bytes]) -> Reply:
-    """Make an empty filter for a rate of false positives and a number of items."""
+    """Make an empty filter for a false positive rate and a number of items."""
     rate = to_float(args[2], "ERR bad error rate")
     if not 0 < rate < 1:
         raise CommandError("ERR (0 < error rate range < 1)")
@@ -164,7 +164,9 @@ def bf_reserve(session: Session, args: list[bytes]) -> Reply:
         raise CommandError("ERR item exists")
     made = _make(session, rate, capacity, expansion if scales else 0)
     if made.layer(0).pages > _MOST_PAGES:
-        raise CommandError("ERR the filter would be too large: take less capacity or a higher rate")
+        raise CommandError(
+            "ERR the filter would be too large: use a smaller capacity or a higher error rate"
+        )
     session.space.save(session.database, args[1], made.entry, new=True)
     return OK
 
@@ -182,40 +184,40 @@ def _add(session: Session, key: bytes, items: list[bytes]) -> list[Reply]:
 
 @command("BF.ADD", 3, "write fast", group="bf")
 def bf_add(session: Session, args: list[bytes]) -> Reply:
-    """Add an item; 0 if it may have been there already."""
+    """Add an item.  Returns 0 if it may have been added before."""
     return _add(session, args[1], args[2:])[0]
 
 
 @command("BF.MADD", -3, "write fast", group="bf")
 def bf_madd(session: Session, args: list[bytes]) -> Reply:
-    """Add items; for each, 0 if it may have been there already."""
+    """Add items.  Returns 0 for each that may have been added before."""
     return _add(session, args[1], args[2:])
 
 
 @command("BF.EXISTS", 3, "readonly fast", group="bf")
 def bf_exists(session: Session, args: list[bytes]) -> Reply:
-    """Whether an item may have been added; 0 is certain."""
+    """Return whether an item may have been added; 0 is certain."""
     found = _find(session, args[1])
     return int(found is not None and found.may_contain(args[2]))
 
 
 @command("BF.MEXISTS", -3, "readonly fast", group="bf")
 def bf_mexists(session: Session, args: list[bytes]) -> Reply:
-    """Which items may have been added; 0 is certain."""
+    """Return which items may have been added; 0 is certain."""
     found = _find(session, args[1])
     return [int(found is not None and found.may_contain(item)) for item in args[2:]]
 
 
 @command("BF.CARD", 2, "readonly fast", group="bf")
 def bf_card(session: Session, args: list[bytes]) -> Reply:
-    """How many items were added that were not there."""
+    """Return how many items were added as new."""
     found = _find(session, args[1])
     return 0 if found is None else found.entry.size
 
 
 @command("BF.INFO", -2, "readonly fast", group="bf")
 def bf_info(session: Session, args: list[bytes]) -> Reply:
-    """Capacity, size in bytes, layers, items and growth of a filter."""
+    """Return capacity, size in bytes, layers, items and growth of a filter."""
     found = _find(session, args[1])
     if found is None:
         raise CommandError("ERR not found")

@@ -1,4 +1,4 @@
-"""CLIENT: the connections, by name and number."""
+"""CLIENT: the connections, by name and id."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from lsmkv.server.resp import (
 from lsmkv.server.session import Session
 
 _SESSION_BYTES = 5400
-"""About what an idle connection takes, as measured: see ``docs/serve.md``."""
+"""Memory of an idle connection, roughly, as measured: see ``docs/serve.md``."""
 
 container("CLIENT", group="connection")
 
 
 @command("CLIENT ID", 2, group="connection")
 def client_id(session: Session, args: list[bytes]) -> Reply:
-    """The number of this connection, which no other had."""
+    """Return the id of this connection.  Ids are never reused."""
     return session.id
 
 
 @command("CLIENT GETNAME", 2, group="connection")
 def client_getname(session: Session, args: list[bytes]) -> Reply:
-    """The name that this connection was given."""
+    """Return the name of this connection."""
     return session.name or None
 
 
 @command("CLIENT SETNAME", 3, group="connection", usage="<name>")
 def client_setname(session: Session, args: list[bytes]) -> Reply:
-    """Give this connection a name, for CLIENT LIST."""
+    """Name this connection, for CLIENT LIST."""
     session.name = checked_name(args[2])
     return OK
 
@@ -66,17 +66,17 @@ def _flags(session: Session) -> str:
         "b": session.wait is not None,
         "d": session.changed,
         "c": session.closing,
-        "U": session.address.endswith(":0"),  # no client comes from port 0: a Unix socket
+        "U": session.address.endswith(":0"),  # no client has port 0: it is a Unix socket
         "e": session.no_evict,
     }
     return "".join(flag for flag, holds in flags.items() if holds) or "N"
 
 
 def _described(session: Session, request: list[bytes] | None) -> str:
-    """A line of CLIENT LIST; ``request`` is the one that runs, if it is this session's."""
+    """A line of CLIENT LIST; ``request`` is the running command, if it is this session's."""
     now = time.monotonic()
     argument_bytes = sum(map(len, request or ()))
-    # As it stands on the wire: a client's figures of itself include the request that asks.
+    # As received: the figures that a client asks about itself include the request that asks.
     request_bytes = sum(len(b"$%d\r\n%b\r\n" % (len(word), word)) for word in request or ())
     unread = session.unread() + (len(b"*%d\r\n" % len(request)) + request_bytes if request else 0)
     queued = session.queued or []
@@ -128,7 +128,7 @@ _KINDS: dict[bytes, Callable[[Session], bool]] = {
 
 
 def _of_kind(word: bytes) -> Callable[[Session], bool]:
-    """Whether a session is of a kind, by the kind's name."""
+    """Whether a session is of the type with this name."""
     found = _KINDS.get(word.lower())
     if found is None:
         shown = word.partition(b"\0")[0].decode("utf-8", "surrogateescape")
@@ -138,7 +138,7 @@ def _of_kind(word: bytes) -> Callable[[Session], bool]:
 
 @command("CLIENT LIST", -2, "admin", group="connection", usage="[TYPE <type> | ID <id> [<id> ...]]")
 def client_list(session: Session, args: list[bytes]) -> Reply:
-    """The connections, one a line; all, or those of a type (NORMAL, PUBSUB) or with some ids."""
+    """Return the connections, one per line: all, those of a type, or those with some ids."""
     sessions = session.service.sessions
     chosen = list(sessions.values())
     option = args[2].upper() if len(args) > 3 else b""
@@ -155,7 +155,7 @@ def client_list(session: Session, args: list[bytes]) -> Reply:
 
 @command("CLIENT INFO", 2, group="connection")
 def client_info(session: Session, args: list[bytes]) -> Reply:
-    """This connection, as CLIENT LIST has it."""
+    """Return the line of this connection in CLIENT LIST."""
     return Verbatim(_described(session, args).encode() + b"\n")
 
 
@@ -174,7 +174,7 @@ def client_kill(session: Session, args: list[bytes]) -> Reply:
         if at + 1 == len(args):
             raise syntax_error()
         name = args[at].upper()
-        wanted[name] = _condition(session, name, args[at + 1])  # the last one of a name counts
+        wanted[name] = _condition(session, name, args[at + 1])  # the last of equal ones wins
     wanted.setdefault(b"SKIPME", lambda one: one is not session)
     chosen = [one for one in sessions if all(holds(one) for holds in wanted.values())]
     _kill(session, chosen)
@@ -182,7 +182,7 @@ def client_kill(session: Session, args: list[bytes]) -> Reply:
 
 
 def _condition(session: Session, name: bytes, value: bytes) -> Callable[[Session], bool]:
-    """An option of CLIENT KILL, as a function that says whether a session is meant."""
+    """An option of CLIENT KILL, as a function that selects sessions."""
     text = value.decode("latin-1")
     match name:
         case b"ID":
@@ -214,17 +214,17 @@ def _to_id(text: bytes) -> int:
 
 
 def _kill(session: Session, sessions: list[Session]) -> None:
-    """Close connections at once; the client's own one once its reply is out."""
+    """Close connections at once; the client's own once its reply is sent."""
     for one in sessions:
         one.closing = True
         if one is not session:
             one.cut()
-            session.service.close_session(one)  # nothing of this tick is for it any more
+            session.service.close_session(one)  # it gets no more output of this tick
 
 
 @command("CLIENT REPLY", 3, group="connection", usage="(ON|OFF|SKIP)")
 def client_reply(session: Session, args: list[bytes]) -> Reply:
-    """Whether commands are answered: ON, OFF, or SKIP for the next one."""
+    """Turn replies ON or OFF, or SKIP the reply of the next command."""
     match args[2].upper():
         case b"ON":
             session.silent = False
@@ -242,7 +242,7 @@ def client_reply(session: Session, args: list[bytes]) -> Reply:
 
 @command("CLIENT UNBLOCK", -3, "admin", group="connection", usage="<id> [TIMEOUT|ERROR]")
 def client_unblock(session: Session, args: list[bytes]) -> Reply:
-    """Let a blocked client go on, as after its time or (ERROR) with an error."""
+    """Unblock a client, as if it had timed out or (ERROR) with an error."""
     if len(args) > 4:
         raise wrong_subcommand(args)
     mode = args[3].upper() if len(args) == 4 else b"TIMEOUT"
@@ -262,13 +262,13 @@ def _switch(word: bytes) -> bool:
 
 @command("CLIENT NO-EVICT", 3, "admin", group="connection", usage="(ON|OFF)")
 def client_no_evict(session: Session, args: list[bytes]) -> Reply:
-    """Accepted: no client is evicted."""
+    """Return OK: no client is ever evicted."""
     session.no_evict = _switch(args[2])
     return OK
 
 
 @command("CLIENT NO-TOUCH", 3, group="connection", usage="(ON|OFF)")
 def client_no_touch(session: Session, args: list[bytes]) -> Reply:
-    """Accepted: reading a key changes nothing about it."""
+    """Return OK: reading a key changes nothing about it."""
     _switch(args[2])
     return OK

@@ -1,4 +1,4 @@
-"""The connection itself: HELLO, AUTH, SELECT, RESET, QUIT."""
+"""The connection: HELLO, AUTH, SELECT, RESET, QUIT."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WRONG_PASSWORD = "WRONGPASS invalid username-password pair or user is disabled.
 
 @command("PING", -1, "fast subscribed", group="connection")
 def ping(session: Session, args: list[bytes]) -> Reply:
-    """PONG, or the message that was sent."""
+    """Return PONG, or the message that was sent."""
     if len(args) > 2:
         raise CommandError("ERR wrong number of arguments for 'ping' command")
     if session.subscribed and not session.resp3:
@@ -27,7 +27,7 @@ def ping(session: Session, args: list[bytes]) -> Reply:
 
 @command("ECHO", 2, "fast", group="connection")
 def echo(session: Session, args: list[bytes]) -> Reply:
-    """The message that was sent."""
+    """Return the message that was sent."""
     return args[1]
 
 
@@ -40,7 +40,7 @@ def quit_(session: Session, args: list[bytes]) -> Reply:
 
 @command("RESET", 1, "fast no_auth subscribed control", group="connection")
 def reset(session: Session, args: list[bytes]) -> Reply:
-    """Make the connection as it was at first."""
+    """Reset the connection to its initial state."""
     session.leave_transaction()
     session.service.channels.leave_all(session)
     session.service.monitors.discard(session)
@@ -56,7 +56,7 @@ def reset(session: Session, args: list[bytes]) -> Reply:
 
 @command("SELECT", 2, "fast", group="connection")
 def select(session: Session, args: list[bytes]) -> Reply:
-    """Use another of the 16 databases."""
+    """Select one of the 16 databases."""
     session.database = database_at(session, args[1])
     return OK
 
@@ -73,7 +73,7 @@ def _authenticate(session: Session, user: bytes, password: bytes) -> None:
 
 @command("AUTH", -2, "fast no_auth", group="connection")
 def auth(session: Session, args: list[bytes]) -> Reply:
-    """Say the password."""
+    """Authenticate with the password."""
     if len(args) > 3:
         raise syntax_error()
     if len(args) == 2 and not session.service.settings.password:
@@ -87,7 +87,7 @@ def auth(session: Session, args: list[bytes]) -> Reply:
 
 @command("HELLO", -1, "fast no_auth", group="connection")
 def hello(session: Session, args: list[bytes]) -> Reply:
-    """Choose the protocol's version, 2 or 3, and perhaps say the password."""
+    """Choose the version of the protocol, 2 or 3.  May authenticate, too."""
     resp3 = session.resp3
     if len(args) > 1:
         version = to_int(args[1], "ERR Protocol version is not an integer or out of range")
@@ -128,7 +128,7 @@ def hello(session: Session, args: list[bytes]) -> Reply:
 
 
 def checked_name(name: bytes) -> bytes:
-    """A name for a connection; :class:`CommandError` for what would break CLIENT LIST."""
+    """A name for a connection.  Raises :class:`CommandError` if it would break CLIENT LIST."""
     if any(not 33 <= byte <= 126 for byte in name):
         raise CommandError(
             "ERR Client names cannot contain spaces, newlines or special characters."
@@ -138,6 +138,6 @@ def checked_name(name: bytes) -> bytes:
 
 @command("TIME", 1, "fast", group="server")
 def time_(session: Session, args: list[bytes]) -> Reply:
-    """The time of the server: seconds since 1970, and microseconds."""
+    """Return the server's time: seconds since 1970, and microseconds."""
     seconds, nanoseconds = divmod(time.time_ns(), 10**9)
     return [b"%d" % seconds, b"%d" % (nanoseconds // 1000)]

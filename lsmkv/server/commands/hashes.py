@@ -1,4 +1,4 @@
-"""Hashes: fields with values under a key."""
+"""Hashes: a key's fields and their values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from lsmkv.server.session import Session
 
 MOST_PAIRS = numbers.MAX_INT // 2
 _MOST_CHOSEN_FROM = 1000
-"""Random elements are uniform in collections of up to so many."""
+"""The largest collection from which random elements are chosen uniformly."""
 _MORE_DRAWS = 16
-"""Places that are drawn beside two for each element."""
+"""Random places that are tried beyond two for each element."""
 
 
 def _entry(session: Session, key: bytes) -> Entry | None:
@@ -50,13 +50,13 @@ def _set_fields(session: Session, key: bytes, fields: list[tuple[bytes, bytes]])
 
 
 def new_field(session: Session, name: bytes) -> bool:
-    """Whether there is no such element: as a rule a filter says so, and no block is read."""
+    """Whether an element does not exist yet.  Usually a filter says so, and no block is read."""
     return session.space.overlay.get(name) is None
 
 
 @command("HSET", -4, "write fast", group="hash")
 def hset(session: Session, args: list[bytes]) -> Reply:
-    """Set fields; how many are new."""
+    """Set fields.  Returns how many are new."""
     return _set_fields(session, args[1], _field_pairs(args, "hset"))
 
 
@@ -75,7 +75,7 @@ def _field_pairs(args: list[bytes], name: str) -> list[tuple[bytes, bytes]]:
 
 @command("HSETNX", 4, "write fast", group="hash")
 def hsetnx(session: Session, args: list[bytes]) -> Reply:
-    """Set a field that is not there."""
+    """Set a field if it does not exist."""
     entry = _entry(session, args[1])
     if entry is not None and not new_field(session, element_prefix(entry) + args[2]):
         return 0
@@ -84,14 +84,14 @@ def hsetnx(session: Session, args: list[bytes]) -> Reply:
 
 @command("HGET", 3, "readonly fast", group="hash")
 def hget(session: Session, args: list[bytes]) -> Reply:
-    """The value of a field."""
+    """Return the value of a field."""
     entry = _entry(session, args[1])
     return None if entry is None else session.space.overlay.get(element_prefix(entry) + args[2])
 
 
 @command("HMGET", -3, "readonly fast", group="hash")
 def hmget(session: Session, args: list[bytes]) -> Reply:
-    """The values of fields."""
+    """Return the values of fields."""
     entry = _entry(session, args[1])
     if entry is None:
         return [None] * (len(args) - 2)
@@ -101,34 +101,34 @@ def hmget(session: Session, args: list[bytes]) -> Reply:
 
 @command("HEXISTS", 3, "readonly fast", group="hash")
 def hexists(session: Session, args: list[bytes]) -> Reply:
-    """Whether a field is there."""
+    """Return whether a field exists."""
     entry = _entry(session, args[1])
     return int(entry is not None and not new_field(session, element_prefix(entry) + args[2]))
 
 
 @command("HSTRLEN", 3, "readonly fast", group="hash")
 def hstrlen(session: Session, args: list[bytes]) -> Reply:
-    """The length of a field's value."""
+    """Return the length of a field's value."""
     return len(hget(session, args) or b"")
 
 
 @command("HLEN", 2, "readonly fast", group="hash")
 def hlen(session: Session, args: list[bytes]) -> Reply:
-    """The number of fields."""
+    """Return the number of fields."""
     entry = _entry(session, args[1])
     return 0 if entry is None else entry.size
 
 
 @command("HDEL", -3, "write fast", group="hash")
 def hdel(session: Session, args: list[bytes]) -> Reply:
-    """Delete fields; how many there were."""
+    """Delete fields.  Returns how many existed."""
     return remove_elements(session, args[1], _entry(session, args[1]), args[2:])
 
 
 def remove_elements(
     session: Session, key: bytes, entry: Entry | None, elements: list[bytes]
 ) -> int:
-    """Remove fields of a hash or members of a set; how many there were."""
+    """Remove fields of a hash or members of a set.  Returns how many existed."""
     if entry is None:
         return 0
     space, start, removed = session.space, element_prefix(entry), 0
@@ -145,19 +145,19 @@ def remove_elements(
 
 @command("HKEYS", 2, "readonly", group="hash")
 def hkeys(session: Session, args: list[bytes]) -> Reply:
-    """The fields, in the order of their bytes."""
+    """Return the fields, sorted by their bytes."""
     return [field for field, _ in _items(session, _entry(session, args[1]))]
 
 
 @command("HVALS", 2, "readonly", group="hash")
 def hvals(session: Session, args: list[bytes]) -> Reply:
-    """The values, in the order of their fields."""
+    """Return the values, sorted by their fields."""
     return [value for _, value in _items(session, _entry(session, args[1]))]
 
 
 @command("HGETALL", 2, "readonly", group="hash")
 def hgetall(session: Session, args: list[bytes]) -> Reply:
-    """The fields with their values."""
+    """Return the fields with their values."""
     return dict(_items(session, _entry(session, args[1])))
 
 
@@ -175,7 +175,7 @@ def hincrby(session: Session, args: list[bytes]) -> Reply:
 
 @command("HINCRBYFLOAT", 4, "write fast", group="hash")
 def hincrbyfloat(session: Session, args: list[bytes]) -> Reply:
-    """Add to the number with a fraction in a field."""
+    """Add a floating point number to the number in a field."""
     if to_decimal(args[3]).is_infinite():
         raise CommandError("ERR value is NaN or Infinity")
     old = hget(session, args)
@@ -186,13 +186,13 @@ def hincrbyfloat(session: Session, args: list[bytes]) -> Reply:
 
 @command("HSCAN", -3, "readonly", group="hash")
 def hscan(session: Session, args: list[bytes]) -> Reply:
-    """Some fields with values, and the cursor with which to go on."""
+    """Return some fields with values, and the cursor for the next call."""
     return scan_elements(session, args, HASH, lambda field, value: [field, value])
 
 
 @command("HRANDFIELD", -2, "readonly", group="hash")
 def hrandfield(session: Session, args: list[bytes]) -> Reply:
-    """Random fields: as many different ones as asked for, or with repetitions if negative."""
+    """Return random fields: distinct ones, or with repetitions if the count is negative."""
     count = None if len(args) == 2 else checked_count(args[2])
     if len(args) > 4 or (len(args) == 4 and args[3].upper() != b"WITHVALUES"):
         raise syntax_error()
@@ -221,11 +221,12 @@ def checked_count(text: bytes, most: int = numbers.MAX_INT) -> int:
 
 
 def choose(session: Session, entry: Entry, count: int) -> list[tuple[bytes, bytes]]:
-    """Random elements with their values: different ones, or with repetitions if negative.
+    """Random elements with their values: distinct ones, or with repetitions if the number is
+    negative.
 
-    Each is equally likely in a collection of up to 1,000.  Of a larger one, a few are chosen by
-    random places in the order of the elements, so that those behind large gaps are likelier; from
-    more than a tenth on all are read.
+    In a collection of up to 1,000 elements each is equally likely.  In a larger one, random places
+    in the order choose the elements, so those after large gaps are likelier.  If more than a tenth
+    is asked for, all elements are read.
     """
     if count == 0:
         return []
@@ -245,10 +246,10 @@ def choose(session: Session, entry: Entry, count: int) -> list[tuple[bytes, byte
 def _drawn(
     overlay: Overlay, prefix: bytes, wanted: int, repeated: bool
 ) -> list[tuple[bytes, bytes]]:
-    """Records of a prefix, of which there are more than ``wanted``, at random places.
+    """Records at random places of a prefix that has more than ``wanted`` records.
 
-    Where nearly every place is behind the same few records, the places are soon given up, and
-    neighbours fill the number up.  O(wanted) seeks.
+    If nearly every place leads to the same few records, no more places are tried, and neighbours of
+    the records fill up the number.  O(wanted) seeks.
     """
     stop = successor(prefix)
     first = next(iter(overlay.scan(prefix, stop)))[0]

@@ -1,4 +1,4 @@
-"""COMMAND: what clients ask about the commands themselves."""
+"""COMMAND: information about the commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEVER_SHOWN = {"control", "subscribed"}
 
 @command("COMMAND", -1, group="server")
 def command_(session: Session, args: list[bytes]) -> Reply:
-    """All commands, with their arity, flags and keys."""
+    """Return all commands, with their arity, flags and keys."""
     return [_information(one) for one in session.service.table.values()]
 
 
@@ -42,7 +42,7 @@ def _information(one: Command) -> Reply:
 
 
 def _place(specs: tuple[KeySpec, ...]) -> tuple[int, int, int]:
-    """First key, last key and step, as they were before key specifications."""
+    """First key, last key and step, as before Redis had key specifications."""
     ranges = [spec for spec in specs if spec.first and not spec.counted]
     if not ranges:
         return 0, 0, 0
@@ -69,7 +69,7 @@ def _specification(spec: KeySpec) -> Reply:
 
 @command("COMMAND COUNT", 2, group="server")
 def command_count(session: Session, args: list[bytes]) -> Reply:
-    """How many commands there are."""
+    """Return the number of commands."""
     return len(session.service.table)
 
 
@@ -86,7 +86,7 @@ def _every(table: Table) -> Iterator[Command]:
     usage="[FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]",
 )
 def command_list(session: Session, args: list[bytes]) -> Reply:
-    """Their names, with those of subcommands."""
+    """Return the names of the commands and subcommands."""
     chosen = _filter(args[2:])
     return [one.full_name.encode() for one in _every(session.service.table) if chosen(one)]
 
@@ -111,12 +111,12 @@ def _filter(words: list[bytes]) -> Callable[[Command], bool]:
 
 @command("COMMAND INFO", -2, group="server", usage="[<name> ...]")
 def command_info(session: Session, args: list[bytes]) -> Reply:
-    """Some commands, as COMMAND has them."""
+    """Return some commands, in the form of COMMAND."""
     return [None if one is None else _information(one) for one in _named(session, args[2:])]
 
 
 def _named(session: Session, names: list[bytes]) -> list[Command | None]:
-    """The commands of these names; all if there are none."""
+    """The commands with these names; without names, all."""
     table = session.service.table
     if not names:
         return list(table.values())
@@ -145,7 +145,7 @@ def _documented(one: Command) -> dict[Reply, Reply]:
 
 @command("COMMAND DOCS", -2, group="server", usage="[<name> ...]")
 def command_docs(session: Session, args: list[bytes]) -> Reply:
-    """What commands do, one sentence each."""
+    """Return a sentence about each command."""
     found = [one for one in _named(session, args[2:]) if one is not None]
     return {one.full_name.encode(): _documented(one) for one in found}
 
@@ -166,11 +166,11 @@ def _key_uses(session: Session, request: list[bytes]) -> list[KeyUse]:
 
 @command("COMMAND GETKEYS", -4, group="server", usage="<full-command>")
 def command_getkeys(session: Session, args: list[bytes]) -> Reply:
-    """The keys in a request."""
+    """Return the keys in a request."""
     return [use.key for use in _key_uses(session, args[2:])]
 
 
 @command("COMMAND GETKEYSANDFLAGS", -4, group="server", usage="<full-command>")
 def command_getkeysandflags(session: Session, args: list[bytes]) -> Reply:
-    """The keys in a request, and what the command does with them."""
+    """Return the keys in a request, and what the command does with each."""
     return [[use.key, _words(use.flags)] for use in _key_uses(session, args[2:])]

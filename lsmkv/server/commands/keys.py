@@ -1,4 +1,4 @@
-"""Keys of any kind: whether they are there, when they expire, their names, walks through them."""
+"""Keys of any kind: existence, expiry, names, scans."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def _delete(session: Session, args: list[bytes]) -> Reply:
-    """Delete keys; how many there were.  O(1) a key: elements are swept later."""
+    """Delete keys.  Returns how many existed.  O(1) per key: elements are swept later."""
     return sum(session.space.clear(session.database, key) for key in args[1:])
 
 
@@ -42,7 +42,7 @@ command("UNLINK", -2, "write fast", group="generic")(_delete)
 
 
 def _exists(session: Session, args: list[bytes]) -> Reply:
-    """How many of the keys are there; one that is named twice counts twice."""
+    """Return how many of the keys exist.  A key that is given twice counts twice."""
     find, database = session.space.find, session.database
     return sum(find(database, key) is not None for key in args[1:])
 
@@ -53,7 +53,7 @@ command("TOUCH", -2, "readonly fast", group="generic")(_exists)
 
 @command("TYPE", 2, "readonly fast", group="generic")
 def type_(session: Session, args: list[bytes]) -> Reply:
-    """The kind of a key: string, hash, list, set, zset, or none."""
+    """Return the kind of a key: string, hash, list, set, zset, or none."""
     entry = session.space.find(session.database, args[1])
     return Simple("none" if entry is None else KIND_NAMES[entry.kind])
 
@@ -96,8 +96,8 @@ def _expire(name: str, unit: int, relative: bool) -> Callable[[Session, list[byt
             space.set_expiry(database, key, entry, at)
         return 1
 
-    what = "in so many" if relative else "at a time, in"
-    expire.__doc__ = f"Let a key expire {what} {'seconds' if unit == 1000 else 'milliseconds'}."
+    what = "after some" if relative else "at a Unix time in"
+    expire.__doc__ = f"Make a key expire {what} {'seconds' if unit == 1000 else 'milliseconds'}."
     return expire
 
 
@@ -120,7 +120,7 @@ def _remaining(unit: int, relative: bool) -> Callable[[Session, list[bytes]], Re
         left = max(0, entry.expires - session.space.now()) if relative else entry.expires
         return (left + unit // 2) // unit
 
-    what = "How long a key has still to live" if relative else "When a key expires"
+    what = "Return a key's remaining life" if relative else "Return a key's expiry as Unix time"
     remaining.__doc__ = (
         f"{what}, in {'seconds' if unit == 1000 else 'milliseconds'}; -1 if it does not expire,"
         " -2 if it is not there."
@@ -139,7 +139,7 @@ for _name, _unit, _relative in (
 
 @command("PERSIST", 2, "write fast", group="generic")
 def persist(session: Session, args: list[bytes]) -> Reply:
-    """Let a key live on without expiry; 1 if it had one."""
+    """Remove a key's expiry.  Returns 1 if it had one."""
     entry = session.space.find(session.database, args[1])
     if entry is None or not entry.expires:
         return 0
@@ -162,14 +162,14 @@ def _rename(session: Session, old: bytes, new: bytes) -> None:
 
 @command("RENAME", 3, "write", group="generic")
 def rename(session: Session, args: list[bytes]) -> Reply:
-    """Give a key another name; a key of that name is replaced.  O(1)."""
+    """Rename a key, replacing the key of the new name.  O(1)."""
     _rename(session, args[1], args[2])
     return OK
 
 
 @command("RENAMENX", 3, "write fast", group="generic")
 def renamenx(session: Session, args: list[bytes]) -> Reply:
-    """Give a key another name, if there is no key of that name.  O(1)."""
+    """Rename a key, if no key has the new name.  O(1)."""
     if session.space.find(session.database, args[1]) is None:
         raise CommandError("ERR no such key")
     if session.space.find(session.database, args[2]) is not None:
@@ -180,7 +180,7 @@ def renamenx(session: Session, args: list[bytes]) -> Reply:
 
 @command("COPY", -3, "write", group="generic")
 def copy(session: Session, args: list[bytes]) -> Reply:
-    """Copy a key with all that it holds; 1 if it was copied.  O(elements)."""
+    """Copy a key with all its elements.  Returns 1 if it was copied.  O(elements)."""
     target, replace = session.database, False
     at = 3
     while at < len(args):
@@ -215,7 +215,7 @@ def copy(session: Session, args: list[bytes]) -> Reply:
 
 @command("MOVE", 3, "write fast", group="generic")
 def move(session: Session, args: list[bytes]) -> Reply:
-    """Move a key to another database, if there is none of that name.  O(1)."""
+    """Move a key to another database, if it does not exist there.  O(1)."""
     target = database_at(session, args[2])
     if target is session.database:
         raise CommandError("ERR source and destination objects are the same")
@@ -229,19 +229,19 @@ def move(session: Session, args: list[bytes]) -> Reply:
 
 
 def database_at(session: Session, index: bytes) -> Database:
-    """The database of a number."""
+    """The database with a number."""
     number = to_int(index)
     if not 0 <= number < len(session.space.databases):
         raise CommandError("ERR DB index is out of range")
     return session.space.databases[number]
 
 
-# Walks
+# Scans
 
 
 @command("KEYS", 2, "readonly", group="generic")
 def keys(session: Session, args: list[bytes]) -> Reply:
-    """The keys that match a pattern.  O(keys with its literal beginning)."""
+    """Return the keys that match a pattern.  O(keys with its literal prefix)."""
     matches, prefix = matcher(args[1]), literal_prefix(args[1])
     stop = successor(prefix) if prefix else None
     found = session.space.keys(session.database, prefix, stop)
@@ -256,9 +256,9 @@ def _kind_filter(options: ScanOptions) -> Callable[[Entry], bool]:
 
 @command("SCAN", -2, "readonly", group="generic")
 def scan(session: Session, args: list[bytes]) -> Reply:
-    """Some keys, and the cursor with which to go on; 0 at the end.  Costs O(COUNT).
+    """Return some keys, and the cursor for the next call, 0 at the end.  Costs O(COUNT).
 
-    A pattern's literal beginning bounds the walk.
+    A pattern's literal prefix limits the scan.
     """
     number = cursor_number(args[1])
     options = scan_options(args[2:], kinds=True)
@@ -280,7 +280,7 @@ def scan(session: Session, args: list[bytes]) -> Reply:
 
 @command("RANDOMKEY", 1, "readonly", group="generic")
 def randomkey(session: Session, args: list[bytes]) -> Reply:
-    """Some key.  Each is equally likely among the first 100; else gaps between keys decide."""
+    """Return a random key.  Each of the first 100 is equally likely; after them, gaps decide."""
     space, database = session.space, session.database
     first: list[bytes] = []
     for key, _ in space.keys(database):
@@ -291,7 +291,7 @@ def randomkey(session: Session, args: list[bytes]) -> Reply:
 
 
 def random_key(behind: Iterable[tuple[bytes, Entry]], first: list[bytes]) -> bytes:
-    """The first key behind a random place, else one of the first."""
+    """The first key after a random place, or one of the first."""
     for key, _ in behind:
         return key
     return random.choice(first)
@@ -299,7 +299,7 @@ def random_key(behind: Iterable[tuple[bytes, Entry]], first: list[bytes]) -> byt
 
 @command("DBSIZE", 1, "readonly fast", group="server")
 def dbsize(session: Session, args: list[bytes]) -> Reply:
-    """The number of keys.  O(1)."""
+    """Return the number of keys.  O(1)."""
     return session.space.count(session.database)
 
 
@@ -335,7 +335,7 @@ def swapdb(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-# What is known of a key
+# Information about a key
 
 container("OBJECT", group="generic")
 
@@ -349,7 +349,7 @@ def _known(session: Session, key: bytes) -> Entry:
 
 @command("OBJECT ENCODING", 3, "readonly", group="generic", usage="<key>")
 def object_encoding(session: Session, args: list[bytes]) -> Reply:
-    """A name that Redis has for what a key of this kind and size is made of."""
+    """Return Redis' encoding for a key of this kind and size."""
     entry = session.space.find(session.database, args[2])
     if entry is None:
         return None
@@ -366,19 +366,19 @@ def object_encoding(session: Session, args: list[bytes]) -> Reply:
 
 @command("OBJECT REFCOUNT", 3, "readonly", group="generic", usage="<key>")
 def object_refcount(session: Session, args: list[bytes]) -> Reply:
-    """1 for a key that is there."""
+    """Return 1 for a key that exists."""
     return None if session.space.find(session.database, args[2]) is None else 1
 
 
 @command("OBJECT IDLETIME", 3, "readonly", group="generic", usage="<key>")
 def object_idletime(session: Session, args: list[bytes]) -> Reply:
-    """0: no key is evicted, so nobody counts."""
+    """Return 0: no key is ever evicted, so idle time is not measured."""
     return None if session.space.find(session.database, args[2]) is None else 0
 
 
 @command("OBJECT FREQ", 3, "readonly", group="generic", usage="<key>")
 def object_freq(session: Session, args: list[bytes]) -> Reply:
-    """An error: it asks for a policy of eviction that is not there."""
+    """Return an error: there is no eviction policy that counts accesses."""
     if session.space.find(session.database, args[2]) is None:
         return None
     raise CommandError(
@@ -393,8 +393,8 @@ container("MEMORY", group="server")
 
 @command("MEMORY USAGE", -3, "readonly", group="server", usage="<key> [SAMPLES <count>]")
 def memory_usage(session: Session, args: list[bytes]) -> Reply:
-    """About how many bytes of the store a key takes; tables are estimated."""
-    if len(args) > 3:  # Redis estimates from so many elements
+    """Return about how many bytes a key takes in the store; those in tables are estimated."""
+    if len(args) > 3:  # Redis estimates from this many elements
         if len(args) != 5 or args[3].upper() != b"SAMPLES":
             raise syntax_error()
         if to_int(args[4]) < 0:

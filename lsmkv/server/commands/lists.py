@@ -1,8 +1,8 @@
-"""Lists: elements by index, pushed and popped at both ends in O(1).
+"""Lists: elements by index, with push and pop at both ends in O(1).
 
-An element stands under its index, a number of 64 bits.  The first one is 2^63; a push in front
-takes the number below the first, one at the end the number behind the last.  So the numbers have no
-gaps, and each element is found by a Get, however many were popped before it.
+An element is stored under a 64-bit index.  The first element has 2^63.  A push in front takes the
+number below the first; a push at the end takes the number after the last.  So the numbers have no
+gaps.  A Get finds each element, however many were popped before it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def elements(
 
 
 def _push(session: Session, key: bytes, values: list[bytes], front: bool) -> int:
-    """Push values, one after the other; the new length."""
+    """Push values one after another.  Returns the new length."""
     space = session.space
     entry, new = space.find_or_make(session.database, key, LIST)
     prefix = element_prefix(entry)
@@ -79,8 +79,8 @@ def _pusher(front: bool, only_if_there: bool) -> Callable[[Session, list[bytes]]
             return 0
         return _push(session, args[1], args[2:], front)
 
-    where = "in front of a list" if front else "to a list"
-    push.__doc__ = f"Push elements {where}{' that is there' if only_if_there else ''}; its length."
+    where = "to the front of a list" if front else "to the end of a list"
+    push.__doc__ = f"Push elements {where}{', if it exists' if only_if_there else ''}."
     return push
 
 
@@ -122,13 +122,14 @@ command("RPOP", -2, "write fast", group="list")(_popper("rpop", front=False))
 
 @command("LLEN", 2, "readonly fast", group="list")
 def llen(session: Session, args: list[bytes]) -> Reply:
-    """The length of a list.  O(1)."""
+    """Return the length of a list.  O(1)."""
     entry = _entry(session, args[1])
     return 0 if entry is None else entry.size
 
 
 def clip(start: int, end: int, size: int) -> tuple[int, int]:
-    """The half-open range of positions from ``start`` to ``end``; negative ones are from behind."""
+    """The half-open range of positions from ``start`` to ``end``; negative positions count from the
+    end."""
     start = max(start + size if start < 0 else start, 0)
     end = min(end + size if end < 0 else end, size - 1)
     return (start, end + 1) if start <= end else (0, 0)
@@ -136,7 +137,7 @@ def clip(start: int, end: int, size: int) -> tuple[int, int]:
 
 @command("LRANGE", 4, "readonly", group="list")
 def lrange(session: Session, args: list[bytes]) -> Reply:
-    """The elements of a range of positions, both ends included.  O(elements returned)."""
+    """Return the elements in a range of positions, both ends included.  O(elements returned)."""
     start, end = to_int(args[2]), to_int(args[3])
     entry = _entry(session, args[1])
     if entry is None:
@@ -146,7 +147,7 @@ def lrange(session: Session, args: list[bytes]) -> Reply:
 
 @command("LINDEX", 3, "readonly", group="list")
 def lindex(session: Session, args: list[bytes]) -> Reply:
-    """The element at a position.  O(1)."""
+    """Return the element at a position.  O(1)."""
     entry = _entry(session, args[1])
     if entry is None:
         return None
@@ -177,7 +178,7 @@ def lset(session: Session, args: list[bytes]) -> Reply:
 
 @command("LTRIM", 4, "write", group="list")
 def ltrim(session: Session, args: list[bytes]) -> Reply:
-    """Keep the elements of a range of positions.  O(elements removed)."""
+    """Keep only the elements in a range of positions.  O(elements removed)."""
     start, end = to_int(args[2]), to_int(args[3])
     entry = _entry(session, args[1])
     if entry is None:
@@ -196,13 +197,14 @@ def ltrim(session: Session, args: list[bytes]) -> Reply:
 
 
 def store(session: Session, key: bytes, values: list[bytes]) -> int:
-    """Make a key the list of these elements, whatever it was; none removes it."""
+    """Make a key the list of these elements, replacing any other value.  No elements: remove the
+    key."""
     session.space.clear(session.database, key)
     return _push(session, key, values, front=False) if values else 0
 
 
 def _rewrite(session: Session, key: bytes, entry: Entry, first: int, values: list[bytes]) -> None:
-    """Let a list end with these values from position ``first`` on."""
+    """Replace everything in a list from position ``first`` on with these values."""
     space, prefix = session.space, element_prefix(entry)
     for at, value in enumerate(values):
         space.overlay.put(prefix + U64.pack(entry.head + first + at), value)
@@ -214,7 +216,7 @@ def _rewrite(session: Session, key: bytes, entry: Entry, first: int, values: lis
 
 @command("LINSERT", 5, "write", group="list")
 def linsert(session: Session, args: list[bytes]) -> Reply:
-    """Insert an element beside another one; the length, or -1.  O(elements behind it)."""
+    """Insert an element before or after another.  Returns the length or -1.  O(elements after)."""
     where = args[2].upper()
     if where not in (b"BEFORE", b"AFTER"):
         raise syntax_error()
@@ -234,7 +236,8 @@ def linsert(session: Session, args: list[bytes]) -> Reply:
 
 @command("LREM", 4, "write", group="list")
 def lrem(session: Session, args: list[bytes]) -> Reply:
-    """Remove elements of a value: the first so many, the last if negative, or all.  O(elements)."""
+    """Remove elements equal to a value: the first COUNT, the last if negative, or all.
+    O(elements)."""
     count = to_int(args[2])
     entry = _entry(session, args[1])
     if entry is None:
@@ -255,7 +258,7 @@ def lrem(session: Session, args: list[bytes]) -> Reply:
 
 @command("LPOS", -3, "readonly", group="list")
 def lpos(session: Session, args: list[bytes]) -> Reply:
-    """The positions of a value.  O(elements looked at)."""
+    """Return the positions of a value.  O(elements looked at)."""
     rank, count, longest = 1, None, 0
     for at in range(3, len(args), 2):
         if at + 1 == len(args):
@@ -332,8 +335,8 @@ def _move(session: Session, source: bytes, target: bytes, front: bool, to_front:
     entry = _entry(session, source)
     if entry is None:
         return NO_REPLY
-    _entry(session, target)  # WRONGTYPE before anything is taken
-    if source == target and entry.size == 1:  # the key stays, and its expiry
+    _entry(session, target)  # check for WRONGTYPE before taking anything
+    if source == target and entry.size == 1:  # the key stays, with its expiry
         session.space.touch(session.database, source)
         return next(elements(session, entry))
     value = _pop(session, source, entry, 1, front)[0]
@@ -350,18 +353,18 @@ def lmove(session: Session, args: list[bytes]) -> Reply:
 
 @command("RPOPLPUSH", 3, "write", group="list")
 def rpoplpush(session: Session, args: list[bytes]) -> Reply:
-    """Move the last element of a list in front of another."""
+    """Move the last element of a list to the front of another."""
     moved = _move(session, args[1], args[2], False, True)
     return None if moved is NO_REPLY else moved
 
 
-# Waiting
+# Blocking commands
 
 
 def seconds_to_wait(text: bytes) -> float:
-    """How long a blocking command waits; 0 for ever."""
+    """How long a blocking command waits; 0 means no timeout."""
     seconds = to_decimal(text, "ERR timeout is not a float or out of range")
-    # Redis calls negative what overflows, too.
+    # Redis calls an overflow negative, too.
     if seconds * 1000 <= -1 or seconds * 1000 > MAX_INT:
         raise CommandError("ERR timeout is negative")
     return max(0.0, float(seconds))
@@ -400,18 +403,18 @@ def _blocking_move(session: Session, args: list[bytes], front: bool, to_front: b
 
 @command("BLMOVE", 6, "write blocking", group="list")
 def blmove(session: Session, args: list[bytes]) -> Reply:
-    """Move an element from list to list, or wait for one."""
+    """Move an element from one list to another, or wait for one."""
     return _blocking_move(session, args, _side(args[3]), _side(args[4]))
 
 
 @command("BRPOPLPUSH", 4, "write blocking", group="list")
 def brpoplpush(session: Session, args: list[bytes]) -> Reply:
-    """Move the last element of a list in front of another, or wait for one."""
+    """Move the last element of a list to the front of another, or wait for one."""
     return _blocking_move(session, args, False, True)
 
 
 def _pop_first_of(session: Session, keys: list[bytes], front: bool, count: int) -> Reply:
-    """Elements of the first list that has any; ``NO_REPLY`` if none has."""
+    """Elements of the first list that has any; ``NO_REPLY`` if none does."""
     for key in keys:
         entry = _entry(session, key)
         if entry is not None:
@@ -422,9 +425,10 @@ def _pop_first_of(session: Session, keys: list[bytes], front: bool, count: int) 
 def mpop_options(
     args: list[bytes], at: int, ends: tuple[bytes, bytes]
 ) -> tuple[list[bytes], bool, int]:
-    """``numkeys key ... WHERE [COUNT n]``, from argument ``at`` on; whether it is the second end.
+    """``numkeys key ... WHERE [COUNT n]``, from argument ``at`` on, and whether WHERE is the second
+    end.
 
-    They are checked in the order in which they stand.
+    The arguments are checked from left to right.
     """
     keys, rest = split_numbered(args, at)
     if not rest or rest[0].upper() not in ends:

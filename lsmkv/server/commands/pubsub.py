@@ -1,4 +1,4 @@
-"""SUBSCRIBE, PSUBSCRIBE, PUBLISH and their kin."""
+"""SUBSCRIBE, PSUBSCRIBE, UNSUBSCRIBE, PUNSUBSCRIBE, PUBLISH and PUBSUB."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ def _unsubscribe(session: Session, args: list[bytes], pattern: bool) -> Reply:
 
 @command("SUBSCRIBE", -2, "subscribed", group="pubsub")
 def subscribe(session: Session, args: list[bytes]) -> Reply:
-    """Get the messages of channels."""
+    """Subscribe to channels."""
     return _subscribe(session, args, pattern=False)
 
 
 @command("PSUBSCRIBE", -2, "subscribed", group="pubsub")
 def psubscribe(session: Session, args: list[bytes]) -> Reply:
-    """Get the messages of all channels that match a pattern."""
+    """Subscribe to all channels that match patterns."""
     return _subscribe(session, args, pattern=True)
 
 
 @command("UNSUBSCRIBE", -1, "subscribed", group="pubsub")
 def unsubscribe(session: Session, args: list[bytes]) -> Reply:
-    """End the subscription of channels, or of all."""
+    """End the subscription to some channels, or to all."""
     return _unsubscribe(session, args, pattern=False)
 
 
 @command("PUNSUBSCRIBE", -1, "subscribed", group="pubsub")
 def punsubscribe(session: Session, args: list[bytes]) -> Reply:
-    """End the subscription of patterns, or of all."""
+    """End the subscription to some patterns, or to all."""
     return _unsubscribe(session, args, pattern=True)
 
 
 @command("PUBLISH", 3, "fast", group="pubsub")
 def publish(session: Session, args: list[bytes]) -> Reply:
-    """Send a message; how many subscribers get it."""
+    """Send a message.  Returns how many subscribers get it."""
     return session.service.channels.publish(args[1], args[2])
 
 
@@ -66,7 +66,7 @@ container("PUBSUB", group="pubsub")
 
 @command("PUBSUB CHANNELS", -2, group="pubsub", usage="[<pattern>]")
 def pubsub_channels(session: Session, args: list[bytes]) -> Reply:
-    """The channels with subscribers, all or those that match a pattern."""
+    """Return the channels with subscribers, all or those that match a pattern."""
     names = session.service.channels.channels
     if len(args) > 3:
         raise wrong_subcommand(args)
@@ -77,12 +77,12 @@ def pubsub_channels(session: Session, args: list[bytes]) -> Reply:
 
 @command("PUBSUB NUMSUB", -2, group="pubsub", usage="[<channel> ...]")
 def pubsub_numsub(session: Session, args: list[bytes]) -> Reply:
-    """How many subscribers channels have."""
+    """Return the number of subscribers of each channel."""
     channels = session.service.channels.channels
     return [one for name in args[2:] for one in (name, len(channels.get(name, ())))]
 
 
 @command("PUBSUB NUMPAT", 2, "", group="pubsub")
 def pubsub_numpat(session: Session, args: list[bytes]) -> Reply:
-    """How many patterns are subscribed."""
+    """Return the number of patterns with subscribers."""
     return len(session.service.channels.patterns)

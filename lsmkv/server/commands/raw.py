@@ -1,7 +1,7 @@
 """``--raw``: the keys of an ordinary store as strings.
 
-There is one database; keys have no kinds and no expiry.  Nothing is stored but what clients put, so
-that any store in LevelDB's files can be looked at with redis-cli, and changed.
+There is one database; keys have no kinds and no expiry.  The store contains only what clients put
+there.  So redis-cli can read and change any store in LevelDB's files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RAW_COMMANDS: Table = {
         *(b"SHUTDOWN", b"SLOWLOG", b"SUBSCRIBE", b"TIME", b"UNSUBSCRIBE", b"UNWATCH", b"WATCH"),
     )
 }
-"""The commands of a store that is served with ``--raw``."""
+"""The commands for a store that is served with ``--raw``."""
 
 
 def _command(
@@ -57,36 +57,36 @@ def _put(session: Session, key: bytes, value: bytes | None) -> None:
 
 @_command("GET", 2, "readonly fast", "string")
 def get(session: Session, args: list[bytes]) -> Reply:
-    """The value of a key."""
+    """Return the value of a key."""
     return session.space.overlay.get(args[1])
 
 
 @_command("MGET", -2, "readonly fast", "string")
 def mget(session: Session, args: list[bytes]) -> Reply:
-    """The values of many keys."""
+    """Return the values of several keys."""
     return session.space.overlay.multi_get(args[1:])
 
 
 @_command("STRLEN", 2, "readonly fast", "string")
 def strlen(session: Session, args: list[bytes]) -> Reply:
-    """The length of a value."""
+    """Return the length of a value."""
     return len(session.space.overlay.get(args[1]) or b"")
 
 
 @_command("EXISTS", -2, "readonly fast")
 def exists(session: Session, args: list[bytes]) -> Reply:
-    """How many of the keys are there."""
+    """Return how many of the keys exist."""
     return sum(_there(session, key) for key in args[1:])
 
 
 @_command("TYPE", 2, "readonly fast")
 def type_(session: Session, args: list[bytes]) -> Reply:
-    """string, or none."""
+    """Return string, or none."""
     return Simple("string" if _there(session, args[1]) else "none")
 
 
 def _ttl(session: Session, args: list[bytes]) -> Reply:
-    """-1 for a key that is there: none expires; -2 for one that is not."""
+    """Return -1 for a key that exists, since no key expires; -2 otherwise."""
     return -1 if _there(session, args[1]) else -2
 
 
@@ -96,13 +96,13 @@ _command("PTTL", 2, "readonly fast")(_ttl)
 
 @_command("SET", -3, "write", "string")
 def set_(session: Session, args: list[bytes]) -> Reply:
-    """Set a key to a value; NX and XX are the only options."""
+    """Set a key to a value.  NX and XX are the only options."""
     if len(args) > 4:
         raise syntax_error()
     if len(args) == 4:
         option = args[3].upper()
         if option not in (b"NX", b"XX"):
-            raise CommandError("ERR a raw store's keys have no expiry: SET takes NX or XX alone")
+            raise CommandError("ERR keys of a raw store cannot expire: SET takes only NX or XX")
         if _there(session, args[1]) != (option == b"XX"):
             return None
     _put(session, args[1], args[2])
@@ -111,7 +111,7 @@ def set_(session: Session, args: list[bytes]) -> Reply:
 
 @_command("MSET", -3, "write", "string")
 def mset(session: Session, args: list[bytes]) -> Reply:
-    """Set many keys at once."""
+    """Set several keys at once."""
     if len(args) % 2 == 0:
         raise CommandError("ERR wrong number of arguments for 'mset' command")
     for key, value in zip(args[1::2], args[2::2], strict=True):
@@ -120,7 +120,7 @@ def mset(session: Session, args: list[bytes]) -> Reply:
 
 
 def _delete(session: Session, args: list[bytes]) -> Reply:
-    """Delete keys; how many there were."""
+    """Delete keys.  Returns how many existed."""
     count = 0
     for key in args[1:]:
         if _there(session, key):
@@ -142,13 +142,13 @@ def _matching(session: Session, pattern: bytes, start: bytes = b"") -> Iterator[
 
 @_command("KEYS", 2, "readonly")
 def keys(session: Session, args: list[bytes]) -> Reply:
-    """The keys that match a pattern.  O(keys with its literal beginning)."""
+    """Return the keys that match a pattern.  O(keys with its literal prefix)."""
     return list(filter(matcher(args[1]), _matching(session, args[1])))
 
 
 @_command("SCAN", -2, "readonly")
 def scan(session: Session, args: list[bytes]) -> Reply:
-    """Some keys, and the cursor with which to go on; 0 at the end.  Costs O(COUNT)."""
+    """Return some keys, and the cursor for the next call, 0 at the end.  Costs O(COUNT)."""
     options = scan_options(args[2:], kinds=True)
     matches = options.matches
     position = session.service.cursors.position(cursor_number(args[1]), b"")
@@ -163,13 +163,13 @@ def scan(session: Session, args: list[bytes]) -> Reply:
 
 @_command("DBSIZE", 1, "readonly", "server")
 def dbsize(session: Session, args: list[bytes]) -> Reply:
-    """The number of keys: all are walked over, since an ordinary store does not count them."""
+    """Return the number of keys.  O(keys): an ordinary store does not store the number."""
     return sum(1 for _ in session.space.overlay.scan(b"", None))
 
 
 @_command("SELECT", 2, "fast", "connection")
 def select(session: Session, args: list[bytes]) -> Reply:
-    """Accepted for database 0, the only one."""
+    """Return OK for database 0, the only one."""
     if to_int(args[1], "ERR invalid DB index") != 0:
         raise CommandError("ERR DB index is out of range")
     return OK
@@ -177,10 +177,10 @@ def select(session: Session, args: list[bytes]) -> Reply:
 
 @_command("LSMKV.RANGE", -3, "readonly")
 def lsmkv_range(session: Session, args: list[bytes]) -> Reply:
-    """The keys and values from START up to STOP (without it), in their order.
+    """Return the keys and values from START up to STOP (exclusive), in order.
 
-    ``LSMKV.RANGE start stop [LIMIT n] [REV] [KEYS]``: an empty STOP has no end; LIMIT is 100 unless
-    it is given; REV reads from the end; KEYS leaves the values out.  Costs O(LIMIT).
+    ``LSMKV.RANGE start stop [LIMIT n] [REV] [KEYS]``: an empty STOP means no end; the default LIMIT
+    is 100; REV reads from the end; KEYS omits the values.  Costs O(LIMIT).
     """
     limit, reverse, keys_only = 100, False, False
     words = iter(args[3:])

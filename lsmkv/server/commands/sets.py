@@ -1,4 +1,4 @@
-"""Sets: members under a key, and what can be made of several sets."""
+"""Sets: a key's members, and operations on several sets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _members(session: Session, entry: Entry | None) -> Iterator[bytes]:
 
 
 def _is_member(session: Session, entry: Entry | None, member: bytes) -> bool:
-    """One Get, which a filter as a rule saves if it is none."""
+    """Costs one Get.  For a non-member a filter usually saves it."""
     if entry is None:
         return False
     return session.space.overlay.get(element_prefix(entry) + member) is not None
@@ -48,51 +48,51 @@ def _add(session: Session, key: bytes, members: list[bytes]) -> int:
 
 @command("SADD", -3, "write fast", group="set")
 def sadd(session: Session, args: list[bytes]) -> Reply:
-    """Add members; how many are new."""
+    """Add members.  Returns how many are new."""
     return _add(session, args[1], args[2:])
 
 
 @command("SREM", -3, "write fast", group="set")
 def srem(session: Session, args: list[bytes]) -> Reply:
-    """Remove members; how many there were."""
+    """Remove members.  Returns how many existed."""
     return remove_elements(session, args[1], _entry(session, args[1]), args[2:])
 
 
 @command("SISMEMBER", 3, "readonly fast", group="set")
 def sismember(session: Session, args: list[bytes]) -> Reply:
-    """Whether it is a member."""
+    """Return whether a value is a member."""
     return int(_is_member(session, _entry(session, args[1]), args[2]))
 
 
 @command("SMISMEMBER", -3, "readonly fast", group="set")
 def smismember(session: Session, args: list[bytes]) -> Reply:
-    """Which of them are members."""
+    """Return for each value whether it is a member."""
     entry = _entry(session, args[1])
     return [int(_is_member(session, entry, member)) for member in args[2:]]
 
 
 @command("SCARD", 2, "readonly fast", group="set")
 def scard(session: Session, args: list[bytes]) -> Reply:
-    """The number of members.  O(1)."""
+    """Return the number of members.  O(1)."""
     entry = _entry(session, args[1])
     return 0 if entry is None else entry.size
 
 
 @command("SMEMBERS", 2, "readonly", group="set")
 def smembers(session: Session, args: list[bytes]) -> Reply:
-    """The members, in the order of their bytes."""
+    """Return the members, sorted by their bytes."""
     return Members(_members(session, _entry(session, args[1])))
 
 
 @command("SSCAN", -3, "readonly", group="set")
 def sscan(session: Session, args: list[bytes]) -> Reply:
-    """Some members, and the cursor with which to go on."""
+    """Return some members, and the cursor for the next call."""
     return scan_elements(session, args, SET, lambda member, _: [member])
 
 
 @command("SMOVE", 4, "write fast", group="set")
 def smove(session: Session, args: list[bytes]) -> Reply:
-    """Move a member to another set; whether it was in the first."""
+    """Move a member to another set.  Returns whether it was in the first."""
     source = _entry(session, args[1])
     if source is None:
         return 0
@@ -128,7 +128,7 @@ def spop(session: Session, args: list[bytes]) -> Reply:
 
 @command("SRANDMEMBER", -2, "readonly", group="set")
 def srandmember(session: Session, args: list[bytes]) -> Reply:
-    """Random members: as many different ones as asked for, or with repetitions if negative."""
+    """Return random members: distinct ones, or with repetitions if the count is negative."""
     if len(args) > 3:
         raise syntax_error()
     count = 1 if len(args) == 2 else checked_count(args[2])
@@ -161,7 +161,7 @@ def _union(session: Session, keys: list[bytes]) -> Iterator[bytes]:
 
 
 def _difference(session: Session, keys: list[bytes]) -> Iterator[bytes]:
-    """The members of the first set that are in no other: a Get for each of them and each set."""
+    """The members of the first set that are in no other: a Get for each member and other set."""
     first, *others = [_entry(session, key) for key in keys]
     for member in _members(session, first):
         if not any(_is_member(session, other, member) for other in others):
@@ -169,50 +169,50 @@ def _difference(session: Session, keys: list[bytes]) -> Iterator[bytes]:
 
 
 def store(session: Session, key: bytes, members: list[bytes]) -> int:
-    """Make a key the set of these members, whatever it was; none removes it."""
+    """Make a key the set of these members, replacing any other value; none: remove it."""
     session.space.clear(session.database, key)
     return _add(session, key, members)
 
 
 @command("SINTER", -2, "readonly", group="set")
 def sinter(session: Session, args: list[bytes]) -> Reply:
-    """The members that are in every set."""
+    """Return the members that are in every set."""
     return Members(_intersection(session, args[1:]))
 
 
 @command("SUNION", -2, "readonly", group="set")
 def sunion(session: Session, args: list[bytes]) -> Reply:
-    """The members that are in some set."""
+    """Return the members that are in at least one set."""
     return Members(_union(session, args[1:]))
 
 
 @command("SDIFF", -2, "readonly", group="set")
 def sdiff(session: Session, args: list[bytes]) -> Reply:
-    """The members of the first set that are in no other."""
+    """Return the members of the first set that are in no other."""
     return Members(_difference(session, args[1:]))
 
 
 @command("SINTERSTORE", -3, "write", group="set")
 def sinterstore(session: Session, args: list[bytes]) -> Reply:
-    """Make a set of the members that are in every set; its size."""
+    """Store the members that are in every set as a set.  Returns its size."""
     return store(session, args[1], list(_intersection(session, args[2:])))
 
 
 @command("SUNIONSTORE", -3, "write", group="set")
 def sunionstore(session: Session, args: list[bytes]) -> Reply:
-    """Make a set of the members that are in some set; its size."""
+    """Store the members that are in at least one set as a set.  Returns its size."""
     return store(session, args[1], list(_union(session, args[2:])))
 
 
 @command("SDIFFSTORE", -3, "write", group="set")
 def sdiffstore(session: Session, args: list[bytes]) -> Reply:
-    """Make a set of the members of the first set that are in no other; its size."""
+    """Store the members of the first set that are in no other as a set.  Returns its size."""
     return store(session, args[1], list(_difference(session, args[2:])))
 
 
 @command("SINTERCARD", -3, "readonly", group="set")
 def sintercard(session: Session, args: list[bytes]) -> Reply:
-    """How many members are in every set, counted up to LIMIT."""
+    """Return how many members are in every set, counting up to LIMIT."""
     keys, rest = split_numbered(args, 1, "ERR Number of keys can't be greater than number of args")
     limit = checked_limit(rest)
     count = 0
@@ -238,7 +238,7 @@ def checked_limit(words: list[bytes]) -> int:
 def split_numbered(
     args: list[bytes], at: int, too_few: str = "ERR syntax error"
 ) -> tuple[list[bytes], list[bytes]]:
-    """The keys whose number argument ``at`` says, and what follows them."""
+    """The keys after their number, which is argument ``at``, and the arguments after them."""
     error = "ERR numkeys should be greater than 0"
     count = to_int(args[at], error)
     if count <= 0:

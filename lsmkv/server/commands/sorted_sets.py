@@ -51,7 +51,7 @@ class _AddOptions(NamedTuple):
     changed: bool
     increment: bool
     end: int
-    """The argument behind the options."""
+    """The index of the first argument after the options."""
 
 
 def _add_options(args: list[bytes]) -> _AddOptions:
@@ -79,7 +79,7 @@ def _add_options(args: list[bytes]) -> _AddOptions:
 
 @command("ZADD", -4, "write fast", group="sorted-set")
 def zadd(session: Session, args: list[bytes]) -> Reply:
-    """Give members scores; how many are new, with CH how many are new or changed."""
+    """Set the scores of members.  Returns how many are new (with CH: new or changed)."""
     options = _add_options(args)
     pairs = [(args[at + 1], to_float(args[at])) for at in range(options.end, len(args), 2)]
     if options.only_if == "XX" and _find(session, args[1]) is None:
@@ -123,7 +123,7 @@ def _sum(one: float, other: float) -> float:
 
 @command("ZINCRBY", 4, "write fast", group="sorted-set")
 def zincrby(session: Session, args: list[bytes]) -> Reply:
-    """Add to the score of a member; the sum."""
+    """Add to the score of a member.  Returns the new score."""
     if args[2].upper() in _ADD_WORDS:  # as in ZADD it is an option, and the score is missing
         raise syntax_error()
     change = to_float(args[2])
@@ -138,7 +138,7 @@ def zincrby(session: Session, args: list[bytes]) -> Reply:
 
 @command("ZREM", -3, "write fast", group="sorted-set")
 def zrem(session: Session, args: list[bytes]) -> Reply:
-    """Remove members; how many there were."""
+    """Remove members.  Returns how many existed."""
     found = _find(session, args[1])
     if found is None:
         return 0
@@ -158,35 +158,35 @@ def zrem(session: Session, args: list[bytes]) -> Reply:
 
 @command("ZCARD", 2, "readonly fast", group="sorted-set")
 def zcard(session: Session, args: list[bytes]) -> Reply:
-    """The number of members.  O(1)."""
+    """Return the number of members.  O(1)."""
     found = _find(session, args[1])
     return 0 if found is None else found.entry.size
 
 
 @command("ZSCORE", 3, "readonly fast", group="sorted-set")
 def zscore(session: Session, args: list[bytes]) -> Reply:
-    """The score of a member."""
+    """Return the score of a member."""
     found = _find(session, args[1])
     return None if found is None else found.score(args[2])
 
 
 @command("ZMSCORE", -3, "readonly fast", group="sorted-set")
 def zmscore(session: Session, args: list[bytes]) -> Reply:
-    """The scores of members."""
+    """Return the scores of members."""
     found = _find(session, args[1])
     return [None if found is None else found.score(member) for member in args[2:]]
 
 
 @command("ZRANK", 3, "readonly fast", group="sorted-set")
 def zrank(session: Session, args: list[bytes]) -> Reply:
-    """How many members have a lower place.  O(the distance from the nearer end)."""
+    """Return the rank of a member, from the lowest.  O(the distance from the nearer end)."""
     found = _find(session, args[1])
     return None if found is None else found.rank(args[2])
 
 
 @command("ZREVRANK", 3, "readonly fast", group="sorted-set")
 def zrevrank(session: Session, args: list[bytes]) -> Reply:
-    """How many members have a higher place.  O(the distance from the nearer end)."""
+    """Return the rank of a member, from the highest.  O(the distance from the nearer end)."""
     found = _find(session, args[1])
     rank = None if found is None else found.rank(args[2])
     return None if found is None or rank is None else found.entry.size - 1 - rank
@@ -203,7 +203,8 @@ class _Range(NamedTuple):
 
 
 def _score_bound(text: bytes) -> tuple[float, bool]:
-    """A score, and whether it is left out.  As in Redis nothing is 0, and a null byte ends it."""
+    """A score, and whether it is exclusive.  As in Redis, an empty one is 0, and a null byte ends
+    it."""
     excluded = text[:1] == b"("
     digits = text[excluded:].partition(b"\0")[0]
     score = parse_double(digits.lstrip()) if digits else 0.0
@@ -229,10 +230,10 @@ def _check_lex(text: bytes) -> None:
 def _lex_members(
     found: SortedSet, low: bytes, high: bytes, reverse: bool = False
 ) -> Iterator[Scored]:
-    """The members from one up to another, of a set in which all have one score.
+    """The members from one up to another, in a set whose members all have one score.
 
-    If they have not, the order of members means little; as in Redis, the first one that is in the
-    range begins it, and the next one that is not ends it.  That costs O(members).
+    With different scores the order of members means little.  As in Redis, the first member in the
+    range begins it, and the next member outside ends it.  That costs O(members).
     """
     first, last = next(found.walk(), None), next(found.walk(reverse=True), None)
     if first is None or last is None or low == b"+" or high == b"-":
@@ -269,7 +270,7 @@ def _limited(walk: Iterator[Scored], offset: int, count: int) -> list[Scored]:
 
 
 class _RangeRequest(NamedTuple):
-    """What ZRANGE and its kin ask for."""
+    """The arguments of ZRANGE and its variants."""
 
     by: str
     """``SCORE``, ``LEX``, or nothing: by rank."""
@@ -294,7 +295,7 @@ def _range_request(
             with_scores = True
         elif word == b"LIMIT" and at + 2 < len(words):
             offset, count = to_int(words[at + 1]), to_int(words[at + 2])
-            limited = count != -1  # a limit of -1 is none
+            limited = count != -1  # a limit of -1 means none
             at += 2
         elif word == b"REV" and not legacy and not reverse:
             reverse = True
@@ -315,7 +316,7 @@ def _range_request(
 def _members_in(
     session: Session, key: bytes, one: bytes, other: bytes, request: _RangeRequest
 ) -> list[Scored]:
-    """The members of a range.  ``one`` is the end from which it is read."""
+    """The members in a range.  ``one`` is the end from which it is read."""
     low, high = (other, one) if request.reverse and request.by else (one, other)
     if request.by == "":
         start, end = to_int(one), to_int(other)
@@ -349,7 +350,9 @@ def _ranger(by: str, reverse: bool, legacy: bool) -> Callable[[Session, list[byt
         return _shown(_members_in(session, args[1], args[2], args[3], request), request.with_scores)
 
     what = {"": "ranks", "SCORE": "scores", "LEX": "members, all of one score"}[by]
-    range_.__doc__ = f"The members in a range of {what}{', from its end' if reverse else ''}."
+    range_.__doc__ = (
+        f"Return the members in a range of {what}{', from its end' if reverse else ''}."
+    )
     return range_
 
 
@@ -366,7 +369,7 @@ command("ZRANGE", -4, "readonly", group="sorted-set")(_ranger("", reverse=False,
 
 @command("ZRANGESTORE", -5, "write", group="sorted-set")
 def zrangestore(session: Session, args: list[bytes]) -> Reply:
-    """Make a sorted set of the members in a range of another; its size."""
+    """Store the members in a range of a sorted set as another.  Returns its size."""
     request = _range_request(args[5:], store=True)
     members = _members_in(session, args[2], args[3], args[4], request)
     return _store(session, args[1], members)
@@ -374,7 +377,7 @@ def zrangestore(session: Session, args: list[bytes]) -> Reply:
 
 @command("ZCOUNT", 4, "readonly fast", group="sorted-set")
 def zcount(session: Session, args: list[bytes]) -> Reply:
-    """How many members have scores in a range.  O(that many)."""
+    """Return how many members have scores in a range.  O(their number)."""
     part = _score_range(args[2], args[3])
     found = _find(session, args[1])
     return 0 if found is None else sum(1 for _ in found.walk(*part))
@@ -382,7 +385,7 @@ def zcount(session: Session, args: list[bytes]) -> Reply:
 
 @command("ZLEXCOUNT", 4, "readonly fast", group="sorted-set")
 def zlexcount(session: Session, args: list[bytes]) -> Reply:
-    """How many members are in a range, all of one score.  O(that many)."""
+    """Return how many members of one score are in a range.  O(their number)."""
     _check_lex(args[2])
     _check_lex(args[3])
     found = _find(session, args[1])
@@ -399,7 +402,7 @@ def _remove(session: Session, key: bytes, found: SortedSet, members: list[Scored
 
 @command("ZREMRANGEBYRANK", 4, "write", group="sorted-set")
 def zremrangebyrank(session: Session, args: list[bytes]) -> Reply:
-    """Remove the members in a range of ranks; how many."""
+    """Remove the members in a range of ranks.  Returns how many."""
     start, end = to_int(args[2]), to_int(args[3])
     found = _find(session, args[1])
     if found is None:
@@ -410,7 +413,7 @@ def zremrangebyrank(session: Session, args: list[bytes]) -> Reply:
 
 @command("ZREMRANGEBYSCORE", 4, "write", group="sorted-set")
 def zremrangebyscore(session: Session, args: list[bytes]) -> Reply:
-    """Remove the members whose scores are in a range; how many."""
+    """Remove the members with scores in a range.  Returns how many."""
     part = _score_range(args[2], args[3])
     found = _find(session, args[1])
     return 0 if found is None else _remove(session, args[1], found, list(found.walk(*part)))
@@ -418,7 +421,7 @@ def zremrangebyscore(session: Session, args: list[bytes]) -> Reply:
 
 @command("ZREMRANGEBYLEX", 4, "write", group="sorted-set")
 def zremrangebylex(session: Session, args: list[bytes]) -> Reply:
-    """Remove the members in a range, all of one score; how many."""
+    """Remove the members in a range, all of one score.  Returns how many."""
     _check_lex(args[2])
     _check_lex(args[3])
     found = _find(session, args[1])
@@ -427,7 +430,7 @@ def zremrangebylex(session: Session, args: list[bytes]) -> Reply:
     return _remove(session, args[1], found, list(_lex_members(found, args[2], args[3])))
 
 
-# Taking
+# Popping
 
 
 def _pop(session: Session, key: bytes, found: SortedSet, count: int, highest: bool) -> list[Scored]:
@@ -514,7 +517,7 @@ def bzmpop(session: Session, args: list[bytes]) -> Reply:
 
 @command("ZRANDMEMBER", -2, "readonly", group="sorted-set")
 def zrandmember(session: Session, args: list[bytes]) -> Reply:
-    """Random members: as many different ones as asked for, or with repetitions if negative."""
+    """Return random members: distinct ones, or with repetitions if the count is negative."""
     count = 1 if len(args) == 2 else checked_count(args[2])
     if len(args) > 4 or (len(args) == 4 and args[3].upper() != b"WITHSCORES"):
         raise syntax_error()
@@ -532,7 +535,7 @@ def zrandmember(session: Session, args: list[bytes]) -> Reply:
 
 @command("ZSCAN", -3, "readonly", group="sorted-set")
 def zscan(session: Session, args: list[bytes]) -> Reply:
-    """Some members with scores, and the cursor with which to go on."""
+    """Return some members with scores, and the cursor for the next call."""
     return scan_elements(
         session,
         args,
@@ -545,7 +548,7 @@ def zscan(session: Session, args: list[bytes]) -> Reply:
 
 
 class _Input(NamedTuple):
-    """A sorted set, or a set, whose members have score 1."""
+    """A sorted set, or a set whose members all have score 1."""
 
     session: Session
     entry: Entry | None
@@ -664,7 +667,8 @@ def _in_order(total: dict[bytes, float]) -> list[Scored]:
 
 
 def _store(session: Session, key: bytes, members: list[Scored]) -> int:
-    """Make a key the sorted set of these members, whatever it was; none removes it."""
+    """Make a key the sorted set of these members, replacing any other value.  No members: remove
+    the key."""
     space = session.space
     space.clear(session.database, key)
     if members:
@@ -692,21 +696,21 @@ def _storer(name: str, combine: _Combine) -> Callable[[Session, list[bytes]], Re
 
 
 for _name, _combine, _what in (
-    ("ZUNION", _union, "in some of several sorted sets"),
+    ("ZUNION", _union, "in at least one of several sorted sets"),
     ("ZINTER", _intersection, "in all of several sorted sets"),
     ("ZDIFF", _difference, "in the first of several sorted sets and in no other"),
 ):
     _run = _combiner(_name.lower(), _combine)
-    _run.__doc__ = f"The members that are {_what}."
+    _run.__doc__ = f"Return the members that are {_what}."
     command(_name, -3, "readonly", group="sorted-set")(_run)
     _run = _storer(f"{_name.lower()}store", _combine)
-    _run.__doc__ = f"Make a sorted set of the members that are {_what}; its size."
+    _run.__doc__ = f"Store the members that are {_what} as a sorted set. Returns its size."
     command(f"{_name}STORE", -4, "write", group="sorted-set")(_run)
 
 
 @command("ZINTERCARD", -3, "readonly", group="sorted-set")
 def zintercard(session: Session, args: list[bytes]) -> Reply:
-    """How many members are in all of several sorted sets, counted up to LIMIT."""
+    """Return how many members are in all of several sorted sets, counting up to LIMIT."""
     if to_int(args[1]) <= 0:
         raise CommandError("ERR at least 1 input key is needed for 'zintercard' command")
     keys, words = split_numbered(args, 1)

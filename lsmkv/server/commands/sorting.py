@@ -1,4 +1,4 @@
-"""SORT: the elements of a list, set or sorted set in another order."""
+"""SORT: sorts the elements of a list, set or sorted set."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _options(words: list[bytes], may_store: bool) -> _Options:
 
 
 def _looked_up(session: Session, pattern: bytes, element: bytes) -> bytes | None:
-    """What a pattern means for an element: ``#``, ``key_*`` or ``key_*->field``."""
+    """The value of a pattern for an element: ``#``, ``key_*`` or ``key_*->field``."""
     if pattern == b"#":
         return element
     before, star, behind = pattern.partition(b"*")
@@ -93,7 +93,8 @@ def _elements(session: Session, key: bytes, descending: bool, keep_order: bool) 
 
 
 def _number(text: bytes | None) -> float:
-    """A weight.  As in Redis nothing is 0, a null byte ends it, and it is 0 or at least 2^-1022."""
+    """A weight.  As in Redis, an empty one is 0, a null byte ends it, and it is 0 or at least
+    2^-1022."""
     digits = (text or b"").partition(b"\0")[0]
     if not digits:
         return 0.0
@@ -137,11 +138,11 @@ def _keys(args: list[bytes]) -> list[KeyUse]:
 
 @command("SORT", -2, "write", group="generic", find_keys=_keys)
 def sort(session: Session, args: list[bytes]) -> Reply:
-    """The elements of a list, set or sorted set in order, or what they point to.  O(n log n)."""
+    """Return the elements of a list or set sorted, or what they point to.  O(n log n)."""
     return _sort(session, args, may_store=True)
 
 
 @command("SORT_RO", -2, "readonly", group="generic")
 def sort_ro(session: Session, args: list[bytes]) -> Reply:
-    """As SORT, without STORE."""
+    """Like SORT, without STORE."""
     return _sort(session, args, may_store=False)

@@ -1,4 +1,4 @@
-"""Strings: SET with all its options, GET and its kin, numbers, parts of strings."""
+"""Strings: SET with all its options, GET and its variants, numbers, parts of strings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOO_LONG = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 
 
 class Expiry(NamedTuple):
-    """When a key is to expire, as an option says it."""
+    """An option that says when a key expires."""
 
     at: int = 0
     """Milliseconds since 1970; 0 for no option."""
@@ -52,7 +52,7 @@ class _SetOptions(NamedTuple):
 def _set_options(session: Session, words: list[bytes]) -> _SetOptions:
     only_if, get = "", False
     lasting, number = "", b""
-    """What is said about expiry: the same may be said again, and the last one counts."""
+    """Which expiry option was given.  It may be repeated, and the last one wins."""
     at = 0
     while at < len(words):
         word = words[at].upper().decode("latin-1")
@@ -81,7 +81,7 @@ def _set_keys(args: list[bytes]) -> list[KeyUse]:
 
 @command("SET", -3, "write", group="string", find_keys=_set_keys)
 def set_(session: Session, args: list[bytes]) -> Reply:
-    """Set a key to a value, whatever it was."""
+    """Set a key to a value, replacing any other value."""
     space, database, key, value = session.space, session.database, args[1], args[2]
     if len(args) == 3:
         space.set_string(database, key, value)
@@ -101,7 +101,7 @@ def set_(session: Session, args: list[bytes]) -> Reply:
 
 
 def _set_until(session: Session, key: bytes, value: bytes, expires: int) -> None:
-    """Set a key; it is gone at once if its time is over already."""
+    """Set a key.  If its time has passed already, it is removed at once."""
     space, database = session.space, session.database
     if expires and expires <= space.now():
         entry = space.find(database, key)
@@ -113,7 +113,7 @@ def _set_until(session: Session, key: bytes, value: bytes, expires: int) -> None
 
 @command("GET", 2, "readonly fast", group="string")
 def get(session: Session, args: list[bytes]) -> Reply:
-    """The value of a key."""
+    """Return the value of a key."""
     value = session.space.string(session.database, args[1])
     if value is None:
         session.service.misses += 1
@@ -124,7 +124,7 @@ def get(session: Session, args: list[bytes]) -> Reply:
 
 @command("MGET", -2, "readonly fast", group="string")
 def mget(session: Session, args: list[bytes]) -> Reply:
-    """The values of many keys; null for one that is no string."""
+    """Return the values of several keys; null for those that are not strings."""
     space, database = session.space, session.database
     records = space.overlay.multi_get([database.prefix + key for key in args[1:]])
     values: list[Reply] = []
@@ -141,7 +141,7 @@ def mget(session: Session, args: list[bytes]) -> Reply:
 
 @command("MSET", -3, "write", group="string")
 def mset(session: Session, args: list[bytes]) -> Reply:
-    """Set many keys at once."""
+    """Set several keys at once."""
     for key, value in _pairs(args, "mset"):
         session.space.set_string(session.database, key, value)
     return OK
@@ -149,7 +149,7 @@ def mset(session: Session, args: list[bytes]) -> Reply:
 
 @command("MSETNX", -3, "write", group="string")
 def msetnx(session: Session, args: list[bytes]) -> Reply:
-    """Set many keys at once, if none of them is there."""
+    """Set several keys at once, if none of them exists."""
     pairs = _pairs(args, "msetnx")
     if any(session.space.find(session.database, key) is not None for key, _ in pairs):
         return 0
@@ -166,7 +166,7 @@ def _pairs(args: list[bytes], name: str) -> list[tuple[bytes, bytes]]:
 
 @command("SETNX", 3, "write fast", group="string")
 def setnx(session: Session, args: list[bytes]) -> Reply:
-    """Set a key that is not there."""
+    """Set a key if it does not exist."""
     if session.space.find(session.database, args[1]) is not None:
         return 0
     session.space.set_string(session.database, args[1], args[2])
@@ -175,7 +175,7 @@ def setnx(session: Session, args: list[bytes]) -> Reply:
 
 @command("SETEX", 4, "write", group="string")
 def setex(session: Session, args: list[bytes]) -> Reply:
-    """Set a key that expires in so many seconds."""
+    """Set a key that expires after some seconds."""
     expires = expiry_time(session.space, "EX", args[2], "setex")
     session.space.set_string(session.database, args[1], args[3], expires)
     return OK
@@ -183,7 +183,7 @@ def setex(session: Session, args: list[bytes]) -> Reply:
 
 @command("PSETEX", 4, "write", group="string")
 def psetex(session: Session, args: list[bytes]) -> Reply:
-    """Set a key that expires in so many milliseconds."""
+    """Set a key that expires after some milliseconds."""
     expires = expiry_time(session.space, "PX", args[2], "psetex")
     session.space.set_string(session.database, args[1], args[3], expires)
     return OK
@@ -191,7 +191,7 @@ def psetex(session: Session, args: list[bytes]) -> Reply:
 
 @command("GETSET", 3, "write fast", group="string")
 def getset(session: Session, args: list[bytes]) -> Reply:
-    """Set a key, and return the value that it had."""
+    """Set a key, and return its old value."""
     old = session.space.string(session.database, args[1])
     session.space.set_string(session.database, args[1], args[2])
     return old
@@ -199,7 +199,7 @@ def getset(session: Session, args: list[bytes]) -> Reply:
 
 @command("GETDEL", 2, "write fast", group="string")
 def getdel(session: Session, args: list[bytes]) -> Reply:
-    """The value of a key, which is deleted."""
+    """Delete a key, and return its value."""
     entry = session.space.find(session.database, args[1], STRING)
     if entry is None:
         return None
@@ -208,7 +208,7 @@ def getdel(session: Session, args: list[bytes]) -> Reply:
 
 
 def _getex_option(words: list[bytes]) -> tuple[str, bytes | None]:
-    """What GETEX is to do about expiry: PERSIST, or a unit with its number, or nothing."""
+    """What GETEX does about expiry: PERSIST, or a unit with its number, or nothing."""
     option, number = "", None
     at = 0
     while at < len(words):
@@ -227,7 +227,7 @@ def _getex_option(words: list[bytes]) -> tuple[str, bytes | None]:
 
 @command("GETEX", -2, "write fast", group="string")
 def getex(session: Session, args: list[bytes]) -> Reply:
-    """The value of a key, which gets another expiry."""
+    """Return the value of a key, and change its expiry."""
     option, number = _getex_option(args[2:])
     entry = session.space.find(session.database, args[1], STRING)
     if entry is None:
@@ -243,7 +243,7 @@ def getex(session: Session, args: list[bytes]) -> Reply:
 
 
 def _change(session: Session, key: bytes, value: bytes) -> None:
-    """Give a string another value; it expires when it would have."""
+    """Change the value of a string and keep its expiry."""
     entry, new = session.space.find_or_make(session.database, key, STRING)
     entry.rest = value
     session.space.save(session.database, key, entry, new)
@@ -251,7 +251,7 @@ def _change(session: Session, key: bytes, value: bytes) -> None:
 
 @command("APPEND", 3, "write fast", group="string")
 def append(session: Session, args: list[bytes]) -> Reply:
-    """Append to a string; its new length."""
+    """Append to a string.  Returns its new length."""
     old = session.space.string(session.database, args[1]) or b""
     if len(old) + len(args[2]) > _LONGEST:
         raise CommandError(_TOO_LONG)
@@ -261,12 +261,12 @@ def append(session: Session, args: list[bytes]) -> Reply:
 
 @command("STRLEN", 2, "readonly fast", group="string")
 def strlen(session: Session, args: list[bytes]) -> Reply:
-    """The length of a string."""
+    """Return the length of a string."""
     return len(session.space.string(session.database, args[1]) or b"")
 
 
 def getrange(session: Session, args: list[bytes]) -> Reply:
-    """A part of a string, both ends included; negative positions count from its end."""
+    """Return a part of a string, both ends included; negative positions count from its end."""
     start, end = to_int(args[2]), to_int(args[3])
     value = session.space.string(session.database, args[1]) or b""
     size = len(value)
@@ -284,7 +284,7 @@ command("SUBSTR", 4, "readonly", group="string")(getrange)
 
 @command("SETRANGE", 4, "write", group="string")
 def setrange(session: Session, args: list[bytes]) -> Reply:
-    """Overwrite a part of a string, which grows if need be; its new length."""
+    """Overwrite a part of a string, extending it if necessary.  Returns its new length."""
     offset = to_int(args[2])
     if offset < 0:
         raise CommandError("ERR offset is out of range")
@@ -337,7 +337,7 @@ def decrby(session: Session, args: list[bytes]) -> Reply:
 
 @command("INCRBYFLOAT", 3, "write fast", group="string")
 def incrbyfloat(session: Session, args: list[bytes]) -> Reply:
-    """Add to a number with a fraction."""
+    """Add a floating point number to a number."""
     old = session.space.string(session.database, args[1])
     total = add_decimal(b"0" if old is None else old, args[2])
     _change(session, args[1], total)

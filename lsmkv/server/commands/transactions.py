@@ -1,7 +1,8 @@
 """MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 
-The commands between MULTI and EXEC run one after the other with none of another client between
-them, and stand in one record of the log: after a crash all of them are there, or none.
+The commands between MULTI and EXEC run one after another, with no other client's command between
+them.  They share one record of the log: after a crash either all of their writes are there, or
+none.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def multi(session: Session, args: list[bytes]) -> Reply:
 
 @command("EXEC", 1, "control", group="transactions")
 def exec_(session: Session, args: list[bytes]) -> Reply:
-    """Run the queued commands; null if a key that is watched was changed meanwhile."""
+    """Run the queued commands.  Returns null if a watched key has changed."""
     queued = session.queued
     if queued is None:
         raise CommandError("ERR EXEC without MULTI")
@@ -47,8 +48,8 @@ def exec_(session: Session, args: list[bytes]) -> Reply:
 def _run(session: Session, queued: list[tuple[Command, list[bytes]]]) -> None:
     """Run the commands of a transaction, and answer them with one array.
 
-    What they answer is written one behind the other, as it comes: SUBSCRIBE answers once for each
-    channel, and CLIENT REPLY OFF silences what follows.
+    The replies are written one after another, as they come: SUBSCRIBE answers once for each
+    channel, and CLIENT REPLY OFF silences the commands after it.
     """
     service = session.service
     start = len(session.out)
@@ -69,7 +70,7 @@ def _run(session: Session, queued: list[tuple[Command, list[bytes]]]) -> None:
 
 
 def _watched_expired(session: Session) -> bool:
-    """Whether the time of a watched key has come: only looking at it shows that."""
+    """Whether a watched key has expired: this is noticed only by looking at the key."""
     for index, key in list(session.watching):
         session.space.find(session.space.databases[index], key)
     return session.changed
@@ -77,7 +78,7 @@ def _watched_expired(session: Session) -> bool:
 
 @command("DISCARD", 1, "fast control", group="transactions")
 def discard(session: Session, args: list[bytes]) -> Reply:
-    """Forget the queued commands."""
+    """Drop the queued commands."""
     if session.queued is None:
         raise CommandError("ERR DISCARD without MULTI")
     session.leave_transaction()
@@ -86,12 +87,12 @@ def discard(session: Session, args: list[bytes]) -> Reply:
 
 @command("WATCH", -2, "fast control", group="transactions")
 def watch(session: Session, args: list[bytes]) -> Reply:
-    """Let the next EXEC run only if none of these keys is changed until then."""
+    """Watch keys: the next EXEC runs only if none of them changes before it."""
     if session.queued is not None:
         raise CommandError("ERR WATCH inside MULTI is not allowed")
     for key in args[1:]:
         place = (session.database.index, key)
-        session.space.find(session.database, key)  # what has expired is changed before, not later
+        session.space.find(session.database, key)  # an expired key changes now, not later
         session.space.watched.setdefault(place, set()).add(session.mark_changed)
         session.watching.add(place)
     return OK
@@ -99,6 +100,6 @@ def watch(session: Session, args: list[bytes]) -> Reply:
 
 @command("UNWATCH", 1, "fast", group="transactions")
 def unwatch(session: Session, args: list[bytes]) -> Reply:
-    """Watch no key any more."""
+    """Stop watching all keys."""
     session.unwatch()
     return OK

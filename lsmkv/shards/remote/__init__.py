@@ -1,1 +1,1 @@
-"""Reading stores that lie in object storage: an env, its caches, and the protocols."""
+"""Reading stores in object storage: an env, its caches, and the protocols."""

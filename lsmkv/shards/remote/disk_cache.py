@@ -1,21 +1,21 @@
-"""A cache of objects' pages on the local disk: :class:`DiskCache`.
+"""A cache of pages of objects on the local disk: :class:`DiskCache`.
 
 It saves requests to an object store, in this process and in later ones.  Each page is a file
-(``disk_page.py``) in one of 256 directories, by the first byte of its name.  There is no
-index and no database: what is on the disk is the cache's whole state.  A page is written under a
-temporary name and renamed.  Nothing is synced: after a power cut a page may be damaged, and its
-checksum tells.  A damaged page is removed, and counts as one that is not there.
+(``disk_page.py``) in one of 256 directories, chosen by the first byte of its name.  There is no
+index and no database: the files are the cache's whole state.  A page is written under a temporary
+name and renamed.  Nothing is synced: a power cut may damage a page, and its checksum shows that.  A
+damaged page is removed and counts as a miss.
 
 Any number of processes and threads may use one directory.  Reading takes no lock.  Writing takes
-the lock of ``SIZE``, the file that holds the total of the pages' bytes: it is raised before a page
-is renamed, so it is never too low.  When it would pass the capacity, the writer measures the
-directory and removes the pages that were used longest ago, down to 90%.  So the pages never take
-more bytes than the capacity.  Beside them there is one unfinished page for each thread that writes,
-and those of killed processes, until they are an hour old and somebody evicts.  That the file system
-rounds each file up is not counted.
+the lock of ``SIZE``, the file with the total size of the pages.  The total is raised before a page
+is renamed, so it is never too low.  Before it would exceed the capacity, the writer measures the
+directory and removes the least recently used pages, down to 90%.  So the pages never exceed the
+capacity.  In addition there is one unfinished page for each thread that writes.  Those of killed
+processes stay until an eviction finds them more than an hour old.  The capacity does not count that
+the file system rounds up each file.
 
-A page's use is its file's time of modification, set at most once a minute, so that a read seldom
-writes.
+The time of a page's last use is the modification time of its file.  It is set at most once a
+minute, so a read seldom writes.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ except ImportError:  # POSIX
 _BINARY: int = getattr(os, "O_BINARY", 0)
 
 PAGE_SIZE = 32 << 10
-"""Bytes of a page, at whose multiples pages begin.  A store takes as long for 4 KiB as for 32 KiB,
-and neighbours of a block come with it; a smaller page would cost as many calls of the system for
-fewer bytes, and a larger one fetches more than a point read needs."""
+"""The size of a page in bytes; pages begin at its multiples.  A store takes as long for 4 KiB as
+for 32 KiB, and the neighbours of a block come with it.  Smaller pages would cost more system calls
+per byte, and larger pages fetch more than a point read needs."""
 
 _log = logging.getLogger("lsmkv")
 _SIZE = "SIZE"
 _SIZE_BYTES = 12
 _TEMPORARY = ".new-"
-_TEMPORARY_AGE = 3600.0  # seconds, after which its writer is dead
-_TOUCH_AGE = 60.0  # seconds between two notes of a page's use
+_TEMPORARY_AGE = 3600.0  # seconds after which the writer of a temporary file is presumed dead
+_TOUCH_AGE = 60.0  # seconds between two updates of a page's time of use
 _KEPT = 0.9
 _NAME_LENGTH = 62
 _PATIENCE = 500
@@ -75,19 +75,20 @@ class _PageFile(NamedTuple):
 class DiskCache:
     """Pages of immutable objects in a local directory, bounded in size.
 
-    It never fails a read.  Once a page cannot be written (a full disk, a directory that is for
-    reading only), it adds none any more; once one cannot be read, it is off.  The logger ``lsmkv``
-    warns of that once.  Costs on Linux: 20 us for a page that is found, 80 us for one that is put.
-    Evicting takes 0.2 s for a GiB, once for each tenth of the capacity that is put.
+    A cache never makes a read fail.  If a page cannot be written (a full disk, a read-only
+    directory), it adds no more pages.  If a page cannot be read, it turns itself off.  The logger
+    ``lsmkv`` warns of that once.  Costs on Linux: 20 us for a hit, 80 us for adding a page.
+    Evicting takes 0.2 s per GiB, once for each tenth of the capacity that is added.
     """
 
     def __init__(self, path: str | os.PathLike[str], capacity: int = 1 << 30) -> None:
-        """``path`` is made if it does not exist, for the owner alone; ``capacity`` is in bytes.
+        """``path`` is made if it does not exist, accessible only to its owner.  ``capacity`` is in
+        bytes.
 
-        Processes that share a directory should agree on its capacity: each keeps to its own.
+        Processes that share a directory should use the same capacity: each enforces its own.
         """
         if capacity < 0:
-            raise ValueError(f"a capacity of {capacity} bytes")
+            raise ValueError(f"the capacity must be at least one page, not {capacity} bytes")
         self.path = os.fsdecode(path)
         self.capacity = capacity
         self.hits = 0
@@ -97,7 +98,7 @@ class DiskCache:
         self.puts = 0
         """Pages that were written."""
         self.puts_skipped = 0
-        """Pages that were not written, because another writer held the lock for long."""
+        """Pages that were not written because another writer held the lock too long."""
         self.evictions = 0
         """Pages that were removed to make room."""
         self.damaged = 0
@@ -116,9 +117,9 @@ class DiskCache:
             self._turn_off(error)
 
     def get(self, identity: str, number: int) -> bytes | None:
-        """A page of the object of this identity; None if it is not there.
+        """The page of an object with this identity; None if the cache lacks it.
 
-        Four calls of the system.
+        Four system calls.
         """
         if not self._reads:
             return None
@@ -141,11 +142,11 @@ class DiskCache:
         return data
 
     def has(self, identity: str, number: int) -> bool:
-        """Whether a page is there, by its name: it may be damaged.  One call of the system."""
+        """Whether a page is in the cache, possibly damaged, by its name.  One system call."""
         return self._reads and os.path.exists(self._path_of(page_key(identity, number)))
 
     def put(self, identity: str, number: int, data: bytes) -> None:
-        """Keep a page.  It is not kept if the cache is off or busy, or too small."""
+        """Add a page, unless the cache is off, busy, or too small."""
         if not self._writes:
             return
         key = page_key(identity, number)
@@ -167,8 +168,8 @@ class DiskCache:
                 self._stop_writing(error)
 
     def check(self) -> None:
-        """Assert what holds while nobody writes: every page is sound and has its own name, and
-        their total is neither above what ``SIZE`` says nor above the capacity.
+        """Assert the invariants that hold while no process writes.  Every page is sound and has its
+        own name.  Their total exceeds neither the value in ``SIZE`` nor the capacity.
 
         Raises :class:`~lsmkv.errors.CorruptionError`, and ``OSError``.  Reads every page.
         """
@@ -184,14 +185,16 @@ class DiskCache:
         with self._writing:
             stated = _read_size(self._size_file())
         if stated is not None and total > stated:
-            reason = f"{stated} bytes are stated, {total} are there"
+            reason = f"SIZE states {stated} bytes, but the pages have {total}"
             raise CorruptionError(reason, f"{self.path}/{_SIZE}", 0)
         if total > self.capacity:
-            raise CorruptionError(f"{total} bytes of pages in {self.capacity}", self.path)
+            raise CorruptionError(
+                f"the pages have {total} bytes, more than the capacity of {self.capacity}",
+                self.path,
+            )
 
     def close(self) -> None:
-        """Close the cache; the pages stay.  It is off from then on.  A second close has no
-        effect."""
+        """Turn the cache off; the pages stay.  A second close has no effect."""
         self._reads = False
         self._writes = False
         with self._writing:
@@ -206,7 +209,7 @@ class DiskCache:
         return f"{self.path}/{name[:2]}/{name[2:]}"
 
     def _decoded(self, content: bytes, key: bytes, path: str) -> bytes | None:
-        """A page's bytes; None for a damaged one, which is removed."""
+        """A page's bytes; None for a damaged page, which is removed."""
         try:
             return decode_page(content, key)
         except CorruptionError:
@@ -219,18 +222,18 @@ class DiskCache:
         with self._counting:
             was_on, self._reads, self._writes = self._reads and self._writes, False, False
         if was_on:
-            _log.warning("the cache in %s is off: %s", self.path, error)
+            _log.warning("the cache in %s is turned off: %s", self.path, error)
 
     def _stop_writing(self, error: OSError) -> None:
         with self._counting:
             wrote, self._writes = self._writes, False
         if wrote:
-            _log.warning("no pages are added to the cache in %s any more: %s", self.path, error)
+            _log.warning("no more pages are added to the cache in %s: %s", self.path, error)
 
     # Writing
 
     def _commit(self, temporary: str, path: str, size: int) -> None:
-        """Give a page its name, with room made for it; or remove it, if the cache is busy."""
+        """Rename a page after making room for it, or remove it if the cache is busy."""
         if self._writing.acquire(timeout=_PATIENCE * _PAUSE):
             try:
                 if self._writes and self._commit_locked(temporary, path, size):
@@ -243,7 +246,7 @@ class DiskCache:
         _remove(temporary)
 
     def _commit_locked(self, temporary: str, path: str, size: int) -> bool:
-        """Whether the page has its name: another process may be at it for long."""
+        """Whether the page was renamed: another process may hold the lock for long."""
         fd = self._size_file()
         if not _lock(fd):
             return False
@@ -256,14 +259,14 @@ class DiskCache:
         except PermissionError:
             if sys.platform != "win32":
                 raise
-            return False  # another process is reading the page that is there
+            return False  # another process is reading the old page of this name
         finally:
             _unlock(fd)
         return True
 
     def _evict(self, size: int) -> int:
-        """Measure the pages, and remove the oldest until ``size`` bytes more take 90% at most;
-        returns the pages' bytes."""
+        """Measure the pages, and remove the oldest until ``size`` more bytes fit within 90%.
+        Returns the bytes of the pages that are left."""
         pages = sorted(self._page_files())
         total = sum(page.size for page in pages)
         most = int(self.capacity * _KEPT) - size
@@ -276,7 +279,7 @@ class DiskCache:
         return total
 
     def _page_files(self) -> Iterator[_PageFile]:
-        """Every page.  Temporary files whose writers are dead are removed."""
+        """Every page.  Removes the temporary files of dead writers."""
         before = time.time() - _TEMPORARY_AGE
         for number in range(256):
             try:
@@ -299,8 +302,8 @@ class DiskCache:
     # self._writing.
 
     def _size_file(self) -> int:
-        """The descriptor of ``SIZE``: this process's own, for a lock belongs to an open file, and
-        a forked child would share its parent's."""
+        """The descriptor of ``SIZE``.  Each process has its own: a lock belongs to an open file,
+        and a forked child would share its parent's."""
         if self._fd_pid != os.getpid():
             self._close_size_file()
         if self._fd < 0:
@@ -315,7 +318,7 @@ class DiskCache:
 
 
 def _read_used(path: str) -> bytes:
-    """A page's file, whose use is noted."""
+    """The content of a page's file.  Updates its time of use."""
     fd = os.open(path, os.O_RDONLY | _BINARY)
     try:
         status = os.fstat(fd)
@@ -324,7 +327,7 @@ def _read_used(path: str) -> bytes:
             try:
                 os.utime(path if sys.platform == "win32" else fd)
             except OSError:
-                pass  # on a file system that is read-only; the page is older than it could be
+                pass  # on a read-only file system; the page then seems older than it is
     finally:
         os.close(fd)
     return content
@@ -349,7 +352,7 @@ def _write_new(path: str, content: bytes) -> None:
 
 
 def _remove(path: str) -> bool:
-    """Remove a file; whether it is gone.  A failure leaves it for the next eviction."""
+    """Remove a file.  Returns whether it is gone.  A failure leaves it for the next eviction."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -360,7 +363,7 @@ def _remove(path: str) -> bool:
 
 
 def _lock(fd: int) -> bool:
-    """Lock ``SIZE``; False if another writer has held it for long."""
+    """Lock ``SIZE``; False if another writer has held it too long."""
     for _ in range(_PATIENCE):
         try:
             _try_lock(fd)
@@ -373,7 +376,7 @@ def _lock(fd: int) -> bool:
 
 def _try_lock(fd: int) -> None:
     if sys.platform == "win32":
-        # A byte far behind the content: Windows lets nobody else read or write a locked one.
+        # Far after the content, because Windows lets no other process read or write a locked byte.
         os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
         try:
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
@@ -392,8 +395,8 @@ def _unlock(fd: int) -> None:
 
 
 def _read_size(fd: int) -> int | None:
-    """The total that ``SIZE`` states; None if it states none, or is damaged."""
-    os.lseek(fd, 0, os.SEEK_SET)  # the descriptor is its caller's alone
+    """The total in ``SIZE``; 0 if it is missing or damaged."""
+    os.lseek(fd, 0, os.SEEK_SET)  # only the caller uses the descriptor
     content = os.read(fd, _SIZE_BYTES + 1)
     if len(content) != _SIZE_BYTES or content[8:] != encode_fixed32(masked_crc32c(content[:8])):
         return None

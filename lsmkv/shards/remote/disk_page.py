@@ -1,4 +1,4 @@
-"""A page of an object, as a file of the disk cache holds it.
+"""The file format of a page in the disk cache.
 
 Layout (integers and strings as in :mod:`lsmkv.util.coding`)::
 
@@ -8,8 +8,8 @@ Layout (integers and strings as in :mod:`lsmkv.util.coding`)::
     varint64    number of the page
     ...         the page's bytes, up to the end of the file
 
-The file's name is the SHA-256 of what stands between the checksum and the page's bytes.  So neither
-a page under another page's name nor a damaged one is taken for the page that is wanted.
+The file's name is the SHA-256 of the bytes between the checksum and the page's bytes.  So a page
+under another page's name is rejected, and so is a damaged page.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SEAL = 8
 
 
 def page_key(identity: str, number: int) -> bytes:
-    """What tells a page from all others: its object's identity and its number."""
+    """The key of a page: its object's identity and its number."""
     return encode_string(identity.encode()) + encode_varint(number)
 
 
@@ -51,21 +51,23 @@ def decode_page(content: bytes, key: bytes) -> bytes:
     """The page's bytes.  :class:`CorruptionError` for damage, and for a page of another key."""
     body = _body_of(content)
     if not body.startswith(key):
-        raise CorruptionError("a page of another object, or another page", None, _SEAL)
+        raise CorruptionError(
+            "a page of another object, or another page of this object", None, _SEAL
+        )
     return body[len(key) :]
 
 
 def check_page(content: bytes, name: str) -> None:
-    """:class:`CorruptionError` unless this is a sound page whose file has that name."""
+    """Raise :class:`CorruptionError` unless the page is sound and its file has its name."""
     body = _body_of(content)
     _, end = string_place(body, 0)
     _, end = decode_varint64(body, end)
     if page_name(body[:end]) != name:
-        raise CorruptionError("a page under another page's name", None, _SEAL)
+        raise CorruptionError("a page in a file with another page's name", None, _SEAL)
 
 
 def _body_of(content: bytes) -> bytes:
-    """What the checksum covers, if it matches."""
+    """The bytes that the checksum covers, if it matches."""
     if content[: len(_MAGIC)] != _MAGIC or len(content) < _SEAL:
         raise CorruptionError("not a page of the disk cache", None, 0)
     body = content[_SEAL:]

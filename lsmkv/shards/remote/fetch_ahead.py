@@ -1,14 +1,13 @@
-"""Fetching ahead of scans in objects of an object store.
+"""Fetches ahead of scans in objects of an object store.
 
-A scan reads a table's blocks one after the other, up or down.  With a request for each it would
-wait for the network at each of them.  So it becomes a :class:`Stream`, once
-``streams.py`` has found it among the reads of its file.  A stream asks for *windows* of
-256 KiB, then 512 KiB, up to 4 MiB.  While one window is consumed, a thread of a small pool fetches
-the next.
+A scan reads the blocks of a table one after another, up or down.  With one request per block, it
+would wait for the network at each.  So once ``streams.py`` has found a scan among the reads of a
+file, it becomes a :class:`Stream`.  A stream requests *windows* of 256 KiB, then 512 KiB, up to 4
+MiB.  While the scan reads one window, a thread of a small pool fetches the next.
 
-Memory is bounded: all streams of an env together hold at most 64 MiB.  A stream ends with the data,
-or when nobody has read it for a second and the env makes another request.  A scan that gets no room
-reads as if there were no streams.
+Memory is bounded: all streams of an env together hold at most 64 MiB.  A stream ends with the data.
+It also ends if it was not read for a second and the env makes another request.  A scan that gets no
+memory reads as if there were no streams.
 
 Any thread may read.  A stream belongs to the scan that is inside it: another reader does not wait
 for its lock, but reads for itself.
@@ -32,18 +31,18 @@ LAST_WINDOW = 4 << 20
 """Bytes of the largest window: there a request's fixed costs are a small part of it."""
 _MOST_BYTES = 64 << 20
 _THREADS = 4
-_IDLE = 1.0  # seconds after which a stream's windows may be taken
+_IDLE = 1.0  # seconds without a read after which a stream's windows may be freed
 
 
 class FetchAhead:
     """The threads and the memory that all streams of an env share."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        # Re-entrant, for a garbage collection inside it may finalize a file, and its streams.
+        # Re-entrant, because a garbage collection inside it may finalize a file and its streams.
         self._lock = threading.RLock()
         self._room = most_bytes
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
-        # It starts threads when they are needed; they end with it.
+        # Starts threads when they are needed; they end with it.
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="lsmkv-fetch-ahead")
         self._closed = False
         self._tidied = time.monotonic()
@@ -54,19 +53,19 @@ class FetchAhead:
         return self._room
 
     def add(self, stream: Stream) -> None:
-        """Let a stream's windows be taken when it is idle."""
+        """Allow a stream's windows to be freed when it is idle."""
         with self._lock:
             self._streams.add(stream)
 
     def take(self, wanted: int) -> bool:
-        """Take room for a window; False if there is none, even without those of idle streams."""
+        """Reserve memory for a window; False if there is none, even without idle streams."""
         if self._take(wanted):
             return True
         self._close_idle()
         return self._take(wanted)
 
     def tidy(self) -> None:
-        """Close idle streams, once a second at most.  Every read that makes a request calls it."""
+        """Close idle streams, at most once a second.  Every read that makes a request calls it."""
         if time.monotonic() >= self._tidied + _IDLE:
             self._close_idle()
 
@@ -76,20 +75,21 @@ class FetchAhead:
             self._room += size
 
     def submit(self, call: Callable[[int, int], bytes], start: int, size: int) -> Future[bytes]:
-        """Call it in a thread of the pool.  The future is cancelled already if there is none: after
-        :meth:`close`, at the interpreter's end, or where the system has no more threads."""
+        """Run a call in a thread of the pool.  The returned future is cancelled if there is no
+        thread: after :meth:`close`, at the interpreter's exit, or if the system has no more
+        threads."""
         with self._lock:
             if not self._closed:
                 try:
                     return self._pool.submit(call, start, size)
                 except RuntimeError:
-                    pass  # the scan makes the request when it gets there
+                    pass  # the scan makes the request itself when it gets there
         cancelled: Future[bytes] = Future()
         cancelled.cancel()
         return cancelled
 
     def close(self) -> None:
-        """Cancel what has not begun, and wait for the threads to end.  Reads go on without it."""
+        """Cancel what has not started, and wait for the threads to end.  Reads work without it."""
         with self._lock:
             self._closed = True
         self._pool.shutdown(cancel_futures=True)
@@ -111,13 +111,13 @@ class FetchAhead:
 
 
 class Stream:
-    """A scan's windows: the one that it is in, and the next one.  They adjoin."""
+    """The windows of a scan: the current one and the next one, which adjoins it."""
 
     def __init__(
         self, remote: RemoteObject, ahead: FetchAhead, limit: int, at: int, back: bool
     ) -> None:
-        """The scan is at ``at`` and goes up, or down if ``back``.  Nothing is fetched beyond
-        ``limit``."""
+        """The scan is at ``at`` and goes up, or down if ``back``.  Nothing beyond ``limit`` is
+        fetched."""
         self._remote = remote
         self._ahead = ahead
         self._limit = limit
@@ -133,7 +133,7 @@ class Stream:
         ahead.add(self)
 
     def read(self, offset: int, length: int) -> bytes | None:
-        """The bytes, if they are in the window or where the scan goes on; None otherwise.
+        """The bytes, if they are in the window or continue the scan; None otherwise.
 
         Raises what a request for them raises.
         """
@@ -150,12 +150,12 @@ class Stream:
             self._lock.release()
 
     def close(self) -> None:
-        """Cancel what is being fetched, and give the room back."""
+        """Cancel the requests, and free the memory."""
         with self._lock:
             self._close()
 
     def close_if_idle(self, before: float) -> None:
-        """:meth:`close`, if it was last read before that time and nobody is inside."""
+        """:meth:`close`, if the last read was before that time and no thread is inside."""
         if self._lock.acquire(blocking=False):
             try:
                 if self._used < before:
@@ -202,11 +202,11 @@ class Stream:
         return b"".join(parts)
 
     def _is_end(self, start: int, stop: int) -> bool:
-        """Whether a scan has nothing more to read."""
+        """Whether the scan has nothing more to read."""
         return start == 0 if self._back else stop == self._limit
 
     def _goes_on(self, start: int, stop: int) -> bool:
-        """Whether a range begins in the windows, or adjoins them, and leads out of the first."""
+        """Whether a range begins in the windows, or adjoins them, and leaves the first."""
         low, high = self._start, self._stop
         if self._next is not None:
             low, high = min(low, self._next[0]), max(high, self._next[1])
@@ -218,8 +218,8 @@ class Stream:
         return self._data[start - self._start : stop - self._start]
 
     def _turn(self, needed: int) -> bool:
-        """Go on to the next window, of ``needed`` bytes at least if it is not fetched yet; False if
-        there is no room for one."""
+        """Switch to the next window, with at least ``needed`` bytes if it is not fetched yet.
+        False if there is no memory for it."""
         if self._next is None:
             return self._fetch_now(needed)
         start, stop, coming = self._next
@@ -232,7 +232,7 @@ class Stream:
         return True
 
     def _fetch_now(self, needed: int) -> bool:
-        """Fetch the next window in this thread; False if there is no room for it."""
+        """Fetch the next window in this thread; False if there is no memory for it."""
         self._leave()
         start, stop = self._plan(needed)
         if not self._ahead.take(stop - start):
@@ -250,7 +250,7 @@ class Stream:
         return True
 
     def _leave(self) -> None:
-        """Give up the window, and stay at its end."""
+        """Free the window, and stay at its end."""
         self._ahead.give_back(self._stop - self._start)
         self._data = b""
         if self._back:
@@ -263,8 +263,8 @@ class Stream:
         return self._remote.read(start, stop - start)
 
     def _fetch_next(self) -> None:
-        """Let the pool fetch the next window.  Called at a window's second read: a short scan ends
-        before it."""
+        """Let the pool fetch the next window.  Called at the second read in a window: a short scan
+        ends before that."""
         if self._next is not None:
             return
         start, stop = self._plan(0)

@@ -1,7 +1,7 @@
-"""One request for all who want the same bytes at the same time.
+"""One request for all readers that want the same bytes at the same time.
 
-Many readers of a store that was just opened miss the same block at once.  The first of them makes
-the request, and the others wait for its result.  A result is not kept: that is a cache's job.
+Many readers of a store that was just opened miss the same block at once.  The first makes the
+request, and the others wait for its result.  Results are not kept: a cache does that.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from lsmkv.errors import CorruptionError
 
 
 class _Flight:
-    """A request that is being made.  Neither data nor error at its end: its thread was
-    interrupted."""
+    """A request under way.  If it ends with neither data nor error, its thread was interrupted."""
 
     def __init__(self) -> None:
         self.landed = Event()
@@ -23,17 +22,18 @@ class _Flight:
 
 
 class Flights:
-    """The requests that are being made.  Any thread may call it."""
+    """The requests under way.  Any thread may call it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._flights: dict[Hashable, _Flight] = {}
 
     def share(self, key: Hashable, request: Callable[[], bytes]) -> tuple[bytes, bool]:
-        """What ``request`` returns, and whether this call made it, not another with the same key.
+        """The result of ``request``, and whether this call made it rather than another with the
+        same key.
 
-        Its ``OSError`` or ``CorruptionError`` is raised to all who wait.  If anything else ends it
-        (Ctrl-C in the thread that makes it), one of those who wait makes it again.
+        ``OSError`` and ``CorruptionError`` are raised in all waiting calls.  If anything else ends
+        the request (Ctrl-C in its thread), one of the waiting calls makes it again.
         """
         while True:
             with self._lock:
@@ -62,7 +62,7 @@ class Flights:
 
 
 def _renewed(error: OSError | CorruptionError) -> OSError | CorruptionError:
-    """The same error as an object of its own, for threads must not share a traceback."""
+    """A copy of the error, because threads must not share a traceback."""
     if isinstance(error, CorruptionError):
         return CorruptionError(error.reason, error.path, error.offset)
     if error.errno is None:

@@ -1,8 +1,8 @@
-"""META: what opening a directory of tables reads of its files, gathered in one object.
+"""META: the bytes that opening a directory of tables reads, gathered in one object.
 
-A database directory that lies in an object store costs one request for each range that opening it
-reads.  Its META holds these ranges, so that it opens with one request.  It repeats bytes of the
-files and adds none of its own: a directory without META opens as well, with more requests.
+Opening a database directory in an object store costs one request for each range that it reads.
+META holds these ranges, so the directory opens with one request.  It only repeats bytes of the
+files.  A directory without META opens too, with more requests.
 
 Layout (integers and strings as in :mod:`lsmkv.util.coding`)::
 
@@ -19,11 +19,11 @@ Layout (integers and strings as in :mod:`lsmkv.util.coding`)::
     fixed32     masked CRC-32C of all bytes before it
 
 Pieces of one file do not overlap, none is empty, and none ends beyond the file.  CURRENT and
-MANIFEST are one piece each.  A table has two, if it is not one whole piece: its first data block,
-and all that lies behind its last one (filters, metaindex, index and footer).  Which pieces there
-are is up to the writer: a reader asks the file for what META does not hold.
+MANIFEST are one piece each.  A table is one piece, or two: its first data block, and everything
+after its last one (filters, metaindex, index and footer).  The writer chooses the pieces: a reader
+gets the rest from the files.
 
-There is no compression: filters do not compress, and an index is small beside them.
+There is no compression: filters do not compress, and an index is small next to them.
 """
 
 from __future__ import annotations
@@ -64,20 +64,20 @@ class Piece(NamedTuple):
 
 
 class FilePieces(NamedTuple):
-    """A file of the directory, and what META holds of it."""
+    """A file of the directory, and its pieces in META."""
 
     name: str
     size: int
     """Bytes of the whole file."""
     pieces: list[Piece]
-    """By offset."""
+    """In ascending order of offset."""
 
 
 def encode_meta(files: Sequence[FilePieces]) -> bytes:
     """META for these files, in any order.  O(bytes of the pieces).
 
-    ``ValueError`` for a name that is taken or not plain, a size out of range, or pieces that are
-    not as the layout wants them.
+    Raises ``ValueError`` for a name that is taken or not plain, a size out of range, or pieces that
+    break the rules of the layout.
     """
     parts: list[bytes] = [_MAGIC, bytes([_VERSION]), encode_varint(len(files))]
     before = ""
@@ -100,10 +100,10 @@ def decode_meta(data: bytes) -> list[FilePieces]:
     Raises :class:`CorruptionError`, with the offset in ``data``, for any damage.
     """
     if data[: len(_MAGIC)] != _MAGIC[: len(data)]:
-        raise CorruptionError("not a META: another magic number", None, 0)
+        raise CorruptionError("not a META: wrong magic number", None, 0)
     end = len(data) - _CHECKSUM_SIZE
     if end < _HEADER_SIZE:
-        raise CorruptionError(f"a META of {len(data)} bytes", None, len(data))
+        raise CorruptionError(f"a META of only {len(data)} bytes", None, len(data))
     version = data[len(_MAGIC)]
     if version != _VERSION:
         reason = f"a META of format version {version}; this lsmkv reads version {_VERSION}"
@@ -127,7 +127,7 @@ def _decode_files(body: bytes) -> list[FilePieces]:
         before = file.name
         files.append(file)
     if at != len(body):
-        raise CorruptionError("bytes behind the last file of META", None, at)
+        raise CorruptionError("bytes after the last file of META", None, at)
     return files
 
 
@@ -137,7 +137,7 @@ def _decode_file(body: bytes, start: int) -> tuple[FilePieces, int]:
     try:
         name = raw_name.decode("utf-8")
     except UnicodeDecodeError:
-        raise CorruptionError("a name that is not UTF-8", None, start) from None
+        raise CorruptionError("a file name that is not UTF-8", None, start) from None
     size, at = decode_varint64(body, at)
     count, at = decode_varint32(body, at)
     pieces: list[Piece] = []
@@ -153,7 +153,7 @@ def _name_of(file: FilePieces) -> str:
 
 
 def _flaw(file: FilePieces, before: str) -> str:
-    """What is wrong with a file that follows the name ``before``; an empty string for nothing."""
+    """What is wrong with a file that follows the name ``before``; empty if nothing is."""
     try:
         check_name(file.name)
     except ValueError:
@@ -161,7 +161,7 @@ def _flaw(file: FilePieces, before: str) -> str:
     if file.name <= before:
         return "the name is taken" if file.name == before else "names out of order"
     if not 0 <= file.size <= MAX_UINT64:
-        return f"a size of {file.size}"
+        return f"an invalid size: {file.size}"
     end = 0
     for piece in file.pieces:
         if piece.offset < end:

@@ -1,13 +1,13 @@
 """A read-only :class:`~lsmkv.env.base.Env` over an object store.
 
-``lsmkv.DB(path, read_only=True, env=RemoteEnv(objects))`` opens the database whose files lie below
-``path/`` in the store.  With a META there (:mod:`lsmkv.shards.remote.meta`) that takes one request.
-Without one, as in a bucket to which somebody copied a LevelDB directory, it takes one that misses,
-a listing of all that lies below the path, one for each small file, and two for each table.  A point
-read costs one request; an absent key none, where a filter denies it.
+``lsmkv.DB(path, read_only=True, env=RemoteEnv(objects))`` opens the database whose files are below
+``path/`` in the store.  With a META (:mod:`lsmkv.shards.remote.meta`) that takes one request.
+Without one, as for a LevelDB directory that was copied to a bucket, it takes more.  Those are one
+that finds no META, a listing of everything below the path, one per small file, and two per table.
+A point read costs one request.  An absent key costs none if a filter rejects it.
 
-A directory is what it was when it was opened.  Objects must not be replaced meanwhile: that would
-be damage, which checksums show.
+A directory stays as it was when it was opened.  Objects must not be replaced meanwhile.  Checksums
+would report that as damage.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from lsmkv.shards.remote.remote_object import RemoteCounters, RemoteObject, Sour
 
 
 class Expected(NamedTuple):
-    """What is known of an object from elsewhere, such as a version document."""
+    """Facts about an object from another source, such as a version document."""
 
     size: int
     sha256: str
-    """In hexadecimal digits, lower case."""
+    """In lower-case hexadecimal."""
 
 
 class RemoteEnv(Env):
     """The directories of an object store, for reading.
 
-    Any thread may call it.  It closes neither ``objects`` nor ``cache``, which are the caller's.
+    Any thread may call it.  It does not close ``objects`` and ``cache``: they belong to the caller.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class RemoteEnv(Env):
         *,
         expected: Mapping[str, Expected] | None = None,
     ) -> None:
-        """``expected`` tells of objects, by their full names.
+        """``expected`` describes objects, by their full names.
 
-        A META that is not what it tells raises :class:`~lsmkv.errors.CorruptionError`, and so does
-        a file of another size.  Other objects are not hashed, for they are read in ranges; their
-        blocks have checksums.  Where it has files of a directory but no META, the directory is not
-        listed, but holds those files.
+        A META that differs from its description raises :class:`~lsmkv.errors.CorruptionError`; so
+        does a file of another size.  Other objects are not hashed, because they are read in ranges;
+        their blocks have checksums.  If a directory has described files but no META, it is not
+        listed, and contains those files.
         """
         self._source = Source(objects, cache)
         self._expected = {} if expected is None else dict(expected)
@@ -64,15 +64,16 @@ class RemoteEnv(Env):
 
     @property
     def counters(self) -> RemoteCounters:
-        """What has been read."""
+        """Counts what was read."""
         return self._source.counters
 
     def open_directory(self, path: str, create: bool = False) -> RemoteDirectory:
-        """The directory of the objects below ``path``; one request, or none or two: see above.
+        """Open the directory of the objects below ``path``: one request; none or more if
+        ``expected`` describes it, or without META.
 
-        ``path`` is part of an object's name; an empty one is the store's root.
-        ``FileNotFoundError`` if there are no objects below it; ``CorruptionError`` for a META that
-        is damaged, or is not the expected one.
+        ``path`` is part of an object's name; an empty path is the store's root.  Raises
+        ``FileNotFoundError`` if there are no objects below it, and ``CorruptionError`` if META is
+        damaged or not the expected one.
         """
         where = _prefix_of(path)
         url = self._url_of(where)
@@ -95,22 +96,22 @@ class RemoteEnv(Env):
                 directory.forget_meta()
 
     def close(self) -> None:
-        """End the threads that fetch ahead.  Open files can still be read.  A second close has no
+        """End the threads that fetch ahead.  Open files stay readable.  A second close has no
         effect."""
         self._ahead.close()
 
     def remove_directory(self, path: str) -> None:
-        """Refused: ``OSError`` with ``EROFS``."""
+        """Not supported: raises ``OSError`` with ``EROFS``."""
         _refuse(path)
 
     def rename_directory(self, old: str, new: str) -> None:
-        """Refused: ``OSError`` with ``EROFS``."""
+        """Not supported: raises ``OSError`` with ``EROFS``."""
         _refuse(old)
 
     def _url_of(self, where: str) -> str:
         return self._source.objects.url_of(where).rstrip("/")
 
-    # What a directory holds
+    # The files of a directory
 
     def _from_meta(self, where: str) -> dict[str, Held] | None:
         """The files of a directory with META; None without one."""
@@ -120,7 +121,7 @@ class RemoteEnv(Env):
             data = self._remote(name, known.size, "").read(0, known.size)
             digest = hashlib.sha256(data).hexdigest()
             if digest != known.sha256:
-                reason = f"the object has the SHA-256 {digest}; {known.sha256} is expected"
+                reason = f"the object has the SHA-256 {digest}, but {known.sha256} is expected"
                 raise CorruptionError(reason, self._source.objects.url_of(name))
         elif self._names_expected(where):
             return None
@@ -137,17 +138,17 @@ class RemoteEnv(Env):
         return {file.name: self._held(where, file, stamp) for file in files}
 
     def _held(self, where: str, file: FilePieces, stamp: str) -> Held:
-        """A file as META has it."""
+        """A file from META."""
         name = where + file.name
         known = self._expected.get(name)
         if known is not None and known.size != file.size:
-            reason = f"{file.name} has {file.size} bytes here; {known.size} are expected"
+            reason = f"{file.name} has {file.size} bytes here, but {known.size} are expected"
             raise CorruptionError(reason, self._source.objects.url_of(where + META))
         pieces = tuple((piece.offset, piece.data) for piece in file.pieces)
         return Held(self._remote(name, file.size, stamp), pieces)
 
     def _names_expected(self, where: str) -> list[str]:
-        """The names in ``expected`` of the objects in a directory."""
+        """The names of the objects in a directory that ``expected`` describes."""
         at = len(where)
         return [name for name in self._expected if name.startswith(where) and "/" not in name[at:]]
 
@@ -166,8 +167,8 @@ class RemoteEnv(Env):
         }
 
     def _remote(self, name: str, size: int, stamp: str) -> RemoteObject:
-        """An object.  What identifies its content is its hash, if that is known, or its URL with
-        its size and ``stamp``, which differs for another object of that name."""
+        """Make an object.  Its content is identified by its hash, if that is known.  Otherwise its
+        URL, size and ``stamp`` identify it; another object of that name has another stamp."""
         known = self._expected.get(name)
         if known is not None:
             identity = f"sha256 {known.sha256}"
@@ -177,7 +178,7 @@ class RemoteEnv(Env):
 
 
 class RemoteDirectory(Directory):
-    """The objects below one prefix.  What would write raises ``OSError`` with ``EROFS``."""
+    """The objects below one prefix.  Methods that write raise ``OSError`` with ``EROFS``."""
 
     def __init__(
         self, env: RemoteEnv, url: str, where: str, files: dict[str, Held], ahead: FetchAhead
@@ -213,7 +214,7 @@ class RemoteDirectory(Directory):
         return self._find(name).remote.size
 
     def open(self, name: str) -> RemoteFile:
-        """Open a file: no request."""
+        """Open a file without a request."""
         return RemoteFile(self._find(name), self._ahead)
 
     def subdirectory(self, name: str, create: bool = False) -> RemoteDirectory:
@@ -221,16 +222,16 @@ class RemoteDirectory(Directory):
         return self._env.open_directory(self._where + check_name(name), create)
 
     def forget_meta(self) -> None:
-        """Give up the bytes that META held, once the database is open.
+        """Free the bytes from META, once the database is open.
 
-        Those of a table of several blocks are given up when it has been opened; what is left are
-        CURRENT, the MANIFEST, and tables of one block.  All can still be read, by requests.
+        The bytes of a table of several blocks are freed when it has been opened.  What remains are
+        CURRENT, the MANIFEST, and tables of one block.  All stay readable, by requests.
         """
         for held in self._files.values():
             held.pieces = ()
 
     def lock_holder(self, name: str) -> int | None:
-        """Nobody: nobody writes to an object."""
+        """Nobody: there are no writers."""
         return None
 
     def close(self) -> None:
@@ -274,7 +275,7 @@ class RemoteDirectory(Directory):
 
 
 def _prefix_of(path: str) -> str:
-    """How the names of the objects below a path begin."""
+    """The prefix of the names of the objects below a path."""
     prefix = path.strip("/")
     return "" if prefix in ("", ".") else check_object_name(prefix) + "/"
 

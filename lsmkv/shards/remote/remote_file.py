@@ -6,9 +6,9 @@ A read takes its bytes from the first of these that has them:
 2. a scan's window: :mod:`lsmkv.shards.remote.fetch_ahead`;
 3. the cache on disk, and requests for what it does not have: ``remote_object.py``.
 
-Pieces serve the opening of a table, which reads its end first and its first block last.  What is
-needed of them later, the table holds decoded.  So they are given up by a read of the first block
-that follows one of the end, and by any read outside of them.
+Pieces are for opening a table, which reads its end first and its first block last.  The open table
+keeps what it needs of them in decoded form.  So the pieces are freed by a read of the first block
+after one of the end, and by any read outside the pieces.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from lsmkv.shards.remote.remote_object import RemoteObject
 from lsmkv.shards.remote.streams import Streams
 
 _SMALL = 64 << 10
-"""Bytes of a file that is fetched whole: CURRENT, a short MANIFEST."""
+"""The largest file, in bytes, that is fetched whole: CURRENT, a short MANIFEST."""
 _TAIL_SHARE = 32
 _MOST_TAIL = 4 << 20
 
 
 class Held:
-    """What a directory knows and holds of one of its files.
+    """What a directory knows and keeps of one of its files.
 
-    ``pieces`` is replaced, never changed, so that any thread may read it without a lock.
+    ``pieces`` is replaced, never changed, so any thread may read it without a lock.
     """
 
     def __init__(self, remote: RemoteObject, pieces: tuple[tuple[int, bytes], ...] = ()) -> None:
-        """``pieces`` are pairs of offset and bytes, by offset."""
+        """``pieces`` are pairs of offset and bytes, in ascending order."""
         self.remote = remote
         self.pieces = pieces
         last, data = pieces[-1] if pieces else (0, b"")
         is_tail = last > 0 and last + len(data) == remote.size
         self.data_end = last if is_tail else remote.size
-        """Where a table's data blocks end, as far as META tells: scans go no further."""
+        """The end of a table's data blocks, as far as META shows it: scans go no further."""
 
 
 class RemoteFile(RandomAccessFile):
-    """An object, read at given positions.  Any thread may read; the object never changes."""
+    """An object that is read at given positions.  Any thread may read; the object never changes."""
 
     _closed = True  # until there is something to close
 
@@ -59,7 +59,7 @@ class RemoteFile(RandomAccessFile):
         self._closed = False
 
     def read(self, offset: int, length: int) -> bytes:
-        """Cost: nothing for bytes at hand, else one request for each run of bytes that is missing.
+        """Cost: none for bytes in memory, otherwise one request for each missing run of bytes.
 
         Raises :class:`~lsmkv.errors.CorruptionError` for an object that is missing or too short,
         and ``OSError``.
@@ -81,7 +81,7 @@ class RemoteFile(RandomAccessFile):
         return self._remote.read(offset, length) if found is None else found
 
     def close(self) -> None:
-        """Cancel what is fetched ahead."""
+        """Cancel the fetching ahead."""
         if not self._closed:
             self._closed = True
             self._streams.close()
@@ -90,8 +90,7 @@ class RemoteFile(RandomAccessFile):
         self.close()
 
     def _take(self, offset: int, length: int) -> bytes | None:
-        """The bytes out of the pieces, which may be given up then; None if they do not have
-        them."""
+        """Take bytes from the pieces, which may be freed then.  None if they lack some."""
         found: bytes | None = None
         pieces = self._held.pieces
         for at, (start, data) in enumerate(pieces):
@@ -105,11 +104,11 @@ class RemoteFile(RandomAccessFile):
         return found
 
     def _fetch_pieces(self, offset: int) -> None:
-        """Without META: fetch a small file whole, and of a large one the end, if the file's first
-        read is there.
+        """Without META, fetch a small file whole; of a large file fetch the end, if the first read
+        is there.
 
-        A reader of a table begins with the footer, and goes on with the index and the filters
-        before it: about 3% of a table of 100-byte entries.
+        A table's reader begins with the footer, and continues with the index and the filters before
+        it: about 3% of a table of 100-byte entries.
         """
         size = self.size
         start = 0

@@ -1,9 +1,9 @@
-"""Ranges of one object of an object store: from the cache on disk, else by requests.
+"""Ranges of one object in an object store, from the cache on disk or by requests.
 
-A table's file in an object store (``remote_file.py``) reads through one, in any thread.
-The object is immutable.  Damage is never taken for data: an object that is missing, or shorter than
-its directory says, raises :class:`~lsmkv.errors.CorruptionError` with its URL.  Failures of the
-network pass as the store's ``OSError``.
+The file of a table in an object store (``remote_file.py``) reads through this class, in any thread.
+The object is immutable.  Damage is never returned as data: an object that is missing, or shorter
+than its directory says, raises :class:`~lsmkv.errors.CorruptionError` with its URL.  Network
+failures are raised as the store's ``OSError``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class RemoteCounters:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.page_hits = 0
-        """Pages that the cache on disk had."""
+        """Pages found in the cache on disk."""
         self.page_misses = 0
-        """Pages that it did not have."""
+        """Pages not found in it."""
         self.shared_reads = 0
         """Reads that waited for another reader's request."""
         self.bytes_ahead = 0
-        """Bytes that were asked for in windows, ahead of a scan."""
+        """Bytes that were requested in windows, ahead of a scan."""
 
     def add(
         self,
@@ -48,7 +48,7 @@ class RemoteCounters:
 
 
 class Source:
-    """Where the objects of one env come from: the store, the cache, and what all reads share."""
+    """What the objects of one env share: the store, the cache, the requests under way."""
 
     def __init__(self, objects: ObjectStore, cache: DiskCache | None) -> None:
         self.objects = objects
@@ -58,8 +58,8 @@ class Source:
 
 
 class RemoteObject:
-    """One object, of known size.  ``identity`` names its content: another object of the same name
-    has another one."""
+    """One object, of known size.  ``identity`` stands for its content: another object of the same
+    name has a different identity."""
 
     def __init__(self, source: Source, name: str, size: int, identity: str) -> None:
         self._source = source
@@ -70,10 +70,10 @@ class RemoteObject:
         self.counters = source.counters
 
     def read(self, offset: int, length: int) -> bytes:
-        """``length`` bytes from ``offset``, none of them beyond the object's end.
+        """``length`` bytes from ``offset``, not beyond the object's end.
 
-        One request; with a cache, none for pages that it has, and one for each run of pages that it
-        does not have.  Readers of the same range at the same time share a request.
+        One request.  With a cache: none for its pages, and one for each run of missing pages.
+        Concurrent readers of the same range share a request.
         """
         cache = self._source.cache
         if cache is None or length == 0:
@@ -114,7 +114,7 @@ class RemoteObject:
         return page
 
     def _fetch_pages(self, cache: DiskCache, first: int, stop: int) -> list[bytes]:
-        """Pages that the cache does not have, by one request; it has them afterwards."""
+        """Fetch pages by one request, and add them to the cache."""
         start = first * PAGE_SIZE
         data, mine = self._fetch(start, self._end(stop - 1) - start)
         pages = [data[at : at + PAGE_SIZE] for at in range(0, len(data), PAGE_SIZE)]
@@ -128,7 +128,7 @@ class RemoteObject:
         return min(self.size, (number + 1) * PAGE_SIZE)
 
     def _fetch(self, offset: int, length: int) -> tuple[bytes, bool]:
-        """Bytes of the object, and whether this call made the request for them."""
+        """Fetch bytes of the object.  Also returns whether this call made the request."""
         key = (self._identity, offset, length)
         request = functools.partial(self._request, offset, length)
         data, mine = self._source.flights.share(key, request)
@@ -142,6 +142,8 @@ class RemoteObject:
         except FileNotFoundError:
             raise CorruptionError("the object is missing", self.url) from None
         if len(data) != length:
-            reason = f"{len(data)} of the {length} bytes at {offset} are there; the object should"
+            reason = (
+                f"the object ends after {len(data)} of the {length} bytes at {offset}; it should"
+            )
             raise CorruptionError(f"{reason} have {self.size}", self.url, offset + len(data))
         return data

@@ -1,9 +1,8 @@
 """Finds the scans among the reads of one file: :class:`Streams`.
 
-Nothing tells a file that a scan reads it.  A chain of three reads, each of which adjoins the one
-before it, is taken for a scan, and goes on as a ``Stream``.  A point
-read fetches what it needs, and no more, unless it ends such a chain by chance: in a table of 512
-blocks one in 8,000 does.
+A file is not informed that a scan reads it.  Three reads, each of which adjoins the one before it,
+are taken for a scan, and continue as a ``Stream``.  A point read fetches only what it needs, unless
+it completes such a chain by chance: one in 8,000 does in a table of 512 blocks.
 """
 
 from __future__ import annotations
@@ -13,27 +12,28 @@ import threading
 from lsmkv.shards.remote.fetch_ahead import FetchAhead, Stream
 from lsmkv.shards.remote.remote_object import RemoteObject
 
-_CHAIN = 2  # reads that adjoin the one before them, before a window is fetched
+_CHAIN = 2  # adjoining reads before a window is fetched
 _MOST_CHAINS = 4
 _MOST_STREAMS = 4
 
 
 class Streams:
-    """The scans in one file: it finds them among the file's reads."""
+    """Finds the scans among one file's reads."""
 
     def __init__(self, remote: RemoteObject, ahead: FetchAhead, limit: int) -> None:
-        """Nothing at ``limit`` or beyond it is fetched ahead."""
+        """Nothing at or after ``limit`` is fetched ahead."""
         self._remote = remote
         self._ahead = ahead
         self._limit = limit
         self._lock = threading.Lock()
         self._chains: list[tuple[int, int, int]] = []
-        """Start and stop of the last reads, and how many adjoined before each: negative if down."""
+        """Start and stop of the last reads, and how many adjoined before each: negative if
+        downwards."""
         self._streams: list[Stream] = []
 
     def read(self, offset: int, length: int) -> bytes | None:
         """The bytes, if this read belongs to a scan; None if the caller must fetch them."""
-        for stream in self._streams:  # which is replaced, never changed
+        for stream in self._streams:  # the tuple is replaced, never changed
             data = stream.read(offset, length)
             if data is not None:
                 return data
@@ -49,7 +49,7 @@ class Streams:
             stream.close()
 
     def _note(self, start: int, stop: int) -> Stream | None:
-        """Remember a read; a new stream if it goes on with a chain that is long enough."""
+        """Record a read.  Returns a new stream if it continues a chain that is long enough."""
         dropped: list[Stream] = []
         with self._lock:
             run = 0
@@ -58,7 +58,7 @@ class Streams:
                 if run != 0:
                     del self._chains[at]
                     break
-            # What is read again and again costs no request, even if it looks like a scan.
+            # Rereading costs no request, even if it looks like a scan.
             if abs(run) < _CHAIN or self._remote.is_cached(start, stop):
                 self._chains = [*self._chains[-_MOST_CHAINS + 1 :], (start, stop, run)]
                 return None
@@ -73,7 +73,7 @@ class Streams:
 
 
 def _continued(chain: tuple[int, int, int], start: int, stop: int) -> int:
-    """The length of a chain with one more read; 0 if that does not go on with it."""
+    """The length of a chain with one more read; 0 if the read does not continue it."""
     first, last, run = chain
     if start == last and run >= 0:
         return run + 1

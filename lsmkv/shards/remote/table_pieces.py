@@ -1,6 +1,6 @@
-"""What the META of a finished directory holds of its tables: see :mod:`lsmkv.shards.remote.meta`.
+"""The pieces of a table for META: see :mod:`lsmkv.shards.remote.meta`.
 
-The builder of a shard asks for it once a table is written.
+The builder of a shard calls this when a table is written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from lsmkv.table.reader import Table
 
 
 def table_pieces(directory: Directory, name: str, options: Options) -> FilePieces:
-    """A table's first data block, and all behind its last one.
+    """A table's first data block, and everything after its last one.
 
     ``options`` name its comparator; without a filter policy in them its filters are not decoded.
     Raises :class:`~lsmkv.errors.CorruptionError` for a table that cannot be opened, and
@@ -25,7 +25,7 @@ def table_pieces(directory: Directory, name: str, options: Options) -> FilePiece
             return FilePieces(name, file.size, _piece(file, 0, file.size))
         start = max([index.end(number) for number in range(count)])
         first = index.handle(0).offset
-        if first >= start or index.end(0) >= start:  # one block, which the table's end follows
+        if first >= start or index.end(0) >= start:  # one block, followed by the table's end
             return FilePieces(name, file.size, _piece(file, first, file.size - first))
         pieces = _piece(file, first, index.end(0) - first) + _piece(file, start, file.size - start)
         return FilePieces(name, file.size, pieces)

@@ -1,6 +1,6 @@
 """A table in the order of its file: its blocks to scale, down to entries and raw bytes.
 
-The meaning of the bytes is that of ``lsmkv dump --annotate``.
+The meaning of the bytes is the one in ``lsmkv dump --annotate``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from lsmkv.tools.text import shown
 CHECKED_BYTES = 64 << 20
 """A table larger than this is drawn without checking its blocks."""
 WINDOW = 300
-"""Entries, or pieces of bytes, that one answer has at most."""
+"""The most entries, or pieces of bytes, in one answer."""
 _HEX_SHOWN = 64
 
 
 def table(source: Source, name: str) -> Plain:
-    """The parts of a table, in the order of its file, with the damage that was found in them.
+    """The parts of a table, in file order, with any damage in them.
 
     Reads the whole table unless it is larger than :data:`CHECKED_BYTES`.
     """
@@ -39,7 +39,7 @@ def table(source: Source, name: str) -> Plain:
         at = 0
         for place in places:
             if place.offset < at or place.end > table.size - FOOTER_SIZE:
-                reason = f"a {place.kind} block that lies where none can"
+                reason = f"a {place.kind} block in an impossible place"
                 problems.append(_problem(place.kind, place.offset, reason))
                 continue
             if place.offset > at:
@@ -63,7 +63,7 @@ def table(source: Source, name: str) -> Plain:
 def block(source: Source, name: str, offset: int, first: int = 0) -> Plain:
     """One part of a table: its entries and its bytes, :data:`WINDOW` of each from ``first`` on.
 
-    ``NotThereError`` if no part of the table begins at ``offset``.
+    Raises ``NotThereError`` if no part of the table begins at ``offset``.
     """
     with source.open_table(name) as table:
         if offset == table.size - FOOTER_SIZE:
@@ -90,7 +90,7 @@ def block(source: Source, name: str, offset: int, first: int = 0) -> Plain:
 
 
 def can_be_opened(source: Source, name: str) -> bool:
-    """Whether a table is there, with a footer and a sound index.  Its other blocks are not read."""
+    """Whether a table exists, with a footer and a sound index.  Its other blocks are not read."""
     try:
         with source.open_table(name) as table:
             return table.index.damage is None
@@ -103,8 +103,8 @@ def _places(table: Table, problems: list[Plain]) -> list[BlockPlace]:
         places = table.places()
     except (CorruptionError, ForeignFormatError) as error:
         reason = error.reason if isinstance(error, CorruptionError) else str(error)
-        told = f"{reason}; nothing can be found without a footer"
-        problems.append(_problem("footer", max(0, table.size - FOOTER_SIZE), told))
+        message = f"{reason}; without a footer nothing else can be found"
+        problems.append(_problem("footer", max(0, table.size - FOOTER_SIZE), message))
         return []
     for block in (table.index, table.metaindex):
         kind = block.place.kind
@@ -150,7 +150,7 @@ def _block_part(
         if block.damage is not None:
             reason = block.damage.reason
             part["problem"] = grouped(reason)
-            if place.kind not in ("index", "metaindex"):  # theirs is told with their entries
+            if place.kind not in ("index", "metaindex"):  # theirs is shown with their entries
                 problems.append(_problem(place.kind, place.offset, reason))
         else:
             part["plain_size"] = len(block.plain)
@@ -165,7 +165,7 @@ def _content(source: Source, block: Block, first: int) -> Plain:
     try:
         restarts = block.restart_points()
     except CorruptionError:
-        restarts = []  # the pieces tell what is wrong
+        restarts = []  # the pieces show what is wrong
     entries: list[Plain] = []
     window = list(itertools.islice(block.walk(), first, first + WINDOW + 1))
     for one in window[:WINDOW]:
@@ -197,7 +197,7 @@ def _pieces(pieces: Iterator[Piece | Fault]) -> Iterator[Plain]:
 
 
 def shown_piece(piece: Piece) -> Plain:
-    """Some bytes of a file with their meaning; ``inside`` those that a compressed block holds."""
+    """Some bytes of a file with their meaning; ``inside`` has those of a compressed block."""
     return {
         "offset": piece.offset,
         "bytes": len(piece.data),

@@ -1,7 +1,7 @@
-"""Every view of the page as plain data, by its name: the JSON twins.
+"""Every view of the page as plain data, by name: the JSON twins.
 
-The server sends the answers to the page, and the report puts some of them into its file.  A new
-view is one more line in :data:`VIEWS`.
+The server sends the answers to the page, and the report includes some of them.  A new view is one
+more line in :data:`VIEWS`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _PATIENCE = 10.0  # seconds
 class Api:
     """Answers questions about one store, from any number of threads.
 
-    A wrong question is a ``ValueError``, and one for what does not exist a ``NotThereError``;
-    errors of the store are raised as they are.
+    A wrong question raises ``ValueError``, and a question about what does not exist
+    ``NotThereError``.  Errors of the store are raised unchanged.
     """
 
     def __init__(
@@ -67,7 +67,8 @@ class Api:
         self._replayed_at: int | None = None  # the source's change when the latest replay began
         self._histories: list[History] = []
         self.opened = time.time_ns()
-        """When the path was opened: a page sees by it that it shows another store, or server."""
+        """When the path was opened: it shows the page whether the store, or the server, is another
+        one."""
 
     def close(self) -> None:
         """Close the store; end what runs in threads."""
@@ -77,10 +78,10 @@ class Api:
                 self._scratch.close()
 
     def reopen(self) -> None:
-        """Show the store that is at the path now.  ``NotFoundError`` if there is none.
+        """Switch to the store that is at the path now.  Raises ``NotFoundError`` if there is none.
 
-        Waits until the questions about the one before are answered, since they read through its
-        descriptors; those that take more than ten seconds may fail.
+        Waits until the questions about the previous store are answered, because they read through
+        its descriptors.  Those that take more than ten seconds may fail.
         """
         with self._idle:
             self._idle.wait_for(lambda: self._calls == 0, _PATIENCE)
@@ -101,9 +102,9 @@ class Api:
                 self._idle.notify_all()
 
     def answer(self, view: str, query: Query) -> Plain:
-        """The data of a view.  Nothing changes by it.
+        """The data of a view.  Changes nothing.
 
-        ``DirectoryReplacedError`` if the store that it is about is not at its path any more.
+        Raises ``DirectoryReplacedError`` if the store is no longer at its path.
         """
         if view not in VIEWS:
             raise NotThereError(f"there is no view {view!r}")
@@ -113,8 +114,8 @@ class Api:
             return VIEWS[view](self, query)
 
     def act(self, action: str, body: Query) -> Plain:
-        """Begin a survey or a replay, open the store that is there now, or do something to the
-        scratch store; then its data."""
+        """Begin a survey or a replay, switch to a new store, or change the scratch store; then
+        return its data."""
         if action not in ACTIONS:
             raise NotThereError(f"there is no action {action!r}")
         if action == "reopen":
@@ -125,11 +126,11 @@ class Api:
             return ACTIONS[action](self, body)
 
     def reason(self, error: Exception) -> str:
-        """An error in words; of damage, also what it means for reads and what repairs it."""
+        """An error in words; for damage also its meaning for reads, and what repairs it."""
         return describe(self.source, error) if isinstance(error, CorruptionError) else str(error)
 
     def replay(self, question: Question) -> None:
-        """Begin a replay, in the place of one that runs."""
+        """Begin a replay, replacing a running one."""
         change = self.source.change
         self.replays.start(question)
         self._replayed_at = change
@@ -140,7 +141,7 @@ class Api:
         return self._replayed_at not in (None, self.source.change)
 
     def history(self) -> History:
-        """The index of the MANIFEST in force, which goes on if a writer has added to it."""
+        """The index of the current MANIFEST, extended if a writer has added to it."""
         with self._lock:
             name = self.source.manifest_name()
             if not self._histories or self._histories[-1].name != name:
@@ -156,7 +157,7 @@ class Api:
         return self._histories[-1] if self._histories else self.history()
 
     def scratch(self) -> Scratch:
-        """The scratch store, which begins with the first question for it."""
+        """The scratch store, made at the first question for it."""
         with self._lock:
             if self._scratch is None:
                 self._scratch = Scratch()
@@ -197,7 +198,7 @@ def _history(api: Api, query: Query) -> Plain:
     history = api.history()
     history.wait(1)
     found = history.summary()
-    with contextlib.suppress(Error):  # of a store that cannot be opened the MANIFEST alone is shown
+    with contextlib.suppress(Error):  # if a store cannot be opened, only its MANIFEST is shown
         found["memtable"] = memtable_facts(api.source)
     return found
 
@@ -224,7 +225,7 @@ def _history_state(api: Api, query: Query) -> Plain:
 
 
 def _which_filter(query: Query) -> tuple[int, int | None]:
-    """A filter's number in its block, and the offset of that block where it is given."""
+    """A filter's number in its block, and the offset of that block if given."""
     block = whole_number(query["block"], "block") if "block" in query else None
     return whole_number(query.get("n"), "n", 0), block
 
@@ -324,5 +325,5 @@ ACTIONS: dict[str, Callable[[Api, Query], Plain]] = {
     "scratch/compact": _scratch_compact,
     "scratch/reset": _scratch_reset,
 }
-"""What can be done, by name; none of it touches the store that is inspected."""
+"""The actions, by name; none of them changes the inspected store."""
 _ON_STORE = {"check", "replay"}

@@ -29,13 +29,17 @@ def inspect(
     directory: Stored,
     shard: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Of a shard set: which shard; 0 is the first one."),
+        typer.Option(metavar="N", min=0, help="The shard of a shard set to show; 0 is the first."),
     ] = None,
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")
     ] = DEFAULT_PORT,
     host: Annotated[
-        str, typer.Option(metavar="HOST", help="The address to listen on; others need --token.")
+        str,
+        typer.Option(
+            metavar="HOST",
+            help=("The address to listen on; an address other than loopback needs --token."),
+        ),
     ] = "127.0.0.1",
     token: Annotated[
         str | None,
@@ -43,7 +47,7 @@ def inspect(
             metavar="TEXT",
             envvar="LSMKV_INSPECT_TOKEN",
             show_envvar=False,
-            help="Answer only who knows it; it is in the URL that is printed.",
+            help="Answer only requests with this token; the printed URL contains it.",
         ),
     ] = None,
     trace: Annotated[
@@ -54,34 +58,34 @@ def inspect(
         str | None,
         typer.Option(
             metavar="FILE[:NAME]",
-            help="A Python file with a filter policy of your own, as 'filter-lab' takes it.",
+            help="A Python file with your filter policy, as for 'filter-lab'.",
         ),
     ] = None,
     open_page: Annotated[
         bool, typer.Option("--open/--no-browser", help="Open the page in the browser.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="The page's address as JSON, on stdout.")
+        bool, typer.Option("--json", help="Print the page's address as JSON on stdout.")
     ] = False,
 ) -> None:
     """Show the store as a page in the browser, until Ctrl-C.
 
-    The levels with every table down to its bytes, a Get step by step with and without filters, the
-    filters bit by bit and what others would save, the life of the tree from its MANIFEST, and the
-    write path on a scratch store in memory. Nothing is written to the store, and no lock is taken:
-    it works beside a live writer and follows it, and shows where a damaged store is damaged. Of a
-    shard set, one shard of the newest version is shown.
+    Views: the levels, with every table down to its bytes; a Get step by step, with and without
+    filters; the filters bit by bit, and what others would save; the life of the tree from its
+    MANIFEST; the write path on a scratch store in memory. Nothing is written to the store, and no
+    lock is taken. It works while a writer has the store open, follows the writer, and shows where a
+    damaged store is damaged. For a shard set, it shows one shard of the newest version.
 
-    The page is for this machine alone, unless --host and --token say otherwise. The token is also
-    taken from LSMKV_INSPECT_TOKEN, where other users of this machine do not see it.
+    Only this machine can open the page, unless --host and --token are given. The token can also be
+    set in LSMKV_INSPECT_TOKEN, where other users of this machine cannot see it.
 
-    JSON: "path", "url". Each view of the page has its data at an address under /api, to which its
-    link "JSON" leads.
+    JSON: "path", "url". The data of each view is at an address under /api; the view's link "JSON"
+    leads there.
     """
     if token is not None and len(token) < 8:
         raise ValueError("a token has at least 8 characters")
     if trace is not None:
-        os.stat(trace)  # what is wrong with the name is told at once
+        os.stat(trace)  # report a wrong name at once
     own = None if policy is None else load_policy(policy)
     try:
         from lsmkv.tools.inspect.server import listen, serve  # noqa: PLC0415 - takes 0.2 s
@@ -115,14 +119,14 @@ def inspect(
 def _opened(
     where: str, shard: int | None, trace: str | None, own: PolicyMaker | None
 ) -> Iterator[Api]:
-    """A store, or a shard of a shard set."""
+    """Open a store, or a shard of a shard set."""
     with contextlib.ExitStack() as stack:
         if is_shard_set(where):
             path, env = stack.enter_context(open_shard(where, shard or 0))
             yield stack.enter_context(contextlib.closing(Api(path, trace, env, own)))
             return
         if shard is not None:
-            raise ValueError(f"{where} is no shard set, so --shard does not go with it")
+            raise ValueError(f"{where} is not a shard set: --shard needs one")
         yield stack.enter_context(contextlib.closing(Api(where, trace, own=own)))
 
 

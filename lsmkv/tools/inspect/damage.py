@@ -1,6 +1,6 @@
-"""Damage of a table in words: which part of which table, what it means for reads, what repairs it.
+"""Damage of a table in words: the damaged part, what it means for reads, and what repairs it.
 
-Every view that meets damage says it in these words.
+Every view that finds damage describes it in these words.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ _WITHOUT_FILTERS: Final = (
     " Until then lsmkv.DB(DIR, bloom_filter_bits=0) reads it without filters."
 )
 _FOUND_AGAIN: Final = (
-    "'lsmkv repair' looks for the data blocks without it, and writes the entries of all that are"
-    " sound into a new table."
+    "'lsmkv repair' finds the data blocks without it, and writes the entries of all sound blocks "
+    "into a new table."
 )
 _EFFECTS: Final = {
     "filter": f"{_EVERY_READ} {_WITHOUT_FILTERS}",
     "full filter": f"{_EVERY_READ} {_WITHOUT_FILTERS}",
     "metaindex": f"{_EVERY_READ} {_WITHOUT_FILTERS}",
     "prefix filter": (
-        "A store that is opened with this prefix extractor raises CorruptionError where it needs"
-        " the table; without the extractor, the table is read as before. 'lsmkv repair' writes it"
-        " again."
+        "A store that is opened with this prefix extractor raises CorruptionError when it needs "
+        "the table; without the extractor, the table is read as before. 'lsmkv repair' writes it "
+        "again."
     ),
     "index": f"{_EVERY_READ} {_FOUND_AGAIN}",
     "footer": f"{_EVERY_READ} {_FOUND_AGAIN}",
     "data": (
-        "A Get that has to search this block, and a scan over it, raise CorruptionError; keys of"
-        " other blocks are read as before. 'lsmkv repair' keeps the other blocks; the entries of"
-        " this one are lost."
+        "A Get that has to search this block, and a scan over it, raise CorruptionError; keys in "
+        "other blocks are read as before. 'lsmkv repair' keeps the other blocks; the entries of "
+        "this one are lost."
     ),
     "meta": "No read needs it.",
 }
 
 
 def effect(kind: str) -> str:
-    """What damage of a part of this kind means for reads, and what repairs it; empty if unknown."""
+    """What damage of such a part means for reads, and what repairs it; empty if unknown."""
     return _EFFECTS.get(kind, "")
 
 
@@ -71,7 +71,7 @@ def surveyed_effect(reason: str, offset: int, size: int) -> str:
 
 
 def describe(source: Source, error: CorruptionError) -> str:
-    """An error of the store in words.  Of a table: its part, the consequences and the way out.
+    """An error of the store in words.  For a table: its part, the consequences and the repair.
 
     Costs the table's footer, index and metaindex; nothing for damage elsewhere.
     """
@@ -84,14 +84,14 @@ def describe(source: Source, error: CorruptionError) -> str:
         return f"{where}{reason}{at}"
     kind = _kind_at(source, name, error.offset)
     part = NAMES.get(kind, "content")
-    # Where the index or the metaindex is read for its handles, the reason names it once more.
+    # If the index or the metaindex is read for its handles, the reason names it again.
     reason = reason.removesuffix(f"; it is the {kind}")
     message = f"{name} is damaged: its {part}, at {error.offset:,} ({reason})."
     return f"{message} {effect(kind)}".rstrip()
 
 
 def _kind_at(source: Source, name: str, offset: int) -> str:
-    """The kind of a table's part that begins at this offset or holds it; empty if unknown."""
+    """The kind of a table's part at this offset; empty if unknown."""
     try:
         with source.open_table(name) as table:
             return _kind_in(table, offset)

@@ -26,8 +26,8 @@ class Change(NamedTuple):
 def change_of(edit: Edit, is_first: bool) -> Change:
     """The kind of an edit and the bytes that it wrote.
 
-    A table that an edit takes from one level and adds to another was moved, not written.  The edit
-    does not tell a flush from an ingest: both only add tables.
+    A table that an edit removes from one level and adds to another was moved, not written.  An edit
+    does not distinguish a flush from an ingest: both only add tables.
     """
     removed = {number for _, number in edit.deleted_files}
     written = sum(file.size for _, file in edit.new_files if file.number not in removed)
@@ -60,9 +60,9 @@ def words_for(edit: Edit, change: Change) -> str:
     if change.kind == FLUSH:
         return f"flush: {added} to {to_levels}, {size(change.flushed)}"
     if change.kind == MOVE:
-        return f"move: {added} from {from_levels} to {to_levels}, nothing is written"
+        return f"move: {added} from {from_levels} to {to_levels}, without writing"
     if not edit.new_files:
-        return f"compaction: {removed} of {from_levels} dropped, nothing is left of them"
+        return f"compaction: {removed} of {from_levels} removed, with no entries left"
     return (
         f"compaction: {removed} of {from_levels} become {added} on {to_levels},"
         f" {size(change.compacted)}"
@@ -73,23 +73,24 @@ def why_deeper(level: int) -> str:
     """Why a flush put its table on level 1 or 2.
 
     >>> print(why_deeper(1))
-    It skips level 0, since no table of levels 0 and 1 has keys in its range: there it would only \
+    It skips level 0, because no table of levels 0 and 1 has keys in its range: there it would only
+    \
 wait for a compaction (in LevelDB, PickLevelForMemTableOutput decides this).
-    """
+"""
     skipped = "level 0" if level == 1 else "levels 0 and 1"
     free = "levels 0 and 1" if level == 1 else f"levels 0 to {level}"
     return (
-        f"It skips {skipped}, since no table of {free} has keys in its range: there it would only"
-        " wait for a compaction (in LevelDB, PickLevelForMemTableOutput decides this)."
+        f"It skips {skipped}, because no table of {free} has keys in its range: there it would "
+        "only wait for a compaction (in LevelDB, PickLevelForMemTableOutput decides this)."
     )
 
 
 NO_FLUSHED_TABLES: Final = (
-    "Level 0 is empty: compactions moved its tables down, or flushes skipped it. A flush skips it,"
-    " down to level 2 at most, where no table on the way has keys in its table's range (in LevelDB,"
-    " PickLevelForMemTableOutput decides this)."
+    "Level 0 is empty: compactions moved its tables down, or flushes skipped it. A flush skips "
+    "levels, down to level 2 at most, if no table on them has keys in its range (in LevelDB, "
+    "PickLevelForMemTableOutput decides this)."
 )
-"""What a store without tables on level 0 says of that."""
+"""What a store without tables on level 0 says about that."""
 
 
 def why(edit: Edit, change: Change) -> str:

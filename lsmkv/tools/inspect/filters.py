@@ -1,9 +1,9 @@
-"""One filter of a table: its bits or slots as they are stored, and the keys that it was made of.
+"""One filter of a table: its bits or slots as stored, and the keys that it was made from.
 
-A filter is named as ``lsmkv dump`` names it: by the offset of its filter block, and its number in
-that block.  Of a Bloom filter of LevelDB's the keys come with their hashes, from which the page
-computes the bits that each of them sets; of lsmkv's own kinds the bits or slots come with the keys,
-and :func:`probe` answers for any other key.
+A filter is identified as in ``lsmkv dump``: by the offset of its filter block, and its number in
+that block.  For LevelDB's Bloom filters the keys come with their hashes, from which the page
+computes the bits of each key.  For lsmkv's own kinds the bits or slots come with the keys, and
+:func:`probe` answers for any other key.
 """
 
 from __future__ import annotations
@@ -22,27 +22,29 @@ from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import count, escape
 
 MOST_KEYS: Final = 300
-"""Keys of a filter that an answer has."""
+"""The most keys of a filter in an answer."""
 MOST_COUNTED: Final = 200_000
-"""Keys of a filter that are counted; the number of more keys follows from a Bloom filter's fill."""
+"""The most keys of a filter that are counted; beyond that a Bloom filter's fill gives their number.
+"""
 MOST_BITS: Final = 8 * 8192
-"""Bits of a filter that an answer has: its first ones."""
+"""The most bits of a filter in an answer: its first ones."""
 LONGEST_KEY: Final = 1024
-"""Bytes of a key that an answer has whole; of longer ones it has the beginning and the hash."""
+"""The longest key in bytes that an answer has whole; of longer keys it has the beginning and the
+hash."""
 NEAR: Final = 64
-"""Bytes around a slot that a probe shows: a piece of the filter that begins at a multiple of it."""
+"""Bytes around a slot that a probe shows: a piece of the filter that begins at a multiple of this.
+"""
 
 
 def table_filter(source: Source, name: str, n: int = 0, block: int | None = None) -> Plain:
     """A filter of a table, by its number in its block; those without keys are not counted.
 
-    ``block`` is the offset of the filter block; without it, it is the first one that has a filter
-    of that number.  A table without filters is said to have none, with what one would save.
-    ``NotThereError`` if there is no filter of that number, and ``CorruptionError`` if the block
-    that should hold it is damaged.  ``key_count`` is the number of its keys; if not all are
-    ``counted``, about that by a Bloom filter's fill, or the number of those that were counted.
-    Cost: the table's filters, and of its data blocks those that have the keys, up to
-    ``MOST_COUNTED``.
+    ``block`` is the offset of the filter block; the default is the first one with a filter of that
+    number.  For a table without filters, the answer says what one would save.  Raises
+    ``NotThereError`` if there is no such filter, and ``CorruptionError`` if its block is damaged.
+    ``key_count`` is the number of its keys.  If not all are ``counted``, it is estimated from a
+    Bloom filter's fill, or is the number of those counted.  Cost: the table's filters, and the data
+    blocks with its keys, up to ``MOST_COUNTED`` keys.
     """
     with source.open_table(name) as table:
         filters, faults = _read(table)
@@ -77,9 +79,9 @@ def table_filter(source: Source, name: str, n: int = 0, block: int | None = None
 
 
 def probe(source: Source, name: str, key: bytes, n: int = 0, block: int | None = None) -> Plain:
-    """What a filter of bits or slots answers for a key, and what it reads for that.
+    """A filter's answer for a key, and the bits or slots that it reads.
 
-    ``NotThereError`` if there is no such filter, or if it is of a custom policy: only that
+    Raises ``NotThereError`` if there is no such filter, or if it has a custom policy: only that
     policy's code can ask it.  Cost: the table's filters.
     """
     with source.open_table(name) as table:
@@ -97,9 +99,9 @@ def probe(source: Source, name: str, key: bytes, n: int = 0, block: int | None =
 
 
 def filter_summary(source: Source, name: str) -> Plain:
-    """The names of a table's filters, and the damage that was found in them, in words.
+    """The names of a table's filters, and any damage in them, in words.
 
-    A table that is gone has none.  Cost: the table's filters.
+    A table that no longer exists has none.  Cost: the table's filters.
     """
     try:
         with source.open_table(name) as table:
@@ -165,7 +167,7 @@ def _name_of(filters: list[Filter], at: int) -> Plain | None:
 
 
 def _form(chosen: Filter) -> Plain:
-    """What a filter consists of: bits and probes, or slots; one of another policy has neither."""
+    """What a filter consists of: bits and probes, or slots; nothing for a custom policy."""
     data = chosen.data
     form: Plain = dict.fromkeys(("bits", "probes", "ones", "fuse", "rate"))
     form["hex"] = ""
@@ -246,9 +248,9 @@ def _shown_key(source: Source, chosen: Filter, key: bytes) -> Plain:
 
 
 def _members(table: Table, chosen: Filter) -> Iterator[bytes] | None:
-    """What a filter was made of: user keys, or their prefixes.
+    """What a filter was made from: user keys, or their prefixes.
 
-    None for a custom extractor's: only its program knows what a prefix is.
+    None for a custom extractor: only its program can find the prefixes.
     """
     return _different(table, chosen) if chosen.knows_members else None
 

@@ -1,8 +1,8 @@
-"""Who may ask the server: the checks that every request passes before it is answered.
+"""Decides whose requests the server answers: every request passes these checks first.
 
-A page of another site must reach nothing: neither by a name that it lets point to this machine (the
-``Host`` header tells), nor by a form or a script (``Origin`` tells).  A token, where there is one,
-comes once in the URL and is kept in a cookie that scripts cannot read.
+A page of another site must not reach anything: neither through a name that it resolves to this
+machine (the ``Host`` header shows that), nor through a form or a script (``Origin`` shows that).  A
+token, if there is one, comes once in the URL and is then kept in a cookie that scripts cannot read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""The Content-Security-Policy of every answer: nothing but the server's own files."""
+"""The Content-Security-Policy of every answer: only the server's own files."""
 
 _HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -42,7 +42,7 @@ _HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host to bind is this machine alone.
+    """Whether a host to bind is only reachable from this machine.
 
     >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
     [True, True, True, False, False]
@@ -56,13 +56,13 @@ def is_loopback(host: str) -> bool:
 
 
 def require_token(host: str, token: str | None) -> None:
-    """``ValueError`` if others could reach the host and no token keeps them out."""
+    """Raise ``ValueError`` if others could reach the host and no token protects it."""
     if token is None and not is_loopback(host):
-        raise ValueError(f"{host} is not loopback: give --token, which the page will ask for")
+        raise ValueError(f"{host} is not loopback: give --token, which the page then requires")
 
 
 class Guard:
-    """Refuses what does not come from the page itself, and adds the headers that bind browsers."""
+    """Refuses requests that do not come from the page itself, and adds security headers."""
 
     def __init__(self, app: ASGIApp, host: str, token: str | None) -> None:
         """``host`` is where the server listens; see :func:`require_token`."""
@@ -107,7 +107,7 @@ class Guard:
             return None
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["path"] == "/" and _same(given, self._token):
-            # Out of the address bar, the history and the referrer.
+            # Remove it from the address bar, the history and the referrer.
             answer = RedirectResponse("/", 303)
             answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict")
             return answer
@@ -118,13 +118,13 @@ class Guard:
 
 
 def _is_own(headers: Headers, host: str, method: str) -> bool:
-    """Whether a request comes from a page of this server, or from no page at all."""
+    """Whether a request comes from a page of this server, or from no page."""
     origin = headers.get("origin")
     if origin is not None:
         return origin in (f"http://{host}", f"https://{host}")
     if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
         return True
-    # A link on another page leads here, as any link may; its page sees nothing of the answer.
+    # A link on another page may lead here, like any link; that page sees nothing of the answer.
     return method != "POST" and headers.get("sec-fetch-mode") == "navigate"
 
 

@@ -1,4 +1,4 @@
-"""The life of a tree: the MANIFEST is a log of version edits, and this is an index to it.
+"""The life of a tree: an index of its MANIFEST, which is a log of version edits.
 
 One pass in a thread notes where each edit is and what it wrote, and keeps the state after every 200
 edits, or more where there are many tables: what is kept stays in proportion to the file.  So any
@@ -76,7 +76,7 @@ class History:
         self._thread.start()
 
     def wait(self, edits: int | None = None, seconds: float = 1.0) -> int:
-        """Wait until that many edits are known, or all are; how many are known then."""
+        """Wait until that many edits are known, or all.  Returns how many are known."""
         with self._progress:
             self._progress.wait_for(
                 lambda: self._complete or (edits is not None and self._known >= edits), seconds
@@ -115,7 +115,7 @@ class History:
     def window(self, first: int) -> Plain:
         """At most 200 edits from ``first`` on, and the tables before them.
 
-        ``NotThereError`` if there is no such edit, or if it is not known yet.
+        Raises ``NotThereError`` if the edit does not exist, or is not known yet.
         """
         state, edits = self._replay(first, WINDOW)
         before = state.files
@@ -134,7 +134,7 @@ class History:
         }
 
     def state(self, step: int) -> Plain:
-        """The levels after an edit.  ``NotThereError`` as for :meth:`window`."""
+        """The levels after an edit.  Raises ``NotThereError`` as :meth:`window` does."""
         state, edits = self._replay(step, 1)
         shown = self._step(step, edits[0], state, self._source.table_namer())
         state.apply(edits[0])
@@ -230,10 +230,11 @@ class History:
             self._offsets.append(edit.offset)
             self._flushed.append(flushed)
             self._compacted.append(compacted)
-            self._tables.append(len(levels))  # last: it is what makes the edit known
+            self._tables.append(len(levels))  # last: this makes the edit known
 
     def _keep_state(self) -> None:
-        """Keep the state, unless it would take more memory than the changes since the last one."""
+        """Keep the state, unless it would take more memory than the changes since the last kept
+        state."""
         if not self._kept or self._changes >= len(self._levels) // _TABLES_PER_CHANGE:
             self._kept.append(self._levels.files)
             self._kept_at.append(self._known)

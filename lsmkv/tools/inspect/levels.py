@@ -1,4 +1,4 @@
-"""The levels of a store as plain data: tables by level, size and key range, and what is damaged."""
+"""The levels of a store as plain data: tables by level, size and key range, and any damage."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from lsmkv.tools.inspect.saving import words_for_store
 from lsmkv.tools.inspect.source import Check, SortKey, Source
 
 MOST_PROBLEMS = 200
-"""Problems of one file that are told."""
+"""The most problems of one file in an answer."""
 
 Listed = tuple[int, Plain, bytes, bytes]
 """A table: its level, what is shown of it, its smallest and its largest user key."""
 
 
 def levels(source: Source) -> Plain:
-    """Every table, level by level in the order of the level; and the findings of a survey.
+    """Every table, level by level in the order of the level, and the findings of a survey.
 
-    A store that cannot be opened gets a survey, which this call begins; until that is done there
-    are no tables.  Raises :class:`~lsmkv.errors.DirectoryReplacedError`.  O(tables log tables).
+    For a store that cannot be opened, this call begins a survey; until that is done there are no
+    tables.  Raises :class:`~lsmkv.errors.DirectoryReplacedError`.  O(tables log tables).
     """
     error = ""
     listed: list[Listed] = []
@@ -64,7 +64,7 @@ def levels(source: Source) -> Plain:
 
 
 def _filters(source: Source, name: str, listed: list[Listed]) -> Plain:
-    """The filters of the newest table; and what filters would save if it has none."""
+    """The filters of the newest table, or what filters would save if it has none."""
     facts = filter_summary(source, name)
     saving = facts.pop("saving", None)
     if saving is None:
@@ -76,7 +76,7 @@ def _filters(source: Source, name: str, listed: list[Listed]) -> Plain:
 
 
 def in_levels(listed: list[Listed], order: SortKey) -> Plain:
-    """Tables as they are drawn: by level, each with its place on one axis of keys.
+    """Tables for drawing: by level, each with its position on a common axis of keys.
 
     ``from`` and ``to`` are that place, between 0 and 1: the share of all bytes before its first key
     and up to its last one, where a table's bytes lie evenly between the keys that others begin or
@@ -139,7 +139,7 @@ def listed_files(files: Iterable[tuple[int, TableFile]], source: Source) -> list
 
 
 def check_result(source: Source) -> Plain:
-    """How far the survey is, and what it found; ``older`` if the store has changed since."""
+    """The progress of the survey and its findings; ``older`` if the store has changed since."""
     check = source.check
     survey = check.survey
     found = [] if survey is None else [file for file in survey.files if file.severity > 0]
@@ -196,7 +196,7 @@ def _add_problems(listed: list[Listed], check: Check) -> None:
 
 
 def _effects(file: FileSurvey) -> list[str]:
-    """What the problems of a table mean for reads, each once."""
+    """What the problems of a table mean for reads, without repetitions."""
     if not isinstance(file, TableSurvey):
         return []
     found = [surveyed_effect(one.reason, one.offset, file.size) for one in file.problems]

@@ -1,6 +1,6 @@
-"""What the owner of the store publishes: the figures of ``lsmkv top``, and how they went over time.
+"""What the owner of the store publishes: the figures of ``lsmkv top``, and their course over time.
 
-The store is looked at with each question, so nothing is read while no page asks.
+Each question reads the store, so nothing is read while no page asks.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from lsmkv.tools.top.watch import Watch
 
 
 class Live:
-    """A store that is watched, for any number of threads."""
+    """A store that is watched, from any number of threads."""
 
     def __init__(self, directory: Directory) -> None:
         self._watch = Watch(directory)
         self._lock = threading.Lock()
 
     def look(self) -> Plain:
-        """What is published now, with the figures as text, and curves since the first look.
+        """What is published now, with the figures as text, and curves since the first call.
 
-        ``explanation`` says why there is nothing, and is None if there is something.
+        ``explanation`` says why there is nothing, and is None otherwise.
         """
         with self._lock:
             watch = self._watch

@@ -1,4 +1,4 @@
-"""A Get as a list of steps, with the blocks that it has read so far, with and without filters.
+"""A Get as a list of steps, with the blocks read so far, with and without filters.
 
 The steps are those of ``DB.explain``: memtables, then every table whose range covers the key, and
 in a table the index, the filters and the data block.
@@ -17,21 +17,21 @@ from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import count, size
 
 SAVED, READ, WASTED, PLAIN = "saved", "read", "wasted", "plain"
-"""What a step cost: a block not read, one read, one read in vain, and none of these."""
+"""The cost of a step: a block not read, one read, a wasted read, or none of these."""
 
 
 def lookup(source: Source, key: bytes) -> Plain:
-    """How a Get of ``key`` goes in the store as of its last write.
+    """The steps of a Get of ``key`` in the store as of its last write.
 
-    ``saving`` says what filters would save where tables that were asked have none; else it is "".
+    ``saving`` says what filters would save if some of the tables have none; otherwise it is "".
     """
-    told = source.db().explain(key)
-    return lookup_steps(told, source.shown_key) | {"saving": _saving(source, told)}
+    explained = source.db().explain(key)
+    return lookup_steps(explained, source.shown_key) | {"saving": _saving(source, explained)}
 
 
-def _saving(source: Source, told: Explanation) -> str:
+def _saving(source: Source, explained: Explanation) -> str:
     """What filters would save; empty if each table that was asked has one."""
-    bare = [table for table in told.tables if table.block is not None and not table.filters]
+    bare = [table for table in explained.tables if table.block is not None and not table.filters]
     bare = [table for table in bare if table.asked]
     if not bare:
         return ""
@@ -40,37 +40,37 @@ def _saving(source: Source, told: Explanation) -> str:
         with contextlib.suppress(NotThereError), source.open_table(table.name) as file:
             entries += entries_in(file)
     wasted = sum(1 for table in bare if table.wasted)
-    return words_for_get(told.blocks_searched, wasted, len(bare), entries)
+    return words_for_get(explained.blocks_searched, wasted, len(bare), entries)
 
 
-def lookup_steps(told: Explanation, show: Callable[[bytes], Plain] = shown_bytes) -> Plain:
+def lookup_steps(explained: Explanation, show: Callable[[bytes], Plain] = shown_bytes) -> Plain:
     """The steps of an explanation, its answer and its totals; ``show`` is for keys.
 
     Each step has ``with`` and ``without``: the data blocks that were searched up to and including
     it, with the store's filters and without any.
     """
     steps = _Steps()
-    for name in told.memtables:
-        steps.add("memtable", name, _memtable_words(told, name))
-    for table in told.tables:
+    for name in explained.memtables:
+        steps.add("memtable", name, _memtable_words(explained, name))
+    for table in explained.tables:
         _table_steps(steps, table, show)
-    steps.add("answer", answer_of(told), _outlook(told))
+    steps.add("answer", answer_of(explained), _outlook(explained))
     return {
-        "key": show(told.key),
-        "found": told.found,
-        "answer": answer_of(told),
-        "chosen": None if told.chosen is None else _version(told.chosen),
-        "hidden": [_version(version) for version in told.shadowed],
-        "missed": [_version(version) for version in told.missed],
-        "row_cached": told.at_hand,
-        "tables": [_table(table, show) for table in told.tables],
+        "key": show(explained.key),
+        "found": explained.found,
+        "answer": answer_of(explained),
+        "chosen": None if explained.chosen is None else _version(explained.chosen),
+        "hidden": [_version(version) for version in explained.shadowed],
+        "missed": [_version(version) for version in explained.missed],
+        "row_cached": explained.at_hand,
+        "tables": [_table(table, show) for table in explained.tables],
         "steps": steps.steps,
         "totals": {
-            "searched": told.blocks_searched,
-            "read": told.blocks_read,
-            "bytes_read": told.bytes_read,
-            "without": told.blocks_without_filters,
-            "bytes_without": told.bytes_without_filters,
+            "searched": explained.blocks_searched,
+            "read": explained.blocks_read,
+            "bytes_read": explained.bytes_read,
+            "without": explained.blocks_without_filters,
+            "bytes_without": explained.bytes_without_filters,
         },
     }
 
@@ -107,7 +107,7 @@ class _Steps:
 def _table_steps(steps: _Steps, table: TableStep, show: Callable[[bytes], Plain]) -> None:
     where = f"level {table.level}, {table.name}"
     if not table.asked:
-        steps.add("table", where, "not asked: the answer is known", table=table)
+        steps.add("table", where, "not asked: the answer is already known", table=table)
         return
     if table.index_key is None:
         steps.add("index", f"{where}: index", table.verdict, table=table)
@@ -155,26 +155,28 @@ def _table_steps(steps: _Steps, table: TableStep, show: Callable[[bytes], Plain]
     )
 
 
-def _memtable_words(told: Explanation, name: str) -> str:
-    chosen = told.chosen
+def _memtable_words(explained: Explanation, name: str) -> str:
+    chosen = explained.chosen
     if chosen is None or chosen.where != name:
-        return "it does not know the key"
+        return "it does not have the key"
     what = "a deletion" if chosen.deleted else count(chosen.value_size, "byte")
-    return f"it holds the key: {what}, write {chosen.sequence:,}"
+    return f"it has the key: {what}, write {chosen.sequence:,}"
 
 
-def answer_of(told: Explanation) -> str:
+def answer_of(explained: Explanation) -> str:
     """The answer of a Get in words."""
-    if told.chosen is None:
+    if explained.chosen is None:
         return "not there"
-    if told.chosen.deleted:
-        return f"deleted by write {told.chosen.sequence:,}"
-    return f"found: {count(told.chosen.value_size, 'byte')}, write {told.chosen.sequence:,}"
+    if explained.chosen.deleted:
+        return f"deleted by write {explained.chosen.sequence:,}"
+    return (
+        f"found: {count(explained.chosen.value_size, 'byte')}, write {explained.chosen.sequence:,}"
+    )
 
 
-def _outlook(told: Explanation) -> str:
-    """What the Get read in all, and what it would have read without filters."""
-    read, without = told.blocks_searched, told.blocks_without_filters
+def _outlook(explained: Explanation) -> str:
+    """What the Get read in total, and what it would have read without filters."""
+    read, without = explained.blocks_searched, explained.blocks_without_filters
     if read == without:
         if not read:
             return "no data block was searched, with or without filters"

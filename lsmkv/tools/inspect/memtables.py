@@ -1,6 +1,6 @@
-"""What is in the memtables: the writes that are in the log, and in no table yet.
+"""The content of the memtables: the writes that are in the log, but not in a table yet.
 
-A store whose entries are all in its log has nothing but this to show.
+For a store whose entries are all in its log, this is all that there is to show.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lsmkv.tools.text import count, size
 
 _TAG_SIZE = 8
 WINDOW = 300
-"""Entries that one answer has at most."""
+"""The most entries in one answer."""
 
 
 def memtable(source: Source, first: int = 0, key: bytes | None = None) -> Plain:
     """The newest entry of each key in the memtables: :data:`WINDOW` of them, in order.
 
-    They begin with entry ``first``, or with the first one at or after ``key``.  A key that is in
-    both memtables has an entry of each, the newer one first.  O(number of entries before).
+    They begin with entry ``first``, or with the first entry at or after ``key``.  A key that is in
+    both memtables has an entry from each, the newer one first.  O(number of entries before).
     """
     db = source.db()
     order = source.order()
@@ -44,10 +44,10 @@ def memtable(source: Source, first: int = 0, key: bytes | None = None) -> Plain:
 
 
 def memtable_facts(source: Source) -> Plain:
-    """How much is in the memtables, in which logs, and when it becomes a table; and in words.
+    """The size of the memtables, their logs, and when they become a table; also in words.
 
-    ``full_at`` is what the writer says of itself, if it publishes its statistics, or the default
-    size of a memtable: no file of the store states it.
+    ``full_at`` comes from the writer, if it publishes its statistics; otherwise it is the default
+    size of a memtable.  No file of the store states it.
     """
     db = source.db()
     store = db._open_store()
@@ -68,17 +68,17 @@ def memtable_facts(source: Source) -> Plain:
 
 
 def _where(entries: int, logs: list[str], has_tables: bool, full_at: int, is_known: bool) -> str:
-    """Where the entries are that no table has."""
+    """Where the entries are that are not in a table."""
     if not entries:
         return (
             "" if has_tables else "The store is empty: its log has no entry, and there is no table."
         )
     names = " and ".join(logs) or "the log"
-    told = count(entries, "entry")
+    amount = count(entries, "entry")
     if has_tables:
-        return f"{told} in {names}, and in no table yet."
+        return f"{amount} in {names}, but not in a table yet."
     whose = "" if is_known else ", the default size of a memtable"
-    return f"{told}, all in {names}; a flush makes the first table at {size(full_at)}{whose}."
+    return f"{amount}, all in {names}; a flush makes the first table at {size(full_at)}{whose}."
 
 
 def _entries(db: lsmkv.DB, source: Source) -> Iterator[tuple[bytes, bytes, str]]:
@@ -127,10 +127,10 @@ def _logs(source: Source, oldest: int, other: int) -> list[str]:
 
 
 def _full_at(source: Source) -> int | None:
-    """The size of a memtable that is flushed, if the writer says it."""
+    """The size at which a memtable is flushed, if the writer publishes it."""
     try:
         owner = read_owner(source.directory)
     except Error:
-        return None  # the view Now says what is wrong
+        return None  # the view Now shows what is wrong
     published = owner.published
     return None if published is None or not owner.publishes else published.write_buffer_size

@@ -1,4 +1,4 @@
-"""Keys, values and files as plain data for JSON: escaped, and cut where they are long."""
+"""Keys, values and files as plain data for JSON: escaped, and truncated if they are long."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lsmkv.indexeddb import IndexedDBComparator, decode_key
 from lsmkv.tools.text import escape, printable, shown
 
 SHOWN = 96
-"""The largest number of bytes of a key or value that are shown."""
-_NOTE: Final = 16  # characters of "… (1,000 bytes)", which follows what is cut
-# More bytes always take more room than the note: a character has four at most, and of one that the
-# limit divides, three may be escaped.
+"""The most bytes of a key or value that are shown."""
+_NOTE: Final = 16  # characters of "… (1,000 bytes)", which follows a truncated text
+# More bytes always take more room than the note.  A character has four bytes at most; of one that
+# the limit divides, three may be escaped.
 _ALWAYS_CUT: Final = 4 * _NOTE + 64
 _DECODED: Final = 4096  # bytes of a key that are decoded
 
 Plain = dict[str, Any]
-"""An object of JSON."""
+"""A JSON object."""
 
 
 _LONG_NUMBER = re.compile(r"(?<![\w.,/-])[1-9]\d{3,}(?!\.?\w)")
@@ -27,7 +27,7 @@ _QUOTED = re.compile(r"'.*'", re.DOTALL)  # from the first quotation mark to the
 
 
 class NotThereError(LookupError):
-    """What was asked for does not exist: a table, a block, a step."""
+    """The object of a question does not exist: a table, a block, a step."""
 
 
 def shown_bytes(data: bytes, limit: int = SHOWN) -> Plain:
@@ -49,8 +49,8 @@ def shown_bytes(data: bytes, limit: int = SHOWN) -> Plain:
 
 
 def grouped(text: str) -> str:
-    r"""A message in the page's number format: thousands are separated, except in names and in what
-    is quoted.
+    r"""A message in the page's number format: thousands are separated, except in names and
+    quotations.
 
     >>> print(grouped("000005.ldb: key '49161', for blocks at 6144 to 8191, at offset 49161"))
     000005.ldb: key '49161', for blocks at 6,144 to 8,191, at offset 49,161
@@ -72,12 +72,12 @@ def shown_key(key: bytes, comparator: str | None) -> Plain:
     >>> shown_key(bytes.fromhex("0001010103000000000000f03f"), "idb_cmp1")["meaning"]
     'database 1, object store 1: record 1.0'
     """
-    told = shown_bytes(key)
+    fields = shown_bytes(key)
     if comparator == IndexedDBComparator.name:
         meaning = printable(str(decode_key(key[:_DECODED])))
         whole = len(meaning) <= SHOWN + _NOTE
-        told["meaning"] = meaning if whole else f"{meaning[:SHOWN]}…"
-    return told
+        fields["meaning"] = meaning if whole else f"{meaning[:SHOWN]}…"
+    return fields
 
 
 def shown_file(file: TableFile, name: str, show: Callable[[bytes], Plain] = shown_bytes) -> Plain:

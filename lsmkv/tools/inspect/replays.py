@@ -1,6 +1,6 @@
-"""A replay of ``lsmkv filter-lab`` in a thread: asked for by the page, and looked at meanwhile.
+"""A replay of ``lsmkv filter-lab`` in a thread: the page starts it, and shows its progress.
 
-One runs at a time.  It is bounded, so that the page keeps answering: the command has no bound.
+Only one runs at a time.  It is bounded, so that the page keeps answering; the command has no bound.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lsmkv.tools.text import printable, size
 
 MOST_GETS = 10_000
 MOST_BYTES = 256 << 20
-"""Bytes of all tables; every one of them is read."""
+"""The most bytes of all tables together; every one of them is read."""
 MOST_SETTINGS = 16
 DEFAULT_GETS = 2000
 
@@ -37,15 +37,15 @@ class Question(NamedTuple):
     gets: int = DEFAULT_GETS
     seed: int = 1
     traced: bool = False
-    """Whether the Gets are those of the trace, and not a sample of the store's keys."""
+    """Whether the Gets come from the trace, and not from a sample of the store's keys."""
 
 
 class _Ended(Exception):
-    """The replay is not wanted any more."""
+    """The replay is no longer wanted."""
 
 
 class _State(NamedTuple):
-    """How far a replay is."""
+    """The progress of a replay."""
 
     question: Question
     running: bool = False
@@ -70,8 +70,8 @@ class Replays:
         own: PolicyMaker | None = None,
         reason: Callable[[Exception], str] = str,
     ) -> None:
-        """``own`` makes the policy of settings such as ``own:10``; ``reason`` has words for errors
-        of the store."""
+        """``own`` makes the policy of settings such as ``own:10``; ``reason`` describes errors of
+        the store."""
         self._path = path
         self._reason = reason
         self._own = own
@@ -89,9 +89,9 @@ class Replays:
             self._end()
 
     def start(self, question: Question, most_bytes: int = MOST_BYTES) -> None:
-        """Begin a replay, in the place of one that runs; ``ValueError`` says what is wrong.
+        """Begin a replay, replacing a running one; ``ValueError`` says what is wrong.
 
-        It fails for a store whose tables have more than ``most_bytes``.
+        It fails if the store's tables have more than ``most_bytes``.
         """
         settings = parse_settings(question.settings, self._own)
         if len(settings) > MOST_SETTINGS:
@@ -102,8 +102,8 @@ class Replays:
             raise ValueError("no trace was named: 'lsmkv inspect DIR --trace FILE'")
         cut = ""
         if question.gets > MOST_GETS:
-            told = f"{question.gets:,} Gets were asked for, and {MOST_GETS:,} are replayed"
-            cut = f"Cut: {told}; 'lsmkv filter-lab' replays them all."
+            limit = f"{question.gets:,} Gets were requested, but only {MOST_GETS:,} are replayed"
+            cut = f"Limited: {limit}; 'lsmkv filter-lab' replays them all."
         with self._lock:
             self._end()
             self._state = _State(question, running=True, cut=cut)
@@ -122,7 +122,7 @@ class Replays:
             thread.join()
 
     def state(self) -> Plain:
-        """How far the latest replay is, and its outcome as ``lsmkv filter-lab --json`` has it."""
+        """The progress of the latest replay, and its outcome as in ``lsmkv filter-lab --json``."""
         state = self._state
         return state._asdict() | {
             "question": state.question._asdict(),
@@ -152,8 +152,8 @@ class Replays:
         with open_store(self._path, self._env) as db:
             held = sum(table.size for table in db.tables())
             if held > most_bytes:
-                told = f"the tables have {size(held)}, and at most {size(most_bytes)} are"
-                raise ValueError(f"{told} replayed here: 'lsmkv filter-lab DIR' has no bound")
+                limit = f"the tables have {size(held)}, and at most {size(most_bytes)} are"
+                raise ValueError(f"{limit} replayed here: 'lsmkv filter-lab DIR' has no bound")
             trace = self._trace if question.traced else None
             chosen = choose_gets(db, trace, gets, seed, self._begin)
             return experiment(db, self._path, chosen, settings, seed, self._begin).to_dict()
@@ -169,18 +169,18 @@ class Replays:
 
 
 class _Stage:
-    """A stage of the replay; it ends by an exception once the replay is not wanted any more."""
+    """A stage of the replay; it ends with an exception once the replay is no longer wanted."""
 
     def __init__(self, replays: Replays) -> None:
         self._replays = replays
         self._done = 0
 
     def advance(self, done: int, /) -> None:
-        """So much more is done, of an unknown amount."""
+        """Record progress with an unknown total."""
         self.report(self._done + done, 0, "")
 
     def report(self, done: int, total: int, _phase: str, /) -> None:
-        """So much is done."""
+        """Record progress."""
         if self._replays._unwanted.is_set():
             raise _Ended
         self._done = done

@@ -1,4 +1,4 @@
-"""What a filter would save where there is none: of some block reads, for so many bytes.
+"""What a filter would save where there is none: block reads, for some bytes.
 
 The figures are those of LevelDB's Bloom filter with the default of 10 bits a key.
 """
@@ -20,7 +20,7 @@ _SAMPLED = 8  # data blocks of a table whose entries are counted
 
 
 def passing_rate() -> float:
-    """The share of absent keys that such a filter is expected to let pass.
+    """The expected share of absent keys that pass such a filter.
 
     >>> round(passing_rate(), 4)
     0.0084
@@ -29,9 +29,10 @@ def passing_rate() -> float:
 
 
 def entries_in(table: Table) -> int:
-    """About how many entries a table has, by those in some of its data blocks and all their sizes.
+    """About how many entries a table has, estimated from some of its data blocks and all their
+    sizes.
 
-    Blocks that are damaged count as the others.  Exact for a table of eight blocks or fewer.
+    Damaged blocks count like the others.  Exact for a table of eight blocks or fewer.
     """
     try:
         places = [place for place in table.places() if place.kind == "data"]
@@ -48,11 +49,11 @@ def entries_in(table: Table) -> int:
     return round(entries * whole / size_of_counted) if size_of_counted else 0
 
 
-_PASSING = f"{100 * passing_rate():.2g}% of absent keys pass such a filter all the same"
+_PASSING = f"{100 * passing_rate():.2g}% of absent keys still pass such a filter"
 
 
 def saving_of_table(table: Table) -> Plain:
-    """What a filter of this table would take, and the share of wasted reads that it would save."""
+    """The size of a filter of this table, and the share of wasted reads that it would save."""
     entries = entries_in(table)
     return {
         "bits_per_key": BITS,
@@ -74,31 +75,31 @@ def words_for_table(name: str, saving: Plain) -> str:
 
 
 def words_for_store(blocks: int, table_bytes: int, saving: Plain) -> str:
-    """What filters would save in a store whose newest table, of which ``saving`` is, has none.
+    """What filters would save in a store whose newest table (``saving`` is about it) has none.
 
-    An absent key in the range of all tables meets ``blocks`` data blocks; the tables have
+    An absent key in the range of all tables needs ``blocks`` data blocks; the tables have
     ``table_bytes``.
     """
     filter_bytes = saving["filter_bytes"] * table_bytes / max(1, saving["table_bytes"])
     saved = round(blocks * (1 - saving["rate"]))
     return (
-        "The newest table has no filter. Where no other table has one, a Get of an absent key"
-        f" reads up to {count(blocks, 'block')}: one of each table of level 0, and one of each"
-        f" deeper level. At {BITS} bits a key, filters would save {saved:,} of"
-        f" {'this' if blocks == 1 else 'these'} {count(blocks, 'block read')}, for about"
-        f" {size(filter_bytes)}; {_PASSING}."
+        "The newest table has no filter. If no other table has one, a Get of an absent key reads "
+        f"up to {count(blocks, 'block')}: one of each table of level 0, and one of each deeper "
+        f"level. At {BITS} bits a key, filters would save {saved:,} of "
+        f"{'this' if blocks == 1 else 'these'} {count(blocks, 'block read')}, for about "
+        f"{size(filter_bytes)}; {_PASSING}."
     )
 
 
 def words_for_get(searched: int, wasted: int, tables: int, entries: int) -> str:
-    """What filters would save of a Get that searched so many blocks.
+    """What filters would save in a Get that searched this many blocks.
 
-    ``wasted`` of these blocks are of tables without a filter and do not hold the key; so many
-    ``tables`` without a filter were asked, and have so many ``entries``.
+    ``wasted`` of these blocks are in tables without a filter and do not have the key.  ``tables``
+    without a filter were asked, with ``entries`` in total.
     """
     which = "The table that was asked has" if tables == 1 else f"{tables:,} tables asked have"
     if not wasted:
-        return f"{which} no filter. None would help here: every block that was read holds the key."
+        return f"{which} no filter. None would help here: every block that was read has the key."
     saved = round(wasted * (1 - passing_rate()))
     return (
         f"{which} no filter. At {BITS} bits a key, filters would save {saved:,} of"

@@ -1,7 +1,7 @@
-"""A store in memory to write to: what a put does to the log, the memtable and the tables.
+"""A store in memory for experiments: what a put does to the log, the memtable and the tables.
 
-It has nothing to do with the store that is inspected.  Its sizes are small, so that a few puts fill
-a memtable, and a few memtables start a compaction.
+It is separate from the inspected store.  Its sizes are small, so that a few puts fill a memtable,
+and a few memtables start a compaction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lsmkv.tools.text import clipped, count
 WRITE_BUFFER = 4096
 """Bytes of a memtable, as LevelDB counts them."""
 LONGEST = 1024
-"""Bytes of a key or value that are accepted."""
+"""The longest key or value, in bytes."""
 MOST_AT_ONCE = 500
 """Keys that one call of :meth:`Scratch.fill` puts."""
 _MOST_MOMENTS = 200
@@ -36,7 +36,7 @@ _PATH = "scratch"
 
 
 class Scratch:
-    """The store, and what it looked like after each operation; for any number of threads."""
+    """The store, and its state after each operation; for any number of threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -65,7 +65,7 @@ class Scratch:
             self._db.close()
 
     def moments(self) -> Plain:
-        """What the store looked like after each operation, the newest last."""
+        """The states of the store after each operation, the newest last."""
         with self._lock:
             return {"write_buffer": WRITE_BUFFER, "moments": list(self._moments)}
 
@@ -77,14 +77,14 @@ class Scratch:
             self._note(f"put {clipped(key, _WIDTH)}, {count(len(value), 'byte')}")
 
     def delete(self, key: bytes) -> None:
-        """Delete a key: a deletion is written as a put is."""
+        """Delete a key: a deletion is written like a put."""
         _check_length(key, b"")
         with self._lock:
             self._db.delete(key)
             self._note(f"delete {clipped(key, _WIDTH)}")
 
     def fill(self, keys: int) -> None:
-        """Put so many keys, at most :data:`MOST_AT_ONCE`, whose numbers jump about."""
+        """Put some keys, at most :data:`MOST_AT_ONCE`, whose numbers are not in order."""
         with self._lock:
             done = 0
             for done in range(1, min(max(keys, 1), MOST_AT_ONCE) + 1):
@@ -105,13 +105,13 @@ class Scratch:
             self._note("compaction of the whole store")
 
     def reset(self) -> None:
-        """Begin anew with an empty store."""
+        """Start again with an empty store."""
         with self._lock:
             self._db.close()
             self._begin()
 
     def _note(self, words: str) -> None:
-        """Add what the store looks like now to the moments."""
+        """Add the store's present state to the moments."""
         self._settle()
         log = self._newest_log()
         with self._directory.open(log) as file:
@@ -148,7 +148,7 @@ class Scratch:
         del self._moments[:-_MOST_MOMENTS]
 
     def _why(self, state: Plain, written: Plain) -> str:
-        """Why a table that was flushed is on another level than 0; empty if there is none."""
+        """Why a flushed table is on a level other than 0; empty if there is none."""
         if not self._moments or written["compacted"] > self._moments[-1]["written"]["compacted"]:
             return ""
         known = {table["number"] for table in _tables(self._moments[-1])}
@@ -197,7 +197,7 @@ def _tables(state: Plain) -> Iterator[Plain]:
 
 def _check_length(key: bytes, value: bytes) -> None:
     if max(len(key), len(value)) > LONGEST:
-        raise ValueError(f"at most {count(LONGEST, 'byte')} for a key or a value")
+        raise ValueError(f"a key or a value may have at most {count(LONGEST, 'byte')}")
 
 
 def _operation(one: Operation) -> Plain:

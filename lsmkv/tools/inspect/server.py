@@ -24,14 +24,14 @@ from lsmkv.tools.inspect.plain import NotThereError, Plain
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 """The directory of the page's files."""
 CHANGE = "Lsmkv-Change"
-"""The header that says as of which change of the store an answer is: see ``Standing``."""
+"""The header with the change of the store that an answer is as of: see ``Standing``."""
 _LONGEST_BODY = 256 << 10
 
 
 def application(api: Api, host: str = "127.0.0.1", token: str | None = None) -> Starlette:
     """The ASGI application for one store; it answers requests for ``host``.
 
-    ``ValueError`` for a host that is not loopback without a token.
+    Raises ``ValueError`` for a host that is not loopback without a token.
     """
 
     require_token(host, token)  # Starlette makes the guard only with the first request
@@ -41,7 +41,7 @@ def application(api: Api, host: str = "127.0.0.1", token: str | None = None) -> 
         headers: dict[str, str] = {}
 
         def question() -> Plain:
-            # Asked before the answer, which is as new as that.
+            # Read before the answer, which is at least as new.
             headers[CHANGE] = str(api.source.standing().change)
             return api.answer(name, dict(request.query_params))
 
@@ -72,9 +72,9 @@ def application(api: Api, host: str = "127.0.0.1", token: str | None = None) -> 
 
 
 async def _answered(question: Callable[[], Plain], reason: Callable[[Exception], str]) -> Response:
-    """The answer, made in a thread: it may read files, or wait for the history.
+    """The answer, made in a thread, because it may read files, or wait for the history.
 
-    ``reason`` has words for an error of the store.
+    ``reason`` describes an error of the store.
     """
     try:
         return JSONResponse(await run_in_threadpool(question))
@@ -93,7 +93,7 @@ def _refused(status: int, reason: str) -> Response:
 
 
 async def _read(request: Request) -> bytes:
-    """The body of a request; ``ValueError`` if it is too long, or not said to be JSON."""
+    """The body of a request; ``ValueError`` if it is too long, or not declared as JSON."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise ValueError("the body must be JSON")
     body = b""
@@ -112,9 +112,10 @@ def _body(data: bytes) -> Query:
 
 
 def listen(host: str, port: int, token: str | None = None) -> socket.socket:
-    """A socket that listens there; port 0 takes a free one.
+    """A socket that listens; port 0 takes a free one.
 
-    ``OSError`` if it is taken, and ``ValueError`` for a host that is not loopback without a token.
+    Raises ``OSError`` if the port is taken, and ``ValueError`` for a host that is not loopback
+    without a token.
     """
     require_token(host, token)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -122,7 +123,7 @@ def listen(host: str, port: int, token: str | None = None) -> socket.socket:
 
 
 def serve(api: Api, listener: socket.socket, host: str, token: str | None) -> None:
-    """Answer requests until Ctrl-C, which is raised on as ``KeyboardInterrupt``."""
+    """Answer requests until Ctrl-C, which is raised again as ``KeyboardInterrupt``."""
     config = uvicorn.Config(
         application(api, host, token),
         log_level="warning",

@@ -1,11 +1,11 @@
-"""The store that is inspected: open for reading only, and kept up to date with its writer.
+"""The inspected store: open for reading only, and kept up to date with its writer.
 
-It takes no lock and writes nothing.  A store that is too damaged to be opened is surveyed instead,
-as ``lsmkv verify`` does it, in a thread: what can be shown is shown, and where it is damaged.
+It takes no lock and writes nothing.  A store that is too damaged to open is surveyed in a thread
+instead, as by ``lsmkv verify``.  The page shows what is readable, and where the damage is.
 
-A source is one store for as long as it lives.  If the directory is deleted, or another store takes
-its place, every question raises :class:`~lsmkv.errors.DirectoryReplacedError`: nothing of the other
-store is shown under the name of the first.
+A source stands for one store.  If the directory is deleted, or another store takes its place, every
+question raises :class:`~lsmkv.errors.DirectoryReplacedError`: the other store is never shown under
+the first one's name.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_key
 _BYTEWISE = "leveldb.BytewiseComparator"
 _CURRENT = make_name("current")
 SortKey = Callable[[bytes], Any]
-"""What makes sort keys of user keys."""
+"""Turns user keys into sort keys."""
 
 
 class _Stamp(NamedTuple):
-    """The files of a store that is damaged: it is read again once they have changed."""
+    """The files of a damaged store: it is read again once they have changed."""
 
     manifest: str
     size: int
@@ -48,11 +48,11 @@ class _Stamp(NamedTuple):
 
 
 class _Ended(Exception):
-    """The source was closed while a survey ran."""
+    """The source was closed during a survey."""
 
 
 class Check(NamedTuple):
-    """How far the survey of all files is."""
+    """The progress of the survey of all files."""
 
     running: bool
     done: int
@@ -60,7 +60,7 @@ class Check(NamedTuple):
     """Bytes."""
     survey: Survey | None
     error: str
-    """Why there is no survey; empty if there is one, or none was asked for."""
+    """Why there is no survey; empty if there is one, or none was requested."""
     change: int = 0
     """:attr:`Source.change` when it began."""
     time: float = 0.0
@@ -68,12 +68,12 @@ class Check(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How a source stands to what is at its path now."""
+    """How a source relates to what is at its path now."""
 
     change: int
-    """Rises whenever the store is seen to have changed."""
+    """Increases whenever the store is seen to have changed."""
     replaced: str
-    """What has become of the store, in words; empty as long as it is there."""
+    """What has happened to the store, in words; empty while it exists."""
     another: bool
     """Whether another store can be opened in its place."""
 
@@ -82,19 +82,20 @@ class Source:
     """One store, for any number of threads.  ``NotFoundError`` if there is none in ``path``."""
 
     def __init__(self, path: str, env: lsmkv.Env | None = None) -> None:
-        """``env``: where ``path`` is, if that is not the local file system."""
+        """``env``: the file system of ``path``, if not the local one."""
         self._place = path
         self._env = lsmkv.LocalEnv() if env is None else env
         self.directory: Directory = open_remains(self._env, path)
         self.path = path if env is None else self.directory.path
-        """For people."""
+        """For messages."""
         self._lock = threading.Lock()
         self._db: lsmkv.DB | None = None
         self._stamp: _Stamp | None = None
         self._failure: Error | None = None
         self._seen: object = None
         self.change = 0
-        """Rises whenever the store is seen to have changed: by a write, a flush or a compaction."""
+        """Increases whenever the store is seen to have changed: by a write, a flush or a
+        compaction."""
         self._check = Check(False, 0, 0, None, "")
         self._checker: threading.Thread | None = None
         self._closing = False
@@ -115,7 +116,7 @@ class Source:
         """The store, as of its last write.
 
         Raises what opening it raises, and :class:`~lsmkv.errors.DirectoryReplacedError`.  Costs a
-        few system calls if nothing was written since, else a look at what was.
+        few system calls if nothing was written since the last call; otherwise it reads the changes.
         """
         with self._lock:
             self._follow()
@@ -125,9 +126,9 @@ class Source:
             return self._db
 
     def standing(self) -> Standing:
-        """Whether the store is there, and a number that tells whether it has changed.
+        """Whether the store exists, and a number that shows whether it has changed.
 
-        Costs what :meth:`db` does.  An error of the store is no error here.
+        Costs what :meth:`db` does.  Does not raise errors of the store.
         """
         with self._lock:
             try:
@@ -138,7 +139,7 @@ class Source:
             return Standing(self.change, "", False)
 
     def require(self) -> None:
-        """Raise :class:`~lsmkv.errors.DirectoryReplacedError` if the store is not there any more.
+        """Raise :class:`~lsmkv.errors.DirectoryReplacedError` if the store no longer exists.
 
         Costs what :meth:`db` does.
         """
@@ -159,7 +160,7 @@ class Source:
         if self.directory.replaced():
             raise DirectoryReplacedError(self.path)
         if self._db is None or self._failure is not None or self._db.recovery.dropped:
-            # Nothing can be read on where there is damage: only what has changed is read again.
+            # With damage nothing can be continued: the changed files are read again.
             stamp = self._state()
             if stamp == self._stamp:
                 return
@@ -184,7 +185,7 @@ class Source:
             self.change += 1
 
     def _what_happened(self, error: DirectoryReplacedError) -> tuple[str, bool]:
-        """What became of the store, in words, and whether another one is in its place."""
+        """What happened to the store, in words, and whether another one is in its place."""
         if not self.directory.replaced():  # the same directory, then
             another = self.directory.exists(_CURRENT)
             made = ", and another was made in its directory" if another else ""
@@ -197,7 +198,7 @@ class Source:
             another = there.exists(_CURRENT)
         finally:
             there.close()
-        what = "another store is there now" if another else "what is there now holds no store"
+        what = "another store is there now" if another else "there is no store now"
         return (
             f"The directory {self.path} was deleted and made again, or replaced: {what}.",
             another,
@@ -222,14 +223,14 @@ class Source:
     # Files
 
     def open_table(self, name: str) -> Table:
-        """A table of the store, to be looked into.
+        """A table of the store, opened for inspection.
 
-        ``NotThereError`` for a name of another kind, or if it is gone.
+        Raises ``NotThereError`` for another kind of name, or if the table no longer exists.
         """
         return Table(self._open_file(name, "table"))
 
     def open_manifest(self, name: str) -> Manifest:
-        """A MANIFEST of the store, to be looked into; ``NotThereError`` as for tables."""
+        """A MANIFEST of the store, opened for inspection; ``NotThereError`` as for tables."""
         return Manifest(self._open_file(name, "manifest"))
 
     def _open_file(self, name: str, kind: FileKind) -> Readable:
@@ -239,7 +240,7 @@ class Source:
         try:
             return self.directory.open(name)
         except FileNotFoundError:
-            raise NotThereError(f"{name} does not exist, or does so no more") from None
+            raise NotThereError(f"{name} does not exist, or no longer exists") from None
 
     def table_namer(self) -> Callable[[int], str]:
         """A function that names the file of a table; those of old stores end in ``.sst``.
@@ -255,7 +256,7 @@ class Source:
         return name_of
 
     def manifest_name(self) -> str:
-        """The MANIFEST in force; the newest one if CURRENT does not name any."""
+        """The current MANIFEST; the newest one if CURRENT names none."""
         named = self._current()
         if named is not None and self.directory.exists(named):
             return named
@@ -278,7 +279,7 @@ class Source:
 
     @property
     def comparator(self) -> str | None:
-        """The name of the order of keys, as far as it is known."""
+        """The name of the key order, if known."""
         if self._db is not None:
             return self._db.options.comparator.name
         survey = self._check.survey
@@ -286,7 +287,8 @@ class Source:
         return None if manifest is None else manifest.comparator
 
     def order(self) -> SortKey:
-        """The order of the store's keys; by the comparator's name if it cannot be opened."""
+        """The order of the store's keys; found by the comparator's name if the store cannot be
+        opened."""
         if self._db is not None:
             return key_order(self._db.options.comparator)
         try:
@@ -302,7 +304,7 @@ class Source:
 
     @property
     def check(self) -> Check:
-        """How far the survey is, or its result."""
+        """The progress of the survey, or its result."""
         return self._check
 
     def start_check(self) -> None:

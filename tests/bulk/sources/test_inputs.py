@@ -27,7 +27,7 @@ def test_files_of_a_directory_come_by_name_without_the_marked_ones(tmp_path: Pat
 
 def test_what_cannot_be_read_twice_or_would_be_missed_is_refused(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
-    with pytest.raises(IsADirectoryError, match="give the paths of the files") as error:
+    with pytest.raises(IsADirectoryError, match="pass the paths of its files") as error:
         find_inputs(str(tmp_path))
     assert error.value.filename == str(tmp_path / "inner")
     os.mkfifo(tmp_path / "pipe")

@@ -58,11 +58,11 @@ def test_damage_of_a_packed_part_names_it() -> None:
         ((b"", "text"), "a value must be bytes, not str: encode it first"),
         ((b"", None), "a value must be bytes, not NoneType"),
         ((1 << 70, b""), "a key must be bytes, not int"),
-        ((b"k",), "a pair is a tuple .* not one of 1 items"),
-        ((b"k", b"v", b"t"), "a pair is a tuple .* not one of 3 items"),
+        ((b"k",), "a pair must be a tuple .* not a tuple of 1"),
+        ((b"k", b"v", b"t"), "a pair must be a tuple .* not a tuple of 3"),
         (b"kv", "a key must be bytes, not int"),
-        (b"key", "a pair is a tuple .* not bytes"),
-        (7, "a pair is a tuple .* not int"),
+        (b"key", "a pair must be a tuple .* not bytes"),
+        (7, "a pair must be a tuple .* not int"),
     ],
 )
 def test_what_is_no_pair_is_named_by_part_and_index(pair: object, reason: str) -> None:
@@ -87,4 +87,4 @@ def test_an_error_of_the_function_is_kept_and_names_the_part() -> None:
     assert error.value.__notes__ == ["while pair 2 of source[1], fail() was read"]
     with pytest.raises(TypeError, match="argument") as missing:
         CallablePart(fail, "source[1], fail()").pairs()  # type: ignore[arg-type]
-    assert missing.value.__notes__ == ["while the pairs of source[1], fail() were asked for"]
+    assert missing.value.__notes__ == ["while source[1], fail() made its pairs"]

@@ -211,21 +211,21 @@ def test_tables_and_frames(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        (7, "the source is no source of pairs: int; pass pairs"),
-        (None, "the source is no source of pairs: NoneType"),
-        (b"bytes", "the source is no source of pairs: bytes"),
-        (dict, "the source is no source of pairs: the class dict"),
-        ([1 << 70], r"source\[0\] is no part: int; pass pairs"),
-        ([SQUARES, b"bytes"], r"source\[1\] is no part: bytes"),
-        ([SQUARES, OwnPart], r"source\[1\] is no part: the class OwnPart"),
-        ([SQUARES, (b"k", b"v")], r"source\[1\] is a pair, and others are parts"),
+        (7, "not a source of pairs: int; pass pairs"),
+        (None, "not a source of pairs: NoneType"),
+        (b"bytes", "not a source of pairs: bytes"),
+        (dict, "not a source of pairs: the class dict"),
+        ([1 << 70], r"source\[0\] is not a part: int; pass pairs"),
+        ([SQUARES, b"bytes"], r"source\[1\] is not a part: bytes"),
+        ([SQUARES, OwnPart], r"source\[1\] is not a part: the class OwnPart"),
+        ([SQUARES, (b"k", b"v")], r"source\[1\] is a pair, but others are parts"),
         ([("k", "v")], "the source: pair 0: a key must be bytes, not str: encode it first"),
         ([(b"k", "v")], "the source: pair 0: a value must be bytes, not str: encode it first"),
         ([(1 << 70, b"v")], "the source: pair 0: a key must be bytes, not int"),
-        ([(b"k", b"v"), squares], "the source: pair 1: a pair is a tuple .* not function"),
-        ([(b"k", b"v", b"t")], "the source: pair 0: a pair is a tuple .* not one of 3 items"),
+        ([(b"k", b"v"), squares], "the source: pair 1: a pair must be a tuple .* not function"),
+        ([(b"k", b"v", b"t")], "the source: pair 0: a pair must be a tuple .* not a tuple of 3"),
         ([SQUARES, [(b"k", None)]], r"source\[1\]: pair 0: a value must be bytes, not NoneType"),
-        ([[b"k", b"v"], SQUARES], "the source: pair 1: a pair is a tuple .* not one of 3 items"),
+        ([[b"k", b"v"], SQUARES], "the source: pair 1: a pair must be a tuple .* not a tuple of 3"),
     ],
 )
 def test_what_is_no_source_is_named(source: object, reason: str) -> None:
@@ -238,7 +238,7 @@ def test_a_wrong_source_is_refused_at_once_and_a_wrong_item_in_its_turn() -> Non
         parts_of(7)
     with pytest.raises(ValueError, match="part_bytes must be 1 or more, not 0"):
         parts_of(PAIRS, part_bytes=0)
-    with pytest.raises(ValueError, match="'id' cannot have both the keys and the values"):
+    with pytest.raises(ValueError, match="'id' cannot contain both the keys and the values"):
         parts_of(PAIRS, key="id", value="id")
     parts = parts_of([SQUARES, 7])
     assert list(next(parts).pairs()) == SQUARES
@@ -249,7 +249,7 @@ def test_a_wrong_source_is_refused_at_once_and_a_wrong_item_in_its_turn() -> Non
 def test_paths_that_cannot_be_read_twice_or_here_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="standard input"):
         list(parts_of(["-"]))
-    with pytest.raises(ValueError, match=r"^s3://bucket/data\.parquet: not a path of this machine"):
+    with pytest.raises(ValueError, match=r"^s3://bucket/data\.parquet: not a path on this machine"):
         list(parts_of("s3://bucket/data.parquet"))
     with pytest.raises(FileNotFoundError) as error:
         list(parts_of([tmp_path / "none"]))

@@ -184,7 +184,7 @@ MISTAKES = (
     ),
     Mistake("equal alone", "seek", only_equal, "seeking in a block", "not below it"),
     Mistake("above alone", "seek", behind, "seeking in a block", "not below it"),
-    Mistake("one entry alone", "seek", within_one_interval, "seeking in a block", "read on to"),
+    Mistake("one entry alone", "seek", within_one_interval, "seeking in a block", "read until"),
     Mistake(
         "from the start",
         "seek",

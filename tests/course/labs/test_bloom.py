@@ -61,7 +61,7 @@ MISTAKES = (
         "create_filter",
         with_sums_not_cut,
         "the bytes of a filter",
-        "not cut to 32 bits before the modulus",
+        "not reduced to 32 bits before the modulus",
     ),
     Mistake("big-endian words", "bloom_hash", with_words_turned, "the hash of a key", "little"),
     Mistake(
@@ -80,7 +80,7 @@ MISTAKES = (
         "probes",
         lambda bits: max(1, min(30, round(bits * 0.69))),
         "the number of probes",
-        "cut off, not rounded",
+        "truncated, not rounded",
     ),
     Mistake(
         "k without a limit",
@@ -97,7 +97,7 @@ MISTAKES = (
         "create_filter",
         lambda keys, bits: made(keys, bits)[:-1],
         "the size of a filter",
-        "which holds k",
+        "which stores k",
     ),
     Mistake(
         "no minimum", "create_filter", without_a_minimum, "the size of a filter", "at least 64 bits"
@@ -153,14 +153,14 @@ MISTAKES = (
         "key_may_match",
         lambda key, data: asked(key, data[:-1] + b"\x01"),
         "the rate of errors",
-        "Do all k probes count",
+        "Do both functions use all k probes",
     ),
     Mistake(
         "a key lost in the store",
         "key_may_match",
         lambda key, data: not key.startswith(b"7") and asked(key, data),
         "in the real engine",
-        "has lost b'7",
+        "lost b'7",
     ),
     Mistake(
         "another filter in the store",

@@ -37,8 +37,8 @@ def test_each_file_that_is_obsolete_is_one_that_was_there() -> None:
 
 def test_each_file_has_a_rule() -> None:
     _, plan, obsolete, _ = crashed()
-    told = {rule.name for rule in rules(plan, obsolete)}
-    assert set(plan.files) <= told
+    named = {rule.name for rule in rules(plan, obsolete)}
+    assert set(plan.files) <= named
     removed = {rule.before[1] for rule in rules(plan, obsolete) if rule.before is not None}
     assert set(obsolete) <= removed
 

@@ -368,7 +368,7 @@ MISTAKES = (
         "write_amplification",
         lambda put, flushed, compacted: (flushed + compacted) // put if put else 0.0,
         "write amplification",
-        "must be 1.0, and your code returned 1",
+        "must be 1.0, but your code returned 1",
     ),
     Mistake(
         "a dead key comes back in the store",

@@ -216,7 +216,7 @@ MISTAKES = (
         lambda blocks: [list(dict.fromkeys(keys)) for keys in RIGHT.group_keys(blocks)],
         "the keys of each filter",
         "blocks = a block at 0 with ant (sequence number 9) and ant (sequence number 2); the end at"
-        " 100 group_keys(blocks) must be [[b'ant', b'ant']], and your code returned [[b'ant']]."
+        " 100 group_keys(blocks) must be [[b'ant', b'ant']], but your code returned [[b'ant']]."
         " Two versions of a key count twice",
     ),
     Mistake(
@@ -322,9 +322,9 @@ MISTAKES = (
         "filter_for",
         one_place_too_far,
         "finding a filter",
-        "with armadillo; the end at 100 filter_for(data, 2048) must be None, and your code returned"
+        "with armadillo; the end at 100 filter_for(data, 2048) must be None, but your code returned"
         " no bytes. After the last filter there is none: None, and not an empty one. Here is one"
-        " filter. What stands in the place of the next offset",
+        " filter. In place of the next offset",
     ),
     Mistake(
         "into the array",
@@ -340,7 +340,7 @@ MISTAKES = (
         "asking for a key",
         "data = the filter block of a block at 0 with ant and bee; a block at 1500 with cat; a"
         " block at 5000 with dog; the end at 5600 key_may_match(data, 6144, b'ant', may_match) must"
-        " be True, and your code returned False. There is no filter 3",
+        " be True, but your code returned False. There is no filter 3",
     ),
     Mistake(
         "yes for an empty one",

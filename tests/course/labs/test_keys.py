@@ -146,17 +146,13 @@ MISTAKES = (
         "reading varints",
         "not its length",
     ),
+    Mistake("the top bit kept", "decode_varint", top_bit_kept, "reading varints", "has seven bits"),
+    Mistake("IndexError", "decode_varint", without_an_end, "invalid varints", "raised IndexError"),
     Mistake(
-        "the top bit kept", "decode_varint", top_bit_kept, "reading varints", "gives seven bits"
+        "0 at the end", "decode_varint", zeros_at_the_end, "invalid varints", "returned (0, 0)"
     ),
     Mistake(
-        "IndexError", "decode_varint", without_an_end, "what is no varint", "raised IndexError"
-    ),
-    Mistake(
-        "0 at the end", "decode_varint", zeros_at_the_end, "what is no varint", "returned (0, 0)"
-    ),
-    Mistake(
-        "any length", "decode_varint", ten_bytes_and_more, "what is no varint", "at most ten bytes"
+        "any length", "decode_varint", ten_bytes_and_more, "invalid varints", "at most ten bytes"
     ),
     Mistake(
         "big-endian tag", "pack_key", big_endian, "writing internal keys", "lowest byte, the kind"
@@ -180,7 +176,7 @@ MISTAKES = (
         "compare_keys",
         oldest_first,
         "the order of internal keys",
-        "the newer one, is first",
+        "it is the newer one",
     ),
     Mistake(
         "as bytes", "compare_keys", whole_keys_as_bytes, "the order of internal keys", "must be"

@@ -122,7 +122,7 @@ MISTAKES = (
         "masked_checksum",
         lambda kind, data: masked_crc32c(data + bytes([kind])),
         "the checksum",
-        "before the data, not behind",
+        "before the data, not after it",
     ),
     Mistake(
         "33 bits",
@@ -189,16 +189,18 @@ MISTAKES = (
         "read_log",
         functools.partial(blind, checks_length=False),
         "torn logs",
-        "whose header or data is cut",
+        "with incomplete header or data",
     ),
     Mistake(
         "an open record kept",
         "read_log",
         functools.partial(blind, keeps_open=True),
         "torn logs",
-        "A record whose last fragment is not there",
+        "A record without its last fragment",
     ),
-    Mistake("zeros are records", "read_log", zeros_are_records, "torn logs", "A type of 0 is none"),
+    Mistake(
+        "zeros are records", "read_log", zeros_are_records, "torn logs", "0 is not a valid type"
+    ),
     Mistake("no checksum", "read_log", blind, "damaged logs", "masked checksum of type and data"),
     Mistake(
         "all from the start of a block",

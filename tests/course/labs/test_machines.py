@@ -42,12 +42,12 @@ def test_a_sound_experiment_finds_the_truth(trap: Trap) -> None:
     [
         ("aaaabbbb", slice(1, None), "all runs of 'a' came before the first of 'b'"),
         ("abababab", slice(1, None), "'a' was first in every round"),
-        ("abbaab", slice(0, None), "nothing was warmed up"),
+        ("abbaab", slice(0, None), "there was no warm-up"),
         ("abbaabba", slice(0, None), "the 1 warm-up rounds are kept"),
         ("abbaabba", slice(0, -1), "the last rounds were dropped"),
         ("baabbaab", slice(1, None), "must be that of alternate(names, 1 + 3)"),
-        ("abbaabba", slice(None, 0, -1), "in that order"),
-        ("abbaabba", slice(2, None), "You dropped 2 samples of each, and 1 must go"),
+        ("abbaabba", slice(None, 0, -1), "in the same order"),
+        ("abbaabba", slice(2, None), "You dropped 2 samples of each, but must drop 1"),
     ],
 )
 def test_a_trap_is_named(order: str, kept: slice, words: str) -> None:

@@ -238,7 +238,7 @@ MISTAKES = (
     Mistake("number before level", "encode_edit", number_before_level, EDIT, "level 0"),
     Mistake("one field too few", "decode_edit", without_the_last, READ, "until the record ends"),
     Mistake("no levels", "decode_edit", without_levels, READ, "a new file, must be (7, 1, 7"),
-    Mistake("unknown tags end it", "decode_edit", stops_at_an_unknown_tag, BAD, "tag 8 is none"),
+    Mistake("unknown tags end it", "decode_edit", stops_at_an_unknown_tag, BAD, "tag 8 is invalid"),
     Mistake("KeyError", "decode_edit", raises_key_error, BAD, "your code raised KeyError"),
     Mistake("no deletions", "apply_edit", without_deletions, APPLY, "A deleted file leaves"),
     Mistake(
@@ -266,7 +266,7 @@ MISTAKES = (
     Mistake("no newline", "set_current", without_newline, "CURRENT", "lacks the newline"),
     Mistake("no zeros", "set_current", six_digits_forgotten, "CURRENT", "character 9 of the name"),
     Mistake("in its place", "set_current", in_its_place, "CURRENT", "must not remove CURRENT"),
-    Mistake("one left", "set_current", temporary_left, "CURRENT", "left ['000099.dbtmp'] behind"),
+    Mistake("one left", "set_current", temporary_left, "CURRENT", "left the file ['000099.dbtmp']"),
     Mistake(
         "another temporary name",
         "set_current",

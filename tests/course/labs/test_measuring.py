@@ -245,7 +245,7 @@ MISTAKES = (
         "Draw with replacement",
     ),
     Mistake(
-        "no seed", "ratio_interval", without_a_seed, INTERVAL, "random.Random(seed), made anew"
+        "no seed", "ratio_interval", without_a_seed, INTERVAL, "random.Random(seed), made again"
     ),
     Mistake(
         "new dice", "ratio_interval", with_new_dice, INTERVAL, "all resamples draw from the same"
@@ -279,13 +279,15 @@ MISTAKES = (
         "experiment",
         with_too_many_dropped,
         EXPERIMENT,
-        "You dropped 4 samples of each, and 2 must go: warm-up is counted in rounds",
+        "You dropped 4 samples of each, but must drop 2: warm-up is counted in rounds",
     ),
     Mistake("means", "experiment", with_means, EXPERIMENT, "a list for each of"),
-    Mistake("samples sorted", "experiment", with_samples_sorted, EXPERIMENT, "in that order"),
+    Mistake("samples sorted", "experiment", with_samples_sorted, EXPERIMENT, "in the same order"),
     Mistake("all of a first", "experiment", one_after_the_other, TRAPS, "The drift: all runs of"),
     Mistake("a b a b", "experiment", never_turned, TRAPS, "The drift: 'a' was first"),
-    Mistake("no warm-up", "experiment", never_warmed, TRAPS, "The cold start: nothing was warmed"),
+    Mistake(
+        "no warm-up", "experiment", never_warmed, TRAPS, "The cold start: there was no warm-up"
+    ),
     Mistake(
         "the warm-up kept, on a cold machine",
         "experiment",
@@ -324,14 +326,14 @@ MISTAKES = (
         "predict",
         lambda tables, rate: tables * rate,
         ENGINE,
-        "must be 1.22423, and your code returned 0.224227. The block that holds the key is read",
+        "must be 1.22423, but your code returned 0.224227. The block that holds the key is read",
     ),
     Mistake(
         "nearly right",
         "predict",
         nearly_right,
         PREDICTION,
-        "must be 2, and your code returned 2.00000001.",
+        "must be 2, but your code returned 2.00000001.",
     ),
 )
 

@@ -186,7 +186,7 @@ MISTAKES = (
         "insert",
         in_place_of_the_older,
         "a sorted memtable",
-        "none is replaced by a newer one",
+        "a newer one does not replace it",
     ),
     Mistake(
         "behind older versions",
@@ -195,7 +195,7 @@ MISTAKES = (
         "a sorted memtable",
         "in front of the older versions",
     ),
-    Mistake("sorted anew", "insert", sorted_anew, "a sorted memtable", "Sorting it anew"),
+    Mistake("sorted anew", "insert", sorted_anew, "a sorted memtable", "Sorting it again"),
     Mistake(
         "below the sequence",
         "look_up",
@@ -210,7 +210,7 @@ MISTAKES = (
         "as of a sequence",
         "All versions of the key are newer",
     ),
-    Mistake("the next key", "look_up", whatever_follows, "as of a sequence", "is of another key"),
+    Mistake("the next key", "look_up", whatever_follows, "as of a sequence", "has another key"),
     Mistake(
         "a deletion is none",
         "look_up",
@@ -260,7 +260,7 @@ MISTAKES = (
         "what a reader sees",
         "hides the older versions of its key",
     ),
-    Mistake("all versions", "visible", all_versions, "what a reader sees", "A key is there twice"),
+    Mistake("all versions", "visible", all_versions, "what a reader sees", "A key occurs twice"),
     Mistake(
         "internal keys", "visible", with_internal_keys, "what a reader sees", "Is its tag cut off?"
     ),

@@ -250,7 +250,7 @@ MISTAKES = (
         "find_table",
         in_the_first_thousand,
         "found by bisection",
-        "in a level of 5,000 tables must find table 1205 for b'11950c', and your code returned",
+        "in a level of 5,000 tables must find table 1205 for b'11950c', but your code returned",
     ),
     Mistake(
         "a gap of a large level",
@@ -351,7 +351,7 @@ MISTAKES = (
         "get",
         getting(with_any_value),
         "the answer of a Get",
-        "get of b'aa' must be b'aa5', and your code returned b'a24'",
+        "get of b'aa' must be b'aa5', but your code returned b'a24'",
     ),
     Mistake(
         "the filter asked for an internal key",

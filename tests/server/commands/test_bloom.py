@@ -87,7 +87,7 @@ def test_too_large_a_filter(client: Client) -> None:
         ("BF.RESERVE f 1e-301 10", "ERR error rate is less than 1e-300"),
         (
             "BF.RESERVE f 1e-10 1099511627776",
-            "ERR the filter would be too large: take less capacity or a higher rate",
+            "ERR the filter would be too large: use a smaller capacity or a higher error rate",
         ),
         ("EXISTS f", 0),
         ("BF.RESERVE f 1e-300 10", b"OK"),

@@ -60,6 +60,6 @@ def test_about_commands(client: Client) -> None:
     assert b"set" not in movable
     client("HELLO 3")
     docs = client("COMMAND DOCS")
-    assert docs[b"get"][b"summary"] == b"The value of a key."
+    assert docs[b"get"][b"summary"] == b"Return the value of a key."
     assert docs[b"client"][b"subcommands"][b"client|id"][b"group"] == b"connection"
     assert set(client("COMMAND DOCS get none")) == {b"get"}

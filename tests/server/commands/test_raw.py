@@ -41,7 +41,7 @@ def test_strings(client: Client, env: MemoryEnv) -> None:
         ("SET new w NX", None),
         ("SET new w XX", b"OK"),
         ("SET none w XX", None),
-        ("SET new x EX", "ERR a raw store's keys have no expiry: SET takes NX or XX alone"),
+        ("SET new x EX", "ERR keys of a raw store cannot expire: SET takes only NX or XX"),
         ("SET new x EX 10", "ERR syntax error"),
         ("MSET a 1 b 2", b"OK"),
         ("MSET a", "ERR wrong number of arguments for 'mset' command"),
@@ -91,7 +91,7 @@ def test_transactions(client: Client) -> None:
         ("MULTI", b"OK"),
         ("SET key01 x", b"QUEUED"),
         ("SET key01 x EX", b"QUEUED"),
-        ("EXEC", [b"OK", "ERR a raw store's keys have no expiry: SET takes NX or XX alone"]),
+        ("EXEC", [b"OK", "ERR keys of a raw store cannot expire: SET takes only NX or XX"]),
         ("WATCH key00", b"OK"),
     )
     other("DEL key00")

@@ -90,7 +90,7 @@ def test_a_body_cut_at_every_byte_and_sealed_again_is_corruption() -> None:
 @pytest.mark.parametrize(
     ("rest", "reason", "offset"),
     [
-        ("00 00", "bytes behind the last file", 9),
+        ("00 00", "bytes after the last file", 9),
         ("01 01 2f 05 00", "not a plain file name", 9),
         ("01 02 2e2e 05 00", "not a plain file name", 9),
         ("01 01 ff 05 00", "not UTF-8", 9),

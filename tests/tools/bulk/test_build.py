@@ -97,7 +97,7 @@ def test_sizes_reach_the_tables(source: Path, tmp_path: Path) -> None:
         (["--table-size", "1"], "16 KiB or more"),
         (["--filter", "bloom:auto:10"], "one level"),
         (["--filter", "what"], "what"),
-        (["--after", "1", "--workers", "1"], "the newest version is 0, not 1"),
+        (["--after", "1", "--workers", "1"], "the current version is 0, not 1"),
     ],
 )
 def test_wrong_arguments_are_one_line(

@@ -193,7 +193,7 @@ def test_a_flush_that_skips_levels_says_why(tmp_path: Path) -> None:
         edits = api.answer("history/window", {"from": "0"})["edits"]
     flushes = [edit for edit in edits if edit["kind"] == "flush"]
     assert [edit["added"][0]["level"] for edit in flushes] == [2, 1, 0]
-    assert "It skips levels 0 and 1, since no table" in flushes[0]["why"]
+    assert "It skips levels 0 and 1, because no table" in flushes[0]["why"]
     assert "PickLevelForMemTableOutput" in flushes[0]["why"]
-    assert "It skips level 0, since no table of levels 0 and 1" in flushes[1]["why"]
+    assert "It skips level 0, because no table of levels 0 and 1" in flushes[1]["why"]
     assert flushes[2]["why"] == ""

@@ -47,7 +47,7 @@ def test_counts_never_fall(api: Api) -> None:
 def test_a_newer_write_is_seen_in_the_memtable(api: Api) -> None:
     got = api.answer("get", {"key": escape(WORDS[1])})
     newest = got["chosen"]["sequence"]
-    assert got["steps"][0]["detail"] == f"it holds the key: 10 bytes, write {newest:,}"
+    assert got["steps"][0]["detail"] == f"it has the key: 10 bytes, write {newest:,}"
     assert got["chosen"]["where"] == "memtable"
     assert got["hidden"]
     assert {table["asked"] for table in got["tables"]} == {False}

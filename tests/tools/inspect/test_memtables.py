@@ -61,7 +61,7 @@ def test_it_says_where_the_data_is(source: Source, path: Path) -> None:
         assert (told["total"], told["where"]) == (0, "")
         db.put(b"dog", b"bark")
         told = memtable(source)
-        assert told["where"] == f"1 entry in {told['logs'][-1]}, and in no table yet."
+        assert told["where"] == f"1 entry in {told['logs'][-1]}, but not in a table yet."
         assert (told["full_at"], told["full_at_known"]) == (1 << 20, True)
 
 

@@ -82,7 +82,7 @@ def test_too_many_gets_are_cut(replays: Replays, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(module, "MOST_GETS", 40)
     state = done(replays, Question("block:10", gets=41))
     assert state["outcome"]["gets"] == 40
-    assert state["cut"].startswith("Cut: 41 Gets were asked for, and 40 are replayed")
+    assert state["cut"].startswith("Limited: 41 Gets were requested, but only 40 are replayed")
     assert done(replays, Question("block:10", gets=40))["cut"] == ""
 
 

@@ -59,7 +59,7 @@ def test_a_table_has_its_level_as_long_as_it_is_in_the_store(tmp_path: Path) -> 
 GONE = {
     "deleted": (False, "was deleted, or renamed"),
     "made again": (True, "another store is there now"),
-    "replaced": (False, "what is there now holds no store"),
+    "replaced": (False, "there is no store now"),
     "destroyed": (False, "was deleted, or renamed"),
     "emptied": (False, "was destroyed."),
     "emptied, and made again": (True, "was destroyed, and another was made"),

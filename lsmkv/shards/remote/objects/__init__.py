@@ -1,1 +1,1 @@
-"""Object stores: whole objects under names, as S3 keeps them, or a directory tree."""
+"""Object stores: whole objects under names, in S3 or another store, or in a directory tree."""

@@ -1,8 +1,8 @@
 """The interface between lsmkv and an object store.
 
-An :class:`ObjectStore` holds objects under names with slashes, below one URL.  An object is written
-whole, is never changed, and is read whole or in ranges.  That is what S3, Google's and Azure's
-stores, a web server (for reading) and a directory have in common.
+An :class:`ObjectStore` holds objects below one URL; their names may contain slashes.  An object is
+written whole and never changed.  It is read whole or in ranges.  S3, Google's and Azure's stores, a
+web server (for reading) and a directory all can do that.
 
 Contract, for every implementation:
 
@@ -32,24 +32,24 @@ from typing import NamedTuple, Self
 PERMANENT_ERRNOS = frozenset(
     (errno.ENOENT, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP)
 )
-"""The ``errno`` of failures that another attempt would meet again."""
+"""The ``errno`` of failures that would be repeated by another attempt."""
 
 
 class ObjectInfo(NamedTuple):
-    """What a listing says of an object."""
+    """A listing's information about an object."""
 
     name: str
     size: int
     """Bytes."""
     modified: float
-    """When it was put, in seconds since 1970, by the store's clock."""
+    """When it was stored, in seconds since 1970, by the store's clock."""
 
 
 class ObjectStore(ABC):
     """Objects below one URL."""
 
     url: str
-    """Without a slash at its end."""
+    """Has no slash at its end."""
 
     @abstractmethod
     def get(self, name: str) -> bytes:
@@ -57,38 +57,39 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def get_range(self, name: str, offset: int, length: int) -> bytes:
-        """``length`` bytes from ``offset``; fewer only where the object ends.  One request.
+        """``length`` bytes from ``offset``; fewer only at the object's end.  One request.
 
-        An empty range takes no request, so it says nothing about the object.  ``ValueError`` if
-        either number is negative.
+        An empty range makes no request, so it says nothing about the object.  Raises ``ValueError``
+        if either number is negative.
         """
 
     @abstractmethod
     def put(self, name: str, data: bytes) -> None:
-        """Write an object, replacing one of that name.  All of it is there or nothing."""
+        """Write an object, replacing one of that name, all or nothing."""
 
     @abstractmethod
     def put_if_absent(self, name: str, data: bytes) -> None:
         """Write an object; ``FileExistsError`` if the name is taken, or may be.
 
-        Of several callers at once one succeeds at most.  After a lost reply the name may be taken
-        by the caller's own object: the caller reads it back, and compares.
+        Of several concurrent callers at most one succeeds.  After a lost reply the name may be
+        taken by the caller's own object: the caller reads it back, and compares.
         """
 
     @abstractmethod
     def list(self, prefix: str) -> list[ObjectInfo]:
-        """The objects whose names begin with ``prefix``, which ends in ``/`` or is empty, by name.
+        """The objects whose names begin with ``prefix``, sorted by name.  ``prefix`` ends in ``/``
+        or is empty.
 
-        One request for each 1,000 objects or so.
+        About one request for each 1,000 objects.
         """
 
     @abstractmethod
     def delete(self, names: Iterable[str]) -> None:
-        """Remove objects.  One that is not there is no error."""
+        """Remove objects.  A missing object is not an error."""
 
     def sweep(self, before: float) -> None:  # noqa: B027 - for most stores this is all
-        """Remove what killed writers left before that time, in seconds since 1970, and no listing
-        shows.  Most stores keep nothing of the kind."""
+        """Remove what killed writers left before that time (seconds since 1970) and no listing
+        shows.  Most stores have nothing to remove."""
 
     @abstractmethod
     def close(self) -> None:
@@ -111,22 +112,23 @@ class ObjectStore(ABC):
 
 
 def check_object_name(name: str) -> str:
-    """``name`` itself if it is plain path components joined by slashes; else ``ValueError``."""
+    """Return ``name`` if it is plain path components joined by slashes; otherwise raise
+    ``ValueError``."""
     if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
         raise ValueError(f"not the name of an object: {name!r}")
     return name
 
 
 def check_range(offset: int, length: int) -> None:
-    """``ValueError`` if these are not a place in an object and a number of bytes."""
+    """Raise ``ValueError`` unless these are a valid offset and length."""
     if offset < 0 or length < 0:
         raise ValueError(f"not a range of an object: {length} bytes from {offset}")
 
 
 def check_prefix(prefix: str) -> str:
-    """``prefix`` itself if it is empty, or an object's name and a slash; else ``ValueError``."""
+    """Return ``prefix`` if it is empty, or a name and a slash; otherwise raise ``ValueError``."""
     if prefix:
         if not prefix.endswith("/"):
-            raise ValueError(f"a prefix ends in a slash, or is empty: {prefix!r}")
+            raise ValueError(f"a prefix must be empty or end in a slash: {prefix!r}")
         check_object_name(prefix[:-1])
     return prefix

@@ -1,4 +1,4 @@
-"""What the requests to an object store came to, by kind."""
+"""Counts the requests to an object store, by kind."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import threading
 from typing import Literal, NamedTuple
 
 Kind = Literal["get", "put", "list", "delete"]
-"""Whole objects and ranges are ``get``; both ways of putting are ``put``."""
+"""Reading an object, whole or in part, is ``get``; both ways of writing are ``put``."""
 _KINDS: tuple[Kind, ...] = ("get", "put", "list", "delete")
 
 
 class Requests(NamedTuple):
-    """Requests of one kind, so far.
+    """The requests of one kind so far.
 
     >>> Requests(requests=3, retries=1, bytes_read=100) + Requests(requests=1)
     Requests(requests=4, retries=1, bytes_read=100, bytes_written=0)
     """
 
     requests: int = 0
-    """Attempts: retries are among them, and so are those that failed."""
+    """Attempts, including retries and failures."""
     retries: int = 0
     """Attempts after the first one."""
     bytes_read: int = 0
-    """Of objects, in the replies that came whole."""
+    """Bytes of objects, in complete replies."""
     bytes_written: int = 0
-    """Of objects that were put."""
+    """Bytes of objects that were written."""
 
     def __add__(self, other: Requests) -> Requests:  # type: ignore[override]
         """The sums."""
@@ -32,7 +32,7 @@ class Requests(NamedTuple):
 
 
 class RequestCounts(NamedTuple):
-    """All requests to an object store, so far, by kind."""
+    """All requests to an object store so far, by kind."""
 
     get: Requests = Requests()
     put: Requests = Requests()
@@ -41,12 +41,12 @@ class RequestCounts(NamedTuple):
 
     @property
     def total(self) -> Requests:
-        """Of all kinds."""
+        """The sum of all kinds."""
         return self.get + self.put + self.list + self.delete
 
 
 class RequestCounters:
-    """Counts requests; any thread may use it.  Cost: about a microsecond.
+    """Counts requests; any thread may use it.  Costs about a microsecond.
 
     >>> counters = RequestCounters()
     >>> counters.add("get", requests=1, bytes_read=5)

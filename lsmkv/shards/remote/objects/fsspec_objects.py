@@ -22,9 +22,9 @@ from lsmkv.shards.remote.objects.base import (
     check_range,
 )
 
-# File systems whose ``pipe_file(mode="create")`` lets the store decide who is first, by package,
-# and since which version.  Elsewhere fsspec looks whether a file is there and then writes it, or
-# does not even look.
+# File systems whose ``pipe_file(mode="create")`` lets the store decide which writer is first: by
+# package, with the first version.  In others fsspec checks whether a file exists and then writes
+# it, or does not check at all.
 _EXCLUSIVE = {
     "s3": ("s3fs", (2025, 2)),
     "s3a": ("s3fs", (2025, 2)),
@@ -35,16 +35,16 @@ _EXCLUSIVE = {
     "abfss": ("adlfs", (2025, 8)),
 }
 _MEMORY = "memory"
-_memory_mutex = threading.Lock()  # fsspec has one memory file system for a process, and no lock
-# How file systems name the time at which a file was written.
+_memory_mutex = threading.Lock()  # fsspec has one memory file system per process, without a lock
+# The field with a file's modification time differs between file systems.
 _TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 
 
 class FsspecObjects(ObjectStore):
     """Objects below a path of an fsspec file system.
 
-    :meth:`put_if_absent` raises ``ENOTSUP`` but for the few file systems that can do it.  Whether
-    others ever show part of an object depends on the file system.
+    :meth:`put_if_absent` raises ``ENOTSUP`` except in the few file systems that support it.
+    Whether others ever show part of an object depends on the file system.
     """
 
     def __init__(self, system: Any, root: str, url: str) -> None:
@@ -76,7 +76,7 @@ class FsspecObjects(ObjectStore):
             try:
                 self._pipe(path, data)
             except FileExistsError as error:  # a file where a directory is needed
-                raise OSError(errno.EINVAL, f"in the way: {error}") from error
+                raise OSError(errno.EINVAL, f"another file is in the way: {error}") from error
 
     def put_if_absent(self, name: str, data: bytes) -> None:
         path = self._path_of(name)
@@ -115,13 +115,14 @@ class FsspecObjects(ObjectStore):
         return f"{self._root}/{check_object_name(name)}"
 
     def _name_of(self, path: str) -> str:
-        """The name of the object at a path, which fsspec may give without its first slash."""
+        """The name of the object at a path, which fsspec may return without its first slash."""
         root = self._root.lstrip("/")
         own = path.lstrip("/")
         return own.removeprefix(f"{root}/") if root else own
 
     def _pipe(self, path: str, data: bytes, **mode: str) -> None:
-        """Write a file, after the directories of its path where there are such things."""
+        """Write a file, after making the directories of its path if the file system has
+        directories."""
         try:
             self._system.pipe_file(path, data, **mode)
         except FileNotFoundError:
@@ -130,7 +131,7 @@ class FsspecObjects(ObjectStore):
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """Lets a file be made if there is none; ``ENOTSUP`` where nothing can ensure that."""
+        """Supports making a file only if there is none; ``ENOTSUP`` if nothing ensures that."""
         protocol = self._system.protocol
         first = protocol if isinstance(protocol, str) else protocol[0]
         if first == _MEMORY:
@@ -139,12 +140,14 @@ class FsspecObjects(ObjectStore):
             return
         package, since = _EXCLUSIVE.get(first, ("", ()))
         if not package or _version_of(package) < since:
-            raise OSError(errno.ENOTSUP, f"no object is made exclusively through fsspec: {first}")
+            raise OSError(
+                errno.ENOTSUP, f"fsspec cannot create an object exclusively here: {first}"
+            )
         yield
 
     @contextmanager
     def _naming(self, name: str) -> Iterator[None]:
-        """Errors from inside are ``OSError`` about an object."""
+        """Errors inside the block become an ``OSError`` about an object."""
         try:
             yield
         except Exception as error:
@@ -157,8 +160,8 @@ class FsspecObjects(ObjectStore):
 def open_fsspec(url: str, options: Mapping[str, object]) -> FsspecObjects:
     """The objects below a URL of a scheme that fsspec knows.
 
-    ``options`` are those of the file system.  ``ValueError`` for a scheme that fsspec does not
-    know, ``ImportError`` for one whose package is missing.
+    ``options`` are those of the file system.  Raises ``ValueError`` for a scheme that fsspec does
+    not know, ``ImportError`` if the scheme's package is missing.
     """
     try:
         system, root = fsspec.core.url_to_fs(url, **options)
@@ -169,14 +172,14 @@ def open_fsspec(url: str, options: Mapping[str, object]) -> FsspecObjects:
 
 
 def _typed(error: Exception, url: str) -> OSError | None:
-    """An error of a file system as ``OSError``; None for a mistake in the program.
+    """An error of a file system as ``OSError``; None if it is a bug in the program.
 
-    Every package has exceptions of its own for its network: those are transient.
+    Every package has its own exceptions for network failures: those are transient.
     """
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     for kind, number in _ERRNO_OF_KIND:
         if isinstance(error, kind):
-            # Many file systems raise these with a path for their text.
+            # In many file systems the text of these errors is only a path.
             return OSError(number, os.strerror(number) if text.startswith("/") else text, url)
     if isinstance(error, OSError):
         return OSError(error.errno or errno.EIO, text, url)
@@ -199,7 +202,8 @@ _ERRNO_OF_KIND: tuple[tuple[type[Exception], int], ...] = (
 
 
 def _time_of(info: Mapping[str, Any]) -> float:
-    """When a file was written; now, if its file system does not tell: it is not taken for old."""
+    """When a file was written.  If the file system does not report it, the current time: the file
+    is never taken for old."""
     found = next((info[key] for key in _TIMES if info.get(key) is not None), None)
     if isinstance(found, str):
         found = datetime.fromisoformat(found)

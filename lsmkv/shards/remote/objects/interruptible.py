@@ -1,4 +1,4 @@
-"""Calls into compiled code that does not look for Ctrl-C."""
+"""Calls into compiled code that ignores Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 
 _Result = TypeVar("_Result")
 
-# Seconds.  The system may give a signal to any thread, and only one that the main thread got itself
+# Seconds.  The system may deliver a signal to any thread; only one delivered to the main thread
 # ends its wait.
 _LOOK = 0.1
 
 
 class _Call(Generic[_Result]):
-    """One call, made in another thread."""
+    """A call in another thread."""
 
     def __init__(self, call: Callable[[], _Result]) -> None:
         self._call = call
@@ -37,22 +37,24 @@ class _Call(Generic[_Result]):
             try:
                 raise self._error
             finally:
-                self._error = None  # its traceback holds this frame
+                self._error = None  # its traceback keeps this frame alive
         return self._result[0]
 
 
 def interruptible(call: Callable[[], _Result]) -> _Result:
-    """What ``call`` returns or raises.  In the main thread, a signal's handler may raise meanwhile.
+    """Return or raise what ``call`` does.  In the main thread, a signal handler may interrupt it.
 
-    The call goes on then, in a thread that does not keep the process alive, and what becomes of it
-    is lost.  Signals are for the main thread alone: from other threads this calls at once.
-    Cost: a few tenths of a millisecond in the main thread.
+    After an interruption the call continues in a daemon thread, and its result is lost.  Only the
+    main thread gets signals: in other threads this calls directly.  Cost: a few tenths of a
+    millisecond in the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
     running = _Call(call)
     try:
         threading.Thread(target=running.run, name="lsmkv-request", daemon=True).start()
-    except RuntimeError:  # no thread can be made: the interpreter is shutting down, say
+    except (
+        RuntimeError
+    ):  # no thread can be started, for example because the interpreter is shutting down
         return call()
     return running.wait()

@@ -1,15 +1,15 @@
 """Objects as files in a directory tree, through an :class:`~lsmkv.env.base.Env`.
 
-An object's name is its path below the root.  A new object is written under a temporary name, made
-durable there, and moved into place by one call of the system: a rename, which replaces, or a hard
-link, which does not.  At no moment, and after no power cut, does a name stand for part of an
-object.
+An object's name is its path below the root.  A new object is written under a temporary name and
+made durable.  One system call then moves it into place: a rename, which replaces, or a hard link,
+which does not.  So a name never refers to part of an object, not even after a power cut.
 
-Temporary names begin with :data:`TEMPORARY`.  They are never listed, and no object may bear one.
-A process that is killed while it writes leaves its temporary file behind, until somebody sweeps.
+Temporary names begin with :data:`TEMPORARY`.  They are never listed, and no object may have one.  A
+process that is killed while it writes leaves its temporary file, until :meth:`LocalObjects.sweep`
+removes it.
 
-Left out: two names of which one goes on where the other ends (``a`` and ``a/b``), which a directory
-cannot hold: ``OSError`` with ``EINVAL``.
+Not supported: two names of which one is a directory of the other (``a`` and ``a/b``).  They raise
+``OSError`` with ``EINVAL``.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from lsmkv.shards.remote.objects.base import (
 from lsmkv.shards.remote.objects.open_files import OpenFiles
 
 TEMPORARY = ".put-"
-"""How the names of files and directories begin that are no objects."""
+"""The prefix of names of files and directories that are not objects."""
 
-# A directory into which an object goes may be removed just then, since it was empty.
+# An empty directory may be removed just before an object is written into it.
 _ATTEMPTS = 20
-# What a file system without hard links answers; between file systems there are none either.
+# The errors of a file system without hard links; there are none between file systems either.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK)
-# What stands where an object, or a directory on the way to it, is expected.
+# Errors for something else where an object, or a directory on its path, is expected.
 _IN_THE_WAY = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO)
 
 
 class LocalObjects(ObjectStore):
-    """Objects below one directory, which is held open.
+    """Objects below one directory, whose descriptor stays open.
 
-    Another client's :meth:`put` over an object, or removal of one, may stay unseen by
-    :meth:`get_range` while this store holds the object's file open.
+    :meth:`get_range` may miss another client's :meth:`put` or removal while this store has the
+    object's file open.
 
-    Cost: reading opens the directories of a name and its file, and a range of a file that was read
-    from lately opens nothing.  Writing waits for the disk: once for the content, once for each
-    directory of the name.
+    Cost: a read opens the directories of a name and its file, unless that file was read lately.  A
+    write waits for the disk: once for the content, once for each directory of the name.
     """
 
     def __init__(self, env: Env, path: str, create: bool = False, durable: bool = True) -> None:
-        """With ``create`` the directory is made, and those above it that are missing.
+        """With ``create`` the directory and its missing parents are made.
 
-        Without ``durable``, a :meth:`put` does not wait for the disk: for objects that are of no
-        use after a power cut.  ``FileNotFoundError`` without ``create``, if there is no directory.
+        Without ``durable``, :meth:`put` does not wait for the disk: for objects that are useless
+        after a power cut.  Raises ``FileNotFoundError`` without ``create`` if there is no
+        directory.
         """
         self.url = path.rstrip("/") or "/"
         self._env = env
@@ -93,16 +93,17 @@ class LocalObjects(ObjectStore):
     def list(self, prefix: str) -> list[ObjectInfo]:
         """The objects below ``prefix``: see :meth:`ObjectStore.list`.
 
-        Symbolic links, devices and the like are no objects.  Cost: a few calls of the system for
-        each object.
+        Symbolic links, devices and other special files are not objects.  Cost: a few system calls
+        per object.
         """
         check_prefix(prefix)
         return sorted(info for info in self._find(prefix) if not _is_temporary(info.name))
 
     def delete(self, names: Iterable[str]) -> None:
-        """Remove objects, and the directories that this leaves empty, as far as that can be done.
+        """Remove objects, and the directories that are then empty, if possible.
 
-        The removals are durable afterwards.  One sync for each directory that objects were in.
+        The removals are durable afterwards.  One sync for each directory that contained the
+        objects.
         """
         self._delete([_checked(name) for name in names])
 
@@ -115,10 +116,10 @@ class LocalObjects(ObjectStore):
         self._files.close()
         self._root.close()
 
-    # Parts of the above
+    # Helpers
 
     def _find(self, prefix: str) -> Iterator[ObjectInfo]:
-        """What lies below a prefix, temporary files included."""
+        """The files below a prefix, temporary files included."""
         with self._naming(prefix):
             try:
                 with self._directory(prefix.split("/")[:-1]) as directory:
@@ -146,7 +147,8 @@ class LocalObjects(ObjectStore):
             try:
                 if parent.exists(own):
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-                # A link keeps the name of its file, so the file is made in a directory of its own.
+                # A hard link has the name of its file, so the file is made in a directory of its
+                # own.
                 with self._temporary_directory() as temporary:
                     _write(temporary, own, data)
                     try:
@@ -154,7 +156,7 @@ class LocalObjects(ObjectStore):
                     finally:
                         _discard(temporary, own)
             except FileExistsError:
-                parent.sync()  # its writer may have failed to: what is found taken stays so
+                parent.sync()  # the writer may have failed to sync it: what is found must stay
                 raise
             parent.sync()
 
@@ -167,11 +169,11 @@ class LocalObjects(ObjectStore):
                         self._remove_in(directory, own, f"{folder}/{own}" if folder else own)
                     directory.sync()
             except (FileNotFoundError, NotADirectoryError):
-                return  # the objects are not there
+                return  # the objects do not exist
         self._remove_empty(parts)
 
     def _remove_in(self, directory: Directory, own: str, name: str) -> None:
-        """Remove an object, if it is there; ``own`` is its name in its directory."""
+        """Remove an object, if it exists; ``own`` is its name in its directory."""
         try:
             directory.remove(own)
         except (FileNotFoundError, IsADirectoryError):
@@ -179,7 +181,7 @@ class LocalObjects(ObjectStore):
         self._files.forget(name)
 
     def _remove_empty(self, parts: Sequence[str]) -> None:
-        """Remove a directory, then the one that holds it, up to the first that is in use."""
+        """Remove an empty directory and its empty parents."""
         for end in range(len(parts), 0, -1):
             try:
                 self._env.remove_directory(os.path.join(self.url, *parts[:end]))
@@ -188,7 +190,7 @@ class LocalObjects(ObjectStore):
 
     @contextmanager
     def _directory(self, parts: Sequence[str], create: bool = False) -> Iterator[Directory]:
-        """A directory below the root; the root itself for no parts."""
+        """A directory below the root; without parts, the root itself."""
         directory = self._root
         try:
             for part in parts:
@@ -218,7 +220,7 @@ class LocalObjects(ObjectStore):
                 self._remove_empty([name])
 
     def _again_if_removed(self, write: Callable[[], None]) -> None:
-        """Call it, again if the directory was removed meanwhile: see :meth:`_remove_empty`."""
+        """Call it; repeat it if the directory was removed meanwhile: see :meth:`_remove_empty`."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return write()
@@ -228,7 +230,7 @@ class LocalObjects(ObjectStore):
 
     @contextmanager
     def _naming(self, name: str) -> Iterator[None]:
-        """Errors from inside are about an object, whatever file they met."""
+        """Errors inside the block are reported for an object, whatever file caused them."""
         try:
             yield
         except OSError as error:
@@ -236,7 +238,7 @@ class LocalObjects(ObjectStore):
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
-        """Check a name; what cannot be an object is not there."""
+        """Check a name; what cannot be an object does not exist."""
         _checked(name)
         with self._naming(name):
             try:
@@ -248,7 +250,7 @@ class LocalObjects(ObjectStore):
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[None]:
-        """Check a name; where something else is in the way, no object can be written."""
+        """Check a name; if something else is in the way, no object can be written."""
         _checked(name)
         with self._naming(name):
             try:
@@ -256,11 +258,13 @@ class LocalObjects(ObjectStore):
             except OSError as error:
                 if error.errno not in _IN_THE_WAY:
                     raise
-                raise OSError(errno.EINVAL, f"in the way: {error.strerror}") from error
+                raise OSError(
+                    errno.EINVAL, f"another file is in the way: {error.strerror}"
+                ) from error
 
 
 def _open_root(env: Env, path: str, create: bool) -> Directory:
-    """A directory; ``create`` makes it, and those above it."""
+    """Open a directory; ``create`` makes it, and its parents."""
     try:
         return env.open_directory(path, create)
     except FileNotFoundError:
@@ -272,10 +276,10 @@ def _open_root(env: Env, path: str, create: bool) -> Directory:
 
 
 def _checked(name: str) -> str:
-    """``name`` itself if an object of a directory may bear it; else ``ValueError``."""
+    """Return ``name`` if an object in a directory may have it; otherwise raise ``ValueError``."""
     check_object_name(name)
     if _is_temporary(name):
-        raise ValueError(f"a temporary name, which no object may bear: {name!r}")
+        raise ValueError(f"no object may have a temporary name: {name!r}")
     return name
 
 
@@ -289,7 +293,7 @@ def _temporary_name() -> str:
 
 @contextmanager
 def _temporary_file(directory: Directory, data: bytes, durable: bool) -> Iterator[str]:
-    """The name of a new file, which is removed if an error comes from inside."""
+    """The name of a new file, which is removed if the block raises an error."""
     name = _temporary_name()
     _write(directory, name, data, durable)
     try:
@@ -300,7 +304,7 @@ def _temporary_file(directory: Directory, data: bytes, durable: bool) -> Iterato
 
 
 def _write(directory: Directory, name: str, data: bytes, durable: bool = True) -> None:
-    """Make a file, and its content durable if that is asked for; or leave none."""
+    """Write a file and, if required, sync it; after an error leave none."""
     try:
         with directory.create(name) as file:
             file.append(data)
@@ -312,7 +316,7 @@ def _write(directory: Directory, name: str, data: bytes, durable: bool = True) -
 
 
 def _discard(directory: Directory, name: str) -> None:
-    """Remove a temporary file.  If that fails it does no harm, and an error before it counts."""
+    """Remove a temporary file.  A failure is harmless, and must not hide an earlier error."""
     try:
         directory.remove(name)
     except OSError:
@@ -325,12 +329,15 @@ def _link(source: Directory, name: str, target: Directory) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        why = f"no hard links are made here, so no object is made exclusively: {error.strerror}"
+        why = (
+            "this file system has no hard links, so no object can be created exclusively: "
+            f"{error.strerror}"
+        )
         raise OSError(errno.ENOTSUP, why) from error
 
 
 def _walk(directory: Directory, prefix: str) -> Iterator[ObjectInfo]:
-    """All files in a directory and below it; ``prefix`` is what their names begin with."""
+    """All files in a directory and below it, with names that begin with ``prefix``."""
     for own in directory.names():
         try:
             size = directory.size(own)

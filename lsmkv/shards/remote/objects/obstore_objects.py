@@ -1,11 +1,11 @@
-"""Objects in S3, Google's and Azure's stores, and of web servers, through obstore.
+"""Objects in S3, Google's and Azure's stores, and on web servers, through obstore.
 
-obstore makes each request once: ``RetryingObjects`` repeats those
-that failed.  A range takes one request; its reply names the object's length, by which a body that
-was cut is told from an object that ends.
+obstore makes each request once: ``RetryingObjects`` repeats those that failed.  A range takes one
+request.  Its reply states the object's length, which distinguishes a truncated body from the
+object's end.
 
-Left out: uploads in parts.  An object is put by one request, so it has 5 GiB at most, and an
-interrupted upload leaves nothing behind.
+Not supported: multipart uploads.  An object is written by one request, so it has at most 5 GiB, and
+an interrupted upload leaves nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CLIENT_OPTIONS = frozenset(
         *("root_certificate", "randomize_addresses", "read_timeout", "timeout", "user_agent"),
     )
 )
-"""The options that are the HTTP client's, among all those that :func:`open_obstore` takes."""
+"""The options of :func:`open_obstore` that belong to the HTTP client."""
 
 _PAGE = 1000
 _EXISTS = (exceptions.AlreadyExistsError, exceptions.PreconditionError)
@@ -52,10 +52,10 @@ _Result = TypeVar("_Result")
 class ObstoreObjects(ObjectStore):
     """Objects in one of obstore's stores.
 
-    ``ENOTSUP`` where the store cannot do a thing: a plain web server lists nothing, say.
+    Raises ``ENOTSUP`` for what the store cannot do: a plain web server cannot list, for example.
 
-    Not after a fork: obstore's threads do not outlive it, and requests would wait forever.  A
-    process forked from one that has made requests gets ``ENOTSUP``.
+    It does not work after a fork: obstore's threads do not survive it, and requests would wait
+    forever.  In a process forked after a request, methods raise ``ENOTSUP``.
     """
 
     def __init__(self, stores: ObstoreStores, url: str) -> None:
@@ -87,15 +87,15 @@ class ObstoreObjects(ObjectStore):
         return self._request(prefix, lambda: _listing(self._stores.unsized(), prefix))
 
     def delete(self, names: Iterable[str]) -> None:
-        """Remove objects, in requests of up to 1,000 where the store has such requests."""
+        """Remove objects, up to 1,000 per request if the store supports that."""
         checked = tuple(check_object_name(name) for name in names)
         if checked:
             self._request(checked[0], lambda: self._delete(checked))
 
     def close(self) -> None:
-        """Nothing to do: connections close when the store is deleted, or have been idle."""
+        """Does nothing: connections close when the store is deleted, or after being idle."""
 
-    # Requests as obstore makes them
+    # Requests, as obstore makes them
 
     def _get(self, name: str) -> bytes:
         reply = obstore.get(self._stores.unsized(), name)
@@ -110,7 +110,7 @@ class ObstoreObjects(ObjectStore):
         except exceptions.GenericError as error:
             text = str(error)
             if read_reply(text).status == 416 or "Invalid range: Wanted" in text:
-                return b""  # it begins where the object ends, or behind that
+                return b""  # it begins at the object's end, or after it
             raise
         return _whole(data, min(end, reply.meta["size"]) - offset)
 
@@ -127,7 +127,7 @@ class ObstoreObjects(ObjectStore):
             self._delete_each(names)
 
     def _delete_each(self, names: Iterable[str]) -> None:
-        """For stores that stop at an object that is not there."""
+        """For stores that stop at an object that does not exist."""
         for name in names:
             try:
                 obstore.delete(self._stores.sized(0), name)
@@ -137,7 +137,7 @@ class ObstoreObjects(ObjectStore):
     def _request(
         self, name: str, request: Callable[[], _Result], exclusive: bool = False
     ) -> _Result:
-        """What a request returns; its errors as the contract has them."""
+        """The result of a request; its errors follow the contract."""
         _require_no_fork(self.url_of(name))
         try:
             return interruptible(request)
@@ -156,7 +156,7 @@ class ObstoreObjects(ObjectStore):
             number = errno.EACCES
         elif isinstance(error, FileNotFoundError):
             number = errno.ENOENT
-        elif isinstance(error, OSError) and error.errno is not None:  # a body that was cut
+        elif isinstance(error, OSError) and error.errno is not None:  # a truncated body
             number, why = error.errno, error.strerror or text
         return OSError(number, why, self.url_of(name))
 
@@ -164,7 +164,7 @@ class ObstoreObjects(ObjectStore):
 def open_obstore(
     url: str, options: Mapping[str, object], timeout: float, connections: int
 ) -> ObstoreObjects:
-    """The objects below a URL that obstore serves.
+    """The objects below a URL that obstore supports.
 
     ``options`` are those of obstore's store (``region``, ``endpoint``, ...), of its HTTP client
     (``allow_http``, ...) and ``credential_provider``.  ``timeout`` is for one request of
@@ -176,7 +176,7 @@ def open_obstore(
         "pool_max_idle_per_host": str(connections),
     }
     if url.startswith("http://"):
-        client["allow_http"] = True  # what else could be meant
+        client["allow_http"] = True  # nothing else could be meant
     config: dict[str, Any] = {}
     further: dict[str, Any] = {}
     for key, value in options.items():
@@ -205,16 +205,19 @@ def open_obstore(
     return ObstoreObjects(stores, url)
 
 
-_used_by: int | None = None  # the process that has made a request, or one that was forked from it
+_used_by: int | None = None  # the process that made a request, or a process that it was forked to
 
 
 def _require_no_fork(url: str) -> None:
-    """``OSError`` in a process that was forked after a request: see :class:`ObstoreObjects`."""
+    """Raise ``OSError`` in a process forked after a request: see :class:`ObstoreObjects`."""
     global _used_by  # noqa: PLW0603 - obstore's threads are the process's, too
     if _used_by is None:
         _used_by = os.getpid()
     elif _used_by != os.getpid():
-        why = "obstore was used before this process was forked: start it by spawn or forkserver"
+        why = (
+            "obstore was used before this process was forked: use the start method spawn or "
+            "forkserver"
+        )
         raise OSError(errno.ENOTSUP, why, url)
 
 
@@ -223,14 +226,14 @@ def _listing(inner: Any, prefix: str) -> list[ObjectInfo]:
     objects = [
         ObjectInfo(one["path"], one["size"], one["last_modified"].timestamp()) for one in found
     ]
-    # Tools that show folders keep empty objects for them, which have the prefix for a name.
+    # Tools that show folders store an empty object for each, named as the prefix.
     return sorted(one for one in objects if one.name and one.name.startswith(prefix))
 
 
 def _whole(data: bytes, expected: int) -> bytes:
-    """``data`` itself; ``OSError`` if there are not as many bytes as the reply has announced."""
+    """Return ``data``; ``OSError`` if it is not as long as the reply announced."""
     if len(data) != expected:
-        raise OSError(errno.EIO, f"{len(data)} bytes came, where {expected} were announced")
+        raise OSError(errno.EIO, f"the reply has {len(data)} bytes, but announced {expected}")
     return data
 
 

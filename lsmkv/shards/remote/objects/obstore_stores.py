@@ -1,8 +1,8 @@
-"""obstore's stores of one URL, which differ in how long a request may take.
+"""obstore's stores for one URL, with different time limits.
 
-The HTTP client below obstore has one limit for all of its requests, from the connection to the last
-byte.  What is right for a block of 4 KiB would end every upload of 100 MiB.  So there is a store,
-with a client of its own, for each size of request: :meth:`ObstoreStores.sized`.
+The HTTP client of obstore has one time limit for all of its requests, from the connection to the
+last byte.  A limit that suits a block of 4 KiB would end every upload of 100 MiB.  So there is a
+store with its own client for each size of request: :meth:`ObstoreStores.sized`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 SLOWEST = 1 << 20
-"""Bytes a second: a transfer that is slower than this is given up."""
+"""Bytes per second: slower transfers are given up."""
 _UNSIZED = -1
 _LONGEST = 64
 """How many times the limit of a small request a body of unknown length may take."""
@@ -24,21 +24,22 @@ class Timeouts(NamedTuple):
 
     whole: float
     stalled: float | None
-    """Without a byte of the reply; None for no such limit, which would count uploads, too."""
+    """Seconds without a byte of the reply; None for no such limit, which would count uploads, too.
+    """
 
 
 class ObstoreStores:
-    """Makes obstore's stores as they are needed; any thread may use it."""
+    """Makes obstore's stores when they are needed; any thread may use it."""
 
     def __init__(self, make: Callable[[Timeouts], Any], timeout: float) -> None:
-        """``timeout`` is for requests of few bytes, in seconds."""
+        """``timeout`` is for small requests, in seconds."""
         self._make = make
         self._timeout = timeout
         self._mutex = threading.Lock()
         self._stores: dict[int, Any] = {}
 
     def sized(self, length: int) -> Any:
-        """The store for requests that move this many bytes, at :data:`SLOWEST` at least."""
+        """The store for requests that move this many bytes, at :data:`SLOWEST` or faster."""
         seconds = self._timeout + length / SLOWEST
         doublings = 0 if length < SLOWEST else math.ceil(math.log2(seconds / self._timeout))
         return self._store(doublings, Timeouts(self._timeout * 2**doublings, None))

@@ -16,11 +16,11 @@ from lsmkv.util.urls import is_url, scheme_of
 CLOUD_SCHEMES = frozenset(
     ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https")
 )
-"""What obstore serves."""
+"""The schemes that obstore supports."""
 
 
 def absolute_url(url: str | os.PathLike[str]) -> str:
-    """The URL, or path, that another process can open, whatever its working directory.
+    """The URL or absolute path, which a process with another working directory can open.
 
     >>> absolute_url("s3://bucket/set"), absolute_url("set") == os.path.abspath("set")
     ('s3://bucket/set', True)
@@ -44,15 +44,15 @@ def open_objects(
       ``create`` it is made if it is missing; else that is a ``FileNotFoundError``.  Without
       ``durable`` a put does not wait for the disk.  Other stores have no directories, and their
       buckets are not made here.
-    * ``s3``, ``gs``, ``az``, ``abfs``, ``http`` and their kin: by obstore, or where that is not
+    * ``s3``, ``gs``, ``az``, ``abfs``, ``http`` and similar ones: by obstore, or where that is not
       installed by fsspec, if that can.
     * Any other scheme: by fsspec.
 
-    ``options`` go to obstore or fsspec: region, endpoint, credentials and so on, under the names
-    that these have for them.  A local directory has none.
+    ``options`` go to obstore or fsspec, under their names: region, endpoint, credentials and so on.
+    A local directory has no options.
 
-    Raises ``ImportError`` where a package is missing, ``ValueError`` for a URL or options that
-    cannot be, and ``OSError`` for a directory that cannot be opened.  Makes no request.
+    Raises ``ImportError`` if a package is missing, ``ValueError`` for an invalid URL or options,
+    and ``OSError`` if a directory cannot be opened.  Makes no request.
 
     >>> from lsmkv.env.memory import MemoryEnv
     >>> with open_objects("store", env=MemoryEnv(), create=True) as objects:
@@ -66,12 +66,12 @@ def open_objects(
         path = text if scheme is None else _path_of(text)
         return RetryingObjects(_open_local(path, options, env, create, durable), limits)
     if env is not None:
-        raise ValueError(f"an env holds local directories, not {text}")
+        raise ValueError(f"env= can be combined only with a local directory, not with {text}")
     if "?" in text or "#" in text:
-        raise ValueError(f"the URL of objects has no query and no fragment: {text}")
+        raise ValueError(f"the URL of an object store cannot have a query or a fragment: {text}")
     place = text.rstrip("/")
     if "://" not in place:
-        raise ValueError(f"the URL names no bucket: {text}")
+        raise ValueError(f"the URL lacks a bucket: {text}")
     return RetryingObjects(_open_remote(scheme, place, options or {}, limits), limits)
 
 
@@ -89,7 +89,7 @@ def _path_of(url: str) -> str:
     """The path in a ``file://`` URL."""
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost") or parts.query or parts.fragment or not parts.path:
-        raise ValueError(f"not the URL of a local directory: {url} (file:///path/to/it is one)")
+        raise ValueError(f"not the URL of a local directory: {url} (use file:///path/to/it)")
     return unquote(parts.path, errors="surrogateescape")
 
 

@@ -1,4 +1,4 @@
-"""The files of a local store that were read from lately, kept open."""
+"""Keeps recently read files of a local store open."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections import OrderedDict
 from lsmkv.env.base import RandomAccessFile
 
 MOST_OPEN = 64
-"""Files that are kept open while no request uses them."""
+"""The most files that are kept open while no request uses them."""
 
 
 class OpenFiles:
     """Open files by the names of objects; any thread may use it.
 
-    A file that leaves is closed with its last reference: another thread may be reading it.
+    An evicted file is closed with its last reference: another thread may be reading it.
     """
 
     def __init__(self, most: int = MOST_OPEN) -> None:
@@ -25,7 +25,7 @@ class OpenFiles:
         self._changes = 0  # how many names were forgotten
 
     def find(self, name: str) -> tuple[RandomAccessFile | None, int]:
-        """The file of this name, if it is held; and a number to pass to :meth:`add`."""
+        """The file of this name, if it is kept, and a number to pass to :meth:`add`."""
         with self._mutex:
             file = self._files.get(name)
             if file is not None:
@@ -33,9 +33,9 @@ class OpenFiles:
             return file, self._changes
 
     def add(self, name: str, file: RandomAccessFile, changes: int) -> None:
-        """Hold a file, unless a name was forgotten since ``find`` returned ``changes``.
+        """Keep a file, unless a name was forgotten since ``find`` returned ``changes``.
 
-        It could then be the file of an object that was replaced.
+        It could be the file of an object that was replaced since.
         """
         with self._mutex:
             if self._closed or changes != self._changes:
@@ -46,13 +46,13 @@ class OpenFiles:
                 self._files.popitem(last=False)
 
     def forget(self, name: str) -> None:
-        """Let go of a file: the name stands for another object now, or for none."""
+        """Release a file: its name now refers to another object, or to none."""
         with self._mutex:
             self._changes += 1
             self._files.pop(name, None)
 
     def close(self) -> None:
-        """Let go of all files, and hold no more."""
+        """Release all files, and keep no more."""
         with self._mutex:
             self._closed = True
             self._files.clear()

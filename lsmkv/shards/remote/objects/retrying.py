@@ -1,9 +1,8 @@
-"""The one place where requests to an object store are repeated, limited and counted.
+"""Repeats, limits and counts requests to an object store, in this one place.
 
-A request fails for good where another attempt would meet the same failure
-(``PERMANENT_ERRNOS``).  After any other failure it is made again, after
-a wait that is drawn evenly between zero and a bound that doubles with each attempt: many clients
-that failed together do not come back together.
+A request fails for good if another attempt would fail the same way (``PERMANENT_ERRNOS``).  After
+any other failure it is repeated.  The wait before that is drawn evenly between zero and a bound
+that doubles with each attempt.  So many clients that fail together do not retry together.
 """
 
 from __future__ import annotations
@@ -21,44 +20,44 @@ from lsmkv.shards.remote.objects.base import PERMANENT_ERRNOS, ObjectInfo, Objec
 from lsmkv.shards.remote.objects.counters import Kind, RequestCounters
 
 PAGE = 1000
-"""Objects that one request lists or deletes, at most, in S3 and its like."""
+"""The most objects that one request lists or deletes, in S3 and similar stores."""
 
 _Result = TypeVar("_Result")
 
 
 class Limits(NamedTuple):
-    """How long, how often and how many at once.
+    """Timeouts, attempts and connections.
 
     >>> Limits(attempts=3, timeout=2.5).connections
     32
     """
 
     attempts: int = 5
-    """The most requests that are made for one call, retries included."""
+    """The most requests for one call, retries included."""
     timeout: float = 10.0
-    """Seconds that one request of few bytes may take, where the store's client can limit that.
-    One that moves many has another second for each MiB."""
+    """Seconds that a small request may take, if the store's client can limit that.  A larger one
+    has another second for each MiB."""
     deadline: float = 60.0
-    """Seconds after the call's beginning from which on no attempt begins."""
+    """Seconds after the start of a call after which no attempt begins."""
     connections: int = 32
-    """Requests under way at once, at most; further calls wait."""
+    """The most concurrent requests; further calls wait."""
     backoff: float = 0.1
-    """Seconds: the bound of the wait before the second attempt.  It doubles with each one."""
+    """Seconds: the bound of the wait before the second attempt.  It doubles with each attempt."""
     longest_backoff: float = 5.0
-    """Seconds: where that bound stops growing."""
+    """Seconds: the largest value of that bound."""
 
 
 DEFAULT_LIMITS = Limits()
 
 
 class RetryingObjects(ObjectStore):
-    """Another object store, whose transient failures are met by trying again.
+    """Wraps an object store, and repeats requests after transient failures.
 
-    Where the attempts or the time are used up, the last failure is raised, and its text says how
-    many attempts were made.  A failed :meth:`put_if_absent` may have put the object all the same,
-    and the next attempt then finds the name taken: see :class:`ObjectStore`.
+    When the attempts or the time are used up, the last failure is raised, and its text says how
+    many attempts were made.  A failed :meth:`put_if_absent` may have written the object.  Then the
+    next attempt finds the name taken: see :class:`ObjectStore`.
 
-    ``ClosedError`` from every request after :meth:`close`.
+    After :meth:`close` every request raises ``ClosedError``.
     """
 
     def __init__(self, inner: ObjectStore, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -78,7 +77,7 @@ class RetryingObjects(ObjectStore):
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
         if length == 0:
-            return self.inner.get_range(name, offset, length)  # no request
+            return self.inner.get_range(name, offset, length)  # makes no request
         data = self._request("get", name, lambda: self.inner.get_range(name, offset, length))
         self.counters.add("get", bytes_read=len(data))
         return data
@@ -92,16 +91,16 @@ class RetryingObjects(ObjectStore):
         self.counters.add("put", bytes_written=len(data))
 
     def list(self, prefix: str) -> list[ObjectInfo]:
-        """The objects below ``prefix``.  A failure begins the listing anew.
+        """The objects below ``prefix``.  After a failure the listing starts again.
 
-        It counts as a request for each 1,000 objects.
+        It counts as a request per 1,000 objects.
         """
         found = self._request("list", prefix, lambda: self.inner.list(prefix))
         self.counters.add("list", requests=max(0, len(found) - 1) // PAGE)  # the first is counted
         return found
 
     def delete(self, names: Iterable[str]) -> None:
-        """Remove objects, 1,000 by a request.  Where one fails, those before it are removed."""
+        """Remove objects, 1,000 per request.  If one fails, those before it are removed."""
         left = iter(names)
         while page := list(itertools.islice(left, PAGE)):
             self._request("delete", page[0], partial(self.inner.delete, page))
@@ -114,7 +113,7 @@ class RetryingObjects(ObjectStore):
         self.inner.close()
 
     def _request(self, kind: Kind, name: str, attempt: Callable[[], _Result]) -> _Result:
-        """What ``attempt`` returns, at the first attempt that succeeds."""
+        """The result of the first ``attempt`` that succeeds."""
         began = time.monotonic()
         for number in itertools.count(1):
             try:
@@ -134,7 +133,7 @@ class RetryingObjects(ObjectStore):
             return attempt()
 
     def _waited(self, number: int, began: float) -> bool:
-        """Wait for the time of the next attempt; False where there is to be none."""
+        """Wait before the next attempt; False if there is none."""
         bound = min(self.limits.backoff * 2 ** (number - 1), self.limits.longest_backoff)
         wait = random.uniform(0, bound)
         if number >= self.limits.attempts:

@@ -1,7 +1,7 @@
 """What a failed request to an object store means, read from the text of obstore's errors.
 
-obstore's exceptions name no status.  Their text has the one of HTTP and the store's reply, which in
-S3's, Google's and Azure's stores holds a code::
+obstore's exceptions have no status.  Their text contains the HTTP status and the store's reply.  In
+S3's, Google's and Azure's stores the reply has a code::
 
     ... Server returned non-2xx status code: 403 Forbidden: <Error><Code>ExpiredToken</Code>...
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple
 _STATUS = re.compile(r"status code: (\d{3})([^:\n]*)")
 _CODE = re.compile(r"<Code>\s*(\w+)\s*</Code>|\"code\":\s*\"(\w+)\"")
 _MESSAGE = re.compile(r"<Message>\s*([^<]+?)\s*</Message>|\"message\":\s*\"([^\"]+)\"")
-# obstore repeats everything for debugging behind this, with the causes of what failed below HTTP.
+# obstore appends debugging details after this, with the causes of failures below HTTP.
 _DEBUG = "Debug source:"
 _WHERE = re.compile(
     r"Generic \w+ error: |Error performing .* in [0-9.]+\S* - "
@@ -29,7 +29,7 @@ _WRONG_CREDENTIALS = _EXPIRED | frozenset(
     ("InvalidToken", "InvalidAccessKeyId", "SignatureDoesNotMatch")
 )
 _NO_BUCKET = frozenset(("NoSuchBucket", "ContainerNotFound", "FilesystemNotFound"))
-# They come with status 400, although another attempt may succeed.
+# They come with status 400, but another attempt may succeed.
 _TRANSIENT_CODES = frozenset(("RequestTimeout", "IncompleteBody", "SlowDown"))
 
 _ERRNO_OF_STATUS = {
@@ -55,9 +55,9 @@ _ERRNO_OF_CAUSE = {
     "TimedOut": errno.ETIMEDOUT,
     "IncompleteMessage": errno.ECONNRESET,
 }
-# Where a machine in a cloud is asked for credentials if none were given.
+# Where a virtual machine asks for credentials if none were given.
 _CREDENTIAL_HOSTS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
-# What can never be done, by words of obstore's own.
+# What can never work, in obstore's words.
 _PERMANENT_WORDS = {
     "non-partial response": errno.ENOTSUP,  # a web server that knows no ranges
     "builder error": errno.EINVAL,
@@ -66,22 +66,22 @@ _PERMANENT_WORDS = {
 
 
 class Reply(NamedTuple):
-    """What the text of an error tells."""
+    """The parts of an error's text."""
 
     status: int | None
-    """Of HTTP, if there was a reply."""
+    """The HTTP status, if there was a reply."""
     code: str
-    """The store's own, or nothing."""
+    """The store's code, or empty."""
     text: str
     """One line for people."""
     cause: str
-    """What failed below HTTP, or nothing."""
+    """The failure below HTTP, or empty."""
 
 
 def read_reply(text: str) -> Reply:
-    """Take an error's text apart."""
-    told = text.partition(_DEBUG)[0].strip()
-    status, code, message = _STATUS.search(told), _CODE.search(told), _MESSAGE.search(told)
+    """Split an error's text into its parts."""
+    summary = text.partition(_DEBUG)[0].strip()
+    status, code, message = _STATUS.search(summary), _CODE.search(summary), _MESSAGE.search(summary)
     cause = _CAUSE.search(text)
     found = Reply(
         int(status[1]) if status else None,
@@ -90,14 +90,14 @@ def read_reply(text: str) -> Reply:
         cause[1] if cause and not status else "",
     )
     if status is None:
-        line = _WHERE.sub("", told).splitlines()[0] if told else ""
+        line = _WHERE.sub("", summary).splitlines()[0] if summary else ""
         return found._replace(text=f"{line} ({found.cause})" if found.cause else line)
     parts = [f"{status[1]}{status[2]}", found.code, (message[1] or message[2]) if message else ""]
     return found._replace(text=": ".join(part for part in parts if part))
 
 
 def errno_of(reply: Reply, text: str) -> tuple[int, str]:
-    """The ``errno`` that a failed request has by the contract of ``ObjectStore``, and its text."""
+    """The ``errno`` of a failed request by the contract of ``ObjectStore``, and its text."""
     if any(host in text for host in _CREDENTIAL_HOSTS) and (reply.status or 400) < 500:
         why = "no credentials were given, and none were found on this machine"
         return errno.EACCES, f"{why}: {reply.text}"
@@ -119,5 +119,5 @@ def errno_of(reply: Reply, text: str) -> tuple[int, str]:
 
 
 def means_no_bucket(reply: Reply) -> bool:
-    """Whether it is the bucket, or Azure's container, that is not there."""
+    """Whether the bucket, or Azure's container, does not exist."""
     return reply.code in _NO_BUCKET

@@ -12,7 +12,7 @@ import * as liveView from "./live.js";
 import * as tableView from "./table.js";
 import * as writeView from "./write.js";
 
-// A view is a module: `view` has its name, its title (`menu`: a shorter one), a line that says what it shows, and
+// A view is a module: `view` has its name, its title (`menu`: a shorter one), a line about its content, and
 // `mount(root, page)`, which returns `{update(query), twin(), key(event), close()}`; `twin()` has the arguments of
 // data.js's `twin`.  `follow(state, asOf)` is called once the store has changed since the answer that the view got at the
 // time `asOf`: it reads on, and returns null, or words for what it shows instead, from which `reload()` leads on
@@ -23,15 +23,15 @@ const MENU = VIEWS.filter((view) => !view.hidden && !(isReport && view.served));
 
 const SHORTCUTS = [
   ["1 … " + MENU.length, "the views, in the order of the menu"],
-  ["/", "to the key, or the first field of the view"],
+  ["/", "go to the key, or to the first field of the view"],
   ["← →", "a step back, a step forward; in a drawing the next bar"],
   ["Shift ← →", "ten steps"],
   ["Home, End", "the first step, the last one"],
   ["Space", "play, and stop"],
   ["Enter", "open the bar that is selected"],
-  ["r", "read this view's data again"],
+  ["r", "reload this view's data"],
   ["j", "this view's data as JSON"],
-  ["t", "light, dark, or as the system has it"],
+  ["t", "light, dark, or the system's theme"],
   ["?", "this list"],
 ];
 
@@ -52,7 +52,7 @@ const help = h(
 let shown = null; // {view, mounted}
 
 const page = {
-  /** Go to a view; with `replace` the step back leads over this one. */
+  /** Go to a view; with `replace`, Back skips the present one. */
   go(name, query = {}, { replace = false } = {}) {
     const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
     const text = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
@@ -65,7 +65,7 @@ const page = {
   link(name, query = {}) {
     return `#/${name}?${new URLSearchParams(query)}`;
   },
-  /** Show what went wrong at the top of the view. */
+  /** Show an error at the top of the view. */
   fail(error) {
     if (error.name === "AbortError") return;
     if (error.gone || error.silent) { // which is said above every view
@@ -75,7 +75,7 @@ const page = {
     trouble.hidden = false;
     show(trouble, error.message);
   },
-  /** Take that away. */
+  /** Remove the error. */
   clear() {
     trouble.hidden = true;
   },
@@ -113,7 +113,7 @@ function openJson(event) {
   else if (href) window.open(href, "_blank", "noopener");
   if (!href) {
     event.preventDefault();
-    page.fail(new Error("There is no data to show yet."));
+    page.fail(new Error("There is no data yet."));
   }
 }
 

@@ -1,7 +1,7 @@
 // Rows of bars whose area is their bytes, on a canvas: tables by level, or the parts of a file.
 //
 // By size, a row is as many lines as it needs, like text.  By key, a row is one line, and a bar lies
-// where its keys lie.  Arrow keys move the selection, and what is selected is told in words.
+// where its keys lie.  Arrow keys move the selection, and what is selected is announced in words.
 
 import { h } from "./dom.js";
 
@@ -32,13 +32,13 @@ export class Bars {
     this.view = [0, 1];
     this.canvas = h("canvas", { "aria-hidden": "true" });
     this.tip = h("div", { class: "tip", hidden: true });
-    this.told = h("p", { class: "sr", "aria-live": "polite" });
+    this.announced = h("p", { class: "sr", "aria-live": "polite" });
     this.stage = h("div", {
       class: "bars", tabindex: "0", role: "application", "aria-roledescription": "bars",
       "aria-label": `${label}. Arrow keys select, Enter opens.`,
       onkeydown: (event) => this.key(event),
     }, this.canvas, this.tip);
-    this.element = h("div", { class: "stage" }, this.stage, this.told);
+    this.element = h("div", { class: "stage" }, this.stage, this.announced);
     this.listen();
     this.observer = new ResizeObserver(() => this.layout());
     this.observer.observe(this.stage);
@@ -295,7 +295,7 @@ export class Bars {
 
   choose(bar) {
     this.selected = bar.id;
-    this.told.textContent = bar.about.join(", ");
+    this.announced.textContent = bar.about.join(", ");
     this.draw();
     this.onselect(bar);
   }

@@ -1,4 +1,4 @@
-// What charts of uPlot share: the page's colours, read anew whenever they are drawn.
+// What charts of uPlot share: the page's colours, read again whenever they are drawn.
 
 /** A function that gives the colour of a name, as it is in the theme of now. */
 export function colours(root) {

@@ -1,14 +1,14 @@
-// Where the data comes from: the server, or the answers that a report has in it.
+// The source of the data: the server, or the answers inside a report.
 
 const held = document.getElementById("lsmkv-answers");
 const answers = held ? new Map(JSON.parse(held.textContent).map((one) => [
   question(one.view, one.query), one.answer,
 ])) : null;
 
-/** Whether this is a report: a file with some answers, and no server. */
+/** Whether this is a report: a file with some answers, without a server. */
 export const isReport = answers !== null;
 
-/** The queries of a view that a report has answers to. */
+/** The queries of a view that a report can answer. */
 export function answered(view) {
   if (!answers) return [];
   return [...answers.keys()].map((text) => JSON.parse(text)).filter((one) => one[0] === view)
@@ -31,24 +31,24 @@ function path(view, query) {
 
 let listener = () => {};
 
-/** Call `heard(change)` with each answer about the store: as of which of its changes it is. */
+/** Call `heard(change)` for each answer about the store, with the change that it is as of. */
 export function onAnswer(heard) {
   listener = heard;
 }
 
-/** The data of a view.  An `Error` says what went wrong, in words for people; `gone` if it is that the store is. */
+/** The data of a view.  An `Error` has a message for people; its `gone` is true if the store no longer exists. */
 export async function ask(view, query = {}, signal = undefined) {
   if (answers) {
     const answer = answers.get(question(view, query));
     if (answer) return answer;
-    throw new Error("This report does not hold that. 'lsmkv inspect DIR' shows everything.");
+    throw new Error("This report does not contain that. 'lsmkv inspect DIR' shows everything.");
   }
   return received(() => fetch(path(view, query), { signal }), view !== "state");
 }
 
-/** Let the server do something that does not touch the store. */
+/** Let the server do something that does not change the store. */
 export async function act(action, body = {}) {
-  if (answers) throw new Error("A report does nothing: it has no server.");
+  if (answers) throw new Error("A report cannot do this: it has no server.");
   return received(() => fetch(`api/${action}`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
@@ -62,7 +62,7 @@ async function received(request, isAnswer = false) {
     response = await request();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw Object.assign(new Error("The server does not answer: 'lsmkv inspect' has ended."), { silent: true });
+    throw Object.assign(new Error("The server does not answer: 'lsmkv inspect' has ended. Start it again, then reload this page."), { silent: true });
   }
   const found = await response.json().catch(() => ({ error: `status ${response.status}` }));
   if (!response.ok) throw Object.assign(new Error(found.error), { gone: response.status === 410 });

@@ -8,12 +8,12 @@ export const view = {
   name: "demo",
   title: "What a filter saves",
   menu: "Result",
-  about: "Data blocks that a Get reads from disk, without filters and with each kind of them: the demo's result.",
+  about: "The demo's result: data blocks that a Get reads from disk, without filters and with each kind of filter.",
   hidden: !answered("demo").length, // an inspector's page has none
   mount,
 };
 
-const LEGEND = [["read", "read, and it held the key"], ["wasted", "a wasted read"], ["saved", "a read that a filter saved"]];
+const LEGEND = [["read", "a read of the block with the key"], ["wasted", "a wasted read"], ["saved", "a read that a filter saved"]];
 
 function mount(root, page) {
   async function load() {
@@ -28,7 +28,7 @@ function mount(root, page) {
     const [loaded, compacted] = data.states;
     show(root,
       h("p", { class: "quiet" }, `${count(data.keys, "key")}, ${bytes(data.bytes)} with their values: ${data.title}. `
-        + `Each kind of filter has a store of its own. ${count(data.lookups, "key")} that exist and as many absent ones`
+        + `Each kind of filter has its own store. ${count(data.lookups, "key")} that exist and as many absent ones`
         + " were looked up, without a block cache."),
       h("h2", {}, data.found ? `The result, ${data.found}` : "The result"),
       h("ol", { class: "findings" }, data.findings.map((sentence) => h("li", {}, sentence))),
@@ -47,7 +47,7 @@ function mount(root, page) {
 
 /** Bars of the blocks that a Get reads, of absent keys and of existing ones, on one scale. */
 function reads({ stores }) {
-  const kinds = [["absent", "A key that is not there", 0], ["present", "A key that is there", 1]];
+  const kinds = [["absent", "An absent key", 0], ["present", "A present key", 1]];
   const most = Math.max(...stores.flatMap((one) => [one.absent.blocks, one.present.blocks]), 0.001);
   const off = stores.find((one) => one.layout === "off");
   return [
@@ -87,8 +87,8 @@ function fewer(off, one) {
 function story({ key, near, stores }, page) {
   const held = answered("get").some((one) => one.key === key.text);
   return [
-    h("h2", {}, "The story of one absent key"),
-    h("p", {}, keyText(key), " is not there; ", keyText(near), " is. The Get asks each table whose range covers the key, newest first."),
+    h("h2", {}, "A Get of one absent key"),
+    h("p", {}, keyText(key), " is absent; ", keyText(near), " is present. The Get asks each table whose range covers the key, newest first."),
     h("div", { class: "stories" }, stores.map((store) => h("section", { class: "story", "aria-label": store.name },
       h("h3", {}, store.name, " ", h("span", { class: "quiet" }, outcome(store))),
       h("ol", {}, store.tables.map((table) => h("li", { class: table.tone ?? "plain" },
@@ -106,7 +106,7 @@ function outcome({ searched, without }) {
 
 function answer({ filter, tone }) {
   const asked = filter === null ? "no filter" : `filter: ${filter}`;
-  const then = { saved: "block not read", wasted: "a wasted block read", read: "block read" }[tone] ?? "no block could hold it";
+  const then = { saved: "block not read", wasted: "a wasted block read", read: "block read" }[tone] ?? "no block can contain it";
   return `${asked}; ${then}`;
 }
 

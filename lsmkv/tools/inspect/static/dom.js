@@ -3,7 +3,7 @@
 import { number } from "./format.js";
 import { shown } from "./sentences.js";
 
-/** An element with attributes (`onclick` and the like are listeners) and children. */
+/** An element with attributes (`onclick` and similar ones are listeners) and children. */
 export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
@@ -23,7 +23,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Put children in the place of those that an element has. */
+/** Replace the children of an element. */
 export function show(element, ...children) {
   element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
 }

@@ -22,14 +22,14 @@ function fitOut(made, attributes, children) {
 
 const MARGIN = 40; // for the position that a row begins with
 const GAP = 3; // between two bytes
-const LARGEST = 22; // a cell and the space behind it, in pixels
+const LARGEST = 22; // a cell and the space after it, in pixels
 const SMALLEST = { few: 15, many: 9, touched: 16 };
 const MANY = 640;
 const NARROW = 560; // a phone: fingers are less exact than pointers
 
 /** The bits of a filter in rows of 8, 16, 32 or 64, as many as the width has room for.
  *
- * The arrow keys, Home and End move from bit to bit; a click does too.  `onselect(position)` is told.
+ * The arrow keys, Home and End move from bit to bit; a click does too.  `onselect(position)` is called.
  */
 export class BitGrid {
   constructor(label, onselect) {

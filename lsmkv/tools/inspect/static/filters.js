@@ -48,7 +48,7 @@ export const view = {
   name: "filters",
   title: "Filter lab",
   menu: "Filters",
-  about: "What a Bloom filter does bit by bit, what the store's own look like, and what others would save.",
+  about: "A Bloom filter bit by bit, the store's own filters, and what other filters would save.",
   mount,
 };
 

@@ -46,7 +46,7 @@ export class Following {
         const state = await ask("state", view.watches?.() ?? {});
         if (view === this.shown()) await this.take(state, view);
       } catch (error) {
-        this.tell(`${error.message} What is shown is as of ${clock(this.seen)}.`, { bad: true });
+        this.tell(`${error.message} The view shows the state of ${clock(this.seen)}.`, { bad: true });
       }
     }
     this.wait(Math.max(PAUSE, SHARE * (performance.now() - began)));
@@ -65,8 +65,8 @@ export class Following {
     }
     document.body.classList.toggle("gone", state.replaced !== "");
     if (state.replaced) {
-      const words = `${state.replaced} What is shown is of the store that was there until ${clock(this.seen)}.`;
-      this.tell(words, { bad: true, action: state.another ? ["Show the store that is there now", () => this.reopen()] : null });
+      const words = `${state.replaced} The view shows the store that was there until ${clock(this.seen)}.`;
+      this.tell(words, { bad: true, action: state.another ? ["Show the new store", () => this.reopen()] : null });
       return;
     }
     this.seen = Date.now();

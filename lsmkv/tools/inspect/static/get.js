@@ -10,21 +10,21 @@ import { levelRows } from "./tables.js";
 
 const MARKS = { memtable: "▤", index: "☰", filter: "▚", block: "■", table: "▭", answer: "⚑" };
 const WORDS = { saved: "saved", read: "read", wasted: "wasted", plain: "" };
-const TONES = [["saved", "saved: a filter said no"], ["read", "read: it holds the key"],
-  ["wasted", "wasted: it was read, and lacks the key"], ["asking", "looked at"],
-  ["waiting", "not looked at so far"], ["pale", "the key is out of its range"]];
+const TONES = [["saved", "saved: a filter said no"], ["read", "read: it contains the key"],
+  ["wasted", "wasted: read, but without the key"], ["asking", "looked at"],
+  ["waiting", "not looked at yet"], ["pale", "the key is outside its range"]];
 
 export const view = {
   name: "get",
   title: "A Get, step by step",
   menu: "Get",
-  about: "What the store looks at for one key, in order, and what it would have read without filters.",
+  about: "The steps of a read of one key, in order, and what it would read without filters.",
   mount,
 };
 
 function mount(root, page) {
   let query = {};
-  let told = null;
+  let found = null;
   let levels = null;
   let unflushed = []; // keys of the memtable
   let asked = null;
@@ -83,8 +83,8 @@ function mount(root, page) {
         return;
       }
       if (key() === undefined) return;
-      told = await ask("get", question(), signal);
-      if (!isReport && told.tables.some((one) => !knows(levels, one.name))) {
+      found = await ask("get", question(), signal);
+      if (!isReport && found.tables.some((one) => !knows(levels, one.name))) {
         levels = await ask("levels", {}, signal); // a writer has moved on
       }
       asked = null;
@@ -93,7 +93,7 @@ function mount(root, page) {
     } catch (error) {
       if (error.name === "AbortError") return;
       asked = null;
-      told = null;
+      found = null;
       result.hidden = true;
       page.fail(error);
     }
@@ -119,21 +119,21 @@ function mount(root, page) {
 
   function draw() {
     // Without a step in the URL, the whole way is shown; playing begins at its first step.
-    const last = told.steps.length - 1;
+    const last = found.steps.length - 1;
     const step = query.step === undefined ? last : Math.min(Number(query.step) || 0, last);
-    player.set(step, told.steps.length);
-    show(verdict, keyText(told.key), ": ", h("strong", {}, told.answer), ". ", outlook(told), told.saving ? ` ${told.saving}` : "");
+    player.set(step, found.steps.length);
+    show(verdict, keyText(found.key), ": ", h("strong", {}, found.answer), ". ", outlook(found), found.saving ? ` ${found.saving}` : "");
     drawSteps(step);
     drawCompare(step);
     drawBars(step);
     bars.element.hidden = levels.tables === 0;
-    show(nowhere, levels.tables === 0 ? ["No table is asked, for there is none: ", levels.facts.memtable.where] : null);
-    show(now, detail(told.steps[step]));
+    show(nowhere, levels.tables === 0 ? ["No table is asked: the store has none. ", levels.facts.memtable.where] : null);
+    show(now, detail(found.steps[step]));
   }
 
   function drawSteps(step) {
     const focused = steps.contains(document.activeElement);
-    show(steps, told.steps.map((one, number) => {
+    show(steps, found.steps.map((one, number) => {
       const state = number < step ? "done" : number === step ? "here" : "ahead";
       return h("li", { class: `${state} ${one.tone} kind-${one.kind}`, "aria-current": number === step ? "step" : null },
         button([h("span", { class: "mark", "aria-hidden": "true" }, MARKS[one.kind] ?? "•"),
@@ -148,33 +148,33 @@ function mount(root, page) {
   }
 
   function drawCompare(step) {
-    const done = told.steps.slice(0, step + 1);
+    const done = found.steps.slice(0, step + 1);
     const blocks = done.filter((one) => one.tone === "saved" || one.kind === "block");
-    const at = told.steps[step];
+    const at = found.steps[step];
     const squares = (shown) => h("span", { class: "squares", "aria-hidden": "true" },
       blocks.map((one) => h("i", { class: shown(one) })));
-    const end = step === told.steps.length - 1;
+    const end = step === found.steps.length - 1;
     show(compare,
       side("with filters", at.with, squares((one) => (one.tone === "saved" ? "saved" : one.tone)),
-        end ? `${bytes(told.totals.bytes_read)} from files` : ""),
+        end ? `${bytes(found.totals.bytes_read)} from files` : ""),
       side("without filters", at.without, squares((one) => (one.tone === "read" ? "read" : "wasted")),
-        end ? `${bytes(told.totals.bytes_without)} if none were cached` : ""));
+        end ? `${bytes(found.totals.bytes_without)} if none were cached` : ""));
   }
 
   function drawBars(step) {
-    const here = told.steps[step].table;
+    const here = found.steps[step].table;
     const passed = new Map();
-    for (const one of told.steps.slice(0, step + 1)) {
+    for (const one of found.steps.slice(0, step + 1)) {
       if (one.table && one.kind !== "table" && (one.tone !== "plain" || !passed.has(one.table))) passed.set(one.table, one.tone);
     }
-    const path = new Set(told.tables.map((one) => one.name));
+    const path = new Set(found.tables.map((one) => one.name));
     bars.set(levelRows(levels.levels, (bar, table) => {
       bar.dim = !path.has(table.name);
       bar.outlined = table.name === here;
       const tone = passed.get(table.name);
       if (tone) bar.tone = tone === "plain" ? "asking" : tone;
       else if (!bar.dim) bar.tone = "waiting";
-      bar.about.push(bar.dim ? "its range does not hold the key" : tone && tone !== "plain" ? WORDS[tone] : "its range holds the key");
+      bar.about.push(bar.dim ? "its range does not include the key" : tone && tone !== "plain" ? WORDS[tone] : "its range includes the key");
     }), { selected: null });
   }
 
@@ -189,22 +189,22 @@ function mount(root, page) {
       }
       if (key() === undefined) {
         result.hidden = true;
-        told = null;
+        found = null;
         input.focus();
       }
-      const same = before.key === given.key && before.hex === given.hex && told;
+      const same = before.key === given.key && before.hex === given.hex && found;
       if (same) draw();
       else load();
       if (levels) hint();
     },
     twin: () => (key() === undefined ? ["levels", {}] : ["get", question()]),
     async follow(_, asOf) {
-      if (told) return `This is the Get as it went at ${asOf}. The store has changed since.`;
+      if (found) return `This is the Get as of ${asOf}. The store has changed since then.`;
       await reload();
       return null;
     },
     reload,
-    key: (event) => told !== null && player.key(event),
+    key: (event) => found !== null && player.key(event),
     close() {
       asked?.abort();
       player.stop();
@@ -218,11 +218,11 @@ function side(title, blocks, squares, note) {
     h("p", {}, `data block${blocks === 1 ? "" : "s"} searched`), squares, h("p", { class: "quiet" }, note));
 }
 
-function outlook(told) {
-  const saved = told.totals.without - told.totals.searched;
-  if (saved > 0) return `Filters saved the read of ${count(saved, "data block")} of ${number(told.totals.without)}.`;
-  if (told.totals.without === 0) return "No table's block had to be searched.";
-  return told.saving ? "" : "Filters saved nothing here.";
+function outlook(found) {
+  const saved = found.totals.without - found.totals.searched;
+  if (saved > 0) return `Filters saved the read of ${count(saved, "data block")} of ${number(found.totals.without)}.`;
+  if (found.totals.without === 0) return "No block had to be searched.";
+  return found.saving ? "" : "Filters saved nothing here.";
 }
 
 function detail(step) {

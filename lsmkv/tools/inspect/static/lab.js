@@ -61,7 +61,7 @@ class Lab {
     this.sized = element("p", { class: "lab-note" });
     const adding = keyForm("Add a key", "Add", (text) => this.add(text));
     this.addField = adding.field;
-    this.chips = element("ul", { class: "lab-keys", "aria-label": "The keys; each is a button that asks for it" });
+    this.chips = element("ul", { class: "lab-keys", "aria-label": "The keys; each is a button that looks it up" });
     const follow = element("label", { class: "lab-check" }, this.follows, " k follows, as in LevelDB");
     this.controls = element(
       "div",
@@ -69,7 +69,7 @@ class Lab {
       element(
         "fieldset",
         {},
-        element("legend", {}, "The filter's size follows from"),
+        element("legend", {}, "The filter's size is set by"),
         this.mode.root,
         element("div", { class: "lab-row" }, this.perKey.label, this.rate.label, this.bits.label, this.expected.label),
         element("div", { class: "lab-row" }, this.probes.label, follow),
@@ -97,7 +97,7 @@ class Lab {
     this.askField = asking.field;
     this.askField.addEventListener("input", () => this.ask(this.askField.value));
     this.answer = element("p", { class: "lab-answer", role: "status" });
-    this.grid = new BitGrid("The filter's bits. The arrow keys go from bit to bit.", () => this.tellBit());
+    this.grid = new BitGrid("The filter's bits. The arrow keys move from bit to bit.", () => this.tellBit());
     this.stage = element("div", { class: "lab-stage" }, this.grid.root);
     this.bit = element("p", { class: "lab-note", role: "status" });
     this.figures = element("dl", { class: "lab-figures" });
@@ -171,9 +171,9 @@ class Lab {
     this.probes.input.disabled = this.follows.checked;
     if (this.follows.checked) this.probes.write(probesFor(perKey));
     this.trial.resize(bits, this.probes.value);
-    const cut = wanted > MOST_BITS ? ` (Cut: the lab draws at most ${number(MOST_BITS)} bits.)` : "";
+    const cut = wanted > MOST_BITS ? ` (Limited: the lab draws at most ${number(MOST_BITS)} bits.)` : "";
     const short = mode === "rate" && expectedRate(expected, bits, this.probes.value) > this.rate.value / 100
-      ? " (So few keys do not reach the rate that is wanted.)" : "";
+      ? " (With so few keys the requested rate is not reached.)" : "";
     this.sized.textContent = aboutSize(this.trial.filter, expected) + (cut || short);
     this.layOut();
   }

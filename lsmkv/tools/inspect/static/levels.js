@@ -13,7 +13,7 @@ const PAGE = 100;
 export const view = {
   name: "levels",
   title: "Levels",
-  about: "Every table as a bar: its area is its bytes. Choose one to see what is in it.",
+  about: "Every table as a bar, whose area is the table's size. Choose one to see its contents.",
   mount,
 };
 
@@ -32,7 +32,7 @@ function mount(root, page) {
   });
   const figures = h("dl", { class: "figures" });
   const trouble = h("div");
-  const picked = h("section", { class: "card", hidden: true, "aria-label": "The table that is selected" });
+  const picked = h("section", { class: "card", hidden: true, "aria-label": "The selected table" });
   const list = h("div");
   const fullness = h("div");
   const why = h("p", { class: "quiet", hidden: true });
@@ -51,7 +51,7 @@ function mount(root, page) {
     } catch (error) {
       page.fail(error);
     }
-  }, { title: "Reads every byte, as 'lsmkv verify' does" });
+  }, { title: "Reads every byte, like 'lsmkv verify'" });
   const memtable = new Memtable(page, (at) => page.go("levels", { ...query, at }, { replace: true }));
   show(trouble, h("p", { class: "quiet", role: "status" }, "The store is being read …"));
   show(root, trouble, figures, h("div", { class: "bar-tools" }, modes, zooming, checker),
@@ -83,7 +83,7 @@ function mount(root, page) {
       figure("in tables", bytes(data.bytes)),
       facts.memtable ? figure("memtable", `${bytes(facts.memtable.bytes)}, ${count(facts.memtable.total, "entry")}`) : null,
       facts.filters && data.tables ? figure("filters of the newest table", facts.filter_damage ? "damaged" : facts.filters.join(", ") || "none") : null,
-      facts.comparator ? figure("order of keys", facts.comparator) : null);
+      facts.comparator ? figure("key order", facts.comparator) : null);
     const missing = data.levels.reduce((sum, level) => sum + (level.left_out ?? 0), 0);
     show(trouble, damage(data, page),
       facts.filter_damage ? h("section", { class: "card damaged", "aria-label": "A damaged filter" }, h("p", {}, facts.filter_damage)) : null,
@@ -114,7 +114,7 @@ function mount(root, page) {
     const beneath = all.filter((one) => one.level !== level && one.table.from <= table.to && one.table.to >= table.from);
     show(picked,
       h("h2", {}, table.name),
-      h("p", {}, `level ${level}, ${bytes(table.size)}; ${count(beneath.length, "table")} on other levels hold keys of its range`),
+      h("p", {}, `level ${level}, ${bytes(table.size)}; ${count(beneath.length, "table")} on other levels overlap its range`),
       h("p", {}, keyText(table.smallest), " … ", keyText(table.largest)),
       h("p", { class: "actions" },
         holds("table", { name: table.name }) ? h("a", { class: "main", href: page.link("table", { name: table.name }) }, "Its anatomy") : null,
@@ -157,16 +157,16 @@ function damage(data, page) {
     parts.push(h("p", {}, "Every file is being read … ",
       h("progress", { max: check.total || 1, value: check.done, "aria-label": "Files read" })));
   }
-  if (check.older) parts.push(h("p", { class: "quiet" }, `This is of ${clock(1000 * check.time)}. The store has changed since.`));
+  if (check.older) parts.push(h("p", { class: "quiet" }, `This check ran at ${clock(1000 * check.time)}. The store has changed since then.`));
   if (check.error) parts.push(h("p", {}, `The files could not be checked: ${check.error}`));
   if (check.state === "done" && !check.files.length) {
     const when = `Every file was read at ${clock(1000 * check.time)}: all `;
     return h("p", { class: "sound", role: "status" }, check.older
-      ? [h("span", { class: "quiet" }, `${when}was sound. The store has changed since.`)] : `${when}is sound.`);
+      ? [h("span", { class: "quiet" }, `${when}was sound. The store has changed since then.`)] : `${when}is sound.`);
   }
   if (check.files.length) {
     parts.push(h("p", {}, check.damaged
-      ? `${count(check.damaged, "damaged file")}. Files that a writer removes meanwhile look like damage; 'lsmkv repair --plan' says what can be kept.`
+      ? `${count(check.damaged, "damaged file")}. Files that a writer removes during the check look like damage. 'lsmkv repair --plan' shows what can be kept.`
       : "No damage, but remarks:"));
     parts.push(h("ul", {}, check.files.map((file) => h("li", {},
       /\.(ldb|sst)$/.test(file.name) && file.size >= 0

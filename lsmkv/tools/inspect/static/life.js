@@ -16,7 +16,7 @@ export const view = {
   name: "life",
   title: "Life of the tree",
   menu: "Life",
-  about: "Every flush and compaction that the MANIFEST records: what it wrote, and what the levels were then.",
+  about: "Every flush and compaction in the MANIFEST: what it wrote, and the levels after it.",
   mount,
 };
 
@@ -88,7 +88,7 @@ function mount(root, page) {
     const damage = summary.damage.map((one) => `${one.reason} at ${number(one.offset)}`).join("; ");
     show(status, `${summary.manifest}: ${count(summary.edits, "edit")}, ${bytes(summary.size)}`,
       summary.complete ? "" : " … being read",
-      first() ? `; this report holds them from ${number(first() + 1)} on` : "",
+      first() ? `; this report has them from ${number(first() + 1)} on` : "",
       summary.memtable?.total ? `. Not in it: ${summary.memtable.where.replace(/\.$/, "")}` : "",
       damage ? h("strong", {}, `. Damaged: ${damage}`) : "");
   }
@@ -165,7 +165,7 @@ function mount(root, page) {
       while (rows.length <= table.level) rows.push({ label: `L${rows.length}`, note: "empty", bars: [] });
       rows[table.level].bars.push({
         id: `gone-${table.number}`, size: table.size, text: String(table.number), ghost: true, table,
-        about: [`${table.name}, level ${table.level}`, bytes(table.size), "taken out by this edit"],
+        about: [`${table.name}, level ${table.level}`, bytes(table.size), "removed by this edit"],
       });
     }
     bars.set(rows, { selected: null });
@@ -248,9 +248,9 @@ function mount(root, page) {
 /** Where the two lines of the chart are one, in words. */
 function together(steps, compacted) {
   const first = compacted.findIndex((one) => one > 0);
-  const so = "the dashed line, with compactions, lies on the line of the flushes";
+  const so = "the dashed line, with compactions, coincides with the line of the flushes";
   if (first < 0) return `No compaction has written anything since this MANIFEST began: ${so}.`;
-  return `Up to edit ${number(steps[Math.max(0, first - 1)] + 1)} no compaction had written anything: until there ${so}.`;
+  return `Up to edit ${number(steps[Math.max(0, first - 1)] + 1)} no compaction had written anything: up to there ${so}.`;
 }
 
 function inOrder(level) {

@@ -14,7 +14,7 @@ const LEVELS = ["level", ...["tables", "size", "read a second"].map(numeric), ""
 export const view = {
   name: "live",
   title: "Now",
-  about: "What the program that has this store open is doing with it: once a second, for as long as this view is open.",
+  about: "What the program that has this store open is doing, updated once a second while this view is open.",
   served: true,
   mount,
 };
@@ -73,7 +73,7 @@ function mount(root, page) {
     if (figures.compaction) {
       const { levels: between, tables, share } = figures.compaction;
       pairs.background.prepend(pair({ name: `level ${between}`, text: tables, tone: "" }),
-        h("div", {}, h("dt", {}, "compaction"), h("dd", {}, h("meter", { min: "0", max: "1", value: String(share), "aria-label": "How much of its input the compaction has read" }), ` ${percentOf(figures.compaction)}`)));
+        h("div", {}, h("dt", {}, "compaction"), h("dd", {}, h("meter", { min: "0", max: "1", value: String(share), "aria-label": "Share of its input that the compaction has read" }), ` ${percentOf(figures.compaction)}`)));
     } else pairs.background.prepend(pair({ name: "compaction", text: figures.no_compaction, tone: "" }));
     show(levels.body, figures.levels.map((one) => row(LEVELS,
       [`level ${one.level}`, one.tables, one.size, one.read_each_second, h("td", { class: "wide" }, share(one.share))])));
@@ -81,9 +81,9 @@ function mount(root, page) {
 
   function explain({ heading, text, call }) {
     show(nothing, h("h2", {}, heading), text ? h("p", {}, text) : null, call ? [
-      h("p", {}, "A process that opens the store like this is shown here, a second later:"),
+      h("p", {}, "A process that opens the store as follows is shown here after a second:"),
       h("code", { class: "call" }, call),
-      h("p", { class: "quiet" }, "Each operation is timed then; without the option that costs nothing. This view goes on looking."),
+      h("p", { class: "quiet" }, "With this option each operation is timed; without it there is no cost. This view keeps looking for such a process."),
     ] : null);
   }
 

@@ -19,7 +19,7 @@ export class Memtable {
     const form = h("form", { class: "ask", onsubmit: (event) => {
       event.preventDefault();
       go(this.field.value === "" ? undefined : this.field.value);
-    } }, h("label", { class: "grow" }, h("span", {}, "From this key on"), this.field), h("button", { type: "submit" }, "List"));
+    } }, h("label", { class: "grow" }, h("span", {}, "Start at this key"), this.field), h("button", { type: "submit" }, "List"));
     this.words = h("p", {});
     this.meter = h("meter", { min: "0", "aria-label": "How full the memtable is" });
     this.used = h("span", { class: "quiet" });
@@ -44,10 +44,10 @@ export class Memtable {
       if (document.activeElement !== this.field) this.field.value = at ?? "";
     }
     this.facts = facts;
-    show(this.words, facts.where || "It is empty: every entry is in a table.");
+    show(this.words, facts.where || "It is empty: all entries are in tables.");
     this.meter.max = facts.full_at;
     this.meter.value = Math.min(facts.bytes, facts.full_at);
-    show(this.used, `${bytes(facts.bytes)} of ${bytes(facts.full_at)}${facts.full_at_known || !hasTables ? "" : ", if its writer keeps to the default size"}`);
+    show(this.used, `${bytes(facts.bytes)} of ${bytes(facts.full_at)}${facts.full_at_known || !hasTables ? "" : ", if its writer uses the default size"}`);
     show(this.title, `Its entries, as a list (${number(facts.total)})`);
     this.details.hidden = facts.total === 0;
     this.details.open = this.opened ?? (!hasTables || at !== undefined);
@@ -79,6 +79,6 @@ export class Memtable {
   }
 
   link(key) {
-    return key.cut || isReport ? keyText(key) : h("a", { href: this.page.link("get", { key: key.text }), title: "A Get of it, step by step" }, keyText(key));
+    return key.cut || isReport ? keyText(key) : h("a", { href: this.page.link("get", { key: key.text }), title: "A Get of this key, step by step" }, keyText(key));
   }
 }

@@ -14,7 +14,7 @@ export function probedBits(positions, maybe) {
   return [one ? "bit " : "bits ", positions.map((bit, at) => [
     h("code", { class: !maybe && at === positions.length - 1 ? "bit clear" : "bit set" }, number(bit)),
     at < positions.length - 1 ? " " : "",
-  ]), maybe ? `; ${one ? "it is set" : "all of them are set"}` : `; ${one ? "it" : "the last one"} is clear, so the key is not there`];
+  ]), maybe ? `; ${one ? "it is set" : "all of them are set"}` : `; ${one ? "it" : "the last one"} is clear, so the key is absent`];
 }
 
 /** What a lookup reads in a fuse filter, as a sum: the key's slots, xored, and its fingerprint. */
@@ -23,6 +23,6 @@ export function xorSum({ slots, values, fingerprint, xored, may_match: maybe }) 
     at ? " ⊕ " : "", `slot ${number(slot)}: `, h("code", { class: "bit set" }, hexByte(values[at])),
   ]);
   return [parts, " = ", h("code", { class: `bit ${maybe ? "set" : "clear"}` }, hexByte(xored)),
-    maybe ? ", the key’s fingerprint: it may be there"
-      : [", but the key’s fingerprint is ", h("code", { class: "bit set" }, hexByte(fingerprint)), ": it is not there"]];
+    maybe ? ", the key’s fingerprint: the key may be present"
+      : [", but the key’s fingerprint is ", h("code", { class: "bit set" }, hexByte(fingerprint)), ": the key is absent"]];
 }

@@ -31,12 +31,12 @@ export class Replay {
     this.seed = field("number", "seed", { min: "0", step: "1", required: true });
     this.keys = h("select", { name: "keys" });
     this.form = h("form", { class: "ask", hidden: true, onsubmit: (event) => this.start(event) },
-      h("label", { class: "whole" }, h("span", {}, "Filter settings, with spaces between them"), this.settings),
+      h("label", { class: "whole" }, h("span", {}, "Filter settings, separated by spaces"), this.settings),
       h("label", {}, h("span", {}, "Gets"), this.gets), h("label", {}, h("span", {}, "Seed"), this.seed),
       h("label", {}, h("span", {}, "Keys"), this.keys),
       h("button", { type: "submit", class: "main" }, "Replay"));
     this.hint = h("p", { class: "quiet" },
-      "none is no filter; block:10 one for each 2 KiB of a table, 10 bits a key; table:15 one for each table; block64:10 and table64:10 have 64-bit hashes; fuse is a fuse filter for each table. Bits by level: block:10,10,8.5, or spread over the levels: block:auto:10. LevelDB asks filters of the kind block alone.");
+      "none means no filter. block:10 is a filter for each 2 KiB of a table, with 10 bits per key; table:15 is one for each table. block64:10 and table64:10 use 64-bit hashes; fuse is a fuse filter for each table. Bits per level: block:10,10,8.5, or distributed over the levels: block:auto:10. LevelDB uses only filters of the kind block.");
     this.status = h("p", { role: "status" });
     this.result = h("div");
     this.element = h("div", {}, isReport ? null : [this.form, this.hint], this.status, this.result);
@@ -58,7 +58,7 @@ export class Replay {
   /** A text that is not a list of settings is not sent. */
   judge() {
     const fits = SETTINGS.test(this.settings.value);
-    this.settings.setCustomValidity(fits ? "" : "Give settings such as none block:10 table64:10 fuse, with spaces between them.");
+    this.settings.setCustomValidity(fits ? "" : "Enter settings such as none block:10 table64:10 fuse, separated by spaces.");
   }
 
   async start(event) {
@@ -112,9 +112,9 @@ export class Replay {
     if (running) {
       const far = total ? `${number(done)} of ${count(total, unit)}` : done ? count(done, unit) : "";
       show(this.status, `${doing || "Beginning"} … ${far} `,
-        total ? h("progress", { max: String(total), value: String(done), "aria-label": "How far the replay is" }) : null);
+        total ? h("progress", { max: String(total), value: String(done), "aria-label": "Progress of the replay" }) : null);
     } else if (error) show(this.status, h("strong", {}, error));
-    else if (!found) show(this.status, isReport ? "This report has no replay." : "Nothing is replayed yet.");
+    else if (!found) show(this.status, isReport ? "This report has no replay." : "Nothing has been replayed yet.");
     else show(this.status, this.state.older && !isReport ? "The store has changed since these Gets were replayed." : null);
     this.status.hidden = !this.status.hasChildNodes();
   }
@@ -138,7 +138,7 @@ function outcome({ outcome: found, cut }, page) {
       figure("Gets", number(found.gets)), figure("keys", found.keys), figure("found a value", number(found.found)),
       figure("answered by a memtable", number(found.from_memory)), figure("seed", String(found.seed)),
       figure("entries in the tables", number(found.entries))),
-    h("ul", { class: "legend" }, h("li", { "data-tone": "read" }, "blocks of use"), h("li", { "data-tone": "wasted" }, "wasted reads")),
+    h("ul", { class: "legend" }, h("li", { "data-tone": "read" }, "blocks with the key"), h("li", { "data-tone": "wasted" }, "wasted reads")),
     settingsTable(found),
     h("h2", {}, "Wasted reads, as stored"),
     heat.tables.length ? heatOf(found, page) : h("p", {}, "The store has no tables."),
@@ -176,7 +176,7 @@ function heatOf({ gets, heat }, page) {
   const fileOf = (one) => `${String(one.number).padStart(6, "0")}.ldb`;
   return [
     heat.scans ? h("p", { class: "quiet" },
-      `The prefixes are absent, and scans ask none of these filters: each reads ${(scanned / heat.scans).toFixed(1)} blocks on average, whatever the setting.`) : null,
+      `The prefixes are absent, and scans do not use these filters: each reads ${(scanned / heat.scans).toFixed(1)} blocks on average, whatever the setting.`) : null,
     grid("Wasted reads by level", head("level"), rows([...levels.values()].sort((a, b) => a.level - b.level),
       (one) => [`level ${one.level}`, count(one.tables, "table")]), { class: "rows" }),
     h("details", {}, h("summary", {}, `The tables with the most (${number(Math.min(hottest.length, HOTTEST))} of ${number(heat.tables.length)})`),
@@ -185,7 +185,7 @@ function heatOf({ gets, heat }, page) {
   ];
 }
 
-/** A bar of parts, `[tone, amount]`; `most` is its whole width.  The figures beside it say the same. */
+/** A bar of parts, `[tone, amount]`; `most` is its whole width.  The figures next to it say the same. */
 function bar(parts, most) {
   return h("span", { class: "share", "aria-hidden": "true" }, parts.filter(([, amount]) => amount > 0).map(([tone, amount]) => {
     const part = h("i", { class: tone });

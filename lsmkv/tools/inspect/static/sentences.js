@@ -6,15 +6,15 @@ import { ASKED } from "./trial.js";
 
 const LONGEST = 32;
 
-/** A share as percent, with the digits that count. */
+/** A share as percent, with its significant digits. */
 export function percent(share) {
   if (share === 0 || share === 1) return `${100 * share}%`;
   return `${(100 * share).toLocaleString("en", { maximumSignificantDigits: share < 0.1 ? 2 : 3 })}%`;
 }
 
-/** A key on one line: what cannot be seen is escaped, and so are spaces at its ends.
+/** A key on one line: invisible characters are escaped, and so are spaces at its ends.
  *
- * One that is cut says how long it was, `length`; it is cut only where that makes it shorter.
+ * A truncated key states its `length`; it is truncated only if that makes it shorter.
  */
 export function shown(text, length = undefined) {
   const characters = Array.from(text);
@@ -38,7 +38,7 @@ export function listed(texts) {
   return texts.length > 3 ? `${first} and ${number(texts.length - 3)} more` : first;
 }
 
-/** The size of a filter, and its promise for so many keys. */
+/** The size of a filter, and its expected rate for a number of keys. */
 export function aboutSize({ bits, probes }, expected) {
   const rate = percent(expectedRate(expected, bits, probes));
   return (
@@ -54,9 +54,9 @@ export function aboutQuery(trial, query) {
   const clear = probed.find((position) => !trial.filter.isSet(position));
   const name = `“${shown(query.text)}”`;
   const different = new Set(probed).size;
-  const shared = different < probed.length ? ` Its ${probed.length} probes fall on ${different} bits.` : "";
+  const shared = different < probed.length ? ` Its ${probed.length} probes hit only ${different} different bits.` : "";
   if (clear !== undefined) {
-    const words = `No: ${name} was never added, since bit ${number(clear)} is 0. The block is not read.`;
+    const words = `No: ${name} was never added, because bit ${number(clear)} is 0. The block is not read.`;
     return { kind: "no", words: words + shared };
   }
   const bits = probed.length === 1 ? "its bit is 1" : `all its ${probed.length} bits are 1`;
@@ -64,9 +64,9 @@ export function aboutQuery(trial, query) {
   return { kind: "wrong", words: `Maybe: ${bits}. ${name} was not: a false positive, and a wasted read.${shared}` };
 }
 
-/** A bit, and the keys that set it; -1 is none. */
+/** A bit, and the keys that set it; -1 means none. */
 export function aboutBit(trial, position) {
-  if (position < 0) return "Click a bit, or go to it with the arrow keys, to see which keys set it.";
+  if (position < 0) return "Click a bit, or move to it with the arrow keys, to see which keys set it.";
   const setters = trial.settersOf(position);
   const what = setters.length ? `is 1, set by ${listed(setters.map((text) => shown(text)))}.` : "is 0: no key set it.";
   return `Bit ${number(position)}, in byte ${number(position >> 3)}, ${what}`;

@@ -5,7 +5,7 @@ import { number } from "./format.js";
 import { hexByte } from "./probes.js";
 
 const MARGIN = 50; // for the slot that a row begins with
-const PITCH = { least: 18, most: 24 }; // a cell and the space behind it, in pixels
+const PITCH = { least: 18, most: 24 }; // a cell and the space after it, in pixels
 const ROW = 20;
 const BREAK = 14; // between rows that do not follow each other
 

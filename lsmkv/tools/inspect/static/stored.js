@@ -28,22 +28,22 @@ export class Stored {
     this.held = ""; // the question that `data` answers
     this.asking = null;
     this.tables = null;
-    this.again = "To the tables of now";
+    this.again = "Show the current tables";
     this.choice = h("select", { onchange: () => this.go({ name: this.choice.value }) });
-    this.before = button("←", () => this.go(this.data.before), { "aria-label": "The filter before" });
+    this.before = button("←", () => this.go(this.data.before), { "aria-label": "The previous filter" });
     this.next = button("→", () => this.go(this.data.next), { "aria-label": "The next filter" });
-    this.where = h("span", { class: "quiet", title: "The number is that of 'lsmkv dump'" });
+    this.where = h("span", { class: "quiet", title: "The number is the one in 'lsmkv dump'" });
     this.figures = h("dl", { class: "figures" });
     this.damage = h("section", { class: "card damaged", "aria-label": "Damage", hidden: true });
     this.note = h("p", { class: "quiet" });
     const asking = keyForm("Ask it for a key", "Ask", (text) => this.look(keyOf(text).data));
     this.field = asking.field;
     this.field.addEventListener("input", () => this.answer(this.field.value === "" ? null : keyOf(this.field.value).data));
-    this.told = h("p", { class: "lab-answer", role: "status" });
+    this.sentence = h("p", { class: "lab-answer", role: "status" });
     this.sum = h("p", { class: "lab-sum", hidden: true });
     const select = (bit) => this.go({ bit: bit < 0 ? undefined : bit });
-    this.bits = new BitGrid("The filter's bits. The arrow keys go from bit to bit.", select);
-    this.slots = new SlotGrid("The filter's slots. The arrow keys go from slot to slot.", select);
+    this.bits = new BitGrid("The filter's bits. The arrow keys move from bit to bit.", select);
+    this.slots = new SlotGrid("The filter's slots. The arrow keys move from slot to slot.", select);
     this.stage = h("div", { class: "lab-stage" });
     this.marks = h("p", { class: "lab-legend" });
     this.bit = h("p", { class: "lab-note", role: "status" });
@@ -51,7 +51,7 @@ export class Stored {
     this.keys = h("ul", { class: "lab-keys", "aria-label": "The keys; each is a button that asks for it" });
     this.lab = h("div", { class: "lab" },
       h("div", { class: "lab-controls" }, h("fieldset", {}, h("legend", {}, "The keys in it"), this.keysNote, this.keys)),
-      h("div", { class: "lab-picture" }, asking.form, this.told, this.sum, this.marks, this.stage, this.bit));
+      h("div", { class: "lab-picture" }, asking.form, this.sentence, this.sum, this.marks, this.stage, this.bit));
     this.element = h("div", {},
       h("div", { class: "ask" },
         h("label", { class: "grow" }, h("span", {}, "Table"), this.choice),
@@ -76,7 +76,7 @@ export class Stored {
       if (this.tables === null) await this.fillChoice();
       const name = query.name ?? this.choice.value;
       this.element.firstChild.hidden = !name;
-      if (!name) throw new Error(isReport ? "This report has no filters." : `The store has no tables yet, and so no filters. ${this.unflushed}`);
+      if (!name) throw new Error(isReport ? "This report has no filters." : `The store has no tables yet, so it has no filters. ${this.unflushed}`);
       const question = { name, n: query.n ?? 0, ...(query.block === undefined ? {} : { block: query.block }) };
       if (this.held !== JSON.stringify(question)) {
         this.forget(name);
@@ -117,7 +117,7 @@ export class Stored {
       await this.update(this.query);
       return null;
     }
-    if (level === null) return `${this.data.name} is in the store no more: a compaction has taken it out. Its filter is as it was.`;
+    if (level === null) return `${this.data.name} is no longer in the store: a compaction has removed it. Its filter is shown as it was read.`;
     await this.fillChoice();
     this.choose(this.data.name);
     return null;
@@ -180,7 +180,7 @@ export class Stored {
     const alone = this.before.disabled && this.next.disabled; // then arrows would lead nowhere
     this.before.hidden = this.next.hidden = alone;
     show(this.where, `filter ${number(found.n)}; ${number(found.place)} of ${number(found.filters)}`,
-      alone && found.filters > 1 ? "; this report has no other one of this table" : "");
+      alone && found.filters > 1 ? "; this report has no other filter of this table" : "");
     this.describe();
     this.layout = "";
     if (this.grid) this.grid.selected = -1;
@@ -218,10 +218,10 @@ export class Stored {
     show(this.damage, damage.map((words) => h("p", {}, words)));
     const notes = [];
     if (fuse) {
-      notes.push(`Each key has ${fuse.arity} slots, one in each of ${fuse.arity} neighbouring segments. Their bytes, xored, are the fingerprint of the key: of an absent key, only by chance.`);
-      if (fuse.slots > DRAWN_SLOTS) notes.push(`The first ${number(DRAWN_SLOTS)} slots are drawn, or those around the slots of the key that is asked for.`);
-    } else if (!data.bits) notes.push("It is of a custom policy: only that policy’s code can say what its bytes mean, so they are not drawn.");
-    else if (data.probes > MOST_PROBES) notes.push("So many probes are reserved: such a filter answers maybe to every key.");
+      notes.push(`Each key has ${fuse.arity} slots, one in each of ${fuse.arity} neighbouring segments. The XOR of their bytes is the key’s fingerprint; for an absent key, only by chance.`);
+      if (fuse.slots > DRAWN_SLOTS) notes.push(`The first ${number(DRAWN_SLOTS)} slots are drawn, or those around the slots of the key.`);
+    } else if (!data.bits) notes.push("It comes from a custom policy. Only that policy’s code can interpret its bytes, so they are not drawn.");
+    else if (data.probes > MOST_PROBES) notes.push("This number of probes is reserved: such a filter answers maybe for every key.");
     if (data.bits > DRAWN) notes.push(`The first ${number(DRAWN)} bits are drawn.`);
     show(this.note, notes.join(" "));
   }
@@ -292,8 +292,8 @@ export class Stored {
     this.asking?.abort();
     if (data === null) {
       this.mark(null);
-      this.told.dataset.kind = "";
-      show(this.told, `Type a key, or choose one: the ${this.data.fuse ? "slots that a lookup reads" : "bits that a lookup probes"} are marked.`);
+      this.sentence.dataset.kind = "";
+      show(this.sentence, `Type a key, or choose one: the ${this.data.fuse ? "slots that a lookup reads" : "bits that a lookup probes"} are marked.`);
       return;
     }
     const text = hex(data);
@@ -313,8 +313,8 @@ export class Stored {
     if (isReport) {
       if (same) return same;
       this.mark(null);
-      this.told.dataset.kind = "";
-      show(this.told, "A report can ask this filter only for the keys that are listed; 'lsmkv inspect' asks it for any.");
+      this.sentence.dataset.kind = "";
+      show(this.sentence, "A report can ask this filter only for the listed keys; 'lsmkv inspect' can ask it for any key.");
       return null;
     }
     const { data } = this;
@@ -338,7 +338,7 @@ export class Stored {
     this.colour();
   }
 
-  /** The bits that a lookup goes by: up to the first that is 0, as far as that is known here. */
+  /** The bits that decide a lookup: up to the first that is 0, as far as that is known here. */
   shownProbes({ positions }) {
     const clear = positions.findIndex((position) => this.isSet(position) === false);
     return clear < 0 ? positions : positions.slice(0, clear + 1);
@@ -353,20 +353,20 @@ export class Stored {
     let words;
     if (maybe === false) {
       kind = "no";
-      words = `No: ${name} is not there, since ${why}. The block is not read.`;
-    } else if (maybe === undefined) words = `${name} probes bits beyond those that are shown here.`;
+      words = `No: ${name} is absent, because ${why}. The block is not read.`;
+    } else if (maybe === undefined) words = `${name} probes bits beyond those shown here.`;
     else if (isKey) words = `Maybe: ${why}. ${name} is one of its ${this.data.kind === "prefix" ? "prefixes" : "keys"}.`;
     else if (all) {
       kind = "wrong";
       words = `Maybe: ${why}. ${name} is not one of its keys: a false positive, and a wasted read.`;
-    } else words = `Maybe: ${why}. ${name} is not among the keys that are listed here.`;
-    this.told.dataset.kind = kind;
-    show(this.told, words);
+    } else words = `Maybe: ${why}. ${name} is not among the keys listed here.`;
+    this.sentence.dataset.kind = kind;
+    show(this.sentence, words);
   }
 
   /** What a filter answers by what was read, undefined if that is not known here, and why. */
   verdict({ positions, slots, may_match: known }) {
-    if (slots) return { maybe: known, why: known ? "its slots, xored, are its fingerprint" : "its slots, xored, are not its fingerprint" };
+    if (slots) return { maybe: known, why: known ? "the XOR of its slots is its fingerprint" : "the XOR of its slots is not its fingerprint" };
     const clear = this.data.probes > MOST_PROBES ? undefined : positions.find((position) => this.isSet(position) === false);
     if (clear !== undefined) return { maybe: false, why: `bit ${number(clear)} is 0` };
     if (known === false) return { maybe: false, why: `bit ${number(positions.at(-1))} is 0` };
@@ -379,20 +379,20 @@ export class Stored {
     const { fuse } = this.data;
     const at = this.grid.selected;
     if (at < 0) {
-      show(this.bit, fuse ? "Click a slot, or go to it with the arrow keys, to see which keys read it."
-        : "Click a bit, or go to it with the arrow keys, to see which keys set it.");
+      show(this.bit, fuse ? "Click a slot, or move to it with the arrow keys, to see which keys read it."
+        : "Click a bit, or move to it with the arrow keys, to see which keys set it.");
       return;
     }
     const users = this.data.keys.filter((key) => (fuse ? key.slots : key.positions)?.includes(at)).map(shortKey);
-    const some = this.data.more_keys ? " (and perhaps by keys that are not listed here)" : "";
+    const some = this.data.more_keys ? " (and perhaps by keys not listed here)" : "";
     if (fuse) {
       const value = this.valueOf(at);
-      const by = users.length ? `it is read for ${listed(users)}${some}.` : "none of the keys that are listed here reads it.";
+      const by = users.length ? `it is read for ${listed(users)}${some}.` : "none of the listed keys reads it.";
       show(this.bit, `Slot ${number(at)}, in segment ${number(Math.floor(at / fuse.segment_slots))}, ${value === undefined ? "is not shown here" : `holds ${hexByte(value)}`}; ${by}`);
       return;
     }
     let what = `is 1, set by ${listed(users)}${some}.`;
-    if (!users.length) what = this.isSet(at) ? "is 1, set by a key that is not listed here." : "is 0: no key set it.";
+    if (!users.length) what = this.isSet(at) ? "is 1, set by a key not listed here." : "is 0: no key set it.";
     show(this.bit, `Bit ${number(at)}, in byte ${number(at >> 3)}, ${what}`);
   }
 

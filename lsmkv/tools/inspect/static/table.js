@@ -22,7 +22,7 @@ const STEP = 300;
 export const view = {
   name: "table",
   title: "Anatomy of a table",
-  about: "The file from its first byte to its last, to scale: data blocks, filter, metaindex, index, footer.",
+  about: "The whole file, to scale: data blocks, filter, metaindex, index, footer.",
   parent: "levels",
   hidden: true,
   mount,
@@ -38,7 +38,7 @@ function mount(root, page) {
   });
   const heading = h("div");
   const legend = h("ul", { class: "legend" });
-  const inside = h("section", { class: "inside", "aria-label": "The part that is selected" });
+  const inside = h("section", { class: "inside", "aria-label": "The selected part" });
   show(root, heading, bars.element, legend, inside);
 
   async function load() {
@@ -61,7 +61,7 @@ function mount(root, page) {
         figure("table", h("code", {}, data.name)), figure("size", `${bytes(data.size)} (${number(data.size)} bytes)`),
         figure("parts", number(data.parts.length))),
       data.parts.some((part) => part.kind.endsWith("filter")) ? h("p", {}, h("a", { href: page.link("filters", { show: "table", name: data.name }) }, "Its filters, bit by bit")) : null,
-      data.checked ? null : h("p", {}, "Too large to check every block here: 'lsmkv verify' does."),
+      data.checked ? null : h("p", {}, "The table is too large to check every block here: use 'lsmkv verify'."),
       data.problems.length ? h("section", { class: "card damaged", "aria-label": "Damage" },
         h("p", {}, h("strong", {}, `${count(data.problems.length, "problem")}:`)),
         h("ul", {}, data.problems.slice(0, 20).map((one) => h("li", {}, `${KINDS[one.kind]?.[0] ?? one.kind} at ${number(one.offset)}: ${one.reason}`))),
@@ -91,7 +91,7 @@ function mount(root, page) {
     const part = data.parts.find((one) => String(one.offset) === query.block);
     if (part && !holds("block", asked)) {
       show(inside, h("h2", {}, bar(part).about[0]),
-        h("p", { class: "quiet" }, `${bytes(part.size)} in the file. This report has the content of other parts alone.`));
+        h("p", { class: "quiet" }, `${bytes(part.size)} in the file. This report does not include the content of this part.`));
       return;
     }
     try {
@@ -128,7 +128,7 @@ function mount(root, page) {
     if (first === 0 && !more) return null;
     const at = (from) => from >= 0 && holds("block", { name: query.name, offset: found.offset, ...(from ? { from } : {}) });
     const [before, after] = [first > 0 && at(Math.max(0, first - STEP)), more && at(first + STEP)];
-    if (!before && !after) return h("p", { class: "quiet" }, "There is more, which this report leaves out.");
+    if (!before && !after) return h("p", { class: "quiet" }, "There is more, but not in this report.");
     return h("p", { class: "actions" },
       button("← before", () => to({ from: Math.max(0, first - STEP) }), { disabled: !before }),
       button("more →", () => to({ from: first + STEP }), { disabled: !after }));
@@ -196,7 +196,7 @@ function mount(root, page) {
       : ["block", { name: query.name, offset: query.block, ...(query.from ? { from: query.from } : {}) }]),
     // The file of a table never changes; a compaction removes it.
     watches: () => ({ table: query.name }),
-    follow: ({ level }) => (level === null && data ? `${query.name} is in the store no more: a compaction has taken it out. What is shown is what was read of it.` : null),
+    follow: ({ level }) => (level === null && data ? `${query.name} is no longer in the store: a compaction has removed it. The view shows what was read before.` : null),
     again: "To the levels",
     reload: () => page.go("levels"),
     close: () => bars.close(),

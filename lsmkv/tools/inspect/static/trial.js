@@ -23,7 +23,7 @@ export class Trial {
     this.resize(this.filter.bits, this.filter.probes);
   }
 
-  /** Make the filter anew, with the same keys. */
+  /** Make the filter again, with the same keys. */
   resize(bits, probes) {
     this.filter = new BloomFilter(bits, probes);
     this.history = []; // {keys, fill, passed}, one for each key
@@ -33,7 +33,7 @@ export class Trial {
     }
   }
 
-  /** Add a key, a text or bytes.  One that is there already, or one too many, changes nothing. */
+  /** Add a key, a text or bytes.  A key that was added before, or that is one too many, changes nothing. */
   include(key) {
     const { text, data } = keyOf(key);
     if (this.has(data) || this.keys.length >= this.mostKeys) return;

@@ -11,7 +11,7 @@ export const view = {
   name: "write",
   title: "The write path",
   menu: "Write",
-  about: "A scratch store in memory, which has nothing to do with yours: put a key and see where its bytes go.",
+  about: "A scratch store in memory, separate from yours: put a key and see where its bytes go.",
   mount,
 };
 
@@ -31,7 +31,7 @@ function mount(root, page) {
     button("Put 20 keys", () => perform("fill", { keys: "20" })),
     button("Flush", () => perform("flush")),
     button("Compact", () => perform("compact")),
-    button("Begin anew", () => perform("reset")));
+    button("Start again", () => perform("reset")));
   const player = new Player({
     label: "What was done",
     onstep: (step) => page.go("write", { step }, { replace: true }),
@@ -85,7 +85,7 @@ function mount(root, page) {
     }), { selected: null });
     show(levels, h("p", { class: "quiet" }, moment.tables
       ? `${count(moment.tables, "table")}, ${bytes(moment.bytes)}. A flush makes one; level 0 is compacted at 4.`
-      : "No table yet: a full memtable becomes one, and so does Flush."));
+      : "No table yet. A full memtable becomes one; Flush makes one, too."));
     const { written } = moment;
     const total = written.log + written.flushed + written.compacted;
     show(figures,
@@ -93,7 +93,7 @@ function mount(root, page) {
       figure("into the log", bytes(written.log)),
       figure("by flushes", bytes(written.flushed)),
       figure("by compactions", bytes(written.compacted)),
-      figure("written in all", written.user ? `${(total / written.user).toFixed(1)}× what was given` : "–"));
+      figure("written in total", written.user ? `${(total / written.user).toFixed(1)}× what was given` : "–"));
   }
 
   function drawLog(moment) {

@@ -70,7 +70,7 @@ def test_an_env_holds_the_directory() -> None:
         store.put("x", b"1")
     with open_objects("file:///place", env=env) as store:
         assert store.get("x") == b"1"
-    with pytest.raises(ValueError, match="an env"):
+    with pytest.raises(ValueError, match="env= can be combined"):
         open_objects("s3://bucket", env=env)
 
 
