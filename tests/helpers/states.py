@@ -183,6 +183,6 @@ def states(name: str) -> pytest.MarkDecorator:
 def begin(config: Any) -> None:
     """Take ``--rewrite`` from the command line."""
     global rewriting  # noqa: PLW0603
-    rewriting = bool(config.option.rewrite)
+    rewriting = bool(config.getoption("rewrite", False))
     if rewriting and getattr(config.option, "numprocesses", None):
         raise pytest.UsageError("--rewrite takes one process: it cannot be combined with -n")
