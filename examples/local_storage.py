@@ -59,7 +59,7 @@ def make_sample(path: Path) -> None:
     with lsmkv.DB(path, create_if_missing=True) as db, db.write_batch() as batch:
         batch.put(b"VERSION", b"1")
         for origin, name, value in (
-            (b"https://example.org", b"\x01colour", b"\x01blue"),
+            (b"https://example.org", b"\x01color", b"\x01blue"),
             (b"https://example.org", b"\x01name", b"\x00" + "Ольга".encode("utf-16-le")),
             (b"https://other.example", b"\x01cart", b"\x01" + b"[1, 2, 3], " * 9),
             (b"https://other.example/^0https://example.org", b"\x01id", b"\x01\x1b[31m42"),

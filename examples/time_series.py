@@ -2,7 +2,7 @@
 
     python examples/time_series.py [DIRECTORY]
 
-A key is a sensor, a colon and a time, so a sensor's readings are neighbours, in order.  Here a
+A key is a sensor, a colon and a time, so a sensor's readings are neighbors, in order.  Here a
 sensor reports on one day of five, and each day's readings become a table.  A scan of one sensor
 asks every table's prefix filter, and reads blocks of those tables alone that have the sensor.  The
 program counts that, then removes what is older than two days and compacts.

@@ -119,6 +119,6 @@ def test_a_wrong_command_is_noticed() -> None:
         ["get", "zoo", "ant"],
         ["stats", "zoo"],
     ]
-    for words in (["gett", "zoo", "ant"], ["get", "zoo"], ["get", "zoo", "ant", "--colour"]):
-        with pytest.raises(Exception, match=r"No such|Missing|gett|colour"):
+    for words in (["gett", "zoo", "ant"], ["get", "zoo"], ["get", "zoo", "ant", "--color"]):
+        with pytest.raises(Exception, match=r"No such|Missing|gett|color"):
             parse(words)

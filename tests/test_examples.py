@@ -572,7 +572,7 @@ def test_local_storage_is_read_and_not_touched(tmp_path: Path) -> None:
     assert lines[:4] == [
         "version of the layout: 1",
         "https://example.org: 2 items",
-        "    'colour' = 'blue'",
+        "    'color' = 'blue'",
         "    'name' = 'Ольга'",
     ]
     assert lines[5].endswith(" ...")

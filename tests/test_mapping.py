@@ -1,4 +1,4 @@
-"""lsmkv.open and KeyValueMapping: dbm's flags, dict's behaviour, shelve on top."""
+"""lsmkv.open and KeyValueMapping: dbm's flags, dict's behavior, shelve on top."""
 
 from __future__ import annotations
 

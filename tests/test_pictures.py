@@ -20,7 +20,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def script(name: str) -> ModuleType:
-    """A script of docs/pictures, which imports its neighbour as a program started there does."""
+    """A script of docs/pictures, which imports its neighbor as a program started there does."""
     spec = importlib.util.spec_from_file_location(name, PICTURES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -45,11 +45,11 @@ def words(svg: str) -> list[str]:
     return [node.text or "" for node in ElementTree.fromstring(svg).iter(f"{SVG}text")]
 
 
-def bars(svg: str, colour: str) -> list[float]:
+def bars(svg: str, color: str) -> list[float]:
     return [
         float(node.attrib["width"])
         for node in ElementTree.fromstring(svg).iter(f"{SVG}rect")
-        if node.attrib["class"] == colour and node.attrib["width"] != node.attrib["height"]
+        if node.attrib["class"] == color and node.attrib["width"] != node.attrib["height"]
     ]
 
 

@@ -2,7 +2,7 @@
 
 ``make pictures`` runs the scripts beside this module.  Each draws one picture from measured figures
 and rewrites the part of README.md that states them.  A card brings its own background, in GitHub's
-colours for light and dark, so it is legible whatever the page around it looks like.
+colors for light and dark, so it is legible whatever the page around it looks like.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def write_something(page: Page) -> None:
 
 
 def save(png: bytes, name: str) -> None:
-    """Keep a picture with at most 128 colours, and only the top of a very long one."""
+    """Keep a picture with at most 128 colors, and only the top of a very long one."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     image = image.crop((0, 0, image.width, min(image.height, 1600)))
     small = image.quantize(255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)

@@ -93,10 +93,10 @@ def draw(found: dict[str, Speed]) -> str:
     y = top + 6.0
     for name, speed in found.items():
         parts.append(text(MARGIN, y + 17, "small", ROWS[name]))
-        for at, (measured, colour) in enumerate(((speed.compiled, "strong"), (speed.pure, "weak"))):
+        for at, (measured, color) in enumerate(((speed.compiled, "strong"), (speed.pure, "weak"))):
             width = math.log2(measured.ratio) * _OCTAVE
             left = _CENTRE + min(width, 0)
-            parts.append(bar(left, y + 12 * at, abs(width), 11, colour))
+            parts.append(bar(left, y + 12 * at, abs(width), 11, color))
         y += _ROW
     y = bottom + 40
     parts += [

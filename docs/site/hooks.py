@@ -4,7 +4,7 @@
   glossary and the pages on how it works can link to its line.
 * Links to files outside docs/ (SECURITY.md, an example) lead to such pages; the same links work on
   a code host.
-* Examples with prompts are coloured as such.
+* Examples with prompts are colored as such.
 * The filter lab, which is one file, is fitted into the page that shows it.
 """
 
@@ -43,7 +43,7 @@ new ResizeObserver(() => {
 }).observe(document.body);
 </script>
 """
-"""Lets the lab take its colours from the page around it, and tell that its height: by messages,
+"""Lets the lab take its colors from the page around it, and tell that its height: by messages,
 since a page in a folder may not look into its frames."""
 
 _LINK = re.compile(r"\]\((?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?\)")
@@ -173,7 +173,7 @@ def place_of(page: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links out of docs/ to pages of the site, and colour prompts."""
+    """Lead links out of docs/ to pages of the site, and color prompts."""
     name = page.file.src_uri
     if name.startswith("source/") and not name.startswith("source/repository/"):
         return markdown

@@ -1,4 +1,4 @@
-// Pictures, drawings and the filter lab follow the page's colours, which a reader may set apart from
+// Pictures, drawings and the filter lab follow the page's colors, which a reader may set apart from
 // the system's.
 (() => {
   const frames = [...document.querySelectorAll("iframe.lab")];

@@ -121,7 +121,7 @@ class DB(Maintenance, Scannable):
         """The values of many keys, in their order, all at one moment; None for a key that is not
         there.
 
-        They are looked up in the order of the store, so that neighbours find their blocks in the
+        They are looked up in the order of the store, so that neighbors find their blocks in the
         block cache.  Cost: that of the Gets.
 
         >>> with DB(":memory:") as db:

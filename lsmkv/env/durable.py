@@ -2,7 +2,7 @@
 
 Pessimistic on purpose.  Only the file's own ``sync`` makes content durable, and only its
 directory's ``sync`` makes a name durable.  (``create=True`` makes a directory durable at once, as
-the interface promises.)  The fate of the rest is drawn at random from the behaviours of real file
+the interface promises.)  The fate of the rest is drawn at random from the behaviors of real file
 systems: :class:`NameModel` for names, :class:`Tails` for content.
 
 Left out: foreign content (a file system that shows another file's old blocks is broken), and

@@ -1,7 +1,7 @@
 """Binary fuse filters: 9 to 10 bits a key in large tables, and 4 in 1,000 absent keys pass.
 
 Source: Graf & Lemire, "Binary Fuse Filters: Fast and Smaller Than Xor Filters", ACM JEA 27, 2022.
-Each key has a fingerprint of 8 bits and three or four slots of one byte, in neighbouring segments
+Each key has a fingerprint of 8 bits and three or four slots of one byte, in neighboring segments
 of the filter.  The filter is filled so that the xor of a key's slots is the key's fingerprint.  For
 an absent key, that holds with probability 1/256.  A filter is built from all its keys at once, so
 there is one for a whole table.

@@ -75,7 +75,7 @@ def prefix_extractor_for(
         return None
     if type(order) is not BytewiseComparator:
         raise ValueError(
-            "prefix_extractor takes the bytewise order, where keys of one prefix are neighbours;"
+            "prefix_extractor takes the bytewise order, where keys of one prefix are neighbors;"
             f" the order here is {order.name!r}"
         )
     extractor: PrefixExtractor

@@ -45,7 +45,7 @@ class StaleTest:
             while at < len(run) and self._is_below(run[at], user_key):
                 at += 1
             self._at[number] = at
-            # Neighbouring holes share a bound, so a key may lie in two of them.
+            # Neighboring holes share a bound, so a key may lie in two of them.
             while at < len(run) and self._covers(run[at], user_key):
                 if self._shadows(run[at], internal_key):
                     return True
@@ -100,7 +100,7 @@ def shadows_on(
             return _boundary_shadows(table, other, comparator) if table is other else []
     elif table is other:
         return _boundary_shadows(table, other, comparator)
-    # Without levels nothing tells how new a lost entry was.  Its neighbours do not either, because
+    # Without levels nothing tells how new a lost entry was.  Its neighbors do not either, because
     # a compaction puts old and new entries side by side.
     shadows: list[Shadow] = []
     compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare

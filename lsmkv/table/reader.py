@@ -249,7 +249,7 @@ class Table:
         """The number of data blocks."""
         return len(self._cached)
 
-    # Fast paths: neighbouring blocks with one read
+    # Fast paths: neighboring blocks with one read
 
     def find_ahead(
         self, number: i64, counters: ReadCounters, ahead: Readahead | None
@@ -265,7 +265,7 @@ class Table:
     def read_ahead(
         self, number: i64, most: i64, back: bool, counters: ReadCounters
     ) -> Readahead | None:
-        """Data block ``number`` and neighbours of it, with one read, as far as they are not cached:
+        """Data block ``number`` and neighbors of it, with one read, as far as they are not cached:
         up to ``most`` blocks and 64 KiB in all, behind it or, with ``back``, before it.
 
         None if that is one block, or cannot be read.
@@ -317,7 +317,7 @@ class Table:
 
 
 class Readahead:
-    """Neighbouring data blocks as they are stored, from ``first`` to ``stop``.
+    """Neighboring data blocks as they are stored, from ``first`` to ``stop``.
 
     A block is decompressed only when it is needed: the scan may end before, and a few bytes may
     decompress to many.

@@ -28,7 +28,7 @@ def alone() -> None:
 
 @guarded
 def _doctor(arguments: list[str]) -> None:
-    """``lsmkv doctor``, without colours: ``doctor/command.py`` has its other face."""
+    """``lsmkv doctor``, without colors: ``doctor/command.py`` has its other face."""
     parser = argparse.ArgumentParser("lsmkv doctor", description=report.MEANING)
     parser.add_argument("directory", metavar="DIR", nargs="?", default=".", help=report.DIRECTORY)
     parser.add_argument("--json", action="store_true", help=report.JSON)

@@ -1,4 +1,4 @@
-"""What commands draw with rich: tables and colours on stdout, progress bars on stderr."""
+"""What commands draw with rich: tables and colors on stdout, progress bars on stderr."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ STYLES: dict[Tone, str] = {
     "read": "yellow",
     "wasted": "red",
 }
-"""The colours of the tones: what a filter saved, what is read, and what is a wasted read."""
+"""The colors of the tones: what a filter saved, what is read, and what is a wasted read."""
 
 _GUIDE = 4  # columns of a tree's lines, for each depth
 _NARROWEST = 20

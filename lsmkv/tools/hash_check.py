@@ -2,7 +2,7 @@
 
 Keys that count, times and other keys that differ in a few digits have similar hashes of 32 bits,
 and far more absent ones pass a filter than its bits promise.  ``lsmkv stats`` says so.  The absent
-keys are numbers that lie between two neighbours of the store: other keys do not have the weakness.
+keys are numbers that lie between two neighbors of the store: other keys do not have the weakness.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_KEYS = 2000
 """Keys that are looked up."""
 
 _TABLES = 32
-_LONGEST_NUMBER = 6  # digits in which neighbours differ
+_LONGEST_NUMBER = 6  # digits in which neighbors differ
 _LONGEST_BINARY = 3  # bytes
 _FEWEST_ERRORS = 30
 _TIMES = 3
@@ -79,7 +79,7 @@ def check_hash(
 
 
 def number_between(low: bytes, high: bytes, rng: random.Random) -> bytes | None:
-    """A key between two neighbours that differ in a number alone; None if there is none.
+    """A key between two neighbors that differ in a number alone; None if there is none.
 
     >>> number_between(b"user:0098", b"user:0100", random.Random(1))
     b'user:0099'

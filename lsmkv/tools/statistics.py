@@ -335,7 +335,7 @@ class _Drawing:
         checked = self._checked
         if checked is not None and checked.asked >= _FEWEST_ASKED:
             return checked.by_level, (
-                f"of {checked.asked:,} absent numbers between neighbouring keys, asked now"
+                f"of {checked.asked:,} absent numbers between neighboring keys, asked now"
             )
         return {}, "by the process that reads: DB(..., publish_stats=True) shows it here"
 

@@ -6,7 +6,7 @@ type   codec               written by
 0      none                LevelDB and its forks
 1      snappy              LevelDB's default
 2      zstd                LevelDB's main branch; no release of it reads this
-2      zlib                Minecraft (Mojang's fork) before 1.2; recognised by its first byte ``78``
+2      zlib                Minecraft (Mojang's fork) before 1.2; recognized by its first byte ``78``
 4      zlib-raw            Minecraft (Mojang's fork): deflate with neither header nor checksum
 =====  ==================  ==================================================================
 

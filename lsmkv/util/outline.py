@@ -1,7 +1,7 @@
 """An outline: what there is to say as lines, each with a depth and a tone.
 
 One outline has several renderings: text, HTML, and the trees that ``lsmkv/tools`` draws.  A line's
-words say everything; its tone is what a colour may stress.
+words say everything; its tone is what a color may stress.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EDGES: dict[Tone, str] = {
     "read": "#bf8700",
     "wasted": "#cf222e",
 }
-"""The colour beside a line in HTML: legible on light and dark pages, since no text has it."""
+"""The color beside a line in HTML: legible on light and dark pages, since no text has it."""
 
 
 class Line(NamedTuple):

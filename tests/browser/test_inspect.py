@@ -569,8 +569,8 @@ def test_a_store_without_filters(browser: Any, tmp_path: Path) -> None:
         assert serious_faults(page) == []
 
 
-def test_the_colours_of_a_get_have_a_legend(browser: Any, url: str) -> None:
-    """Every colour that a bar has is in the legend, with words."""
+def test_the_colors_of_a_get_have_a_legend(browser: Any, url: str) -> None:
+    """Every color that a bar has is in the legend, with words."""
     script = """() => {
       const bars = [...document.querySelectorAll(".get .legend li")].map((one) => [
         getComputedStyle(one, "::before").backgroundColor, one.textContent]);
@@ -580,13 +580,13 @@ def test_the_colours_of_a_get_have_a_legend(browser: Any, url: str) -> None:
         go(page, url, "get", key="word 00000 is not there")
         page.locator(".steps li.here").wait_for()
         entries = page.evaluate(script)
-    assert len({colour for colour, _ in entries}) == len(entries) == 6
+    assert len({color for color, _ in entries}) == len(entries) == 6
     assert all(words for _, words in entries)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_text_of_bars_can_be_read(browser: Any, url: str, scheme: str) -> None:
-    """On every tone, hatched or pale: a contrast of 4.5 with its ground, which is of one colour."""
+    """On every tone, hatched or pale: a contrast of 4.5 with its ground, which is of one color."""
     script = """async () => {
       const { Bars } = await import("/static/bars.js");
       const tones = ["bar", "filter", "saved", "read", "wasted", "asking", "waiting", "added",

@@ -35,7 +35,7 @@ def hashes_of(count: int, seed: int = 1) -> list[int]:
 
 
 def slots_of(key_hash: int, shape: FuseShape) -> list[int]:
-    """The slots of a key, by the definition: one each of neighbouring segments."""
+    """The slots of a key, by the definition: one each of neighboring segments."""
     a, b = key_hash >> 31, key_hash & ((1 << 31) - 1)
     length = 1 << shape.segment_bits
     first = a * shape.segments * length >> 31

@@ -100,11 +100,11 @@ class _Step(NamedTuple):
 class FaultProxy:
     """The proxy.  Give clients :attr:`url`, or :attr:`host` and :attr:`port`.
 
-    ``serialise_puts`` forwards one PUT at a time, for a server whose check of ``If-None-Match`` is
+    ``serialize_puts`` forwards one PUT at a time, for a server whose check of ``If-None-Match`` is
     not atomic.
     """
 
-    def __init__(self, host: str, port: int, *, serialise_puts: bool = False) -> None:
+    def __init__(self, host: str, port: int, *, serialize_puts: bool = False) -> None:
         self.upstream = (host, port)
         self.requests: list[Request] = []
         """In the order in which they came in."""
@@ -113,7 +113,7 @@ class FaultProxy:
         self.errors: list[BaseException] = []
         """What went wrong in the proxy itself; raised when it is closed."""
         self._mutex = threading.Lock()
-        self._put_mutex: threading.Lock | None = threading.Lock() if serialise_puts else None
+        self._put_mutex: threading.Lock | None = threading.Lock() if serialize_puts else None
         self._steps: list[_Step] = []
         self._random: Callable[[str, str], Fault | None] = lambda method, path: None
         self._under_way = 0

@@ -31,7 +31,7 @@ def _proxy(_asked_for: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     # Moto looks whether a name is taken, and then takes it: so one PUT at a time.
     with (
         moto_server(tmp_path_factory.mktemp("moto") / "log") as (host, port),
-        FaultProxy(host, port, serialise_puts=True) as proxy,
+        FaultProxy(host, port, serialize_puts=True) as proxy,
     ):
         yield proxy
 

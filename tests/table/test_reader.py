@@ -383,7 +383,7 @@ def numbers_of(ahead: Readahead, back: bool) -> list[int]:
 @pytest.mark.parametrize("back", [False, True])
 @pytest.mark.parametrize("number", [0, 1, 50, -2, -1])
 @pytest.mark.parametrize("most", [2, 7, 1000])
-def test_neighbours_come_with_a_block(back: bool, number: int, most: int) -> None:
+def test_neighbors_come_with_a_block(back: bool, number: int, most: int) -> None:
     options = SMALL._replace(block_cache=BlockCache(1 << 20))
     table, file = opened(build(ROWS, options), options)
     number %= table.num_blocks
@@ -442,7 +442,7 @@ def test_one_read_has_a_limit(back: bool) -> None:
     assert ahead is not None
     assert ahead.stop - ahead.first == 6
     assert 50_000 < file.reads[0][1] <= 65_536
-    for large in (15, 14, 16):  # no neighbour costs more than the block itself
+    for large in (15, 14, 16):  # no neighbor costs more than the block itself
         some = [*rows[:large], (rows[large][0], bytes(100_000)), *rows[large + 1 :]]
         table, file = opened(build(some))
         ahead = table.read_ahead(15, 1000, back, ReadCounters())
@@ -475,7 +475,7 @@ def test_what_is_read_ahead_is_unpacked_when_it_is_asked_for(back: bool) -> None
         (False, "cut short"),  # only the end of a file can be missing
     ],
 )
-def test_damage_of_a_neighbour_is_told_when_it_is_asked_for(back: bool, damage: str) -> None:
+def test_damage_of_a_neighbor_is_told_when_it_is_asked_for(back: bool, damage: str) -> None:
     data = build(ROWS)
     whole, _ = opened(data)
     bad = 40 if back else 60

@@ -99,7 +99,7 @@ def test_a_command_imports_its_own_modules_only(store: Path) -> None:
     assert tools == {"app", "arguments", "cli", "commands", "console", "signals", "text"}
 
 
-def test_an_unknown_command_is_met_with_its_neighbours() -> None:
+def test_an_unknown_command_is_met_with_its_neighbors() -> None:
     done = lsm("bulk", "lst")
     assert done.status == 2
     assert "Did you mean 'list'?" in done.err

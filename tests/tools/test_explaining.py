@@ -1,4 +1,4 @@
-"""``lsmkv explain``: text where it is piped, and on a terminal the same as a tree, in colours."""
+"""``lsmkv explain``: text where it is piped, and on a terminal the same as a tree, in colors."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ OUTLINE = [
 def drawn(
     width: int,
     encoding: str = "utf-8",
-    colours: bool = False,
+    colors: bool = False,
     lines: list[Line] | None = None,
 ) -> str:
     out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    console = Console(file=out, width=width, color_system="standard" if colours else None)
+    console = Console(file=out, width=width, color_system="standard" if colors else None)
     console.print(tree(lines or OUTLINE, width))
     out.seek(0)
     return out.read()
@@ -121,8 +121,8 @@ def test_a_figure_stays_with_its_unit(width: int) -> None:
 @pytest.mark.parametrize(
     ("text", "code"), [("level 0: no", "32"), ("level 1: in vain", "31"), ("block", "33")]
 )
-def test_colours_say_saved_read_and_wasted(text: str, code: str) -> None:
-    assert f"\x1b[{code}m{text}" in drawn(80, colours=True)
+def test_colors_say_saved_read_and_wasted(text: str, code: str) -> None:
+    assert f"\x1b[{code}m{text}" in drawn(80, colors=True)
     assert set(STYLES) == {"plain", "quiet", "saved", "read", "wasted"}
 
 
@@ -138,7 +138,7 @@ def test_on_a_terminal_it_is_a_tree_of_the_same_lines(store: Path, columns: int)
     assert words == " ".join(lsm("explain", store, "b").out.decode().split())
 
 
-def test_no_colour_where_none_is_wanted(store: Path) -> None:
+def test_no_color_where_none_is_wanted(store: Path) -> None:
     _, shown = on_terminal("explain", str(store), "b", columns=80, environment={"NO_COLOR": "1"})
     assert not re.search("\x1b\\[3\\dm", shown)
     assert "a filter says no" in shown

@@ -213,7 +213,7 @@ def test_the_command_prints_it(deep: Path) -> None:
         assert figures["levels"] == list(db.stats().to_dict()["levels"])
 
 
-def test_in_colours_on_a_terminal(deep: Path) -> None:
+def test_in_colors_on_a_terminal(deep: Path) -> None:
     status, shown = on_terminal("stats", deep, columns=80)
     assert status == 0
     assert re.search("\x1b\\[36m█+", shown)

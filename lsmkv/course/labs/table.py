@@ -231,7 +231,7 @@ SEPARATED: tuple[tuple[bytes, bytes, str], ...] = (
         "The byte 00 is raised to 01, and the rest cut off.",
     ),
 )
-"""Last and first keys of neighbouring blocks, and what the pair tries."""
+"""Last and first keys of neighboring blocks, and what the pair tries."""
 
 
 def separators(code: ModuleType) -> str:

@@ -132,7 +132,7 @@ def compaction_of_range(
 def rewrite_of_level(
     version: Version, level: int, after: bytes | None, before: int, options: Options
 ) -> tuple[Compaction, bytes] | None:
-    """Rewrite some tables of a level >= 1 where they are: neighbours with numbers below
+    """Rewrite some tables of a level >= 1 where they are: neighbors with numbers below
     ``before`` that begin after the user key ``after``.
 
     Returns the compaction, and the user key after which the next one begins; None if the level

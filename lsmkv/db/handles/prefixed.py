@@ -2,7 +2,7 @@
 
 ``DB.prefixed_db`` makes one.  It holds no lock and no state: it adds the prefix to keys that it is
 given, and removes it from keys that it returns.  No file records the prefix.  In the bytewise order
-keys with a common prefix are neighbours, so an iterator over them is one over a range.  With a
+keys with a common prefix are neighbors, so an iterator over them is one over a range.  With a
 comparator that separates them, gets and writes work, but iterators do not.
 """
 

@@ -1,7 +1,7 @@
 """The trace of a store: which operations it was asked for, when, and how long each took.
 
 A trace is framed as a write-ahead log is (:mod:`lsmkv.format.log`), so every record of the file has
-a checksum, and a record that its writer could not finish is recognised.  The records are::
+a checksum, and a record that its writer could not finish is recognized.  The records are::
 
     header   "lsmkv trace", 01 (the version), varint64 microseconds since 1970, varint64 sample
     chunk*   varint64 microseconds since the header's time, then for each operation

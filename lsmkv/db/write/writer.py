@@ -41,7 +41,7 @@ _LONGEST_COMMIT_DELAY = 0.001  # seconds that a sync may be put off for others t
 
 
 class Writer:
-    """Serialises all writes of a store.  Any thread may call any method."""
+    """Serializes all writes of a store.  Any thread may call any method."""
 
     def __init__(self, store: Store, background: Background, wal: WriteAheadLog) -> None:
         self._store = store

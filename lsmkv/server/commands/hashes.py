@@ -248,7 +248,7 @@ def _drawn(
 ) -> list[tuple[bytes, bytes]]:
     """Records at random places of a prefix that has more than ``wanted`` records.
 
-    If nearly every place leads to the same few records, no more places are tried, and neighbours of
+    If nearly every place leads to the same few records, no more places are tried, and neighbors of
     the records fill up the number.  O(wanted) seeks.
     """
     stop = successor(prefix)

@@ -49,7 +49,7 @@ _BINARY: int = getattr(os, "O_BINARY", 0)
 
 PAGE_SIZE = 32 << 10
 """The size of a page in bytes; pages begin at its multiples.  A store takes as long for 4 KiB as
-for 32 KiB, and the neighbours of a block come with it.  Smaller pages would cost more system calls
+for 32 KiB, and the neighbors of a block come with it.  Smaller pages would cost more system calls
 per byte, and larger pages fetch more than a point read needs."""
 
 _log = logging.getLogger("lsmkv")

@@ -112,7 +112,7 @@ class _Report:
             self._print(Text(f"  {name}"))
             for one, figure in zip(measurements, figures, strict=True):
                 line = Text(f"    {TITLES[one.layout]:13}").append(f"{figure:6.3f}", "bold")
-                self._print(line.append("  ").append(bars.draw(figure), style=colour(one)))
+                self._print(line.append("  ").append(bars.draw(figure), style=color(one)))
 
     def stores(self, data: DataSet, loadings: Sequence[Loading], directory: str | None) -> None:
         """What was loaded; ``directory`` is where the stores stay, if they do."""
@@ -182,7 +182,7 @@ def spread(measurements: Sequence[Measurement]) -> str:
     )
 
 
-def colour(one: Measurement) -> str:
+def color(one: Measurement) -> str:
     """Yellow is what is read without filters, green what is left with them."""
     return "yellow" if one.layout == "off" else "green"
 
@@ -203,7 +203,7 @@ def table(measurements: Sequence[Measurement], keys: int, width: int) -> list[Te
     ]
     for one in measurements:
         costs.append(Text(f"{TITLES[one.layout]:12} exists") + _costs(one.present, ""))
-        costs.append(Text(f"{'':12} absent") + _costs(one.absent, f"bold {colour(one)}"))
+        costs.append(Text(f"{'':12} absent") + _costs(one.absent, f"bold {color(one)}"))
         rates += [Text(), Text(_rates(one, keys))]
     if len(costs[1]) + len(rates[1]) <= width:
         lines = [left + right for left, right in zip(costs, rates, strict=True)]

@@ -1,4 +1,4 @@
-"""What ``lsmkv doctor`` reports: lines of text with their colours, or JSON.
+"""What ``lsmkv doctor`` reports: lines of text with their colors, or JSON.
 
 Needs nothing but the library: ``lsmkv doctor`` is what is asked for where something is missing.
 """

@@ -140,7 +140,7 @@ class Content:
         for start in starts:
             steps = rng.randrange(_STRIDE)
             with contextlib.suppress(CorruptionError):  # the levels tell of it
-                found += _neighbours(db, start, steps)
+                found += _neighbors(db, start, steps)
         return found
 
     def _tables(self, levels: Plain) -> None:
@@ -174,7 +174,7 @@ class Content:
         self._add("scratch", {})
 
 
-def _neighbours(db: lsmkv.DB, start: bytes, steps: int) -> list[bytes]:
+def _neighbors(db: lsmkv.DB, start: bytes, steps: int) -> list[bytes]:
     """The key so many steps after ``start``, and a near miss of it; [] if there is none."""
     with db.iterator(start=start, include_value=False, fill_cache=False) as keys:
         for key in itertools.islice(keys, steps, steps + 1):

@@ -1,7 +1,7 @@
 """The panels of ``lsmkv top``: how each draws its figures of a store that is watched.
 
 A panel is a function of the watch and of its own size, which returns lines of styled text.  The
-figures are those of ``figures.py``; words and figures say everything, colours only repeat it.
+figures are those of ``figures.py``; words and figures say everything, colors only repeat it.
 Styles are names of the theme, so that light and dark both fit.
 """
 
@@ -145,7 +145,7 @@ def _pairs(width: int, shown: Iterable[Figure]) -> Content:
 
 
 def _pair(width: int, shown: Figure, style: str = "") -> Content:
-    """A name at the left and its figure at the right; a figure of nothing has no colour."""
+    """A name at the left and its figure at the right; a figure of nothing has no color."""
     text = shown.text
     if shown.short and len(shown.name) + len(text) >= width:
         text = shown.short

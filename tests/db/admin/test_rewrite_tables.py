@@ -337,7 +337,7 @@ def steps(of: Version, before: int, max_file_size: int = 1000) -> list[list[int]
         found.append([one.number for one in compaction.inputs])
 
 
-def test_a_step_takes_neighbours_up_to_the_size_of_a_table() -> None:
+def test_a_step_takes_neighbors_up_to_the_size_of_a_table() -> None:
     of = version(*[file(n, b"%02d" % n, b"%02d~" % n, 600) for n in range(1, 6)])
     assert steps(of, 99) == [[1, 2], [3, 4], [5]]
 

@@ -80,7 +80,7 @@ KILLED = """if True:
 """
 
 
-def test_a_killed_owner_is_recognised(path: Path) -> None:
+def test_a_killed_owner_is_recognized(path: Path) -> None:
     with start(KILLED, str(path)) as owner:
         assert owner.stdout is not None
         owner.stdout.readline()

@@ -80,7 +80,7 @@ def sources_of(data: st.DataObject, history: list[Entry], order: KeyOrder) -> li
 
 
 def check_chunks(chunks: list[list[Entry]], order: KeyOrder) -> None:
-    """Each rises, none is empty, and none shares a key with its neighbour (in rising order)."""
+    """Each rises, none is empty, and none shares a key with its neighbor (in rising order)."""
     assert all(chunks)
     for before, behind in pairwise(chunks):
         assert order.compare(before[-1][0], behind[0][0]) < 0

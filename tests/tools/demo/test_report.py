@@ -68,7 +68,7 @@ def test_the_picture_at_the_end_has_bars_that_the_encoding_can_show(
     assert text.isascii() == (encoding == "ascii")
 
 
-def test_the_colours_tell_what_filters_save(demo: tuple[Plan, Outcome]) -> None:
+def test_the_colors_tell_what_filters_save(demo: tuple[Plan, Outcome]) -> None:
     out = io.StringIO()
     console = Console(file=out, width=80, force_terminal=True, color_system="standard")
     print_report(console, *demo)

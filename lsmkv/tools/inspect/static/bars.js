@@ -160,11 +160,11 @@ export class Bars {
 
   paint() {
     const style = getComputedStyle(this.stage);
-    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-    const colours = new Map();
+    const color = (name) => style.getPropertyValue(`--${name}`).trim();
+    const colors = new Map();
     const toned = (tone) => {
-      if (!colours.has(tone)) colours.set(tone, colour(tone) || colour("bar"));
-      return colours.get(tone);
+      if (!colors.has(tone)) colors.set(tone, color(tone) || color("bar"));
+      return colors.get(tone);
     };
     const pen = this.canvas.getContext("2d");
     const scale = window.devicePixelRatio || 1;
@@ -172,24 +172,24 @@ export class Bars {
     pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
     pen.textBaseline = "middle";
     for (const { row, y } of this.labels ?? []) {
-      pen.fillStyle = colour("text");
+      pen.fillStyle = color("text");
       pen.font = "600 13px system-ui, sans-serif";
       pen.fillText(row.label ?? "", 0, y + this.line / 2);
       if (row.note && this.gutter > 100) {
-        pen.fillStyle = colour("quiet");
+        pen.fillStyle = color("quiet");
         pen.font = "11.5px system-ui, sans-serif";
         pen.fillText(row.note, 24, y + this.line / 2);
       }
       if (!row.bars.length) {
-        pen.fillStyle = colour("line");
+        pen.fillStyle = color("line");
         pen.fillRect(this.gutter, y + this.line / 2, 40, 1);
       }
     }
     pen.font = "11px ui-monospace, monospace";
-    for (const place of this.placed) this.paintBar(pen, place, toned, colour);
+    for (const place of this.placed) this.paintBar(pen, place, toned, color);
   }
 
-  paintBar(pen, { bar, x, y, w, h: tall }, toned, colour) {
+  paintBar(pen, { bar, x, y, w, h: tall }, toned, color) {
     const inset = w > 4 ? 1 : 0.5;
     pen.globalAlpha = bar.dim ? 0.3 : 1;
     pen.fillStyle = toned(bar.tone ?? "bar");
@@ -201,35 +201,35 @@ export class Bars {
     } else {
       pen.fillRect(x, y, w - inset, tall);
     }
-    if (bar.damaged) this.hatch(pen, x, y, w - inset, tall, colour("page"));
+    if (bar.damaged) this.hatch(pen, x, y, w - inset, tall, color("page"));
     const chosen = bar.id === this.selected;
     if (chosen || bar === this.hovered || bar.outlined) {
       pen.globalAlpha = 1;
       pen.lineWidth = chosen ? 3 : 2;
-      pen.strokeStyle = colour(chosen ? "focus" : "text");
+      pen.strokeStyle = color(chosen ? "focus" : "text");
       pen.strokeRect(x + 1, y + 1, Math.max(1, w - inset - 2), tall - 2);
       pen.lineWidth = 1;
     }
     pen.globalAlpha = 1;
-    if (bar.text && tall >= 16 && w > bar.text.length * 7 + 6) this.paintText(pen, bar, x + 5, y + tall / 2 + 0.5, toned, colour);
+    if (bar.text && tall >= 16 && w > bar.text.length * 7 + 6) this.paintText(pen, bar, x + 5, y + tall / 2 + 0.5, toned, color);
   }
 
-  /** The text of a bar: on a plate of its colour where it is hatched, and dark where it is pale. */
-  paintText(pen, bar, x, y, toned, colour) {
+  /** The text of a bar: on a plate of its color where it is hatched, and dark where it is pale. */
+  paintText(pen, bar, x, y, toned, color) {
     if (bar.damaged && !bar.ghost) {
-      pen.fillStyle = bar.dim ? colour("page") : toned(bar.tone ?? "bar");
+      pen.fillStyle = bar.dim ? color("page") : toned(bar.tone ?? "bar");
       pen.fillRect(x - 3, y - 8, pen.measureText(bar.text).width + 6, 15);
     }
-    pen.fillStyle = bar.ghost || bar.dim ? colour("text") : colour("on-bar");
+    pen.fillStyle = bar.ghost || bar.dim ? color("text") : color("on-bar");
     pen.fillText(bar.text, x, y);
   }
 
-  hatch(pen, x, y, w, tall, colour) {
+  hatch(pen, x, y, w, tall, color) {
     pen.save();
     pen.beginPath();
     pen.rect(x, y, w, tall);
     pen.clip();
-    pen.strokeStyle = colour;
+    pen.strokeStyle = color;
     pen.lineWidth = 1.5;
     for (let at = x - tall; at < x + w; at += 6) {
       pen.beginPath();

@@ -80,8 +80,8 @@ export class BitGrid {
     }
   }
 
-  /** Colour the cells: `isSet(position)`, and `probed`, the positions that a query looked at. */
-  colour(isSet, probed) {
+  /** Color the cells: `isSet(position)`, and `probed`, the positions that a query looked at. */
+  color(isSet, probed) {
     const looked = new Set(probed);
     this.cells.forEach((cell, position) => {
       const names = [isSet(position) ? "lab-set" : "lab-clear"];

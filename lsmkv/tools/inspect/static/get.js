@@ -57,7 +57,7 @@ function mount(root, page) {
   const result = h("div", { class: "result", hidden: true },
     verdict, player.element,
     h("div", { class: "walk" }, h("div", { class: "stay" }, compare, now, bars.element, nowhere,
-      h("ul", { class: "legend", "aria-label": "The colours of the bars" }, TONES.map(([tone, words]) =>
+      h("ul", { class: "legend", "aria-label": "The colors of the bars" }, TONES.map(([tone, words]) =>
         h("li", tone === "pale" ? { class: "pale" } : { "data-tone": tone }, words)))), steps));
   show(root, isReport ? null : form, hints, result);
 

@@ -186,14 +186,14 @@ class Lab {
     if (layout === this.layout) return;
     this.layout = layout;
     this.grid.layOut(this.trial.filter.bits, width);
-    this.colour();
+    this.color();
   }
 
   draw() {
     const { kind, words } = aboutQuery(this.trial, this.query);
     this.answer.textContent = words;
     this.answer.dataset.kind = kind;
-    this.colour();
+    this.color();
     this.tellBit();
     this.drawKeys();
     const rows = figuresOf(this.trial);
@@ -203,9 +203,9 @@ class Lab {
     this.bytes.textContent = hex(this.trial.filter.toBytes());
   }
 
-  colour() {
+  color() {
     const probed = this.query === null ? [] : this.trial.probed(this.query.data);
-    this.grid.colour((position) => this.trial.filter.isSet(position), probed);
+    this.grid.color((position) => this.trial.filter.isSet(position), probed);
   }
 
   tellBit() {

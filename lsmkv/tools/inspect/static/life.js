@@ -1,7 +1,7 @@
 // The life of the tree: its MANIFEST is a log of version edits, and a slider goes over them.
 
 import { Bars } from "./bars.js";
-import { axisOf, colours } from "./chart.js";
+import { axisOf, colors } from "./chart.js";
 import { ask } from "./data.js";
 import { figure, h, plainKey, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
@@ -180,15 +180,15 @@ function mount(root, page) {
       plot.setData(data);
       return;
     }
-    const colour = colours(root);
-    const axis = axisOf(colour);
+    const color = colors(root);
+    const axis = axisOf(color);
     plot = new uPlot({
       width: chart.clientWidth || 600, height: 190, padding: [8, 24, 0, 0], scales: { x: { time: false } },
       cursor: { drag: { x: false, y: false } }, legend: { live: false },
       series: [
         { label: "edit" },
-        { label: "by flushes", stroke: () => colour("added"), width: 5 },
-        { label: "with compactions", stroke: () => colour("level-2"), width: 2, dash: [5, 7] },
+        { label: "by flushes", stroke: () => color("added"), width: 5 },
+        { label: "with compactions", stroke: () => color("level-2"), width: 2, dash: [5, 7] },
       ],
       axes: [{ ...axis, incrs: WHOLE, values: (_, all) => all.map((one) => (one % 1 ? "" : number(one))) },
         { ...axis, incrs: POWERS, size: 76, values: (_, all) => all.map((one) => bytes(one)) }],
@@ -196,7 +196,7 @@ function mount(root, page) {
         draw: [(u) => {
           const x = u.valToPos(here() + 1, "x", true);
           u.ctx.save();
-          u.ctx.strokeStyle = colour("focus");
+          u.ctx.strokeStyle = color("focus");
           u.ctx.lineWidth = 2 * devicePixelRatio;
           u.ctx.beginPath();
           u.ctx.moveTo(x, u.bbox.top);

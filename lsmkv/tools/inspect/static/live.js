@@ -1,6 +1,6 @@
 // Now: what the owner of the store publishes, once a second.
 
-import { axisOf, colours } from "./chart.js";
+import { axisOf, colors } from "./chart.js";
 import { ask } from "./data.js";
 import { figure, grid, h, numeric, row, show } from "./dom.js";
 import { duration, number } from "./format.js";
@@ -123,13 +123,13 @@ class Chart {
       this.plot.setData(data);
       return;
     }
-    const colour = colours(this.place);
-    const axis = axisOf(colour);
+    const color = colors(this.place);
+    const axis = axisOf(color);
     this.plot = new uPlot({
       width: this.place.clientWidth || 500, height: HEIGHT, padding: [8, 16, 0, 0],
       cursor: { drag: { x: false, y: false } }, legend: { live: false },
       scales: { y: { range: (_, least, most) => [0, Math.max(1, most ?? 1) * 1.05] } },
-      series: [{ label: "time" }, ...this.series.map(([label, tone]) => ({ label, stroke: () => colour(tone), width: 2 }))],
+      series: [{ label: "time" }, ...this.series.map(([label, tone]) => ({ label, stroke: () => color(tone), width: 2 }))],
       axes: [{ ...axis, space: 90, size: 34, values: (_, all) => all.map(clock) },
         { ...axis, size: 70, values: (_, all) => all.map((value) => (value ? this.shown(value) : "0")) }],
     }, data, this.place);

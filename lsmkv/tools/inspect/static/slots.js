@@ -68,7 +68,7 @@ export class SlotGrid {
   }
 
   /** Mark the slots that a query read. */
-  colour(read) {
+  color(read) {
     for (const [slot, [cell, text]] of this.cells) {
       const names = read.includes(slot) ? ["lab-probed", "lab-set"] : ["lab-clear"];
       cell.setAttribute("class", [...names, slot === this.selected ? "lab-selected" : ""].join(" ").trim());

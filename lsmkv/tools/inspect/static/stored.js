@@ -218,7 +218,7 @@ export class Stored {
     show(this.damage, damage.map((words) => h("p", {}, words)));
     const notes = [];
     if (fuse) {
-      notes.push(`Each key has ${fuse.arity} slots, one in each of ${fuse.arity} neighbouring segments. The XOR of their bytes is the key’s fingerprint; for an absent key, only by chance.`);
+      notes.push(`Each key has ${fuse.arity} slots, one in each of ${fuse.arity} neighboring segments. The XOR of their bytes is the key’s fingerprint; for an absent key, only by chance.`);
       if (fuse.slots > DRAWN_SLOTS) notes.push(`The first ${number(DRAWN_SLOTS)} slots are drawn, or those around the slots of the key.`);
     } else if (!data.bits) notes.push("It comes from a custom policy. Only that policy’s code can interpret its bytes, so they are not drawn.");
     else if (data.probes > MOST_PROBES) notes.push("This number of probes is reserved: such a filter answers maybe for every key.");
@@ -236,7 +236,7 @@ export class Stored {
     this.layout = layout;
     if (fuse) this.slots.layOut(bands, (slot) => this.valueOf(slot), fuse.segment_slots, width);
     else this.bits.layOut(bands[0].end, width);
-    this.colour();
+    this.color();
   }
 
   /** The slots to draw: the first ones, or those around the slots that were read. */
@@ -264,9 +264,9 @@ export class Stored {
     return byte === undefined ? undefined : ((byte >> (position & 7)) & 1) === 1;
   }
 
-  colour() {
-    if (this.grid === this.slots) this.slots.colour(this.reads?.slots ?? []);
-    else this.grid?.colour((position) => this.isSet(position), this.reads?.positions ?? []);
+  color() {
+    if (this.grid === this.slots) this.slots.color(this.reads?.slots ?? []);
+    else this.grid?.color((position) => this.isSet(position), this.reads?.positions ?? []);
   }
 
   // What is asked
@@ -335,7 +335,7 @@ export class Stored {
     this.sum.hidden = !read?.slots && !read?.positions.length;
     show(this.sum, this.sum.hidden ? null : read.slots ? xorSum(read) : probedBits(this.shownProbes(read), this.verdict(read).maybe !== false));
     this.layOut();
-    this.colour();
+    this.color();
   }
 
   /** The bits that decide a lookup: up to the first that is 0, as far as that is known here. */

@@ -146,15 +146,15 @@ def test_random_faults_are_repeated_by_their_seed(proxy: FaultProxy) -> None:
     assert (proxy.counts["GET"], proxy.faults) == (20, 0)
 
 
-@pytest.mark.parametrize("serialise", [False, True])
-def test_puts_are_forwarded_one_by_one_if_asked(upstream: Upstream, serialise: bool) -> None:
+@pytest.mark.parametrize("serialize", [False, True])
+def test_puts_are_forwarded_one_by_one_if_asked(upstream: Upstream, serialize: bool) -> None:
     with (
-        FaultProxy("127.0.0.1", upstream.server_port, serialise_puts=serialise) as proxy,
+        FaultProxy("127.0.0.1", upstream.server_port, serialize_puts=serialize) as proxy,
         ThreadPoolExecutor(8) as pool,
     ):
         list(pool.map(lambda _: ask(proxy, "PUT"), range(24)))
         assert proxy.most_at_once > 1
-    assert (upstream.most_puts == 1) == serialise
+    assert (upstream.most_puts == 1) == serialize
 
 
 def test_closing_waits_for_no_delay(upstream: Upstream) -> None:

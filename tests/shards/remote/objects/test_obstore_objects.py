@@ -184,7 +184,7 @@ def test_a_name_put_by_a_lost_attempt_is_found_taken(place: Place) -> None:
 
 
 def test_one_of_many_callers_puts_though_the_server_checks_first(server: S3Server) -> None:
-    with FaultProxy(server.host, server.port, serialise_puts=True) as proxy:
+    with FaultProxy(server.host, server.port, serialize_puts=True) as proxy:
         place = Place(proxy, server.new_bucket())
         proxy.fail_randomly(0.2, [Status(503), Cut()], seed=3)
 
