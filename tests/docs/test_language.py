@@ -142,12 +142,8 @@ def test_no_page_docstring_comment_or_message_has_these_words() -> None:
 @needs_checkout
 def test_long_sentences_become_fewer() -> None:
     """``long_sentences.txt`` says how many each page has: not more, and not fewer any longer."""
-    listed = dict(
-        (name, int(number))
-        for number, name in (
-            line.split(" ", 1) for line in LONG_SENTENCES.read_text(encoding="utf-8").splitlines()
-        )
-    )
+    lines = LONG_SENTENCES.read_text(encoding="utf-8").splitlines()
+    listed = {name: int(number) for number, name in (line.split(" ", 1) for line in lines)}
     counted = {
         path.relative_to(ROOT).as_posix(): sum(
             is_long(sentence) for sentence in sentences(path.read_text(encoding="utf-8"))
