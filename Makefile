@@ -147,8 +147,9 @@ bench-scale: $(BENCH)/.made  ## measures bulk builds and reads over a network, a
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,scale]'
 	$(BENCH)/bin/python docs/performance/make/scale.py docs/scale.md $(BENCH_ARGS)
 
-lint: $(VENV)/.lint  ## ruff; mypy --strict as on Linux, Windows and macOS; mypy and pyright on a file that uses everything
+lint: $(VENV)/.lint  ## ruff; codespell; mypy --strict as on Linux, Windows and macOS; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .
+	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md docs lsmkv tests examples
 	$(BIN)/mypy lsmkv mypyc_output.py docs/performance/make tests/typing/uses_everything.py
 	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 lsmkv tests/typing/uses_everything.py
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin lsmkv tests/typing/uses_everything.py
