@@ -244,7 +244,7 @@ def test_an_interrupt_at_any_line(call: str) -> None:
     db.close()
     last = int(place[0])
     rng = random.Random(call)
-    lines = range(1, last + 1) if LINES == 0 else sorted(rng.sample(range(1, last + 1), 40))
+    lines = range(1, last + 1) if LINES == 0 else sorted(rng.sample(range(1, last + 1), 12))
     for line in lines:
         env = MemoryEnv()
         db, model = begin(env)
