@@ -83,7 +83,7 @@ class StoreCounts:
         self.iterators = 0
         """Iterators opened."""
         self.tables_opened = 0
-        """Tables opened, again after they were closed for want of descriptors included."""
+        """Tables opened, those that are opened again included."""
         self.metadata_reads = 0
         """Reads of footers, indexes and filters: they happen when a table is opened."""
         self.metadata_bytes_read = 0
