@@ -108,7 +108,7 @@ def test_commands_that_are_for_stores_refuse_a_set(url: Path) -> None:
 
 
 def test_a_missing_set_is_one_line(tmp_path: Path) -> None:
-    fails(lsm("get", f"file://{tmp_path}/nothing", "k"), "nothing: no shard set here")
+    fails(lsm("get", f"file://{tmp_path}/nothing", "k"), "nothing: there is no shard set here")
     fails(lsm("get", f"file://{tmp_path}", "k"), "no version of a shard set is published here")
     fails(lsm("get", "nosuch://bucket/name", "k"), "nosuch")
 
