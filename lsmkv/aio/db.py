@@ -130,7 +130,7 @@ class DB(Openable):
         lsmkv.errors.NotFoundError: [Errno 2] no database here, ...: 'no such directory'
         """
         if self._threads is not None:
-            raise ValueError("this DB was opened already: make another one")
+            raise ValueError("a DB can be opened only once: create another one")
         threads = self._threads = CallThreads()
         try:
             await self._open_when_unlocked(threads)
