@@ -37,7 +37,7 @@ def test_verify_finds_damage_and_remarks(tmp_path: Path) -> None:
     assert done.status == 3
     assert "shard 1  DAMAGED  shards/" in done.out
     assert "    000002.ldb  DAMAGED" in done.out
-    assert "its SHA-256 is not the one that the version states" in done.out
+    assert "its SHA-256 differs from the one that the version states" in done.out
     assert done.out.endswith("1 shard damaged\n")
     plain = json.loads(lsm("verify", tmp_path / "set", "--json").out)
     assert [shard["verdict"] for shard in plain["shards"]] == ["remark", "damaged"]
