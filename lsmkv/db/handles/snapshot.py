@@ -14,8 +14,10 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.handles.readable import Readable
 from lsmkv.db.read.iterator import Iterator, IteratorArguments
+from lsmkv.db.read.own_writes import OwnWrites
 from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.db.read.reader import Reader
+from lsmkv.db.read.transaction_iterator import IteratorsOfOne
 from lsmkv.db.tree.store import ReadView, View
 from lsmkv.errors import ClosedError
 from lsmkv.table.reader import Table
@@ -74,6 +76,17 @@ class Snapshot(Readable):
 
     def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
         return self._open().iterator(self._owner, arguments, self._pin.sequence, self._view)
+
+    def _transaction_iterator(
+        self,
+        arguments: IteratorArguments,
+        own_writes: OwnWrites | None,
+        shared: IteratorsOfOne,
+    ) -> Iterator[Any]:
+        """An iterator of a transaction that reads this snapshot."""
+        return self._open().transaction_iterator(
+            self._owner, arguments, self._pin.sequence, self._view, own_writes, shared
+        )
 
     def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:
         return self._open().raw_iterator(

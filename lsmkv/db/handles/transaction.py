@@ -1,59 +1,110 @@
 """Transaction: optimistic concurrency control within one process.
 
 ``DB.transaction`` makes one.  It holds no lock until it commits; the commit holds the writers' lock
-while it checks for conflicts and writes.  Ranges are not checked: only keys that were read or
-written by name are.
+while it checks for conflicts and writes.  What it checks depends on the isolation:
+
+================  ============================================  ================================
+isolation         raises ConflictError if another wrote         possible anomalies
+================  ============================================  ================================
+``serializable``  a key that was read or written by name, or    none
+                  any key of a range that was iterated over
+``snapshot``      a key that was written                        write skew
+================  ============================================  ================================
+
+Commits happen one after the other, so a serializable transaction that passes its check might as
+well have run alone at its commit; one that writes nothing might have at its snapshot.  Left out:
+locks on ranges, and a search for cycles as in PostgreSQL, which both abort fewer transactions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Never, TypeVar, overload
+from typing import Any, Literal, Never, TypeVar, overload
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.db.handles.scannable import Scannable
 from lsmkv.db.handles.snapshot import Snapshot
-from lsmkv.db.read.reader import Reader
+from lsmkv.db.read.changes import Changes
+from lsmkv.db.read.consumed import ConsumedRanges
+from lsmkv.db.read.iterator import Iterator, IteratorArguments
+from lsmkv.db.read.own_writes import OrderedWrites
+from lsmkv.db.read.scan import Bounds
+from lsmkv.db.read.transaction_iterator import IteratorsOfOne
 from lsmkv.errors import ClosedError, ConflictError
 from lsmkv.format.batch import Operation, WriteBatch
 from lsmkv.util.arguments import BytesLike, as_bytes
-from lsmkv.util.comparator import Comparator, equal_means_identical
+from lsmkv.util.comparator import equal_means_identical
 from lsmkv.util.copying import refuse_copy
 from lsmkv.util.introspection import described
 from lsmkv.util.text import count
 
 T = TypeVar("T")
 
-Commit = Callable[[WriteBatch, set[bytes], int, bool], None]
-"""Applies a batch, with ``sync`` or without, unless a key was written after the sequence."""
+Isolation = Literal["serializable", "snapshot"]
+"""What a commit checks."""
+
+
+def checks_reads(isolation: str) -> bool:
+    """Whether a commit checks what was read, too.  ``ValueError`` for an unknown isolation."""
+    if isolation not in ("serializable", "snapshot"):
+        raise ValueError(f"isolation must be 'serializable' or 'snapshot', not {isolation!r}")
+    return isolation == "serializable"
 
 
 class ConflictCheck:
-    """Checks, under the writers' lock, whether a key was written after the sequence."""
+    """Checks whether another writer wrote what a transaction depends on."""
 
-    def __init__(self, reader: Reader, keys: set[bytes], sequence: int) -> None:
-        self._reader = reader
+    def __init__(self, changes: Changes, keys: set[bytes], ranges: list[Bounds]) -> None:
+        """``changes`` are those since the transaction began."""
+        self._changes = changes
         self._keys = keys
-        self._sequence = sequence
+        self._ranges = ranges
+        self._range_changes = changes  # those in which the ranges have not been looked for yet
+
+    def look_ahead(self) -> None:
+        """Check the ranges, before the writers' lock is taken: a compaction may have rewritten all
+        of their entries, and under the lock only what was written meanwhile is left to check."""
+        if self._ranges:
+            self._check_ranges()
 
     def raise_if_changed(self) -> None:
-        """Raise :class:`~lsmkv.errors.ConflictError` if one was."""
+        """Raise :class:`~lsmkv.errors.ConflictError` if it was.  Caller holds the writers' lock."""
         for key in sorted(self._keys):
-            if self._reader.newest_sequence(key) > self._sequence:
+            if self._changes.has(key):
                 raise ConflictError(f"{key!r} was written since the transaction began")
+        if self._ranges:
+            self._check_ranges()
+
+    def _check_ranges(self) -> None:
+        found = self._range_changes.first_in(self._ranges)
+        if isinstance(found, Changes):
+            self._range_changes = found
+            return
+        key, bounds = found
+        raise ConflictError(
+            f"{key!r} was written since the transaction began, which has read the range {bounds}"
+        )
+
+
+Commit = Callable[[WriteBatch, ConflictCheck, bool], None]
+"""Applies a batch, with ``sync`` or without, unless the check raises."""
 
 
 @described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
-class Transaction:
-    """Reads from a snapshot, collects writes, and commits them if no key it used has changed.
+class Transaction(Scannable):
+    """Reads from a snapshot, collects writes, and commits them if nothing it used has changed.
 
-    The keys that the transaction read or wrote are remembered.  If another writer wrote one of them
-    since it began, ``commit`` raises :class:`~lsmkv.errors.ConflictError` and writes nothing; run
-    it again then.  Transactions do not wait for each other.  A ``with`` block commits at its end,
-    and discards the transaction if it raises.  Ranges that were iterated over are not checked.
-    After commit or rollback the methods raise :class:`~lsmkv.errors.ClosedError`.
+    The keys that the transaction read or wrote are remembered, and the ranges that it iterated
+    over, exactly as far as its iterators went.  If another writer wrote one of these keys, or any
+    key in one of these ranges, since it began, ``commit`` raises
+    :class:`~lsmkv.errors.ConflictError` and writes nothing; run it again then.  With
+    ``isolation="snapshot"`` only the keys that it wrote are checked.  A transaction that writes
+    nothing never conflicts.  Transactions do not wait for each other.  A ``with`` block commits at
+    its end, and discards the transaction if it raises.  After commit or rollback the methods, and
+    the iterators, raise :class:`~lsmkv.errors.ClosedError`.
 
     Not safe for use by several threads at once.
 
@@ -65,27 +116,38 @@ class Transaction:
     ...     transaction.put(b"stock", b"%d" % left)
     >>> db.get(b"stock")
     b'2'
+
+    >>> transaction = db.transaction()
+    >>> total = sum(int(value) for _, value in transaction.iterator(prefix=b"order:"))
+    >>> transaction.put(b"total", b"%d" % total)
+    >>> db.put(b"order:1", b"10")
+    >>> transaction.commit()
+    Traceback (most recent call last):
+    lsmkv.errors.ConflictError: b'order:1' was written since the transaction began, which has read \
+the range b'order:' <= key < b'order;'
     >>> db.close()
     """
 
     def __init__(
-        self,
-        snapshot: Snapshot,
-        sequence: int,
-        commit: Commit,
-        sync: bool,
-        comparator: Comparator,
+        self, snapshot: Snapshot, changes: Changes, commit: Commit, checks_reads: bool, sync: bool
     ) -> None:
-        """Called by ``db.transaction()``, not by users.  The transaction closes the snapshot."""
+        """Called by ``db.transaction()``, not by users.  The transaction closes the snapshot.
+
+        ``changes`` are those after the snapshot's sequence.
+        """
         self._snapshot: Snapshot | None = snapshot
-        self._sequence = sequence
+        self._changes = changes
         self._commit = commit
+        self._checks_reads = checks_reads
         self._sync = sync
         self._touched: set[bytes] = set()
         self._batch = WriteBatch()
         self._written: dict[bytes, bytes | None] = {}
+        comparator = changes.store.options.comparator
         self._compare = comparator.compare
         self._identical = equal_means_identical(comparator)
+        self._ordered: OrderedWrites | None = None  # made for the first iterator
+        self._iterators: IteratorsOfOne | None = None
 
     @overload
     def get(self, key: BytesLike, default: None = None) -> bytes | None: ...
@@ -100,7 +162,8 @@ class Transaction:
         """
         name = as_bytes(key, "key")
         snapshot = self._open()
-        self._touched.add(name)
+        if self._checks_reads:
+            self._touched.add(name)
         own = self._own_write(name)
         value = snapshot.get(name) if own is None else own[1]
         return default if value is None else value
@@ -127,8 +190,11 @@ class Transaction:
     def commit(self) -> None:
         """Write the transaction's batch, or raise :class:`~lsmkv.errors.ConflictError`.
 
-        The transaction is over in both cases.  Cost: a lookup of each key that it read or wrote,
-        under the writers' lock, and one write.
+        The transaction is over in both cases.  Cost, besides one write: under the writers' lock a
+        lookup of each key that it read or wrote, in memory and in the tables that came since it
+        began.  If it has iterated, a step for each key of the ranges in a memtable that was written
+        to since, and for each of their entries in tables that came since; under the lock only for
+        those that came during the commit.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -142,7 +208,12 @@ class Transaction:
         self._open()
         try:
             if len(self._batch) > 0:
-                self._commit(self._batch, self._touched, self._sequence, self._sync)
+                shared = self._iterators
+                ranges: list[Bounds] = []
+                if shared is not None and shared.ranges is not None:
+                    ranges = shared.ranges.join()
+                check = ConflictCheck(self._changes, self._touched, ranges)
+                self._commit(self._batch, check, self._sync)
         finally:
             self.rollback()
 
@@ -160,12 +231,14 @@ class Transaction:
         if self._snapshot is not None:
             self._snapshot.close()
             self._snapshot = None
+            if self._iterators is not None:
+                self._iterators.over = True
 
     def __repr__(self) -> str:
         if self._snapshot is None:
             return "<lsmkv.Transaction (over)>"
         operations = count(len(self._batch), "operation")
-        return f"<lsmkv.Transaction of {operations} since write {self._sequence:,}>"
+        return f"<lsmkv.Transaction of {operations} since write {self._changes.sequence:,}>"
 
     def __reduce__(self) -> Never:
         refuse_copy("a transaction", "it holds an open store: make another one there")
@@ -183,6 +256,20 @@ class Transaction:
             self.rollback()
         elif self._snapshot is not None:
             self.commit()
+
+    def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
+        snapshot = self._open()
+        store = self._changes.store
+        ordered = self._ordered
+        if ordered is None:
+            ordered = OrderedWrites(store.options.comparator, store.order)
+            self._ordered = ordered
+        shared = self._iterators
+        if shared is None:
+            shared = IteratorsOfOne(ConsumedRanges(store.order) if self._checks_reads else None)
+            self._iterators = shared
+        own_writes = ordered.now(self._batch.operations)
+        return snapshot._transaction_iterator(arguments, own_writes, shared)
 
     def _write(self, key: bytes, value: bytes | None) -> None:
         self._open()
