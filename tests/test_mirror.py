@@ -39,6 +39,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/tree/store_lock.py": "db/test_nested_calls.py",
     "db/read/internal_iterator.py": "db/read/test_merging_iterator.py",
     "db/read/level_reader.py": "db/read/test_level_iterator.py",
+    "db/read/own_writes.py": "db/read/test_transaction_iterator.py",
     "db/read/window.py": "db/read/test_iterator.py",
     "db/compact/picking.py": "db/compact/test_compaction.py",
     "db/tree/write_buffer.py": "db/tree/test_memtable.py",

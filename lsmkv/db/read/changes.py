@@ -91,10 +91,15 @@ class Changes:
     def _written_in(self, read: ReadView, bounds: Bounds) -> bytes | None:
         """A key of the range that was written; None if none was."""
         store = self.store
+        lower, upper = bounds.lower, bounds.upper
+        if lower is not None and upper is not None:
+            key = lower.user_key
+            if not lower.after and upper.after and store.order.is_same(key, upper.user_key):
+                return key if self.has(key) else None  # which asks filters
         view = read.view
-        found = view.memtable.written_after(self.sequence, bounds.lower, bounds.upper)
+        found = view.memtable.written_after(self.sequence, lower, upper)
         if found is None and view.immutable is not None:
-            found = view.immutable.written_after(self.sequence, bounds.lower, bounds.upper)
+            found = view.immutable.written_after(self.sequence, lower, upper)
         if found is not None:
             return found
         prefix_hash = shared_prefix_hash(store, bounds)

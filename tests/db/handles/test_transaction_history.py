@@ -1,4 +1,4 @@
-"""A checker of serializability: random transactions, and cycles in the graph of who depends on whom.
+"""A checker of serializability: random transactions, and cycles in the graph of dependencies.
 
 The graph is Adya's (*Weak Consistency*, 1999).  Its nodes are the transactions that committed, in
 the order of their commits, which is the order of the versions of every key; a write outside of a
@@ -22,6 +22,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -47,7 +48,7 @@ def edges(history: list[Done]) -> Iterator[tuple[int, int, str]]:
     """The dependencies between the transactions, which are listed in the order of their commits."""
     for key in sorted({key for one in history for key in one.reads | one.writes}):
         writers = [at for at, one in enumerate(history) if key in one.writes]
-        for first, second in zip(writers, writers[1:], strict=False):
+        for first, second in pairwise(writers):
             yield first, second, "ww"
         for at, one in enumerate(history):
             if key not in one.reads:
@@ -67,7 +68,7 @@ def cycle_in(history: list[Done]) -> list[tuple[int, int, str]]:
         if edge[0] != edge[1]:
             after[edge[0]].append(edge)
     done: set[int] = set()
-    for root in after:
+    for root in range(len(history)):
         path: list[tuple[int, int, str]] = []
         pending = [iter(after[root])]
         nodes = [root]
@@ -79,7 +80,7 @@ def cycle_in(history: list[Done]) -> list[tuple[int, int, str]]:
                 if path:
                     path.pop()
             elif edge[1] in nodes:
-                return path[nodes.index(edge[1]) :] + [edge]
+                return [*path[nodes.index(edge[1]) :], edge]
             elif edge[1] not in done:
                 path.append(edge)
                 nodes.append(edge[1])

@@ -97,7 +97,9 @@ class Model:
 
     def has_consumed(self, key: bytes) -> bool:
         at = self.of(key)
-        return self.lower <= self.upper and any(low <= (at, 0) and (at, 1) <= high for low, high in self.consumed)
+        return self.lower <= self.upper and any(
+            low <= (at, 0) and (at, 1) <= high for low, high in self.consumed
+        )
 
 
 def outcome(step: Callable[[], Any]) -> Any:
@@ -259,7 +261,11 @@ def test_the_parts_that_are_asked_for(db: DB) -> None:
     with db.transaction(isolation="snapshot") as transaction:
         transaction.put(b"b", b"mine")
         assert list(transaction.iterator(include_value=False, limit=2)) == [b"a", b"b"]
-        assert list(transaction.iterator(include_key=False, start=b"b")) == [b"mine", b"old", b"old"]
+        assert list(transaction.iterator(include_key=False, start=b"b")) == [
+            b"mine",
+            b"old",
+            b"old",
+        ]
         both = transaction.iterator(include_key=False, include_value=False)
         assert list(both) == [None] * 4
 
