@@ -90,15 +90,21 @@ class Iterator(Generic[Entry_co]):
         source: Callable[..., Steps],
         chunk: int,
         arguments: IteratorArguments,
+        lock: asyncio.Lock | None = None,
     ) -> None:
-        """Not called by users: they ask a store or a snapshot for an iterator."""
+        """Not called by users: they ask a store or a snapshot for an iterator.
+
+        ``lock`` is one that other trips to the same object take too, if one thread at a time may be
+        in it.
+        """
         if chunk < 1:
             raise ValueError(f"a chunk is at least one entry, not {chunk}")
         self._threads = threads
         self._source = source
         self._arguments = checked_arguments(arguments)
         self._chunk = chunk
-        self._lock = asyncio.Lock()  # held on every trip: one thread at a time is in the iterator
+        # Held on every trip: one thread at a time is in the iterator.
+        self._lock = asyncio.Lock() if lock is None else lock
         self._iterator: Steps | None = None
         self._closed = False
         # This object stands before self._chunk_entries[self._at]; the wrapped iterator stands after

@@ -33,6 +33,10 @@ from lsmkv import DB
 KEYS = [b"%c" % letter for letter in b"abcdefgh"]
 
 
+Edge = tuple[int, int, str]
+"""Two transactions, by their places in the history, and ``ww``, ``wr`` or ``rw``."""
+
+
 class Done:
     """A transaction of a history: what it read, and what it wrote, by key."""
 
@@ -44,7 +48,7 @@ class Done:
         self.writes: set[bytes] = set()
 
 
-def edges(history: list[Done]) -> Iterator[tuple[int, int, str]]:
+def edges(history: list[Done]) -> Iterator[Edge]:
     """The dependencies between the transactions, which are listed in the order of their commits."""
     for key in sorted({key for one in history for key in one.reads | one.writes}):
         writers = [at for at, one in enumerate(history) if key in one.writes]
@@ -61,15 +65,15 @@ def edges(history: list[Done]) -> Iterator[tuple[int, int, str]]:
                 yield at, later[0], "rw"
 
 
-def cycle_in(history: list[Done]) -> list[tuple[int, int, str]]:
+def cycle_in(history: list[Done]) -> list[Edge]:
     """The edges of a cycle of the graph; [] if there is none."""
-    after: dict[int, list[tuple[int, int, str]]] = {at: [] for at in range(len(history))}
-    for edge in edges(history):
-        if edge[0] != edge[1]:
-            after[edge[0]].append(edge)
+    after: dict[int, list[Edge]] = {at: [] for at in range(len(history))}
+    for found in edges(history):
+        if found[0] != found[1]:
+            after[found[0]].append(found)
     done: set[int] = set()
     for root in range(len(history)):
-        path: list[tuple[int, int, str]] = []
+        path: list[Edge] = []
         pending = [iter(after[root])]
         nodes = [root]
         while pending:
@@ -127,9 +131,10 @@ class Client:
             entry = next(entries, None)
             if entry is None:
                 break
-            found[entry[0]] = entry[1]
+            last = entry[0]
+            found[last] = entry[1]
         else:
-            covered = covered[: covered.index(entry[0]) + 1]
+            covered = covered[: covered.index(last) + 1]
         for key in covered:
             self.see(key, found.pop(key, None), snapshot)
         assert not found
