@@ -17,7 +17,7 @@ from lsmkv.db.read.iterator import Iterator, IteratorArguments
 from lsmkv.db.read.own_writes import OwnWrites
 from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.db.read.reader import Reader
-from lsmkv.db.read.transaction_iterator import IteratorsOfOne
+from lsmkv.db.read.transaction_iterator import IteratorsOfOne, transaction_iterator
 from lsmkv.db.tree.store import ReadView, View
 from lsmkv.errors import ClosedError
 from lsmkv.table.reader import Table
@@ -84,8 +84,9 @@ class Snapshot(Readable):
         shared: IteratorsOfOne,
     ) -> Iterator[Any]:
         """An iterator of a transaction that reads this snapshot."""
-        return self._open().transaction_iterator(
-            self._owner, arguments, self._pin.sequence, self._view, own_writes, shared
+        store = self._open().store
+        return transaction_iterator(
+            store, self._owner, arguments, self._pin.sequence, self._view, own_writes, shared
         )
 
     def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:

@@ -24,9 +24,7 @@ from lsmkv.db.read.iterator import (
     LimitedIterator,
     checked_limit,
 )
-from lsmkv.db.read.own_writes import OwnWrites
 from lsmkv.db.read.raw_iterator import RawIterator
-from lsmkv.db.read.transaction_iterator import IteratorsOfOne, TransactionIterator
 from lsmkv.db.tree.row_cache import RowCache
 from lsmkv.db.tree.store import ReadView, Store, View
 from lsmkv.db.tree.version import PLACE_BITS, Version
@@ -41,9 +39,6 @@ if TYPE_CHECKING:
 
 _ROW_CACHE_SHARE: Final = 2
 """The row cache takes the block cache's capacity, divided by this."""
-
-_NO_LIMIT: Final = 1 << 60
-"""More entries than a store can have."""
 
 BLOCK_CACHED: Final = 1
 """A flag of a lookup: the block that answered was in the block cache."""
@@ -221,28 +216,6 @@ class Reader:
             self.store.raise_failure(error)
         except BaseException:
             read.release()  # at once: the traceback may keep it for long
-            raise
-
-    def transaction_iterator(
-        self,
-        owner: object,
-        arguments: IteratorArguments,
-        sequence: int,
-        fixed: View | None,
-        own_writes: OwnWrites | None,
-        shared: IteratorsOfOne,
-    ) -> TransactionIterator[Any]:
-        """As :meth:`iterator`, for one of a transaction, whose writes it sees too."""
-        read = self.store.read_view(sequence, fixed)
-        try:
-            limit = cast(dict[str, Any], arguments).get("limit")
-            most = _NO_LIMIT if limit is None else checked_limit(limit)
-            return TransactionIterator(self.store, read, owner, arguments, most, own_writes, shared)
-        except OSError as error:
-            read.release()
-            self.store.raise_failure(error)
-        except BaseException:
-            read.release()
             raise
 
     def raw_iterator(

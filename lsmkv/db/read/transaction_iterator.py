@@ -6,18 +6,21 @@ more source of the scan.  A serializable transaction also remembers which ranges
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.read.consumed import ConsumedRange, ConsumedRanges
-from lsmkv.db.read.iterator import IteratorArguments, LimitedIterator
+from lsmkv.db.read.iterator import IteratorArguments, LimitedIterator, checked_limit
 from lsmkv.db.read.own_writes import OwnWrites
-from lsmkv.db.tree.store import ReadView, Store
+from lsmkv.db.tree.store import ReadView, Store, View
 from lsmkv.errors import ClosedError
 from lsmkv.format.key_order import Position
 from lsmkv.util.arguments import BytesLike
 from lsmkv.util.entry_type import Entry_co
+
+_NO_LIMIT: Final = 1 << 60
+"""More entries than a store can have."""
 
 
 class IteratorsOfOne:
@@ -107,3 +110,28 @@ class TransactionIterator(LimitedIterator[Entry_co]):
             if not consumed.listed:
                 ranges.add(consumed)
         return pair
+
+
+def transaction_iterator(
+    store: Store,
+    owner: object,
+    arguments: IteratorArguments,
+    sequence: int,
+    fixed: View | None,
+    own_writes: OwnWrites | None,
+    shared: IteratorsOfOne,
+) -> TransactionIterator[Any]:
+    """A :class:`TransactionIterator` over the store as it was at a ``sequence``: see
+    :meth:`Reader.iterator`."""
+    read = store.read_view(sequence, fixed)
+    try:
+        # Any: compiled, a limit of another type would fail here, with mypyc's own words.
+        given = cast(dict[str, Any], arguments).get("limit")
+        limit = _NO_LIMIT if given is None else checked_limit(given)
+        return TransactionIterator(store, read, owner, arguments, limit, own_writes, shared)
+    except OSError as error:
+        read.release()
+        store.raise_failure(error)
+    except BaseException:
+        read.release()  # at once: the traceback may keep it for long
+        raise
