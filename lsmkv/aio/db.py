@@ -18,7 +18,7 @@ from lsmkv.aio.transaction import Transaction
 from lsmkv.aio.turns import call
 from lsmkv.db import db as _db
 from lsmkv.db.handles.explanation import Explanation
-from lsmkv.db.handles.transaction import Isolation, checks_reads
+from lsmkv.db.handles.transaction import Isolation, refuse_unknown
 from lsmkv.db.handles.turns import Turns
 from lsmkv.db.opening.directory import LockWait
 from lsmkv.db.opening.dropped import RecoveryReport
@@ -309,7 +309,7 @@ class DB(Openable):
         ``isolation`` is that of :meth:`lsmkv.DB.transaction`.
         """
         threads, db = self._opened()
-        checks_reads(isolation)  # raises at once
+        refuse_unknown(isolation)
         return Transaction(threads, partial(db.transaction, isolation=isolation, sync=sync))
 
     async def update(

@@ -17,10 +17,10 @@ from lsmkv.db.admin.maintenance import Maintenance
 from lsmkv.db.handles.prefixed import PrefixedDB
 from lsmkv.db.handles.scannable import Scannable
 from lsmkv.db.handles.snapshot import Snapshot
-from lsmkv.db.handles.transaction import ConflictCheck, Isolation, Transaction, checks_reads
-from lsmkv.db.read.changes import Changes
+from lsmkv.db.handles.transaction import ConflictCheck, Isolation, Transaction, refuse_unknown
 from lsmkv.db.read.iterator import Iterator, IteratorArguments
 from lsmkv.db.read.raw_iterator import RawIterator
+from lsmkv.db.read.scan import Bounds
 from lsmkv.errors import StaleViewError
 from lsmkv.format.batch import WriteBatch, as_deletion, as_put
 from lsmkv.format.keys import (
@@ -340,12 +340,18 @@ class DB(Maintenance, Scannable):
         ...     db.get(b"visits")
         b'1'
         """
-        reads = checks_reads(isolation)
-        store = self._open_store()
-        tables = store.open_view().version.numbers  # before the snapshot, so that none is newer
+        serializable = isolation == "serializable"
+        if not serializable:
+            refuse_unknown(isolation)
         snapshot = self.snapshot()
-        changes = Changes(store, snapshot.sequence, tables)
-        return Transaction(snapshot, changes, self._commit_unless_changed, reads, sync)
+        return Transaction(
+            snapshot,
+            snapshot.sequence,
+            self._commit_unless_changed,
+            sync,
+            self.options.comparator,
+            serializable,
+        )
 
     def update(
         self,
@@ -489,10 +495,21 @@ class DB(Maintenance, Scannable):
                 transaction.delete(key)
             return value
 
-    def _commit_unless_changed(self, batch: WriteBatch, check: ConflictCheck, sync: bool) -> None:
-        """Apply ``batch`` unless ``check`` raises."""
+    def _commit_unless_changed(
+        self,
+        batch: WriteBatch,
+        sequence: int,
+        tables: frozenset[int],
+        keys: set[bytes],
+        ranges: list[Bounds],
+        sync: bool,
+    ) -> None:
+        """Apply ``batch`` unless a key, or one in a range, was written after ``sequence``, when
+        there were those tables."""
+        check = ConflictCheck(self._open_store(), sequence, tables, keys, ranges)
         writer = self._open_writer()
-        check.look_ahead()
+        if ranges:
+            check.look_ahead()
         writer.write(list(batch.operations), sync, check.raise_if_changed)
 
 

@@ -27,15 +27,14 @@ from mypy_extensions import mypyc_attr
 from lsmkv.db.handles.scannable import Scannable
 from lsmkv.db.handles.snapshot import Snapshot
 from lsmkv.db.read.changes import Changes
-from lsmkv.db.read.consumed import ConsumedRanges
 from lsmkv.db.read.iterator import Iterator, IteratorArguments
-from lsmkv.db.read.own_writes import OrderedWrites
 from lsmkv.db.read.scan import Bounds
-from lsmkv.db.read.transaction_iterator import IteratorsOfOne
+from lsmkv.db.read.transaction_iterator import TransactionIterators
+from lsmkv.db.tree.store import Store
 from lsmkv.errors import ClosedError, ConflictError
 from lsmkv.format.batch import Operation, WriteBatch
 from lsmkv.util.arguments import BytesLike, as_bytes
-from lsmkv.util.comparator import equal_means_identical
+from lsmkv.util.comparator import Comparator, equal_means_identical
 from lsmkv.util.copying import refuse_copy
 from lsmkv.util.introspection import described
 from lsmkv.util.text import count
@@ -46,50 +45,56 @@ Isolation = Literal["serializable", "snapshot"]
 """What a commit checks."""
 
 
-def checks_reads(isolation: str) -> bool:
-    """Whether a commit checks what was read, too.  ``ValueError`` for an unknown isolation."""
+def refuse_unknown(isolation: str) -> None:
+    """Raise ``ValueError`` unless this is an isolation."""
     if isolation not in ("serializable", "snapshot"):
         raise ValueError(f"isolation must be 'serializable' or 'snapshot', not {isolation!r}")
-    return isolation == "serializable"
 
 
-class ConflictCheck:
+class ConflictCheck(Changes):
     """Checks whether another writer wrote what a transaction depends on."""
 
-    def __init__(self, changes: Changes, keys: set[bytes], ranges: list[Bounds]) -> None:
-        """``changes`` are those since the transaction began."""
-        self._changes = changes
+    def __init__(
+        self,
+        store: Store,
+        sequence: int,
+        tables: frozenset[int],
+        keys: set[bytes],
+        ranges: list[Bounds],
+    ) -> None:
+        """Of keys and ranges; the rest is as for :class:`Changes`."""
+        super().__init__(store, sequence, tables)
         self._keys = keys
         self._ranges = ranges
-        self._range_changes = changes  # those in which the ranges have not been looked for yet
+        self._looked_ahead: Changes | None = None
 
     def look_ahead(self) -> None:
         """Check the ranges, before the writers' lock is taken: a compaction may have rewritten all
         of their entries, and under the lock only what was written meanwhile is left to check."""
-        if self._ranges:
-            self._check_ranges()
+        self._looked_ahead = self._without_ranges(self)
 
     def raise_if_changed(self) -> None:
         """Raise :class:`~lsmkv.errors.ConflictError` if it was.  Caller holds the writers' lock."""
         for key in sorted(self._keys):
-            if self._changes.has(key):
+            if self.has(key):
                 raise ConflictError(f"{key!r} was written since the transaction began")
-        if self._ranges:
-            self._check_ranges()
+        if self._looked_ahead is not None:
+            self._without_ranges(self._looked_ahead)
 
-    def _check_ranges(self) -> None:
-        found = self._range_changes.first_in(self._ranges)
+    def _without_ranges(self, changes: Changes) -> Changes:
+        """The changes after this moment, if none of these is in a range."""
+        found = changes.first_in(self._ranges)
         if isinstance(found, Changes):
-            self._range_changes = found
-            return
+            return found
         key, bounds = found
         raise ConflictError(
             f"{key!r} was written since the transaction began, which has read the range {bounds}"
         )
 
 
-Commit = Callable[[WriteBatch, ConflictCheck, bool], None]
-"""Applies a batch, with ``sync`` or without, unless the check raises."""
+Commit = Callable[[WriteBatch, int, frozenset[int], set[bytes], list[Bounds], bool], None]
+"""Applies a batch, with ``sync`` or without, unless a key, or one in a range, was written after the
+sequence; the tables are those that were there at the time."""
 
 
 @described
@@ -129,25 +134,26 @@ the range b'order:' <= key < b'order;'
     """
 
     def __init__(
-        self, snapshot: Snapshot, changes: Changes, commit: Commit, checks_reads: bool, sync: bool
+        self,
+        snapshot: Snapshot,
+        sequence: int,
+        commit: Commit,
+        sync: bool,
+        comparator: Comparator,
+        checks_reads: bool,
     ) -> None:
-        """Called by ``db.transaction()``, not by users.  The transaction closes the snapshot.
-
-        ``changes`` are those after the snapshot's sequence.
-        """
+        """Called by ``db.transaction()``, not by users.  The transaction closes the snapshot."""
         self._snapshot: Snapshot | None = snapshot
-        self._changes = changes
+        self._sequence = sequence
         self._commit = commit
-        self._checks_reads = checks_reads
         self._sync = sync
+        self._checks_reads = checks_reads
         self._touched: set[bytes] = set()
         self._batch = WriteBatch()
         self._written: dict[bytes, bytes | None] = {}
-        comparator = changes.store.options.comparator
         self._compare = comparator.compare
         self._identical = equal_means_identical(comparator)
-        self._ordered: OrderedWrites | None = None  # made for the first iterator
-        self._iterators: IteratorsOfOne | None = None
+        self._iterators: TransactionIterators | None = None  # made for the first one
 
     @overload
     def get(self, key: BytesLike, default: None = None) -> bytes | None: ...
@@ -205,15 +211,12 @@ the range b'order:' <= key < b'order;'
         Traceback (most recent call last):
         lsmkv.errors.ConflictError: b'k' was written since the transaction began
         """
-        self._open()
+        tables = self._open()._tables
         try:
             if len(self._batch) > 0:
-                shared = self._iterators
-                ranges: list[Bounds] = []
-                if shared is not None and shared.ranges is not None:
-                    ranges = shared.ranges.join()
-                check = ConflictCheck(self._changes, self._touched, ranges)
-                self._commit(self._batch, check, self._sync)
+                iterators = self._iterators
+                ranges = [] if iterators is None else iterators.consumed()
+                self._commit(self._batch, self._sequence, tables, self._touched, ranges, self._sync)
         finally:
             self.rollback()
 
@@ -238,7 +241,7 @@ the range b'order:' <= key < b'order;'
         if self._snapshot is None:
             return "<lsmkv.Transaction (over)>"
         operations = count(len(self._batch), "operation")
-        return f"<lsmkv.Transaction of {operations} since write {self._changes.sequence:,}>"
+        return f"<lsmkv.Transaction of {operations} since write {self._sequence:,}>"
 
     def __reduce__(self) -> Never:
         refuse_copy("a transaction", "it holds an open store: make another one there")
@@ -259,17 +262,9 @@ the range b'order:' <= key < b'order;'
 
     def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
         snapshot = self._open()
-        store = self._changes.store
-        ordered = self._ordered
-        if ordered is None:
-            ordered = OrderedWrites(store.options.comparator, store.order)
-            self._ordered = ordered
-        shared = self._iterators
-        if shared is None:
-            shared = IteratorsOfOne(ConsumedRanges(store.order) if self._checks_reads else None)
-            self._iterators = shared
-        own_writes = ordered.now(self._batch.operations)
-        return snapshot._transaction_iterator(arguments, own_writes, shared)
+        if self._iterators is None:
+            self._iterators = TransactionIterators(snapshot._open().store, self._checks_reads)
+        return snapshot._transaction_iterator(arguments, self._iterators, self._batch.operations)
 
     def _write(self, key: bytes, value: bytes | None) -> None:
         self._open()

@@ -34,8 +34,8 @@ class Changes:
     def __init__(self, store: Store, sequence: int, tables: frozenset[int]) -> None:
         """``tables`` are the numbers of the tables of a version that was in force when ``sequence``
         was the last one, or before."""
-        self.store = store
-        self.sequence = sequence
+        self._store = store
+        self._sequence = sequence
         self._tables = tables
 
     def has(self, key: bytes) -> bool:
@@ -43,11 +43,11 @@ class Changes:
 
         Cost: a lookup in the memtables, and in each new table whose range and filter allow the key.
         """
-        store = self.store
+        store = self._store
         view = store.open_view()
         tagged = in_memtables(view, key, MAX_SEQUENCE)
         if tagged is not None:
-            return sequence_in(tagged) > self.sequence
+            return sequence_in(tagged) > self._sequence
         sort_key = store.order.of(key)
         hashes = KeyHashes(key)
         version = view.version
@@ -62,7 +62,7 @@ class Changes:
                     table = store.tables.find(file)
                     _, tag, value = table.get(key, sort_key, MAX_SEQUENCE, hashes, counters, True)
                     if value is not None:
-                        return (tag >> 8) & MAX_SEQUENCE > self.sequence
+                        return (tag >> 8) & MAX_SEQUENCE > self._sequence
                 place = version.next_candidate(place, sort_key, MAX_SEQUENCE)
         except OSError as error:
             store.raise_failure(error)
@@ -75,7 +75,7 @@ class Changes:
         Cost: a step for each key of the ranges in a memtable that was written to since, and for
         each of their entries in new tables whose range, or prefix filter, allows them.
         """
-        store = self.store
+        store = self._store
         read = store.read_view()
         try:
             for bounds in ranges:
@@ -90,16 +90,16 @@ class Changes:
 
     def _written_in(self, read: ReadView, bounds: Bounds) -> bytes | None:
         """A key of the range that was written; None if none was."""
-        store = self.store
+        store = self._store
         lower, upper = bounds.lower, bounds.upper
         if lower is not None and upper is not None:
             key = lower.user_key
             if not lower.after and upper.after and store.order.is_same(key, upper.user_key):
                 return key if self.has(key) else None  # which asks filters
         view = read.view
-        found = view.memtable.written_after(self.sequence, lower, upper)
+        found = view.memtable.written_after(self._sequence, lower, upper)
         if found is None and view.immutable is not None:
-            found = view.immutable.written_after(self.sequence, lower, upper)
+            found = view.immutable.written_after(self._sequence, lower, upper)
         if found is not None:
             return found
         prefix_hash = shared_prefix_hash(store, bounds)
@@ -114,10 +114,10 @@ class Changes:
         self, read: ReadView, bounds: Bounds, level: int, file: FileMetaData, prefix_hash: i64
     ) -> bytes | None:
         reader = LevelReader(
-            self.store, read, level, [file], WITH_SEQUENCES, FIRST_CHUNK, None, prefix_hash
+            self._store, read, level, [file], WITH_SEQUENCES, FIRST_CHUNK, None, prefix_hash
         )
         source = LevelIterator(reader, bounds.lower, bounds.upper)
-        sequence = self.sequence
+        sequence = self._sequence
         while True:
             entries = source.next_chunk()
             if not entries:

@@ -12,9 +12,11 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.read.consumed import ConsumedRange, ConsumedRanges
 from lsmkv.db.read.iterator import IteratorArguments, LimitedIterator, checked_limit
-from lsmkv.db.read.own_writes import OwnWrites
+from lsmkv.db.read.own_writes import OrderedWrites, OwnWrites
+from lsmkv.db.read.scan import Bounds
 from lsmkv.db.tree.store import ReadView, Store, View
 from lsmkv.errors import ClosedError
+from lsmkv.format.batch import Operation
 from lsmkv.format.key_order import Position
 from lsmkv.util.arguments import BytesLike
 from lsmkv.util.entry_type import Entry_co
@@ -23,16 +25,46 @@ _NO_LIMIT: Final = 1 << 60
 """More entries than a store can have."""
 
 
-class IteratorsOfOne:
-    """What the iterators of one transaction share."""
+class TransactionIterators:
+    """What the iterators of one transaction share: its writes in order, and the ranges that they
+    have consumed."""
 
-    __slots__ = ("over", "ranges")
-
-    def __init__(self, ranges: ConsumedRanges | None) -> None:
-        self.ranges = ranges
-        """The ranges that they have consumed; None if no commit will check them."""
+    def __init__(self, store: Store, recorded: bool) -> None:
+        """``recorded`` says whether a commit will check the ranges."""
+        self._store = store
+        self._writes = OrderedWrites(store.options.comparator, store.order)
+        self.ranges = ConsumedRanges(store.order) if recorded else None
         self.over = False
         """Whether the transaction is over."""
+
+    def make(
+        self,
+        owner: object,
+        arguments: IteratorArguments,
+        sequence: int,
+        fixed: View | None,
+        operations: list[Operation],
+    ) -> TransactionIterator[Any]:
+        """An iterator over the store as it was at a ``sequence`` (see :meth:`Reader.iterator`), and
+        over the operations of the transaction so far."""
+        store = self._store
+        own_writes = self._writes.now(operations)
+        read = store.read_view(sequence, fixed)
+        try:
+            # Any: compiled, a limit of another type would fail here, with mypyc's own words.
+            given = cast(dict[str, Any], arguments).get("limit")
+            limit = _NO_LIMIT if given is None else checked_limit(given)
+            return TransactionIterator(store, read, owner, arguments, limit, own_writes, self)
+        except OSError as error:
+            read.release()
+            store.raise_failure(error)
+        except BaseException:
+            read.release()  # at once: the traceback may keep it for long
+            raise
+
+    def consumed(self) -> list[Bounds]:
+        """The ranges that a commit checks."""
+        return [] if self.ranges is None else self.ranges.join()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # as what it derives from
@@ -51,7 +83,7 @@ class TransactionIterator(LimitedIterator[Entry_co]):
         arguments: IteratorArguments,
         limit: int,
         own_writes: OwnWrites | None,
-        shared: IteratorsOfOne,
+        shared: TransactionIterators,
     ) -> None:
         super().__init__(store, read, owner, arguments, limit)
         self._open_scan().own_writes = own_writes
@@ -110,28 +142,3 @@ class TransactionIterator(LimitedIterator[Entry_co]):
             if not consumed.listed:
                 ranges.add(consumed)
         return pair
-
-
-def transaction_iterator(
-    store: Store,
-    owner: object,
-    arguments: IteratorArguments,
-    sequence: int,
-    fixed: View | None,
-    own_writes: OwnWrites | None,
-    shared: IteratorsOfOne,
-) -> TransactionIterator[Any]:
-    """A :class:`TransactionIterator` over the store as it was at a ``sequence``: see
-    :meth:`Reader.iterator`."""
-    read = store.read_view(sequence, fixed)
-    try:
-        # Any: compiled, a limit of another type would fail here, with mypyc's own words.
-        given = cast(dict[str, Any], arguments).get("limit")
-        limit = _NO_LIMIT if given is None else checked_limit(given)
-        return TransactionIterator(store, read, owner, arguments, limit, own_writes, shared)
-    except OSError as error:
-        read.release()
-        store.raise_failure(error)
-    except BaseException:
-        read.release()  # at once: the traceback may keep it for long
-        raise
