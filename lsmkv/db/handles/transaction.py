@@ -71,7 +71,7 @@ class ConflictCheck(Changes):
     def look_ahead(self) -> None:
         """Check the ranges, before the writers' lock is taken: a compaction may have rewritten all
         of their entries, and under the lock only what was written meanwhile is left to check."""
-        self._looked_ahead = self._without_ranges(self)
+        self._looked_ahead = self._check_ranges(self)
 
     def raise_if_changed(self) -> None:
         """Raise :class:`~lsmkv.errors.ConflictError` if it was.  Caller holds the writers' lock."""
@@ -79,9 +79,9 @@ class ConflictCheck(Changes):
             if self.has(key):
                 raise ConflictError(f"{key!r} was written since the transaction began")
         if self._looked_ahead is not None:
-            self._without_ranges(self._looked_ahead)
+            self._check_ranges(self._looked_ahead)
 
-    def _without_ranges(self, changes: Changes) -> Changes:
+    def _check_ranges(self, changes: Changes) -> Changes:
         """The changes after this moment, if none of these is in a range."""
         found = changes.first_in(self._ranges)
         if isinstance(found, Changes):
