@@ -137,8 +137,8 @@ class ComparatorMismatchError(Error):
 class ConflictError(Error):
     """What a write depends on was written by another since; nothing was written.
 
-    A transaction touched a key that was written since it began, or the version of a shard set that
-    was to follow another one has come too late.
+    A transaction read or wrote a key, or iterated over a range with a key, that was written since
+    it began; or the version of a shard set that was to follow another one has come too late.
 
     >>> import lsmkv
     >>> with lsmkv.DB(":memory:") as db:

@@ -30,6 +30,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     # Parts of one object, which its tests take as a whole: what one of them does shows there.
     "db/tree/checkpoint_source.py": "db/admin/test_checkpoint.py",
     "db/read/level_reader.py": "db/read/test_level_iterator.py",
+    "db/read/own_writes.py": "db/read/test_transaction_iterator.py",
     "db/read/window.py": "db/read/test_iterator.py",
     # A course: what its labs share, and the process that grades them.
     "course/labs/asked_tables.py": "course/labs/test_reading.py",

@@ -18,6 +18,7 @@ from lsmkv.aio.transaction import Transaction
 from lsmkv.aio.turns import call
 from lsmkv.db import db as _db
 from lsmkv.db.handles.explanation import Explanation
+from lsmkv.db.handles.transaction import Isolation, refuse_unknown
 from lsmkv.db.handles.turns import Turns
 from lsmkv.db.opening.directory import LockWait
 from lsmkv.db.opening.dropped import RecoveryReport
@@ -301,10 +302,16 @@ class DB(Openable):
         self._opened()
         return WriteBatch(partial(self.write, sync=sync), transaction=transaction)
 
-    def transaction(self, *, sync: bool = False) -> Transaction:
-        """An optimistic transaction: ``async with db.transaction() as transaction``."""
+    def transaction(
+        self, *, isolation: Isolation = "serializable", sync: bool = False
+    ) -> Transaction:
+        """An optimistic transaction: ``async with db.transaction() as transaction``.
+
+        ``isolation`` is that of :meth:`lsmkv.DB.transaction`.
+        """
         threads, db = self._opened()
-        return Transaction(threads, partial(db.transaction, sync=sync))
+        refuse_unknown(isolation)
+        return Transaction(threads, partial(db.transaction, isolation=isolation, sync=sync))
 
     async def update(
         self,
@@ -333,14 +340,28 @@ class DB(Openable):
 
     @overload
     async def run(
-        self, function: Callable[[Transaction], Awaitable[T]], *, sync: bool = False
+        self,
+        function: Callable[[Transaction], Awaitable[T]],
+        *,
+        isolation: Isolation = "serializable",
+        sync: bool = False,
     ) -> T: ...
 
     @overload
-    async def run(self, function: Callable[[Transaction], T], *, sync: bool = False) -> T: ...
+    async def run(
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        isolation: Isolation = "serializable",
+        sync: bool = False,
+    ) -> T: ...
 
     async def run(
-        self, function: Callable[[Transaction], T | Awaitable[T]], *, sync: bool = False
+        self,
+        function: Callable[[Transaction], T | Awaitable[T]],
+        *,
+        isolation: Isolation = "serializable",
+        sync: bool = False,
     ) -> T:
         """Call ``function`` with a transaction, and commit it: :meth:`lsmkv.DB.run`.
 
@@ -359,7 +380,7 @@ class DB(Openable):
         [None, b'v']
         """
         self._opened()
-        return await call(self._turns, None, partial(self._run_once, function, sync))
+        return await call(self._turns, None, partial(self._run_once, function, isolation, sync))
 
     async def _update_once(
         self,
@@ -377,8 +398,13 @@ class DB(Openable):
                 transaction.delete(key)
             return value
 
-    async def _run_once(self, function: Callable[[Transaction], T | Awaitable[T]], sync: bool) -> T:
-        async with self.transaction(sync=sync) as transaction:
+    async def _run_once(
+        self,
+        function: Callable[[Transaction], T | Awaitable[T]],
+        isolation: Isolation,
+        sync: bool,
+    ) -> T:
+        async with self.transaction(isolation=isolation, sync=sync) as transaction:
             return await _outcome(function(transaction))
 
     async def sync(self) -> None:

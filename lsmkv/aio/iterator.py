@@ -89,17 +89,21 @@ class Iterator(Generic[Entry_co]):
         source: Callable[..., Steps],
         chunk: int,
         arguments: IteratorArguments,
+        lock: asyncio.Lock | None = None,
     ) -> None:
-        """Do not call this: use the method ``iterator`` of a store or snapshot."""
+        """Do not call this: use the method ``iterator`` of a store, snapshot or transaction.
+
+        ``lock`` is one that other trips to the same object take too, if one thread at a time may be
+        in it.
+        """
         if chunk < 1:
             raise ValueError(f"chunk must be 1 or more, not {chunk}")
         self._threads = threads
         self._source = source
         self._arguments = checked_arguments(arguments)
         self._chunk = chunk
-        self._lock = (
-            asyncio.Lock()
-        )  # held during every trip: one thread at a time uses the iterator
+        # Held during every trip: one thread at a time uses the iterator.
+        self._lock = asyncio.Lock() if lock is None else lock
         self._iterator: Steps | None = None
         self._closed = False
         # This object is before self._chunk_entries[self._at]; the wrapped iterator is after all of

@@ -1,8 +1,8 @@
 """The methods that all readers in :mod:`lsmkv.aio` share: opening and reading.
 
-``DB``, ``Snapshot`` and ``Shards`` derive from :class:`Openable`, and ``PrefixedDB`` from
-:class:`Readable`.  They read an object of the engine (:data:`Source`), which only their threads
-call.
+``DB``, ``Snapshot`` and ``Shards`` derive from :class:`Openable`, ``PrefixedDB`` from
+:class:`Readable`, and ``Transaction`` from :class:`Scannable`.  They read an object of the engine
+(:data:`Source`), which only their threads call.
 """
 
 from __future__ import annotations
@@ -28,47 +28,12 @@ Source = _db.DB | _snapshot.Snapshot | _prefixed.PrefixedDB[_db.DB] | _shards.Sh
 """What is read."""
 
 
-class Readable(ABC):
-    """An object that can be read once it is open."""
+class Scannable(ABC):
+    """An object that can be iterated over once it is open."""
 
     @abstractmethod
-    def _opened(self) -> tuple[CallThreads, Source]:
-        """The threads that read, and the object that they read.  Raises ``ClosedError`` unless it
-        is open."""
-
-    @overload
-    async def get(
-        self,
-        key: BytesLike,
-        default: None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | None: ...
-
-    @overload
-    async def get(
-        self,
-        key: BytesLike,
-        default: T,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T: ...
-
-    async def get(
-        self,
-        key: BytesLike,
-        default: T | None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T | None:
-        """The value of ``key``, or ``default``: :meth:`lsmkv.DB.get`."""
-        threads, source = self._opened()
-        read = partial(source.get, as_bytes(key, "key"), fill_cache=fill_cache)
-        value = await threads.run(read)
-        return default if value is None else value
+    def _iterator(self, chunk: int, arguments: IteratorArguments) -> Iterator[Any]:
+        """An iterator for these arguments.  Raises ``ClosedError`` unless it is open."""
 
     @overload
     def iterator(
@@ -125,12 +90,57 @@ class Readable(ABC):
         trip.  Wrong arguments raise at once: ``TypeError``, or ``ValueError`` for a ``chunk`` below
         1 or a ``limit`` below 0.
         """
-        threads, source = self._opened()
-        return Iterator(threads, source.iterator, chunk, arguments)
+        return self._iterator(chunk, arguments)
 
     def __aiter__(self) -> Iterator[tuple[bytes, bytes]]:
         """:meth:`iterator` over all entries."""
         return self.iterator()
+
+
+class Readable(Scannable):
+    """An object that can be read once it is open."""
+
+    @abstractmethod
+    def _opened(self) -> tuple[CallThreads, Source]:
+        """The threads that read, and what they read.  Raises ``ClosedError`` unless it is open."""
+
+    def _iterator(self, chunk: int, arguments: IteratorArguments) -> Iterator[Any]:
+        threads, source = self._opened()
+        return Iterator(threads, source.iterator, chunk, arguments)
+
+    @overload
+    async def get(
+        self,
+        key: BytesLike,
+        default: None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | None: ...
+
+    @overload
+    async def get(
+        self,
+        key: BytesLike,
+        default: T,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T: ...
+
+    async def get(
+        self,
+        key: BytesLike,
+        default: T | None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T | None:
+        """The value of ``key``, or ``default``: :meth:`lsmkv.DB.get`."""
+        threads, source = self._opened()
+        read = partial(source.get, as_bytes(key, "key"), fill_cache=fill_cache)
+        value = await threads.run(read)
+        return default if value is None else value
 
 
 class Openable(Readable):

@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Never, Self, TypeVar, overload
+from typing import Any, Never, Self, TypeVar, overload
 
+from lsmkv.aio.iterator import Iterator
+from lsmkv.aio.readable import Scannable
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db.handles import transaction as _transaction
+from lsmkv.db.read.iterator import IteratorArguments
 from lsmkv.errors import ClosedError
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.copying import refuse_copy
@@ -17,11 +20,14 @@ from lsmkv.util.copying import refuse_copy
 T = TypeVar("T")
 
 
-class Transaction:
-    """:class:`lsmkv.Transaction` with ``async`` ``get`` and ``commit``; the rest only uses memory.
+class Transaction(Scannable):
+    """:class:`lsmkv.Transaction` with ``async`` ``get``, ``iterator`` and ``commit``; the rest
+    only uses memory.
 
-    It begins when the block is entered.  A block that raises, or is cancelled, writes nothing.
-    Errors and costs are those of :class:`lsmkv.Transaction`.
+    It begins when the block is entered.  A block that raises, or is cancelled, writes nothing.  Errors
+    and costs are those of :class:`lsmkv.Transaction`.  An iterator sees the writes before its first
+    trip to a thread, and has consumed what its trips have fetched, up to ``chunk`` entries more
+    than it returned: with ``chunk=1`` none.
 
     >>> import asyncio
     >>> from lsmkv.aio import open_db
@@ -44,6 +50,16 @@ class Transaction:
     ...         return await db.get(b"k")
     >>> asyncio.run(main())
     b'early'
+
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         await db.put(b"order:1", b"10")
+    ...         async with db.transaction() as transaction:
+    ...             orders = [key async for key, _ in transaction.iterator(prefix=b"order:")]
+    ...             transaction.put(b"orders", b"%d" % len(orders))
+    ...         return await db.get(b"orders")
+    >>> asyncio.run(main())
+    b'1'
     """
 
     def __init__(self, threads: CallThreads, begin: Callable[[], _transaction.Transaction]) -> None:
@@ -66,6 +82,10 @@ class Transaction:
         async with self._lock:
             value = await self._threads.run(read)
         return default if value is None else value
+
+    def _iterator(self, chunk: int, arguments: IteratorArguments) -> Iterator[Any]:
+        source = self._opened().iterator
+        return Iterator(self._threads, source, chunk, arguments, self._lock)
 
     def put(self, key: BytesLike, value: BytesLike) -> None:
         """Set ``key`` when the transaction commits."""

@@ -17,9 +17,10 @@ from lsmkv.db.admin.maintenance import Maintenance
 from lsmkv.db.handles.prefixed import PrefixedDB
 from lsmkv.db.handles.scannable import Scannable
 from lsmkv.db.handles.snapshot import Snapshot
-from lsmkv.db.handles.transaction import ConflictCheck, Transaction
+from lsmkv.db.handles.transaction import ConflictCheck, Isolation, Transaction, refuse_unknown
 from lsmkv.db.read.iterator import Iterator, IteratorArguments
 from lsmkv.db.read.raw_iterator import RawIterator
+from lsmkv.db.read.scan import Bounds
 from lsmkv.errors import StaleViewError
 from lsmkv.format.batch import WriteBatch, as_deletion, as_put
 from lsmkv.format.keys import (
@@ -323,10 +324,14 @@ class DB(Maintenance, Scannable):
         self._open_store()
         return WriteBatch(self, transaction=transaction, sync=sync)
 
-    def transaction(self, *, sync: bool = False) -> Transaction:
+    def transaction(
+        self, *, isolation: Isolation = "serializable", sync: bool = False
+    ) -> Transaction:
         """An optimistic transaction: see :class:`Transaction`.
 
-        Its end raises :class:`~lsmkv.ConflictError` if another writer wrote a key that it touched.
+        Its end raises :class:`~lsmkv.ConflictError` if another writer wrote a key that it read or
+        wrote, or into a range that it iterated over; with ``isolation="snapshot"``, only if another
+        writer wrote a key that it wrote.  Raises ``ValueError`` for another isolation.
 
         >>> with DB(":memory:") as db:
         ...     with db.transaction() as transaction:
@@ -335,6 +340,9 @@ class DB(Maintenance, Scannable):
         ...     db.get(b"visits")
         b'1'
         """
+        serializable = isolation == "serializable"
+        if not serializable:
+            refuse_unknown(isolation)
         snapshot = self.snapshot()
         return Transaction(
             snapshot,
@@ -342,6 +350,7 @@ class DB(Maintenance, Scannable):
             self._commit_unless_changed,
             sync,
             self.options.comparator,
+            serializable,
         )
 
     def update(
@@ -368,7 +377,13 @@ class DB(Maintenance, Scannable):
         self._open_writer()
         return self._turns.call(name, partial(self._update_once, name, function, sync))
 
-    def run(self, function: Callable[[Transaction], T], *, sync: bool = False) -> T:
+    def run(
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        isolation: Isolation = "serializable",
+        sync: bool = False,
+    ) -> T:
         """Call ``function`` with a new :class:`Transaction`, commit it, and return the result.
 
         After a :class:`~lsmkv.ConflictError` all of that is done again, with a new transaction:
@@ -381,7 +396,8 @@ class DB(Maintenance, Scannable):
         longer than its turn.  After 1,000 conflicts the last one is raised.  A call inside
         ``function`` takes no turn.  No lock is held while ``function`` runs.
 
-        Cost: for each call of ``function`` what a transaction costs.
+        ``isolation`` is that of :meth:`transaction`.  Cost: for each call of ``function`` what a
+        transaction costs.
 
         >>> def move(transaction):
         ...     transaction.put(b"new", transaction.get(b"old", b""))
@@ -393,7 +409,7 @@ class DB(Maintenance, Scannable):
         ('moved', [(b'new', b'v')])
         """
         self._open_store()
-        return self._turns.call(None, partial(self._run_once, function, sync))
+        return self._turns.call(None, partial(self._run_once, function, isolation, sync))
 
     def sync(self) -> None:
         """Make every write that has returned durable.  Cost: one wait for the disk.
@@ -457,8 +473,11 @@ class DB(Maintenance, Scannable):
             arguments.pop(name, None)
         return _reopen, (self.path, arguments)
 
-    def _run_once(self, function: Callable[[Transaction], T], sync: bool) -> T:
-        made: Any = self.transaction(sync=sync)  # Any: mypyc cannot enter this class by its type
+    def _run_once(
+        self, function: Callable[[Transaction], T], isolation: Isolation, sync: bool
+    ) -> T:
+        # Any: mypyc cannot enter this class by its type
+        made: Any = self.transaction(isolation=isolation, sync=sync)
         with made as transaction:
             return function(transaction)
 
@@ -477,11 +496,21 @@ class DB(Maintenance, Scannable):
             return value
 
     def _commit_unless_changed(
-        self, batch: WriteBatch, keys: set[bytes], sequence: int, sync: bool
+        self,
+        batch: WriteBatch,
+        sequence: int,
+        tables: frozenset[int],
+        keys: set[bytes],
+        ranges: list[Bounds],
+        sync: bool,
     ) -> None:
-        """Apply ``batch`` unless one of the keys was written after ``sequence``."""
-        check = ConflictCheck(self._open_reader(), keys, sequence)
-        self._open_writer().write(list(batch.operations), sync, check.raise_if_changed)
+        """Apply ``batch`` unless a key, or one in a range, was written after ``sequence``, when
+        there were those tables."""
+        check = ConflictCheck(self._open_store(), sequence, tables, keys, ranges)
+        writer = self._open_writer()
+        if ranges:
+            check.look_ahead()
+        writer.write(list(batch.operations), sync, check.raise_if_changed)
 
 
 def _one_of_a_kind(done: str) -> TypeError:

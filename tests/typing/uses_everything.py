@@ -399,12 +399,19 @@ def writing(db: DB, path: pathlib.Path) -> None:
         assert_type(transaction, lsmkv.Transaction)
         assert_type(transaction.get(b"k"), bytes | None)
         assert_type(transaction.get(b"k", 1), bytes | int)
+        assert_type(transaction.iterator(start=b"k"), lsmkv.Iterator[tuple[bytes, bytes]])
+        assert_type(next(transaction.iterator(include_value=False, limit=1)), bytes)
+        for pair in transaction:
+            assert_type(pair, tuple[bytes, bytes])
         transaction.put(b"k", b"v")
         transaction.delete(b"k")
         transaction.commit()
         transaction.rollback()
     assert_type(db.update(b"k", lambda old: old, sync=True), bytes | None)
+    with db.transaction(isolation="snapshot") as weaker:
+        assert_type(weaker.commit(), None)
     assert_type(db.run(lambda work: work.get(b"k", b""), sync=True), bytes)
+    assert_type(db.run(lambda work: len(list(work)), isolation="snapshot"), int)
     part = db.prefixed_db(b"p")
     assert_type(part.update(b"k", lambda old: bytearray(b"1")), bytes | None)
     assert_type(part.run(lambda work: 1), int)
@@ -654,6 +661,8 @@ async def awaiting_more(db: lsmkv.aio.DB) -> None:
         assert_type(transaction, lsmkv.aio.Transaction)
         assert_type(await transaction.get(b"k"), bytes | None)
         assert_type(await transaction.get(b"k", 0), bytes | int)
+        assert_type(transaction.iterator(), lsmkv.aio.Iterator[tuple[bytes, bytes]])
+        assert_type(await transaction.iterator(include_value=False, chunk=1).next(), bytes)
         transaction.put(b"k", b"v")
         transaction.delete(b"k")
         await transaction.commit()
@@ -667,7 +676,7 @@ async def awaiting_more(db: lsmkv.aio.DB) -> None:
         return old
 
     assert_type(await db.run(move, sync=True), int)
-    assert_type(await db.run(lambda work: 1), int)
+    assert_type(await db.run(lambda work: 1, isolation="serializable"), int)
     assert_type(await db.update(b"k", change), bytes | None)
     assert_type(await db.update(b"k", lambda old: old, sync=True), bytes | None)
 

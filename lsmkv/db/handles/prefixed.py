@@ -17,7 +17,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.handles.readable import Readable
 from lsmkv.db.handles.snapshot import Snapshot
-from lsmkv.db.handles.transaction import Transaction
+from lsmkv.db.handles.transaction import Isolation, Transaction
 from lsmkv.db.read.iterator import Iterator, IteratorArguments
 from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.format.batch import WriteBatch
@@ -28,11 +28,15 @@ T = TypeVar("T")
 
 
 class Iterable(Protocol):
-    """An object with iterators: a store, or a snapshot of one."""
+    """An object with iterators: a store, a snapshot of one, or a transaction."""
 
     def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
         """See :class:`~lsmkv.db.handles.scannable.Scannable`."""
         ...
+
+
+class RawIterable(Iterable, Protocol):
+    """An object that has raw iterators too: a store, or a snapshot of one."""
 
     def raw_iterator(
         self,
@@ -45,7 +49,7 @@ class Iterable(Protocol):
         ...
 
 
-class PrefixableDB(Iterable, Protocol):
+class PrefixableDB(RawIterable, Protocol):
     """The methods that :class:`PrefixedDB` needs of a store."""
 
     def get(
@@ -84,7 +88,13 @@ class PrefixableDB(Iterable, Protocol):
         """See ``DB.update``."""
         ...
 
-    def run(self, function: Callable[[Transaction], T], *, sync: bool = False) -> T:
+    def run(
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        isolation: Isolation = "serializable",
+        sync: bool = False,
+    ) -> T:
         """See ``DB.run``."""
         ...
 
@@ -114,7 +124,7 @@ def _iterate(whole: Iterable, prefix: bytes, arguments: IteratorArguments) -> It
 
 
 def _iterate_raw(
-    whole: Iterable, prefix: bytes, inner: BytesLike | None, fill_cache: bool
+    whole: RawIterable, prefix: bytes, inner: BytesLike | None, fill_cache: bool
 ) -> RawIterator:
     wanted = prefix if inner is None else prefix + as_bytes(inner, "prefix")
     iterator = whole.raw_iterator(prefix=wanted or None, fill_cache=fill_cache)
@@ -203,9 +213,16 @@ class PrefixedDB(Readable, Generic[D]):
         """As ``DB.update``."""
         return self._db.update(self._prefix + as_bytes(key, "key"), function, sync=sync)
 
-    def run(self, function: Callable[[Transaction], T], *, sync: bool = False) -> T:
+    def run(
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        isolation: Isolation = "serializable",
+        sync: bool = False,
+    ) -> T:
         """As ``DB.run``; the transaction adds the prefix to its keys."""
-        return self._db.run(partial(self._call_within, function), sync=sync)
+        call = partial(self._call_within, function)
+        return self._db.run(call, isolation=isolation, sync=sync)
 
     def _call_within(self, function: Callable[[Transaction], T], whole: Transaction) -> T:
         return function(PrefixedTransaction(whole, self._prefix))
@@ -317,6 +334,9 @@ class PrefixedTransaction(Transaction):
     def delete(self, key: BytesLike) -> None:
         """Remove ``key``, under the prefix, when the transaction commits."""
         self._whole.delete(self._prefix + as_bytes(key, "key"))
+
+    def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
+        return _iterate(self._whole, self._prefix, arguments)
 
     def commit(self) -> None:
         """Write the transaction's batch, or raise :class:`~lsmkv.errors.ConflictError`."""

@@ -16,8 +16,10 @@ from lsmkv.db.handles.readable import Readable
 from lsmkv.db.read.iterator import Iterator, IteratorArguments
 from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.db.read.reader import Reader
+from lsmkv.db.read.transaction_iterator import TransactionIterators
 from lsmkv.db.tree.store import ReadView, View
 from lsmkv.errors import ClosedError
+from lsmkv.format.batch import Operation
 from lsmkv.table.reader import Table
 from lsmkv.util.arguments import BytesLike
 from lsmkv.util.copying import refuse_copy
@@ -54,6 +56,8 @@ class Snapshot(Readable):
     _reader: Reader | None = None
     _view: View | None = None
     _held: dict[int, Table] = {}  # noqa: RUF012 - replaced, never changed
+    _tables: frozenset[int] = frozenset()
+    """The numbers of the tables that were there when the snapshot was taken."""
 
     def __init__(self, reader: Reader, read: ReadView, owner: object) -> None:
         """Called by ``db.snapshot()``, not by users.  ``owner`` lives as long as the snapshot."""
@@ -63,6 +67,7 @@ class Snapshot(Readable):
         # shows, and only an open table is sure to stay.
         self._view = read.view if reader.store.options.read_only else None
         self._held = read.held
+        self._tables = read.view.version.numbers
         self._owner: object = owner
 
     def _value(self, key: bytes, fill_cache: bool) -> bytes | None:
@@ -74,6 +79,16 @@ class Snapshot(Readable):
 
     def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
         return self._open().iterator(self._owner, arguments, self._pin.sequence, self._view)
+
+    def _transaction_iterator(
+        self,
+        arguments: IteratorArguments,
+        iterators: TransactionIterators,
+        operations: list[Operation],
+    ) -> Iterator[Any]:
+        """An iterator of a transaction that reads this snapshot and has made these operations."""
+        self._open()
+        return iterators.make(self._owner, arguments, self._pin.sequence, self._view, operations)
 
     def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:
         return self._open().raw_iterator(

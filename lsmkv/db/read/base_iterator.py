@@ -19,7 +19,6 @@ from lsmkv.errors import ClosedError, raise_typed
 from lsmkv.format.key_order import Position
 from lsmkv.util.arguments import as_bytes
 from lsmkv.util.copying import refuse_copy
-from lsmkv.util.text import shortened
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
@@ -91,17 +90,8 @@ class BaseIterator:
 
     def _described(self, name: str, state: str) -> str:
         """The text of ``repr``; its keys are those of the store, a hidden prefix included."""
-        lower, upper = self._bounds.lower, self._bounds.upper
-        if lower is None and upper is None:
-            keys = "all keys"
-        else:
-            keys = "key"
-            if lower is not None:
-                keys = f"{shortened(lower.user_key)} {'<' if lower.after else '<='} {keys}"
-            if upper is not None:
-                keys = f"{keys} {'<=' if upper.after else '<'} {shortened(upper.user_key)}"
         closed = " (closed)" if self.closed else ""
-        return f"<lsmkv.{name} over {keys} at write {self._pin.sequence:,}{state}{closed}>"
+        return f"<lsmkv.{name} over {self._bounds} at write {self._pin.sequence:,}{state}{closed}>"
 
     def __reduce__(self) -> Never:
         refuse_copy("an iterator", "it holds an open store: make another one there")

@@ -46,7 +46,7 @@ class CacheShare:
 
 
 class LevelReader:
-    """Reads the blocks of a level, or of one file of level 0, for one scan."""
+    """Reads the blocks of a level, or of one file, for one scan."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class LevelReader:
         share: CacheShare | None,
         prefix_hash: i64 = -1,
     ) -> None:
-        """``files`` are those of a level, or one of level 0.  ``form`` is one of
+        """``files`` are those of a level, or one of any level.  ``form`` is one of
         :mod:`lsmkv.table.block_iterator`; ``first_chunk`` is the number of pairs that a seek reads
         first; ``share`` limits the blocks that go into the block cache, and None keeps all out;
         ``prefix_hash`` is the hash of the prefix of all keys in the range, or -1.
@@ -85,7 +85,7 @@ class LevelReader:
 
     def file_from(self, start: Position) -> i64:
         """Index of the file where a scan from a position begins; one past the last if none does."""
-        if self.level == 0:
+        if len(self.files) == 1:
             return 1 if self.ends_before(0, start) else 0
         sequence: i64 = -1 if start.after else MAX_SEQUENCE
         return self._version.file_from(self.level, self.order.of(start.user_key), sequence)

@@ -30,7 +30,7 @@ from lsmkv.db.tree.store import ReadView, Store, View
 from lsmkv.db.tree.version import PLACE_BITS, Version
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.key_hashes import KeyHashes
-from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, pack, sequence_in
+from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, pack
 from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT
 from lsmkv.util.arguments import BytesLike
 
@@ -114,7 +114,7 @@ class Reader:
         if view is None:
             view = store.open_view()
         store.counters.gets += 1
-        tagged = _in_memtables(view, key, sequence)
+        tagged = in_memtables(view, key, sequence)
         if tagged is not None:
             store.counters.gets_from_memory += 1
             value = tagged[TAG_SIZE:] if tagged[0] == KIND_VALUE else None
@@ -157,7 +157,7 @@ class Reader:
         """False only if ``key`` is not there now; no data block is read."""
         store = self.store
         view = store.open_view()
-        tagged = _in_memtables(view, key, MAX_SEQUENCE)
+        tagged = in_memtables(view, key, MAX_SEQUENCE)
         if tagged is not None:
             return tagged[0] == KIND_VALUE
         sort_key = store.order.of(key)
@@ -177,18 +177,6 @@ class Reader:
         except OSError as error:
             store.raise_failure(error)
         return False
-
-    def newest_sequence(self, key: bytes) -> int:
-        """The sequence of the newest write to ``key`` that the store still has; 0 for none."""
-        view = self.store.open_view()
-        tagged = _in_memtables(view, key, MAX_SEQUENCE)
-        if tagged is not None:
-            return sequence_in(tagged)
-        try:
-            _, tag, _ = look_up(self.store, view.version, key, MAX_SEQUENCE, True)
-        except OSError as error:
-            self.store.raise_failure(error)
-        return (tag >> 8) & MAX_SEQUENCE
 
     def snapshot_view(self) -> ReadView:
         """The view of a snapshot.  In a store whose writer may remove tables, they are opened now
@@ -268,7 +256,7 @@ class Reader:
         return (gets + (gets >> 3) + (gets >> 8)) & 3 == 0
 
 
-def _in_memtables(view: View, key: bytes, sequence: int) -> bytes | None:
+def in_memtables(view: View, key: bytes, sequence: int) -> bytes | None:
     """The tagged value of the newest version at ``sequence`` that a memtable holds."""
     tagged = view.memtable.get(key, sequence)
     if tagged is None and view.immutable is not None:

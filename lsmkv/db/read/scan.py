@@ -18,9 +18,11 @@ from lsmkv.db.read.level_iterator import (
 from lsmkv.db.read.level_reader import CacheShare, LevelReader
 from lsmkv.db.read.memtable_iterator import MemTableIterator
 from lsmkv.db.read.merging_iterator import MergingIterator
+from lsmkv.db.read.own_writes import OwnWrites
 from lsmkv.db.read.seek import ReportedSeek
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.store import ReadView, Store
+from lsmkv.db.tree.version import Version
 from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.filter.prefix import shared_prefix
 from lsmkv.format.key_order import KeyOrder, Position
@@ -29,6 +31,7 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.block_iterator import WITH_DELETIONS, WITH_SEQUENCES
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.comparator import after_prefix
+from lsmkv.util.text import shortened
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -48,6 +51,18 @@ class Bounds:
     def __init__(self, lower: Position | None, upper: Position | None) -> None:
         self.lower = lower
         self.upper = upper
+
+    def __str__(self) -> str:
+        """Such as ``b'a' <= key < b'b'``."""
+        lower, upper = self.lower, self.upper
+        if lower is None and upper is None:
+            return "all keys"
+        text = "key"
+        if lower is not None:
+            text = f"{shortened(lower.user_key)} {'<' if lower.after else '<='} {text}"
+        if upper is not None:
+            text = f"{text} {'<=' if upper.after else '<'} {shortened(upper.user_key)}"
+        return text
 
 
 def bounds_of(
@@ -97,6 +112,27 @@ def shared_prefix_hash(store: Store, bounds: Bounds) -> i64:
     return -1 if prefix is None else xxh3_hash(prefix)
 
 
+def files_in(
+    version: Version, order: KeyOrder, bounds: Bounds, most: int
+) -> list[tuple[int, FileMetaData]]:
+    """The files that may hold a part of the range, each with its level, or more than ``most``."""
+    lower, upper = bounds.lower, bounds.upper
+    found: list[tuple[int, FileMetaData]] = []
+    for level, files in enumerate(version.levels):
+        at: i64 = 0
+        if level > 0 and lower is not None:
+            at = version.file_from(level, order.of(lower.user_key), MAX_SEQUENCE)
+        while at < len(files) and len(found) <= most:
+            file = files[at]
+            at += 1
+            if upper is not None and order.is_at_or_after(file.smallest[:-TAG_SIZE], upper):
+                if level > 0:
+                    break
+            elif lower is None or order.is_at_or_after(file.largest[:-TAG_SIZE], lower):
+                found.append((level, file))
+    return found
+
+
 class Scan:
     """The pairs of a range that are visible to a reader, from any position in either direction."""
 
@@ -106,6 +142,8 @@ class Scan:
         self._bounds = bounds
         self._fill_cache = fill_cache
         self._prefix_hash = shared_prefix_hash(store, bounds)
+        self.own_writes: OwnWrites | None = None
+        """The writes of the transaction that this scan belongs to, newer than all of the store."""
 
     def forward(self, start: Position | None) -> InternalIterator:
         """The pairs after ``start`` and below the upper bound, a chunk at a time."""
@@ -141,27 +179,9 @@ class Scan:
         Raises the errors of opening them.
         """
         tables = self._store.tables
-        self._read.held = tables.hold(self._files(tables.most_held()))
-
-    def _files(self, most: i64) -> list[FileMetaData]:
-        """The files that may hold a part of the range, or more than ``most``."""
-        order = self._store.order
         version = self._read.view.version
-        lower, upper = self._bounds.lower, self._bounds.upper
-        found: list[FileMetaData] = []
-        for level, files in enumerate(version.levels):
-            at: i64 = 0
-            if level > 0 and lower is not None:
-                at = version.file_from(level, order.of(lower.user_key), MAX_SEQUENCE)
-            while at < len(files) and len(found) <= most:
-                file = files[at]
-                at += 1
-                if upper is not None and order.is_at_or_after(file.smallest[:-TAG_SIZE], upper):
-                    if level > 0:
-                        break
-                elif lower is None or order.is_at_or_after(file.largest[:-TAG_SIZE], lower):
-                    found.append(file)
-        return found
+        files = files_in(version, self._store.order, self._bounds, tables.most_held())
+        self._read.held = tables.hold([file for _, file in files])
 
     def _merged(
         self,
@@ -188,6 +208,8 @@ class Scan:
             for memtable in memtables
         ]
         sources += levels
+        if self.own_writes is not None:
+            sources.insert(0, self.own_writes.source(edge, bound, back, FIRST_CHUNK))
         if len(sources) == 1:
             sources[0].read_pairs()
             return sources[0]

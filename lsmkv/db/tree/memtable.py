@@ -551,6 +551,38 @@ class MemTable:
                 assert run is not None
                 run.append(key, -1)
 
+    def written_after(
+        self, sequence: int, lower: Position | None, upper: Position | None
+    ) -> bytes | None:
+        """A key between the positions that was written after ``sequence``, or None.
+
+        O(1) if nothing was; else a step for each key between the positions.
+        """
+        lock = self._lock
+        if lock.mine():
+            return self._copy().written_after(sequence, lower, upper)
+        if self._last_sequence <= sequence:
+            return None
+        beyond = None if upper is None else upper.user_key
+        includes = upper is not None and upper.after
+        edge = lower
+        while True:
+            with lock.afterwards, lock.guard:
+                lock.claim()
+                ordered = self._in_order()
+                start = None if edge is None else edge.user_key
+                begins = edge is None or not edge.after
+                some = list(
+                    islice(ordered.irange(start, beyond, (begins, includes)), LARGEST_CHUNK)
+                )
+                for key in some:
+                    if sequence_in(ordered[key]) > sequence:
+                        found: bytes = key
+                        return found
+            if not some:
+                return None
+            edge = Position(some[-1], after=True)
+
     def _listed(self, count: i64) -> KeyList | None:
         """The list of all keys, if there is one or this read of ``count`` keys makes it pay.
 

@@ -224,18 +224,31 @@ def test_a_commit_is_one_synced_batch() -> None:
     db.close()
 
 
-def test_an_error_of_the_conflict_check_is_raised() -> None:
+def reads_by_name(transaction: lsmkv.Transaction) -> None:
+    transaction.get(b"k")
+
+
+def reads_a_range(transaction: lsmkv.Transaction) -> None:
+    assert list(transaction) == [(b"k", b"1")]
+
+
+@pytest.mark.parametrize("read", [reads_by_name, reads_a_range], ids=lambda one: one.__name__)
+def test_an_error_of_the_conflict_check_is_raised(
+    read: Callable[[lsmkv.Transaction], None],
+) -> None:
     """Nothing is written then, and the store can still be used."""
     env = FaultyEnv()
-    with DB("/db", create_if_missing=True, env=env, lru_cache_size=0) as db:
+    options: dict[str, Any] = {"env": env, "lru_cache_size": 0, "bloom_filter_bits": 0}
+    with DB("/db", create_if_missing=True, **options) as db:
         db.put(b"k", b"1")
-        db.flush()
         transaction = db.transaction()
-        transaction.put(b"k", b"2")
+        read(transaction)
+        transaction.put(b"new", b"2")
+        db.flush()  # the tables that came since are asked
         env.fail_at(1, calls={"read", "open"})
         with pytest.raises(lsmkv.IOError):
             transaction.commit()
-        assert db.get(b"k") == b"1"
+        assert dict(db) == {b"k": b"1"}
         with db.transaction() as again:
             again.put(b"k", b"3")
         assert db.get(b"k") == b"3"
