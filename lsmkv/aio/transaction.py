@@ -24,10 +24,10 @@ class Transaction(Scannable):
     """:class:`lsmkv.Transaction` with ``async`` ``get``, ``iterator`` and ``commit``; the rest
     only uses memory.
 
-    It begins when the block is entered.  A block that raises, or is cancelled, writes nothing.  Errors
-    and costs are those of :class:`lsmkv.Transaction`.  An iterator sees the writes before its first
-    trip to a thread, and has consumed what its trips have fetched, up to ``chunk`` entries more
-    than it returned: with ``chunk=1`` none.
+    It begins when the block is entered.  A block that raises, or is cancelled, writes nothing.
+    Errors and costs are those of :class:`lsmkv.Transaction`.  An iterator sees the writes before
+    its first trip to a thread.  It has consumed what its trips have fetched, up to ``chunk``
+    entries more than it returned: with ``chunk=1`` none.
 
     >>> import asyncio
     >>> from lsmkv.aio import open_db

@@ -112,7 +112,7 @@ def test_errors_of_opening_are_those_of_the_plain_store(tmp_path: pathlib.Path) 
             await db.get(b"k")
         await db.close()
         async with db:
-            with pytest.raises(ValueError, match="already"):
+            with pytest.raises(ValueError, match="only once"):
                 await db.open()
             for call in (db.get("k"), db.put(b"k", None), db.write(b"k")):  # type: ignore
                 with pytest.raises(TypeError):
