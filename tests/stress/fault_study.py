@@ -107,12 +107,13 @@ def ways(share: float, size: float, rng: random.Random) -> list[Mode]:
 def may_pass_unnoticed(call: str, path: str, mode: Mode) -> bool:
     """What the store does not need: its diary, that old files go now rather than later, and that
     the disk begins early; that zeros are cut off a log.  And a log or table that was made at the
-    next attempt; or a log whose room was reserved then, or is not reserved."""
+    next attempt; or a log whose room was reserved then, or is not reserved.  (A log that recovery
+    could not open and passed over would be noticed by what the store holds.)"""
     is_log = path.endswith(".log")
     return (
         os.path.basename(path) in ("LOG", "LOG.old")
         or call in ("remove", "unlink", "begin_sync")
-        or (call in ("create", "posix_fallocate", "preadv") and is_log and not mode.sticky)
+        or (call in ("create", "open", "posix_fallocate", "preadv") and is_log and not mode.sticky)
         or (call == "ftruncate" and is_log)
         or (mode.code == errno.ENOSPC and not mode.sticky and is_of_a_table(call, path))
     )
