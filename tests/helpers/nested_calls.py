@@ -200,6 +200,7 @@ def _transaction(world: World, kind: bytes) -> None:
     with world.db.transaction() as transaction:
         assert transaction.get(key) is None
         transaction.put(key, VALUE)
+        assert list(transaction.iterator(prefix=key)) == [(key, VALUE)]
     world.model[key] = VALUE
 
 
