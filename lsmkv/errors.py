@@ -275,7 +275,7 @@ class ClosedError(Error, RuntimeError):
 
 
 class ForkedError(ClosedError):
-    """The store was opened by the parent of this process; open it anew after the fork.
+    """The store was opened by the parent of this process; open it again after the fork.
 
     >>> issubclass(ForkedError, ClosedError)
     True

@@ -93,7 +93,7 @@ def open(
     each is set where ``r`` is (``0o640`` makes ``rwxr-x---``), the owner gets all three, and the
     process's umask is taken off.  A directory that exists keeps its mode.
 
-    ``options`` are the keywords of :class:`lsmkv.DB`, save for those that the flag decides.
+    ``options`` are the keywords of :class:`lsmkv.DB`, except those that the flag decides.
     ``':memory:'`` is always a new store: it takes ``'c'`` and ``'n'``.
 
     Raises ``ValueError`` for any other flag; :class:`~lsmkv.NotFoundError` (a
@@ -618,7 +618,7 @@ def _remove_store(env: Env, path: str, lock_timeout: float) -> None:
     for name in names:
         parsed = parse_filename(name)
         if parsed is None and name != LOST:
-            raise Error(f"{path}: 'n' makes a store anew, but {name!r} is no file of a store")
+            raise Error(f"{path}: 'n' replaces a store, but {name!r} is not a file of a store")
         # Files named like logs and tables alone may belong to another program.
         if parsed is not None and parsed[1] in (FileType.CURRENT, FileType.MANIFEST):
             is_store = True

@@ -435,7 +435,7 @@ class DB(Maintenance, Scannable):
     # Copying and pickling
 
     def __copy__(self) -> DB:
-        """A second handle, of a store that is open for reading only: it is opened anew."""
+        """A second handle of a store that is open for reading only: it opens the store again."""
         if self._writer is not None:
             raise _one_of_a_kind("copied")
         reopen, arguments = self.__reduce__()
@@ -448,7 +448,7 @@ class DB(Maintenance, Scannable):
     def __reduce__(self) -> tuple[Callable[..., DB], tuple[str, dict[str, Any]]]:
         """A store that is open for reading only is pickled as its path and options.
 
-        It is opened anew where it is unpickled, in a worker process, say.
+        Unpickling it, in a worker process for example, opens the store again.
         """
         if self._writer is not None:
             raise _one_of_a_kind("pickled")

@@ -50,8 +50,8 @@ _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECA
 _FORBIDDEN = frozenset('<>:"/\\|?*')
 _JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT: another directory, anywhere
 
-# winerror of CreateHardLink: no hard links on FAT and the like (1, 50), another volume (17), 1023
-# links already (1142).
+# winerror of CreateHardLink: a file system without hard links, such as FAT (1, 50), another volume
+# (17), 1023 links already (1142).
 _LINK_ERRNOS = {1: errno.ENOTSUP, 17: errno.EXDEV, 50: errno.ENOTSUP, 1142: errno.EMLINK}
 
 

@@ -194,7 +194,7 @@ class Block:
 
     @property
     def damage(self) -> Damage | None:
-        """Why the content cannot be had; None if it can."""
+        """Why the content cannot be read; None if it can."""
         try:
             self._open()
         except CorruptionError as error:
@@ -227,7 +227,7 @@ class Block:
         """The entries, one by one, each after its damage; and last, damage of restart points.
 
         The first entry that runs out of bounds is damage, and the last item.  A block whose content
-        cannot be had, is one item of damage.  ``ValueError`` for blocks of filters and other meta
+        cannot be read is one item of damage.  ``ValueError`` for blocks of filters and other meta
         blocks, which have no entries.
         """
         damage = self.damage

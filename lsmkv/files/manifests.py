@@ -54,7 +54,7 @@ class TableFile(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """A record of a MANIFEST: a change to the set of tables.  What is None is not in the record.
+    """A record of a MANIFEST: a change to the set of tables.  None: the record has no such field.
 
     >>> parse_edit(bytes.fromhex("0203")).log_number
     3

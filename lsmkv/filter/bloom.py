@@ -96,7 +96,7 @@ class BloomFilterPolicy:
     preferred_layout: str = "block"
 
     def __init__(self, bits_per_key: int | float = 10) -> None:
-        # A union, here and in its like: compiled, a float would make 10.0 of 10.
+        # A union, here and in similar places: compiled, a float would turn 10 into 10.0.
         self.bits_per_key: int | float = checked_bits(bits_per_key)
         self.probes: int = max(1, min(MAX_PROBES, int(bits_per_key * 0.69)))
 

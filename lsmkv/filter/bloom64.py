@@ -79,7 +79,7 @@ class Bloom64Policy:
         return build_bloom64(append_hashes(vec[i64](), list(keys)), self.bits_per_key)
 
     def create_filter_from_hashes(self, hashes: Sequence[int], /) -> bytes:
-        """As :meth:`create_filter`, for keys of these hashes; ``ValueError`` for what is none.
+        """As :meth:`create_filter`, for keys of these hashes; ``ValueError`` for an invalid hash.
 
         >>> policy = Bloom64Policy(10)
         >>> policy.create_filter_from_hashes([policy.key_hash(b"hello")]).hex()

@@ -146,7 +146,7 @@ class BinaryFusePolicy:
         return build_fuse(append_hashes(vec[i64](), list(keys)), self.bloom_bits_per_key)
 
     def create_filter_from_hashes(self, hashes: Sequence[int], /) -> bytes:
-        """As :meth:`create_filter`, for keys of these hashes; ``ValueError`` for what is none.
+        """As :meth:`create_filter`, for keys of these hashes; ``ValueError`` for an invalid hash.
 
         >>> policy = BinaryFusePolicy()
         >>> hashes = [policy.key_hash(b"key%d" % n) for n in range(3000)]

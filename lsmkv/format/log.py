@@ -262,7 +262,7 @@ class LogReader:
     def _was_changed(self) -> bool:
         """Whether the block has changed since it was read: its writer is at work.
 
-        It is read anew then.
+        If so, it is read again.
         """
         block = self._file.read(self._base, BLOCK_SIZE)
         if block == self._block:

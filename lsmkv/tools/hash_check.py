@@ -1,6 +1,6 @@
 """Whether a store's keys suffer from LevelDB's hash: what its filters say of keys like them.
 
-Keys that count, times and other keys that differ in a few digits have similar hashes of 32 bits,
+Sequential keys, timestamps and other keys that differ in a few digits have similar 32-bit hashes,
 and far more absent ones pass a filter than its bits promise.  ``lsmkv stats`` says so.  The absent
 keys are numbers that lie between two neighbors of the store: other keys do not have the weakness.
 """

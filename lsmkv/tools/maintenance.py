@@ -84,7 +84,7 @@ def compact(
     filters: Annotated[
         str | None,
         typer.Option(
-            "--filter", metavar="KIND", help="Write every table anew, with filters of this kind."
+            "--filter", metavar="KIND", help="Rewrite every table with filters of this kind."
         ),
     ] = None,
     layout: Annotated[
@@ -104,7 +104,7 @@ def compact(
     The whole store is compacted, or a range of its keys. Ctrl-C stops at the next step, and the
     levels merged before it stay merged. As in LevelDB, the deepest level is not rewritten alone.
 
-    With --filter nothing moves down: every table is written anew on its level (level 0
+    With --filter nothing moves down: every table is rewritten on its level (level 0
     goes into level 1). KIND is bloom (LevelDB's, the default of a store), bloom64, fuse, or none;
     bloom and bloom64 take bits a key (bloom64:12), bits by level (bloom:16,12,10) or auto:10.
     LevelDB reads tables with other filters than its own as if they had none. A program goes on

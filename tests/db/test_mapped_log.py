@@ -231,7 +231,7 @@ def test_leveldb_reads_a_killed_owners_log(killed: str) -> None:
 
 @pytest.mark.parametrize("half", [True, False], ids=["data missing", "checksum missing"])
 def test_leveldb_refuses_a_torn_record_before_zeros_if_paranoid(killed: str, half: bool) -> None:
-    """lsmkv takes it for the end: nobody was told of that write."""
+    """lsmkv takes it for the end: that write was never acknowledged."""
     plyvel = pytest.importorskip("plyvel")
     log = log_of(killed)
     data = log.read_bytes()

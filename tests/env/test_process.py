@@ -1,4 +1,4 @@
-"""A process of one's own: what it is told, how it ends, what it does not get."""
+"""A child process: what it receives, how it ends, what it does not inherit."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ class Pair:
         self.deliberate: Counter[str] = Counter()
 
     def clear(self) -> None:
-        """Begin anew, with no data and new connections."""
+        """Start over, with no data and new connections."""
         self.disconnect()
         for side in (self.redis, self.lsmkv):
             side.connect()

@@ -20,7 +20,7 @@ import lsmkv.mapping
 from lsmkv import DB, bulk, filter_lab, owner, plyvel, repair, shards
 from lsmkv.db.read.iterator import IteratorArguments
 
-# What users supply: no base class is asked for, save for an env.
+# What users supply: only an env needs a base class.
 
 
 class LastByte:

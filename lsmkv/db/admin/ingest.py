@@ -1,9 +1,9 @@
 """Ingest: tables made elsewhere become part of the store, all at once, as its newest write.
 
-LevelDB's files cannot say that a whole table was written at some sequence, and sequence 0, which
-:class:`~lsmkv.db.admin.table_writer.TableWriter` gives to every entry, would be older than all that
-the store holds.  So the files are read, verified, and written anew under new file numbers of the
-store, with *one* new sequence for all of their entries.
+LevelDB's format cannot state that a whole table was written at some sequence.  And sequence 0,
+which :class:`~lsmkv.db.admin.table_writer.TableWriter` gives to every entry, would be older than
+anything that the store holds.  So the files are read, verified, and rewritten under new file
+numbers of the store, with *one* new sequence for all of their entries.
 
 That sequence is reserved ahead of time: it lies above the last one by as many writes as the files
 have bytes.  Writers use the sequences below it while the tables are made.  It becomes the last

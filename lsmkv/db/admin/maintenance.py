@@ -79,17 +79,17 @@ class Maintenance(Handle):
         compact_range(self._open_store(), background, begin, end, progress)
 
     def rewrite_tables(self, *, progress: Progress | None = None) -> None:
-        """Write every table anew, with the filters and blocks that the options ask for.
+        """Rewrite every table with the filters and blocks that the options ask for.
 
-        For a store that is opened with another ``filter_policy``, ``prefix_extractor``,
-        ``block_size`` or ``compression``, whose tables would else change one by one as they are
-        compacted.  Keys and values stay as they are, and so do the levels, except that the
-        memtable is flushed and level 0 compacted into level 1.
+        Call it after opening a store with another ``filter_policy``, ``prefix_extractor``,
+        ``block_size`` or ``compression``.  Without it, each table changes only when it is next
+        compacted.  Keys, values and levels stay as they are, except that the memtable is flushed
+        and level 0 is compacted into level 1.
         ``progress`` is called as by :meth:`compact_range`.  An exception from it, or Ctrl-C, ends
         the call at the next step; tables that were written stay.
 
-        O(bytes of the store), in time, and in disk space a few tables' worth.  Raises the errors of
-        reading and writing tables; :class:`ReadOnlyError` for a store that is open for reading
+        O(bytes of the store) in time; in disk space, a few tables' worth.  Raises the errors of
+        reading and writing tables, and :class:`ReadOnlyError` for a store that is open for reading
         only.
 
         >>> import lsmkv
@@ -162,10 +162,10 @@ class Maintenance(Handle):
         wins.  The files stay as they are.  They are read through the store's ``env`` (the local
         one for ``':memory:'``).
 
-        Every block is verified, and its entries are written anew, so it costs about what a
-        compaction of that many bytes does; other writers wait only at the end, while the memtable
-        is flushed.  ``progress`` is called with the bytes read, how many there are, and the phase.
-        After an exception, Ctrl-C included, either all of it is there or nothing.
+        Every block is verified and its entries are rewritten, so the cost is about that of a
+        compaction of as many bytes.  Other writers wait only at the end, while the memtable is
+        flushed.  ``progress`` is called with the bytes read, the total, and the phase.
+        After an exception, Ctrl-C included, the store holds either all of the entries or none.
 
         Raises :class:`CorruptionError` for a damaged file or one whose keys do not rise in this
         store's order, ``ValueError`` for one that :class:`~lsmkv.TableWriter` did not make,

@@ -56,8 +56,8 @@ class RangeCompaction:
     ) -> None:
         self.level = level
         self.rewrite_before = rewrite_before
-        """If not 0, tables with lower numbers are written anew, and stay on their level; ``begin``
-        then is the key after which the next step begins."""
+        """If not 0, tables with lower numbers are rewritten and stay on their level; ``begin`` is
+        then the key after which the next step begins."""
         self.begin = begin
         self.end = end
         self.moved = 0

@@ -46,7 +46,7 @@ class Explanation(Record):
     blocks_searched: int
     """Data blocks that the Get looks into."""
     blocks_wasted: int
-    """How many of these blocks it searches in vain."""
+    """How many of these blocks do not hold the key."""
     blocks_read: int
     """How many of these blocks are not in the block cache."""
     bytes_read: int
@@ -55,8 +55,8 @@ class Explanation(Record):
     bytes_without_filters: int
     """Their bytes as stored, as if none were cached."""
     at_hand: bool
-    """Whether the value is in the row cache, since the key is asked for again and again: a Get
-    returns it then without asking the tables, which are told here all the same."""
+    """Whether the value is in the row cache, because the key is read often: a Get then returns it
+    without asking the tables.  The steps here show the tables all the same."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; keys are escaped text, so that it can go out as JSON.
@@ -72,7 +72,7 @@ class Explanation(Record):
         return plain
 
     def outline(self) -> list[Line]:
-        """The steps in words, a line each, with a depth and a tone for whoever draws them.
+        """The steps in words, one line each, with a depth and a tone for rendering.
 
         Long keys are cut, and keys are escaped.
 
@@ -126,7 +126,7 @@ class Explanation(Record):
         tone: Tone = "plain"
         if self.blocks_searched:
             if self.blocks_wasted:
-                told += f", {self.blocks_wasted:,} in vain"
+                told += f", {self.blocks_wasted:,} wasted"
             if self.blocks_read:
                 told += f"; {self.blocks_read:,} from the file, {count(self.bytes_read, 'byte')}"
             else:

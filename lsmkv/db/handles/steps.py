@@ -85,7 +85,7 @@ class BlockStep(Record):
     def searched(self, in_vain: bool) -> str:
         """The block, in the words for one that the lookup searches."""
         source = "from the cache" if self.cached else "read"
-        told = f"block at {self.offset}: {source}{' in vain' if in_vain else ''}"
+        told = f"block at {self.offset}: {source}{' (wasted)' if in_vain else ''}"
         if not self.cached:
             told += f", {count(self.bytes_read, 'byte')}"
         if self.compression != "none":
@@ -122,7 +122,7 @@ class TableStep(Record):
     spared: BlockStep | None
     """The data block that would be searched if no filter had ruled it out."""
     wasted: bool
-    """Whether the table was asked and its block searched in vain, with or without a filter."""
+    """Whether the table was asked and its block lacked the key, with or without a filter."""
     wrong: bool
     """Whether a filter rules the key out although the block holds it: the filter is at fault."""
     verdict: str

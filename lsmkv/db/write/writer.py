@@ -420,9 +420,9 @@ class Writer:
     def _pass_mark(self, usage: int) -> None:
         """Do what the memtable's usage asks for at this mark, and set the next one.
 
-        The time between an eighth and a quarter tells how fast the memtable fills; background work
-        is told then (:meth:`Background.expect_flush`).  At seven eighths the disk begins to write
-        the log, which is to be durable before the next log begins.
+        The time between an eighth and a quarter shows how fast the memtable fills; background work
+        gets this rate (:meth:`Background.expect_flush`).  At seven eighths the disk starts to write
+        the log, which has to be durable before the next log begins.
         """
         full = self._write_buffer_size
         quarter = full // 4

@@ -66,7 +66,7 @@ def filter_lab(
     """Replay Gets under other filter settings: blocks read, wasted reads, memory.
 
     The keys are those of a trace or a file, or a sample of the store's own and as many near misses:
-    keys with a letter changed, which are absent. Each setting's filters are built anew from the
+    keys with a letter changed, which are absent. Each setting's filters are rebuilt from the
     tables' keys and asked as the store would ask them, so the counts are exact, without a block
     cache. Nothing is written, and no lock is taken.
 

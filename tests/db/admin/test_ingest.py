@@ -799,7 +799,7 @@ def test_each_call_failed_in_turn(code: int, short: bool) -> None:
             expected = 3, 3
         except lsmkv.IOError:
             assert failure is not None
-            unusable += 1  # background work failed: until it is opened anew
+            unusable += 1  # background work failed: until it is opened again
             expected = 1, 2
         try:
             db.close()

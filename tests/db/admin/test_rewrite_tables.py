@@ -1,4 +1,4 @@
-"""Every table is written anew, with other filters, and nothing else changes."""
+"""Every table is rewritten with other filters, and nothing else changes."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ def test_a_block_that_is_searched_in_vain() -> None:
         told = db.explain(b"bee")
         assert told.blocks_wasted == 1
         assert "  level 2, 000006.ldb: not in the block\n" in str(told)
-        assert "block at 0: read in vain, 51 bytes, 46 bytes plain" in str(told)
-        assert "searched: 1 data block, 1 in vain; 1 from the file, 51 bytes" in str(told)
+        assert "block at 0: read (wasted), 51 bytes, 46 bytes plain" in str(told)
+        assert "searched: 1 data block, 1 wasted; 1 from the file, 51 bytes" in str(told)
         wasted = [line.text for line in told.outline() if line.tone == "wasted"]
         assert [text.split(":")[0] for text in wasted] == [
             "level 2, 000006.ldb",
@@ -23,8 +23,8 @@ def test_a_block_that_is_searched_in_vain() -> None:
             "searched",
         ]
         db.get(b"bee")
-        assert "from the cache in vain, 46 bytes plain" in str(db.explain(b"bee"))
-        assert "searched: 1 data block, 1 in vain; none from the file" in str(db.explain(b"bee"))
+        assert "from the cache (wasted), 46 bytes plain" in str(db.explain(b"bee"))
+        assert "searched: 1 data block, 1 wasted; none from the file" in str(db.explain(b"bee"))
 
 
 def test_a_spared_block_that_is_in_the_cache() -> None:

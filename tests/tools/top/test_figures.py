@@ -1,4 +1,4 @@
-"""lsmkv.tools.top.figures: what is told, wherever it is drawn."""
+"""lsmkv.tools.top.figures: what is shown, wherever it is drawn."""
 
 from __future__ import annotations
 

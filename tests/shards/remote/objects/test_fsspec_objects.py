@@ -34,7 +34,7 @@ class Told(Exception):
 
 
 class Watched(MemoryFileSystem):
-    """A file system that raises what it is told, and keeps the modes of writes."""
+    """A file system that raises the error that a test sets, and records the modes of writes."""
 
     cachable = False
     failure: BaseException | None = None
