@@ -25,8 +25,8 @@ LOG_BLOCK_SIZE: Final = 32768
 """Bytes of a block of a log, which no fragment crosses."""
 FragmentKind = Literal["full", "first", "middle", "last", "filler", "room", "bad"]
 """The four types of fragments, and three kinds of other bytes.  ``filler`` is the end of a block,
-"""The four types of fragments, and three kinds of other bytes.  ``filler`` is the end of a block
-is anything else."""
+too short for a header; ``room`` is zeros after the last record, for more records; ``bad`` is
+anything else."""
 
 _KINDS: tuple[FragmentKind, ...] = ("bad", "full", "first", "middle", "last")
 _RUNS_PAST = "a fragment runs past its block"

@@ -18,7 +18,7 @@ from lsmkv.filter.bloom import checked_bits
 FEWEST_BITS = 1.0
 """A run that would get fewer bits a key than this gets no filter."""
 MOST_BITS = 44.0
-"""30 probes, the most that a filter may have, have no use for more."""
+"""More bits would be useless with 30 probes, the most that a filter may have."""
 
 _BITS_FOR_E = 1 / math.log(2) ** 2
 _ROUNDING = 1e-9

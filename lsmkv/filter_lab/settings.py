@@ -151,14 +151,14 @@ class FilterSetting:
         if not self.bits:
             return words
         if self.spread:
-            told = f"{_bits(self.bits[0])} on average, spread over the levels,"
-            return f"{told} {words}" if words else told
+            bits = f"{_bits(self.bits[0])} on average, spread over the levels,"
+            return f"{bits} {words}" if words else bits
         if len(self.bits) > 1:
             *first, last = (f"{one:g}" for one in self.bits)
-            told = f"{', '.join(first)} and {last} bits a key by level"
+            bits = f"{', '.join(first)} and {last} bits a key by level"
         else:
-            told = _bits(self.bits[0])
-        return f"{told} {words}".rstrip()
+            bits = _bits(self.bits[0])
+        return f"{bits} {words}".rstrip()
 
 
 def _bits(number: float) -> str:

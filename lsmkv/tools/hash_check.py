@@ -70,12 +70,14 @@ def check_hash(
     before = db.stats()
     for key in absent:
         db.get(key, fill_cache=False)
-    told = db.stats() - before
+    counted = db.stats() - before
     expected = mean_by_size([(table.size, filters[table].rate) for table in tables])
     by_level = {
-        level.level: level.measured_rate for level in told.levels if level.measured_rate is not None
+        level.level: level.measured_rate
+        for level in counted.levels
+        if level.measured_rate is not None
     }
-    return HashCheck(told.filters_asked, told.filter_false_positives, expected, by_level)
+    return HashCheck(counted.filters_asked, counted.filter_false_positives, expected, by_level)
 
 
 def number_between(low: bytes, high: bytes, rng: random.Random) -> bytes | None:

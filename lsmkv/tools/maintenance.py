@@ -145,10 +145,10 @@ def compact(
         write_line(json.dumps({"path": directory} | figures))
         return
     for moment, extent in (("before", before), ("after", after)):
-        told = f"{moment}: {count(extent['tables'], 'table')}, {size(extent['bytes'])}"
+        text = f"{moment}: {count(extent['tables'], 'table')}, {size(extent['bytes'])}"
         if options:
-            told += f", {size(extent['filter_bytes'])} of it filters of keys"
-        write_line(told)
+            text += f", {size(extent['filter_bytes'])} of it filters of keys"
+        write_line(text)
 
 
 @guarded

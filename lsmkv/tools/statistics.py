@@ -330,8 +330,10 @@ class _Drawing:
                 if level.measured_rate is not None
             }
             asked = live.stats.filter_negatives + live.stats.filter_false_positives
-            told = f"by {count(asked, 'filter')} that process {live.pid} has asked for absent keys"
-            return found, told
+            source = (
+                f"by {count(asked, 'filter')} that process {live.pid} has asked for absent keys"
+            )
+            return found, source
         checked = self._checked
         if checked is not None and checked.asked >= _FEWEST_ASKED:
             return checked.by_level, (

@@ -334,8 +334,8 @@ os.kill(os.getpid(), 9)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
 def test_a_forked_child_never_cuts_the_log(store: str) -> None:
-    told = python(FORK, store, check=False).stdout.splitlines()
-    assert told[-1] == f"{64 * KIB}"
+    lines = python(FORK, store, check=False).stdout.splitlines()
+    assert lines[-1] == f"{64 * KIB}"
     with DB(store, paranoid_checks=True) as db:
         assert dict(db) == {b"parent": b"2"}
 

@@ -214,9 +214,9 @@ class Side:
 
     def blocked(self) -> int:
         """How many clients wait."""
-        told = self.control.ask("INFO", "clients").value
-        assert isinstance(told, bytes)
-        found = re.search(rb"blocked_clients:(\d+)", told)
+        info = self.control.ask("INFO", "clients").value
+        assert isinstance(info, bytes)
+        found = re.search(rb"blocked_clients:(\d+)", info)
         assert found is not None
         return int(found[1])
 

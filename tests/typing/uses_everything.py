@@ -421,16 +421,16 @@ def print_only(phase: str) -> None:
 
 
 def looking(db: DB) -> None:
-    told = db.explain(b"k")
-    assert_type(told, lsmkv.Explanation)
-    assert_type(told.found, bool)
-    assert_type(told.to_dict(), dict[str, Any])
-    assert_type(told.tables[0].filters[0].positions, tuple[int, ...])
-    assert_type(told.tables[0].index_key, bytes | None)
-    assert_type(told.memtables, tuple[str, ...])
-    assert_type([line.text for line in told.outline()], list[str])
-    if told.chosen is not None:
-        assert_type(told.chosen.sequence, int)
+    explanation = db.explain(b"k")
+    assert_type(explanation, lsmkv.Explanation)
+    assert_type(explanation.found, bool)
+    assert_type(explanation.to_dict(), dict[str, Any])
+    assert_type(explanation.tables[0].filters[0].positions, tuple[int, ...])
+    assert_type(explanation.tables[0].index_key, bytes | None)
+    assert_type(explanation.memtables, tuple[str, ...])
+    assert_type([line.text for line in explanation.outline()], list[str])
+    if explanation.chosen is not None:
+        assert_type(explanation.chosen.sequence, int)
     stats = db.stats()
     assert_type(stats, lsmkv.Stats)
     assert_type(stats - stats, lsmkv.Stats)

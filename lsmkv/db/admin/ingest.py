@@ -236,7 +236,7 @@ class Ingestion:
         tag = pack(b"", self._sequence, KIND_VALUE)
         latest = len(self._paths)  # the place of the file that wins over all others
         store = self._store
-        told = -1
+        reported = -1
         try:
             for entries in merge([self._read(group) for group in self._groups], store.order):
                 self._refuse_if_closing()
@@ -246,9 +246,9 @@ class Ingestion:
                 self._add(user_keys, [tag + tagged[TAG_SIZE:] for tagged in kept])
                 if self._output is not None and self._output.size >= self._split_at:
                     self._split(entries[-1][0])
-                if self._reads.bytes_read > told:
-                    told = self._reads.bytes_read
-                    self._tell(progress, min(told, self._total), "tables")
+                if self._reads.bytes_read > reported:
+                    reported = self._reads.bytes_read
+                    self._tell(progress, min(reported, self._total), "tables")
             self._finish_output()
         finally:
             for table in self._tables:

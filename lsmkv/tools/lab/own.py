@@ -73,8 +73,8 @@ def load_policy(where: str) -> PolicyMaker:
     try:
         code = runpy.run_path(path, run_name="policy")
     except (Exception, SystemExit) as error:
-        told = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path}: the file cannot be run: {told}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path}: the file cannot be run: {reason}") from error
     if name:
         if name not in code:
             raise ValueError(f"{path} has no {name}")

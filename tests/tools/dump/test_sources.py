@@ -96,7 +96,7 @@ def test_links_and_fifos_are_refused(store: Path) -> None:
     (store / "000000.ldb").mkdir()
     status, printed, err = dump(store)
     assert [line for line in printed if line.startswith("!!!")] == [
-        "!!! unreadable: a directory, where a file is expected",
+        "!!! unreadable: a directory where a file is expected",
         printed[-3],
         "!!! unreadable: not a regular file",
     ]

@@ -29,7 +29,7 @@ class Told(Exception):
     """An error of some package's network."""
 
     def __init__(self, status: int | None = None) -> None:
-        super().__init__("told by the network")
+        super().__init__("reported by the network")
         self.status = status
 
 
