@@ -15,7 +15,7 @@
   a file is open its name cannot be given to another, so only a change to a link and back within
   one opening goes unnoticed.
 * The directory's path is resolved when it is opened.  While the store's ``LOCK`` is open, Windows
-  lets nobody rename or remove that directory.
+  keeps others from renaming or removing that directory.
 
 Not supported: mapped logs (a mapped file cannot be truncated), and paths of more than 260
 characters unless the system allows them.

@@ -120,7 +120,7 @@ class Log(OpenFile):
 
     The file is a sequence of 32 KiB blocks.  A record is cut into fragments, each within one block
     (:class:`Fragment`).  A block's last bytes are zero if no header fits.  A writer may have
-    reserved room: zeros behind the last record.  After damage, reading goes on at the next good
+    reserved room: zeros after the last record.  After damage, reading goes on at the next good
     fragment.  (``docs/format.md``; LevelDB's ``doc/log_format.md``.)
 
     Opening raises ``OSError`` and costs no read.  Each walk reads the file once, in blocks;

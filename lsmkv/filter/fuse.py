@@ -193,8 +193,8 @@ class BinaryFusePolicy:
 
 
 def is_filter64(policy: FilterPolicy | None) -> bool:
-    """Whether :func:`filter64_may_match` gives the policy's answers: not for one derived from
-    lsmkv's, which may have others."""
+    """Whether :func:`filter64_may_match` gives the policy's answers: not for a subclass, which may
+    answer differently."""
     return type(policy) is BinaryFusePolicy or type(policy) is Bloom64Policy
 
 

@@ -89,7 +89,7 @@ def repair_db(
 
     Where the MANIFEST can be read, tables stay on their levels, and obsolete tables do not bring
     deleted keys back.  Entries that an unreadable block may have overwritten or deleted are set
-    aside as tables in ``lost``; ``keep_stale`` keeps them in the store.  Writes behind a damaged
+    aside as tables in ``lost``; ``keep_stale`` keeps them in the store.  Writes after a damaged
     part of the log are kept.
 
     ``confirm`` is called with the plan before anything is written; if it returns False, nothing is

@@ -122,8 +122,7 @@ app = typer.Typer(
 )
 bulk = typer.Typer(
     cls=_Group,
-    help="Shard sets, which are built in parallel and read where they lie: in object storage, or in"
-    " a directory.",
+    help="Shard sets: built in parallel and read in place, in object storage or in a directory.",
     no_args_is_help=True,
 )
 app.add_typer(bulk, name="bulk", rich_help_panel="Scale")

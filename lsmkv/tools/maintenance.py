@@ -107,9 +107,9 @@ def compact(
     With --filter nothing moves down: every table is rewritten on its level (level 0
     goes into level 1). KIND is bloom (LevelDB's, the default of a store), bloom64, fuse, or none;
     bloom and bloom64 take bits a key (bloom64:12), bits by level (bloom:16,12,10) or auto:10.
-    LevelDB reads tables with other filters than its own as if they had none. A program goes on
-    with these filters if it opens the store with the same filter_policy and prefix_extractor;
-    else it reads them, but writes new tables with its own.
+    LevelDB reads tables with filters other than its own as if they had none. A program keeps
+    using these filters if it opens the store with the same filter_policy and prefix_extractor;
+    otherwise it reads them, but writes new tables with its own.
 
     JSON: "path", "before" and "after" (each {"tables", "bytes"}, with --filter "filter_bytes"),
     "seconds".

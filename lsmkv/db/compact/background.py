@@ -265,7 +265,7 @@ class Background:
 
     @property
     def is_due(self) -> bool:
-        """Whether there may be a job that nobody waits for: a hint, taken without the lock."""
+        """Whether there may be a job without a waiting caller: a hint, taken without the lock."""
         view = self._store.view
         return view is not None and (
             view.immutable is not None or self._compaction_is_due(view.version)

@@ -3,7 +3,7 @@
 Flushes, compactions, ingests and repairs call this, in their own thread and without a lock: they
 read everything in their sources once, in order.  (Scans, which may end after a few entries, use
 :mod:`lsmkv.db.read`.)  A source is an iterator over lists of entries in rising order.  In it, all
-versions of a user key stand together, the newest first.  A source is asked for its next list only
+versions of a user key are adjacent, the newest first.  A source is asked for its next list only
 when the last one is used up.
 
 Left out: a heap, as in a merge of entries one by one.  Each entry would cost several calls.

@@ -142,7 +142,7 @@ class Writer:
 
         Called when the interrupted call has released its locks.  A thread of the store does not
         wait for the lock, nor for room: what it cannot write now, the next writer does, or its own
-        next step.  A batch that cannot be written is reported, since nobody waits for it.
+        next step.  A batch that cannot be written is reported, since no caller waits for it.
         """
         lock = self._lock
         while True:
