@@ -1,7 +1,7 @@
 """lsmkv: LevelDB for Python, written in Python.
 
-Options, methods and errors are told on one page, ``docs/api.md``; the options by
-``help(lsmkv.Options)`` as well.
+One page, ``docs/api.md``, describes options, methods and errors; ``help(lsmkv.Options)`` describes
+the options as well.
 
 >>> import lsmkv
 >>> with lsmkv.DB(":memory:") as db:

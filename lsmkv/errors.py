@@ -1,8 +1,8 @@
 """Every exception that lsmkv raises, under one root: :class:`Error`.
 
 An exception also inherits from the builtin that a Python programmer would catch in its place
-(``OSError``, ``FileNotFoundError``, ``BlockingIOError``, ``RuntimeError``), so code that knows
-nothing of lsmkv still handles it.  Wrong *types* raise plain ``TypeError`` and wrong *values*
+(``OSError``, ``FileNotFoundError``, ``BlockingIOError``, ``RuntimeError``), so code that does not
+know lsmkv still handles it.  Wrong *types* raise plain ``TypeError`` and wrong *values*
 ``ValueError``: these are mistakes in the program, not states of a store.
 """
 
@@ -82,7 +82,7 @@ class CorruptionError(Error):
     def located(self, path: str, base: int = 0) -> CorruptionError:
         """The same damage with its file; ``base`` is added to the offset.
 
-        An error that has a path stays as it is: the code nearest to the bytes set it.
+        An error with a path is returned unchanged: the code closest to the bytes set it.
 
         >>> print(CorruptionError("a block of odd length", None, 7).located("000005.ldb", base=100))
         000005.ldb: a block of odd length (at offset 107)
@@ -103,12 +103,12 @@ class UnsupportedCompressionError(Error):
 
 
 class ComparatorMismatchError(Error):
-    """The store was made with another comparator than the one given; both are named.
+    """The store was made with a different comparator than the one given; the error names both.
 
-    With no comparator given, it is one that lsmkv does not bring.
+    With no comparator given, the store has one that lsmkv does not provide.
 
-    ``path`` is the MANIFEST that says so, ``stored`` the name in it, ``given`` that of the
-    comparator that was passed.
+    ``path`` is the MANIFEST that records the comparator, ``stored`` the name in it, and ``given``
+    the name of the comparator that was passed.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()
@@ -135,10 +135,10 @@ class ComparatorMismatchError(Error):
 
 
 class ConflictError(Error):
-    """What a write depends on was written by another since; nothing was written.
+    """Another writer changed something that this write depends on; nothing was written.
 
     A transaction read or wrote a key, or iterated over a range with a key, that was written since
-    it began; or the version of a shard set that was to follow another one has come too late.
+    it began; or another build published the next version of a shard set first.
 
     >>> import lsmkv
     >>> with lsmkv.DB(":memory:") as db:
@@ -153,8 +153,8 @@ class ConflictError(Error):
 
 
 class ForeignFormatError(Error):
-    """The directory is another engine's, and not damaged: RocksDB's, Pebble's or Riak's, or one of
-    goleveldb's with more levels than LevelDB has, which ``read_only=True`` opens.
+    """The directory is not damaged, but belongs to another engine: RocksDB, Pebble or Riak.  Or
+    goleveldb made it with more levels than LevelDB has; ``read_only=True`` opens such a store.
 
     >>> issubclass(ForeignFormatError, CorruptionError)
     False
@@ -162,7 +162,7 @@ class ForeignFormatError(Error):
 
 
 class IOError(Error, OSError):
-    """The operating system refused a call; ``errno``, ``strerror`` and ``filename`` say which.
+    """A call to the operating system failed; see ``errno``, ``strerror`` and ``filename``.
 
     >>> import errno
     >>> import lsmkv
@@ -187,7 +187,7 @@ class NotFoundError(Error, FileNotFoundError):
 
 
 class LockedError(IOError, BlockingIOError):
-    """Another process, or another ``DB`` of this one, holds the store open.
+    """Another process, or another ``DB`` in this process, has the store open.
 
     ``pid`` is the holder's process id, or ``None`` where it is unknown.
 
@@ -215,9 +215,9 @@ class LockedError(IOError, BlockingIOError):
 class DirectoryReplacedError(IOError):
     """A store that is open for reading only is no longer the one at its path.
 
-    The directory was renamed, removed, or replaced by another, or the store in it was destroyed;
-    ``errno`` is ``ESTALE``.  ``refresh`` raises it, and so does a read that opens a file.  What is
-    in memory stays readable.  Close the store, and open the path again.
+    The directory was renamed, removed or replaced by another, or the store in it was destroyed;
+    ``errno`` is ``ESTALE``.  ``refresh`` raises it, and so does a read that opens a file.  Data in
+    memory stays readable.  Close the store, and open the path again.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()
@@ -246,8 +246,8 @@ class StaleViewError(Error):
     store's writer has removed since.
 
     The writer does not know its readers: after a compaction it removes the old tables.  A plain
-    read goes on with a newer view then, as after ``refresh``, but what a snapshot or an iterator
-    shows may not move.  Take a new one.  ``path`` is the table's.
+    read then continues with a newer view, as after ``refresh``, but a snapshot or an iterator has
+    to keep its view.  Take a new one.  ``path`` is that of the table.
 
     >>> issubclass(StaleViewError, Error)
     True
@@ -258,7 +258,7 @@ class StaleViewError(Error):
         self.path = path
 
     def __str__(self) -> str:
-        """The table, and what has happened to it."""
+        """The table, and what happened to it."""
         return f"{self.path}: a table of this view was removed by the store's writer"
 
 
@@ -275,7 +275,7 @@ class ClosedError(Error, RuntimeError):
 
 
 class ForkedError(ClosedError):
-    """The store was opened by the parent of this process; open it anew after the fork.
+    """The store was opened by the parent of this process; open it again after the fork.
 
     >>> issubclass(ForkedError, ClosedError)
     True
@@ -283,10 +283,11 @@ class ForkedError(ClosedError):
 
 
 class NestedCallError(Error, RuntimeError):
-    """A call by a signal handler or finalizer that would wait for the call that it has interrupted.
+    """A call by a signal handler or finalizer would wait for the call that it has interrupted.
 
-    Reads answer there, ``close`` is done when the interrupted call ends, and so is a write without
-    ``sync``.  Whatever cannot keep its promise before it returns raises this, and does nothing.
+    Reads work in such a call.  ``close`` and writes without ``sync`` take effect when the
+    interrupted call ends.  Any other call that cannot be completed before it returns raises this
+    error and does nothing.
 
     >>> issubclass(NestedCallError, RuntimeError)
     True
@@ -307,7 +308,7 @@ class ReadOnlyError(Error):
 
 
 class IteratorInvalidError(Error):
-    """The iterator stands on no entry, so it has no current key or value.
+    """The iterator is not positioned on an entry, so it has no current key or value.
 
     >>> import lsmkv
     >>> with lsmkv.DB(":memory:") as db:
@@ -318,16 +319,16 @@ class IteratorInvalidError(Error):
 
 
 def is_full_disk(error: OSError) -> bool:
-    """Whether the file system refused a call because it, or a quota, has no more room."""
+    """Whether a call failed because the file system is full or a quota is exhausted."""
     return error.errno in _FULL_DISK
 
 
 class RecoveryWarning(UserWarning):
     """A store was opened without some writes, because a log is damaged: see ``db.recovery``.
 
-    It is given before anything is changed: a program that turns it into an error
-    (``warnings.simplefilter("error", lsmkv.RecoveryWarning)``) refuses such stores, and so does
-    ``paranoid_checks=True``.
+    It is issued before anything is changed.  A program that turns it into an error
+    (``warnings.simplefilter("error", lsmkv.RecoveryWarning)``) refuses such stores, as
+    ``paranoid_checks=True`` does.
 
     >>> issubclass(RecoveryWarning, UserWarning)
     True

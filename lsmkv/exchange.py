@@ -167,8 +167,8 @@ def _check_end(file: BinaryIO, crc: int, head: bytes, number: int) -> None:
     _check_crc(crc, head + content)
     stated, _ = decode_varint64(content, 0)
     if stated != number:
-        told = count(stated, "record")
-        raise CorruptionError(f"the end states {told}, and the file has {number:,}")
+        promised = count(stated, "record")
+        raise CorruptionError(f"the end states {promised}, and the file has {number:,}")
     if file.read(1):
         raise CorruptionError("something follows the end")
 

@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class _Missing:
-    """The type of a default that was not given, where None may be given."""
+    """The type of a default that was not given; None is a valid default."""
 
 
 _MISSING = _Missing()
@@ -88,12 +88,12 @@ def open(
     ``'n'``   a new and empty store, always: one that is there is destroyed first
     ========  ==================================================================================
 
-    ``'n'`` refuses a directory that holds other files than a store's, and then changes nothing in
-    it.  ``mode`` is for a directory that is made here: as a directory is entered by its ``x`` bits,
-    each is set where ``r`` is (``0o640`` makes ``rwxr-x---``), the owner gets all three, and the
-    process's umask is taken off.  A directory that exists keeps its mode.
+    ``'n'`` refuses a directory that holds files other than a store's, and changes nothing in it.
+    ``mode`` applies to a directory that is created here.  Directories need ``x`` bits, so ``x`` is
+    set wherever ``r`` is (``0o640`` gives ``rwxr-x---``).  The owner gets all three bits, and the
+    process's umask applies.  A directory that exists keeps its mode.
 
-    ``options`` are the keywords of :class:`lsmkv.DB`, save for those that the flag decides.
+    ``options`` are the keywords of :class:`lsmkv.DB`, except those that the flag decides.
     ``':memory:'`` is always a new store: it takes ``'c'`` and ``'n'``.
 
     Raises ``ValueError`` for any other flag; :class:`~lsmkv.NotFoundError` (a
@@ -149,10 +149,10 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
     :class:`~lsmkv.ClosedError` after :meth:`close`, and :class:`~lsmkv.CorruptionError` or
     :class:`~lsmkv.IOError` as the store does.
 
-    Iterating sees the store as it was when the iteration began, whatever is written meanwhile, and
-    holds no more than a block or so in memory.  Any number of threads may use one mapping; its
-    writes are made one after another, so ``setdefault``, ``pop`` and ``popitem`` let no write
-    through the same mapping in between.
+    An iteration sees the store as it was when the iteration began, whatever is written meanwhile,
+    and holds only about a block in memory.  Any number of threads may use one mapping.  Its writes
+    are serialized, so no other write through the mapping interrupts ``setdefault``, ``pop`` or
+    ``popitem``.
 
     ``len()`` reads all keys, and so do ``list(m)`` and ``tuple(m)`` before they begin (they ask
     for the length): ``list(iter(m))`` avoids that.  ``==`` loads both sides into memory.
@@ -177,7 +177,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
 
     @property
     def db(self) -> DB:
-        """The store itself: ranges, snapshots, batches, statistics.  Its keys are bytes alone.
+        """The store itself: ranges, snapshots, batches, statistics.  It takes only bytes as keys.
 
         >>> with open(":memory:", "n") as m:
         ...     m.update({"user:ann": "1", "user:bob": "2", "z": "3"})
@@ -188,7 +188,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
 
     @property
     def read_only(self) -> bool:
-        """Whether writes are refused: it was opened with ``'r'``.
+        """Whether writes are refused, because it was opened with ``'r'``.
 
         >>> with open(":memory:", "n") as m:
         ...     m.read_only, KeyValueMapping(m.db, read_only=True).read_only
@@ -239,7 +239,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
             return sum(1 for _ in keys)
 
     def __bool__(self) -> bool:
-        """Whether there is a key: reads as far as the first."""
+        """Whether there is a key; reads only the first."""
         with self._db.iterator(include_value=False) as keys:
             return any(True for _ in keys)
 
@@ -618,7 +618,7 @@ def _remove_store(env: Env, path: str, lock_timeout: float) -> None:
     for name in names:
         parsed = parse_filename(name)
         if parsed is None and name != LOST:
-            raise Error(f"{path}: 'n' makes a store anew, but {name!r} is no file of a store")
+            raise Error(f"{path}: 'n' replaces a store, but {name!r} is not a file of a store")
         # Files named like logs and tables alone may belong to another program.
         if parsed is not None and parsed[1] in (FileType.CURRENT, FileType.MANIFEST):
             is_store = True

@@ -252,12 +252,12 @@ class Stats(StoreCounts, _Record):
             rows.append([*cells[:3], level.bytes / most if most else 0.0, *cells[3:]])
         cells = self._cells()
         rows.append([*cells[:3], 0.0, *cells[3:]])
-        told = (
+        summary = (
             f"{count(self.gets, 'Get')}, {count(self.writes, 'write')};"
             f" amplification: {self._amplification()}."
             " Expected and measured are the rates of the filters' false positives."
         )
-        return f"{table(_HEADINGS, rows)}<p>{told}</p>"
+        return f"{table(_HEADINGS, rows)}<p>{summary}</p>"
 
     def _log(self) -> str:
         """How the log is written: a store that only reads does not know."""

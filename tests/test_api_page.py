@@ -216,7 +216,7 @@ def wrong_members(page: str) -> list[str]:
             if operator in known:
                 true[form.format(variable)] = form.format(variable)
     stated: dict[str, str] = {}
-    for cells in rows(page[page.index("\n## DB") : page.index("\n## What else")]):
+    for cells in rows(page[page.index("\n## DB") : page.index("\n## Everything else")]):
         for shown in code(cells[0]):
             key = re.sub(r"^(\w+\.\w+)\(.*\)$", r"\1", shown)
             assert key not in stated, shown
@@ -227,7 +227,8 @@ def wrong_members(page: str) -> list[str]:
 def wrong_names(page: str) -> list[str]:
     """Names of ``lsmkv`` that are public and that the page lacks, or does not show as they are."""
     true = {name: name for name in PUBLIC}
-    stated = dict.fromkeys(re.findall(r"`lsmkv\.(\w+)[`(]", page[page.index("\n## What else") :]))
+    rest = page[page.index("\n## Everything else") :]
+    stated = dict.fromkeys(re.findall(r"`lsmkv\.(\w+)[`(]", rest))
     shown = {name: name for name in stated}
     for call, arguments in re.findall(r"`lsmkv\.(\w+)\((.*?)\)`", page):
         parsed = ast.parse(f"def f({arguments}): ...").body[0]
@@ -314,7 +315,7 @@ def test_options_explain_themselves(name: str) -> None:
         (wrong_options, r"`seek_compaction` \| `True`", "`seek_compaction` | `False`"),
         (wrong_options, r"`bloom_filter_bits` \| 10", "`bloom_filter_bits` | 12"),
         (wrong_options, r"`lru_cache_size` \| 32 MiB", "`lru_cache_size` | 4 MiB"),
-        (wrong_options, r"\| makes a store where", "| makes a database where"),
+        (wrong_options, r"\| creates the store if", "| creates the database if"),
         (wrong_options, r"`Comparator::Name` \|", "same |"),
         (wrong_options, r"`background` \| `\"auto\"`", '`background` | `"thread"`'),
         (wrong_members, r"\| `db\.may_contain.*\n", ""),

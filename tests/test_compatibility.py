@@ -206,15 +206,15 @@ def test_the_tests_that_the_page_names_are_there() -> None:
 def test_the_page_names_the_pythons_that_are_supported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     supported = set(re.findall(r"Python :: (3\.\d+)\b", "\n".join(project["classifiers"])))
-    told = re.findall(r"(?m)^\| (3\.\d+) \|", PAGE)
+    named = re.findall(r"(?m)^\| (3\.\d+) \|", PAGE)
     assert supported
-    assert supported <= set(told)
-    assert project["requires-python"] == f">={told[0]}"
+    assert supported <= set(named)
+    assert project["requires-python"] == f">={named[0]}"
 
 
 def test_the_page_names_the_public_modules() -> None:
-    told = set(re.findall(r"`(lsmkv(?:\.\w+)?)`", PAGE.partition("## The API")[2]))
+    named = set(re.findall(r"`(lsmkv(?:\.\w+)?)`", PAGE.partition("## The API")[2]))
     for release in RELEASES:
         lines = (release / "names.txt").read_text(encoding="utf-8").splitlines()
         modules = {line.split(" ")[0] for line in lines} - {"option", "command"}
-        assert modules <= told
+        assert modules <= named

@@ -93,8 +93,8 @@ def test_every_counter_is_published(counted: DB) -> None:
 
 def test_every_counter_is_in_the_json_of_the_command(counted: DB) -> None:
     published(counted.path, lambda one: one.stats.gets == STORE["gets"])
-    told = json.loads(lsm("stats", Path(counted.path), "--json").out)
-    own, live = told, told["published"]
+    report = json.loads(lsm("stats", Path(counted.path), "--json").out)
+    own, live = report, report["published"]
     assert set(STORE) <= set(own)
     assert set(LEVEL) <= set(own["levels"][0])
     assert {name: live[name] for name in STORE} == STORE

@@ -87,7 +87,7 @@ def figures(text: str) -> list[int]:
 
 @pytest.mark.parametrize(
     "name", sorted({path.name for path in EXAMPLES.glob("*.py")} - {"web_service.py"})
-)  # the service runs until it is told to stop, and has tests of its own
+)  # the service runs until it is stopped, and has tests of its own
 def test_it_runs(name: str, tmp_path: Path) -> None:
     if name == "interop.py" and importlib.util.find_spec("plyvel") is None:
         pytest.skip("compares with plyvel")

@@ -385,5 +385,5 @@ def test_a_process_pool_returns_statistics_and_explanations(tmp_path: Path) -> N
     reader = lsmkv.DB(tmp_path / "db", read_only=True, prefix_extractor=lsmkv.FixedPrefix(1))
     with reader, ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         stats = pool.submit(methodcaller("stats"), reader).result()
-        told = pool.submit(methodcaller("explain", b"k"), reader).result()
-    assert (type(stats), stats.gets, told.found) == (lsmkv.Stats, 0, True)
+        explanation = pool.submit(methodcaller("explain", b"k"), reader).result()
+    assert (type(stats), stats.gets, explanation.found) == (lsmkv.Stats, 0, True)

@@ -129,7 +129,7 @@ def test_the_picture_of_explain_is_up_to_date() -> None:
     # Bytes of compressed blocks are those of another codec's release, perhaps.
     shown, drawn = (re.sub(r"[\d.,]+", "#", " ".join(words(one))) for one in (svg, explained()))
     assert shown == drawn, "run make pictures"
-    for word in ("saved", "in vain", "false", "positive", "without", "filters"):
+    for word in ("saved", "wasted", "false", "positive", "without", "filters"):
         assert word in shown.replace("\xa0", " ")
 
 

@@ -1,6 +1,6 @@
 """The mistakes of ``tests/yardstick`` apply to the source as it is; ``make yardstick`` plants them.
 
-A failure here after a change of the engine means: state the mistake anew in ``mistakes.py``.
+A failure here after a change of the engine means: restate the mistake in ``mistakes.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Draws ``explain.svg``: what ``lsmkv explain`` shows on a terminal of a Get of an absent key.
 
 ``make pictures`` runs it.  The store is the same each time: tables on three levels, and a key for
-which one filter says maybe, in vain.
+which one filter gives a false positive.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def fill(db: lsmkv.DB) -> None:
 
 
 def looked_up(db: lsmkv.DB) -> lsmkv.Explanation:
-    """The first absent key whose Get reads one block in vain, and that filters save from others."""
+    """The first absent key whose Get wastes one read while filters save it others."""
     for number in range(KEYS // 2, KEYS):
         told = db.explain(key(2 * number + 1))
         if told.blocks_searched == 1 and told.blocks_without_filters == 3:

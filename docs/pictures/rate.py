@@ -74,7 +74,7 @@ def positions(key: bytes, bits: int, probes: int) -> set[int]:
 
 
 def reads(gets: int, points: int = 0x30000) -> dict[str, tuple[float, float]]:
-    """Blocks per Get, of use and in vain, of the names of the first Unicode characters."""
+    """Blocks read per Get, useful and wasted, for the names of the first Unicode characters."""
     names = [unicodedata.name(chr(point), "").encode() for point in range(points)]
     names = [name for name in names if name]
     options: lsmkv.OptionArguments = {"bloom_filter_bits": 0, "seek_compaction": False}

@@ -1,8 +1,8 @@
 """DB: the store's handle, with the methods that read and write.
 
-What opens and closes it is in :mod:`lsmkv.db.handle`, and what looks after its files in
-:mod:`lsmkv.db.admin.maintenance`.  Each method checks its arguments and that the store is open, and
-calls the module that does the work.  Any thread may call any method.
+:mod:`lsmkv.db.handle` opens and closes it; :mod:`lsmkv.db.admin.maintenance` has the methods that
+maintain its files.  Each method checks its arguments and that the store is open, then calls the
+module that does the work.  Any thread may call any method.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ T = TypeVar("T")
 @described
 @mypyc_attr(native_class=False)  # so that users may derive from it and refer to it weakly
 class DB(Maintenance, Scannable):
-    """An ordered key-value store in a directory of LevelDB's files.
+    """An ordered key-value store in a directory of files in LevelDB's format.
 
     ``help(lsmkv.Options)`` explains the keywords of opening, such as ``create_if_missing=True``;
-    ``docs/api.md`` has all options, methods and errors on one page.
+    ``docs/api.md`` lists all options, methods and errors on one page.
 
     Keys and values are ``bytes`` (other bytes-like objects are copied).  Any number of threads may
-    use one handle; one handle, in one process, may have a directory open.  Use it in a ``with``
-    block, or close it.
+    share a handle.  Only one handle, in one process, may have a directory open for writing.  Use it
+    in a ``with`` block, or close it.
 
     Every method raises :class:`ClosedError` once the store is closed (:class:`ForkedError` in a
     child process), and :class:`IOError` when the file system fails.  Writes raise
     :class:`ReadOnlyError` in a store that is open for reading only.
 
     On a full disk (``ENOSPC``, ``EDQUOT``) reads go on, and so do writes for which the log and the
-    memtable have room.  Any other write raises :class:`IOError` and changes nothing; it succeeds
-    once there is room, since flushes and compactions are then begun again with new files.  Four
-    failures are final, and every later write raises them until the store is reopened: of a
-    sync of the log, of cutting the log back after a failed write, of a write of the MANIFEST, and
-    any other failure of a flush or compaction.
+    memtable have room.  Any other write raises :class:`IOError` and changes nothing.  It succeeds
+    once there is room, because flushes and compactions then start again with new files.  Four
+    failures are final, and every later write raises them until the store is reopened: a failed
+    sync of the log, a failure to truncate the log after a failed write, a failed write of the
+    MANIFEST, and any other failure of a flush or compaction.
 
     >>> with DB(":memory:") as db:
     ...     db.put(b"k", b"v")
@@ -96,10 +96,10 @@ class DB(Maintenance, Scannable):
     ) -> bytes | T | None:
         """The value of ``key``, or ``default``.
 
-        ``fill_cache=False`` leaves the block cache as it is.  Checksums are verified in any case;
-        ``verify_checksums`` is here for plyvel's sake.  Cost: a hash of the key, a filter for each
-        table whose range covers it, and as a rule at most one block.  Raises
-        :class:`CorruptionError` when a block that it needs is damaged.
+        ``fill_cache=False`` leaves the block cache as it is.  Checksums are always verified;
+        ``verify_checksums`` exists only for compatibility with plyvel.  Cost: a hash of the key, a
+        filter for each table whose range covers it, and usually at most one block.  Raises
+        :class:`CorruptionError` if a block that it needs is damaged.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"k", b"v")
@@ -119,11 +119,11 @@ class DB(Maintenance, Scannable):
     def multi_get(
         self, keys: Iterable[BytesLike], *, fill_cache: bool = True
     ) -> list[bytes | None]:
-        """The values of many keys, in their order, all at one moment; None for a key that is not
-        there.
+        """The values of many keys, as of one moment, in the order of the keys; None for a missing
+        key.
 
-        They are looked up in the order of the store, so that neighbors find their blocks in the
-        block cache.  Cost: that of the Gets.
+        The lookups run in the order of the store, so that neighboring keys find their blocks in
+        the block cache.  Costs as much as the Gets.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"a", b"1")
@@ -138,7 +138,7 @@ class DB(Maintenance, Scannable):
         return [values[key] for key in user_keys]
 
     def __contains__(self, key: object) -> bool:
-        """Whether ``key`` is there.  Costs what a Get costs.
+        """Whether ``key`` exists.  Costs as much as a Get.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"k", b"")
@@ -153,9 +153,9 @@ class DB(Maintenance, Scannable):
         return value is not None
 
     def may_contain(self, key: BytesLike) -> bool:
-        """False only if ``key`` is not there; no data block is read.
+        """False only if the store does not hold ``key``; no data block is read.
 
-        Asks memtables and filters only.  True may be wrong: about 1 absent key in 100 passes a
+        Asks only memtables and filters.  True may be wrong: about 1 absent key in 100 passes a
         filter, a deletion in a table counts as a key, and without filters a table's range decides.
         Costs a hash of the key, and a filter for each table whose range covers it.
 
@@ -174,10 +174,10 @@ class DB(Maintenance, Scannable):
             return found
 
     def explain(self, key: BytesLike) -> Explanation:
-        """How a Get of ``key`` goes, step by step: see :class:`Explanation`.
+        """The steps of a Get of ``key``: see :class:`Explanation`.
 
-        Changes neither counters nor caches.  Costs a block for every table whose range covers
-        the key.
+        Changes neither counters nor caches.  Reads a block of every table whose range covers the
+        key.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"k", b"value")
@@ -209,8 +209,8 @@ class DB(Maintenance, Scannable):
     ) -> RawIterator:
         """A :class:`RawIterator` over the store as it is now, or over the keys with ``prefix``.
 
-        It stands on no entry at first.  ``verify_checksums`` and ``fill_cache`` are those of
-        :meth:`get`.  Errors and cost are those of :meth:`iterator`.
+        It is not positioned on an entry at first.  ``verify_checksums`` and ``fill_cache`` are
+        those of :meth:`get`; errors and cost are those of :meth:`iterator`.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"k", b"v")
@@ -226,7 +226,7 @@ class DB(Maintenance, Scannable):
             return made
 
     def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
-        """The part of the store whose keys begin with ``prefix``, with keys that lack the prefix.
+        """A view of the keys that begin with ``prefix``, in which keys appear without the prefix.
 
         O(1): nothing is read.
 
@@ -238,10 +238,10 @@ class DB(Maintenance, Scannable):
         return PrefixedDB(db=self, prefix=prefix)
 
     def snapshot(self) -> Snapshot:
-        """The store as it is now, to be read later.  O(1); close it when it is no longer needed.
+        """The store as it is now, for later reads.  O(1); close it when it is no longer needed.
 
-        In a store that is open for reading only, all tables are opened and held, unless there are
-        very many: see :class:`~lsmkv.StaleViewError`.
+        In a store that is open for reading only, all tables are opened and held open, unless there
+        are very many: see :class:`~lsmkv.StaleViewError`.
 
         >>> with DB(":memory:") as db, db.snapshot() as before:
         ...     db.put(b"k", b"v")
@@ -260,9 +260,9 @@ class DB(Maintenance, Scannable):
     def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
         """Set ``key`` to ``value``.
 
-        Once it returns, a killed process does not lose the write; with ``sync=True`` neither does
-        a power cut.  Cost: one write to the log; with ``sync`` one wait for the disk, shared with
-        the writers that wait at the same time.
+        Once it returns, the write survives a killed process; with ``sync=True`` it also survives a
+        power cut.  Cost: one write to the log; with ``sync`` also one wait for the disk, shared
+        with the writers that wait at the same time.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"k", b"old")
@@ -276,7 +276,7 @@ class DB(Maintenance, Scannable):
         writer.write([as_put(key, value)], sync)
 
     def delete(self, key: BytesLike, *, sync: bool = False) -> None:
-        """Remove ``key``; no error if it is not there.  Costs what a put costs.
+        """Remove ``key``; no error if it does not exist.  Costs as much as a put.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"k", b"v")
@@ -292,7 +292,7 @@ class DB(Maintenance, Scannable):
     def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
         """Apply all operations of ``batch``, or none.  The batch keeps its content.
 
-        Cost: one write to the log, however many there are.
+        Cost: one write to the log, whatever the number of operations.
 
         >>> batch = WriteBatch()
         >>> batch.put(b"new", b"v")
@@ -329,9 +329,9 @@ class DB(Maintenance, Scannable):
     ) -> Transaction:
         """An optimistic transaction: see :class:`Transaction`.
 
-        Its end raises :class:`~lsmkv.ConflictError` if another writer wrote a key that it read or
-        wrote, or into a range that it iterated over; with ``isolation="snapshot"``, only if another
-        writer wrote a key that it wrote.  Raises ``ValueError`` for another isolation.
+        Its commit raises :class:`~lsmkv.ConflictError` if another writer wrote a key that it read
+        or wrote, or into a range that it iterated over; with ``isolation="snapshot"``, only if
+        another writer wrote a key that it wrote.  Raises ``ValueError`` for another isolation.
 
         >>> with DB(":memory:") as db:
         ...     with db.transaction() as transaction:
@@ -360,11 +360,11 @@ class DB(Maintenance, Scannable):
         *,
         sync: bool = False,
     ) -> bytes | None:
-        """Set ``key`` to what ``function`` makes of its value; no other write comes in between.
+        """Set ``key`` to the result of ``function`` on its value, without a write in between.
 
-        ``function`` gets the value, or None if there is none, and returns the new one, or None to
-        delete the key; so does this.  It may be called more than once, since it is called again
-        when another writer was faster (see :meth:`run`), so it should do nothing else.  If it
+        ``function`` gets the value, or None if there is none.  It returns the new value, or None to
+        delete the key, and this method returns the same.  ``function`` is called again whenever
+        another writer was faster (see :meth:`run`), so it should have no side effects.  If it
         raises, nothing is written.  Cost: a Get and a put for each call of ``function``.
 
         >>> with DB(":memory:") as db:
@@ -386,18 +386,18 @@ class DB(Maintenance, Scannable):
     ) -> T:
         """Call ``function`` with a new :class:`Transaction`, commit it, and return the result.
 
-        After a :class:`~lsmkv.ConflictError` all of that is done again, with a new transaction:
-        ``function`` may be called more than once, so it should write by its transaction alone.  If
-        it raises anything else, the transaction is rolled back.
+        After a :class:`~lsmkv.ConflictError` it starts over with a new transaction.  ``function``
+        may thus be called more than once, so it should write only through its transaction.  If it
+        raises anything else, the transaction is rolled back.
 
-        No caller starves.  After 5 conflicts, with short pauses, it gets a turn among the callers
-        of ``run`` and ``update``, which lasts a second at most; with n threads ``function`` is
-        called at most n + 5 times, unless other writes than theirs cause conflicts or it takes
+        No caller starves.  After 5 conflicts, with short pauses, a caller gets a turn among the
+        callers of ``run`` and ``update``; a turn lasts at most a second.  With n threads,
+        ``function`` is called at most n + 5 times, unless other writes cause conflicts or it takes
         longer than its turn.  After 1,000 conflicts the last one is raised.  A call inside
         ``function`` takes no turn.  No lock is held while ``function`` runs.
 
-        ``isolation`` is that of :meth:`transaction`.  Cost: for each call of ``function`` what a
-        transaction costs.
+        ``isolation`` is that of :meth:`transaction`.  Cost: one transaction for each call of
+        ``function``.
 
         >>> def move(transaction):
         ...     transaction.put(b"new", transaction.get(b"old", b""))
@@ -424,10 +424,10 @@ class DB(Maintenance, Scannable):
         self._open_writer().sync()
 
     def flush(self) -> None:
-        """Turn the memtable into a table, and wait for it.
+        """Write the memtable to a table, and wait for it.
 
         Raises :class:`IOError` on a full disk; nothing is lost, and it can be called again.
-        Cost: sorts the memtable unless a read has done so, writes its bytes, and waits for the
+        Cost: sorts the memtable, unless a read has done so, writes its bytes, and waits for the
         disk.
 
         >>> with DB(":memory:") as db:
@@ -451,20 +451,20 @@ class DB(Maintenance, Scannable):
     # Copying and pickling
 
     def __copy__(self) -> DB:
-        """A second handle, of a store that is open for reading only: it is opened anew."""
+        """A second handle of a store that is open for reading only: it opens the store again."""
         if self._writer is not None:
             raise _one_of_a_kind("copied")
         reopen, arguments = self.__reduce__()
         return reopen(*arguments)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DB:
-        """As a copy: what its options refer to is shared."""
+        """Like a copy: the objects that its options refer to are shared."""
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Callable[..., DB], tuple[str, dict[str, Any]]]:
         """A store that is open for reading only is pickled as its path and options.
 
-        It is opened anew where it is unpickled, in a worker process, say.
+        Unpickling it, in a worker process for example, opens the store again.
         """
         if self._writer is not None:
             raise _one_of_a_kind("pickled")

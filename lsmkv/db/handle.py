@@ -1,4 +1,4 @@
-"""The handle of an open store: it opens the store, closes it, and gives it up in a forked child.
+"""The handle of an open store: opens and closes the store, and abandons it in a forked child.
 
 :class:`~lsmkv.DB` derives from :class:`~lsmkv.db.admin.maintenance.Maintenance`, and that from
 :class:`Handle`.  Any thread may call any method; those that close exclude each other.
@@ -41,25 +41,25 @@ from lsmkv.util.threads import ThreadLock
 class Handle:
     """An open store.  It is closed by :meth:`close`, by a ``with`` block, or when it is collected.
 
-    When the interpreter ends, every write is made durable; what still runs then may use the store.
+    When the interpreter exits, every write is made durable; code that still runs may use the store.
     """
 
     _store: Store | None = None  # until it is open
     _reader: Reader | None = None
-    _at_exit = False  # whether the interpreter ends
+    _at_exit = False  # whether the interpreter is exiting
     __signature__: Any = KeywordSignature(OptionArguments)
 
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> None:
-        """Open the store in directory ``path``, or ``':memory:'`` for one that is gone when closed.
+        """Open the store in directory ``path``; ``':memory:'`` is a store that closing discards.
 
-        The keywords are explained by :class:`~lsmkv.Options`; a misspelt one is a ``TypeError``
-        that names the nearest.
+        :class:`~lsmkv.Options` explains the keywords; a misspelled one raises a ``TypeError`` that
+        suggests the nearest.
         Raises :class:`NotFoundError` (no store there, and not ``create_if_missing``),
         :class:`LockedError`, :class:`CorruptionError`, :class:`ComparatorMismatchError`,
         :class:`ForeignFormatError`, :class:`IOError`, and for wrong arguments ``TypeError`` or
-        ``ValueError``.  Gives a :class:`RecoveryWarning` if a log is damaged, and what it holds
-        after the damage is left out: see :attr:`recovery`.
-        Cost: replays the log, at most about ``write_buffer_size`` of it.
+        ``ValueError``.  If a log is damaged, it issues a :class:`RecoveryWarning` and leaves out
+        what follows the damage: see :attr:`recovery`.
+        Cost: a replay of the log, at most about ``write_buffer_size`` of it.
         """
         self._pid = os.getpid()
         self._close_lock = ThreadLock()
@@ -67,7 +67,7 @@ class Handle:
         self._turns = Turns()
         self._arguments = options
         self.path: str = os.fsdecode(path)
-        """The directory, as it was given."""
+        """The directory as it was given."""
         try:
             self._opened = open_store(self.path, options)
         except OSError as error:
@@ -81,7 +81,7 @@ class Handle:
 
     @property
     def name(self) -> str:
-        """The directory, as it was given: plyvel's name for ``path``.
+        """The directory as it was given; this is plyvel's name for ``path``.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -92,9 +92,9 @@ class Handle:
 
     @property
     def recovery(self) -> RecoveryReport:
-        """What this opening left out of a damaged log; false if nothing.  Plain data.
+        """What this open left out of a damaged log; falsy if nothing.  Plain data.
 
-        In a store that is only read, it is what the last :meth:`refresh` left out.
+        In a store that is open for reading only, it is what the last :meth:`refresh` left out.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -118,19 +118,19 @@ class Handle:
         return store is None or store.view is None or self._close_asked
 
     def close(self) -> None:
-        """Sync the log, stop background work at its next step, and give up the lock.
+        """Sync the log, stop background work at its next step, and release the lock.
 
         Iterators and snapshots of the store raise :class:`ClosedError` from then on.  A call that
         runs in another thread either ends normally or raises that error.  Closing twice is
         harmless.  Cost: one wait for the disk; a running compaction is abandoned, not waited for.
 
-        A signal handler or finalizer that has interrupted another call of its thread may close the
-        store too.  If that call would have to be waited for, the store is closed when it ends,
-        before it returns or raises; until then every other call raises :class:`ClosedError`.
+        A signal handler or finalizer that has interrupted another call of its thread may also close
+        the store.  If closing would have to wait for that call, the store is closed when the call
+        ends, before it returns or raises.  Until then every other call raises :class:`ClosedError`.
 
-        Raises :class:`IOError` if the log cannot be synced: the newest writes may not be durable
-        then.  The store is closed all the same.  The error of a failed flush or compaction is
-        not raised here: the logger ``lsmkv`` has reported it, and nothing is lost, since a write
+        Raises :class:`IOError` if the log cannot be synced; the newest writes may then not be
+        durable.  The store is closed all the same.  The error of a failed flush or compaction is
+        not raised here: the logger ``lsmkv`` has reported it.  Nothing is lost, since every write
         that is in no table is in a synced log, which the next open replays.
 
         >>> import lsmkv
@@ -149,8 +149,8 @@ class Handle:
             return
         writer = self._opened.writer
         if writer is not None and writer.is_ingesting() and lock.taken():
-            # The progress callback of an ingest closes, and another thread is closing already, and
-            # waits for the ingest.
+            # The progress callback of an ingest calls this, but another thread is already closing
+            # and waits for the ingest.
             return
         with lock.guard:
             lock.claim()
@@ -213,11 +213,11 @@ class Handle:
         return reader
 
     def _again(self, error: StaleViewError, method: str, *arguments: Any) -> Any:
-        """What a method of the reader returns in a newer view, after the writer has removed a table
-        of this one.
+        """Call a method of the reader again in a newer view, after the writer has removed a table
+        of the current one.
 
-        Caller has made no snapshot of the view: what it reads may move forward.  Raises
-        :class:`CorruptionError` if the newest view needs the missing table, too.
+        The caller has not taken a snapshot of the view, so its reads may move forward.  Raises
+        :class:`CorruptionError` if the newest view also needs the missing table.
         """
         reader = self._open_reader()
         while True:
@@ -248,10 +248,10 @@ class Handle:
         return self._writer
 
     def _close_afterwards(self, store: Store) -> None:
-        """Close the store when the call that this one has interrupted ends; or, on a thread of the
-        store, when the owner calls next."""
+        """Close the store when the interrupted call ends; on a thread of the store, when the owner
+        makes its next call."""
         self._close_asked = True
-        # Calls find out by their absence.
+        # Calls check these attributes, so that None stops them.
         self._reader = None
         self._writer = None
         if not self._close_lock.mine():  # else that call is closing, or will
@@ -295,12 +295,12 @@ class Handle:
             self._opened.release()
 
     def _settle_at_exit(self) -> None:
-        """Make every write durable and end background work, but stay open.
+        """Make every write durable and stop background work, but stay open.
 
-        What the program has registered before it imported lsmkv, and finalizers of its globals, may
-        still read and write; a flush that becomes due runs in the call, since no thread can be
-        started any more.  The store is kept from being collected together with them, in whatever
-        order: the end of the process closes its files, and the next open reads the log.
+        Exit handlers registered before the import of lsmkv, and finalizers of globals, may still
+        read and write.  A flush that becomes due runs in the call, since no thread can be started
+        any more.  The store is kept alive, so that it is not collected before them.  The end of the
+        process closes its files, and the next open reads the log.
         """
         store = self._store
         if store is None or store.view is None:

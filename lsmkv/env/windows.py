@@ -15,7 +15,7 @@
   a file is open its name cannot be given to another, so only a change to a link and back within
   one opening goes unnoticed.
 * The directory's path is resolved when it is opened.  While the store's ``LOCK`` is open, Windows
-  lets nobody rename or remove that directory.
+  keeps others from renaming or removing that directory.
 
 Not supported: mapped logs (a mapped file cannot be truncated), and paths of more than 260
 characters unless the system allows them.
@@ -50,8 +50,8 @@ _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECA
 _FORBIDDEN = frozenset('<>:"/\\|?*')
 _JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT: another directory, anywhere
 
-# winerror of CreateHardLink: no hard links on FAT and the like (1, 50), another volume (17), 1023
-# links already (1142).
+# winerror of CreateHardLink: a file system without hard links, such as FAT (1, 50), another volume
+# (17), 1023 links already (1142).
 _LINK_ERRNOS = {1: errno.ENOTSUP, 17: errno.EXDEV, 50: errno.ENOTSUP, 1142: errno.EMLINK}
 
 

@@ -1,6 +1,6 @@
-"""What is in LevelDB's files, byte for byte, as plain data: for tools that look into them.
+"""The content of LevelDB's files, byte for byte, as plain data: for tools that inspect them.
 
-One reader for each kind of file, each of which takes a path, ``bytes`` or an object that reads
+There is one reader for each kind of file.  Each takes a path, ``bytes`` or an object that reads
 (:class:`Readable`), and writes nothing:
 
 =====================  ===========================================================================
@@ -16,11 +16,10 @@ One reader for each kind of file, each of which takes a path, ``bytes`` or an ob
 The rest are their parts: named tuples of numbers, ``bytes`` and each other.  Nothing here is a
 class of the engine, and no store has to be open, or sound.  ``docs/format.md`` has the layouts.
 
-**Damage is data.**  What walks a file (``walk``, ``walk_edits``, ``filters``) gives
-:class:`Damage` where the file is not what its format requires, and goes on behind it.  What returns
-single things raises :class:`~lsmkv.CorruptionError` with the file and the offset.  Bytes of any
-content raise errors of :mod:`lsmkv.errors` and no others; a file that cannot be read raises
-``OSError``.
+**Damage is data.**  Methods that walk a file (``walk``, ``walk_edits``, ``filters``) yield
+:class:`Damage` where the file violates its format, and go on after it.  Methods that return single
+values raise :class:`~lsmkv.CorruptionError` with the file and the offset.  Whatever the bytes, they
+raise only errors of :mod:`lsmkv.errors`; a file that cannot be read raises ``OSError``.
 
 **Offsets** are in bytes from the beginning of the file, or, where it says so, of a record or a
 plain block (a block's content, once it is decompressed).  Spans do not include their end.

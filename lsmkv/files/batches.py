@@ -51,8 +51,8 @@ class Batch:
 
         sequence count kind key length key value length value ...
 
-    Making one checks nothing.  What is asked of it raises :class:`~lsmkv.CorruptionError` with the
-    position in the record.  A walk costs O(bytes); memory: the record, and one operation.
+    The constructor checks nothing.  Methods raise :class:`~lsmkv.CorruptionError` with the position
+    in the record.  A walk costs O(bytes); memory: the record, and one operation.
 
     >>> batch = Batch(bytes.fromhex("0700000000000000 02000000 01016b0176 00026f6c"))
     >>> batch.sequence, batch.count

@@ -113,7 +113,7 @@ class Entry(NamedTuple):
 
     @property
     def handle(self) -> BlockHandle | None:
-        """The value as a block handle, in the index or the metaindex; None if it is none."""
+        """The value as a block handle, in the index or the metaindex; None if it is invalid."""
         try:
             return parse_handle(self.value)[0]
         except CorruptionError:
@@ -121,7 +121,7 @@ class Entry(NamedTuple):
 
 
 class Trailer(NamedTuple):
-    """The five bytes behind a block: ``byte codec, fixed32 CRC``.
+    """The five bytes after a block: ``byte codec, fixed32 CRC``.
 
     >>> parse_block(bytes.fromhex("0000000001000000"), "data").trailer
     Trailer(codec=0, crc=2963403456, is_good=True)
@@ -130,7 +130,7 @@ class Trailer(NamedTuple):
     codec: int
     """0 none, 1 Snappy, 2 zstd (or Mojang's zlib), 4 Mojang's raw deflate."""
     crc: int
-    """The masked CRC-32C of the block as it is stored and the codec byte, as it stands there."""
+    """The masked CRC-32C of the block as stored and the codec byte, as the file states it."""
     is_good: bool
     """Whether that is the CRC of these bytes."""
 
@@ -143,10 +143,11 @@ class Block:
     restart points and their number, each a fixed32.  (``docs/format.md``; LevelDB's
     ``doc/table_format.md``.)
 
-    Making one checks nothing.  What needs the content verifies the CRC and decompresses it, once,
-    and raises :class:`~lsmkv.CorruptionError`, or :class:`~lsmkv.UnsupportedCompressionError`; with
-    :attr:`damage` you can ask before.  Costs the decompression,
-    and O(bytes) for each walk; memory: the block as it is stored, and its content, at most 256 MiB.
+    The constructor checks nothing.  Methods that need the content verify the CRC and decompress it,
+    once.  They raise :class:`~lsmkv.CorruptionError` or
+    :class:`~lsmkv.UnsupportedCompressionError`; :attr:`damage` shows it in advance.  Cost: the
+    decompression, and O(bytes) for each walk; memory: the block as stored, and its content, at most
+    256 MiB.
 
     >>> from lsmkv.files import parse_block
     >>> block = parse_block(bytes.fromhex("00 0102 61 0904 00000000 01000000"), "metaindex")
@@ -194,7 +195,7 @@ class Block:
 
     @property
     def damage(self) -> Damage | None:
-        """Why the content cannot be had; None if it can."""
+        """Why the content cannot be read; None if it can."""
         try:
             self._open()
         except CorruptionError as error:
@@ -227,7 +228,7 @@ class Block:
         """The entries, one by one, each after its damage; and last, damage of restart points.
 
         The first entry that runs out of bounds is damage, and the last item.  A block whose content
-        cannot be had, is one item of damage.  ``ValueError`` for blocks of filters and other meta
+        cannot be read is one item of damage.  ``ValueError`` for blocks of filters and other meta
         blocks, which have no entries.
         """
         damage = self.damage

@@ -24,8 +24,9 @@ from lsmkv.format.log import (
 LOG_BLOCK_SIZE: Final = 32768
 """Bytes of a block of a log, which no fragment crosses."""
 FragmentKind = Literal["full", "first", "middle", "last", "filler", "room", "bad"]
-"""The four types of fragments; ``filler`` is the end of a block, too short for a header, ``room``
-zeros behind the last record that more records may take, and ``bad`` what is none of these."""
+"""The four types of fragments, and three kinds of other bytes.  ``filler`` is the end of a block,
+too short for a header; ``room`` is zeros after the last record, for more records; ``bad`` is
+anything else."""
 
 _KINDS: tuple[FragmentKind, ...] = ("bad", "full", "first", "middle", "last")
 _RUNS_PAST = "a fragment runs past its block"
@@ -119,7 +120,7 @@ class Log(OpenFile):
 
     The file is a sequence of 32 KiB blocks.  A record is cut into fragments, each within one block
     (:class:`Fragment`).  A block's last bytes are zero if no header fits.  A writer may have
-    reserved room: zeros behind the last record.  After damage, reading goes on at the next good
+    reserved room: zeros after the last record.  After damage, reading goes on at the next good
     fragment.  (``docs/format.md``; LevelDB's ``doc/log_format.md``.)
 
     Opening raises ``OSError`` and costs no read.  Each walk reads the file once, in blocks;

@@ -54,7 +54,7 @@ class TableFile(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """A record of a MANIFEST: a change to the set of tables.  What is None is not in the record.
+    """A record of a MANIFEST: a change to the set of tables.  None: the record has no such field.
 
     >>> parse_edit(bytes.fromhex("0203")).log_number
     3
@@ -238,7 +238,7 @@ class VersionBuilder:
 class Manifest(Log):
     """A MANIFEST: a log (:class:`Log`) whose records are version edits.
 
-    Errors and costs are those of a log.  Zeros at its end are no room for more records, but damage.
+    Errors and costs are those of a log.  Zeros at its end are not reserved room, but damage.
     A record with a field that LevelDB lacks is another engine's.
 
     >>> import lsmkv

@@ -26,8 +26,8 @@ class Order(Protocol):
         ...
 
     def compare(self, a: bytes, b: bytes, /) -> int:
-        """Negative, 0 or positive, as ``a`` comes before, with or after ``b``.  It raises nothing,
-        and costs what it takes."""
+        """Negative, 0 or positive, as ``a`` comes before, with or after ``b``.  It raises nothing;
+        its cost depends on the comparator."""
         ...
 
 

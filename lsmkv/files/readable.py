@@ -39,7 +39,7 @@ class Readable(Protocol):
     def read(self, offset: int, length: int, /) -> bytes:
         """``length`` bytes from ``offset``; fewer only where it ends.  Raises ``OSError``.
 
-        Costs whatever it takes: callers ask for each block once.
+        The cost depends on the object; callers ask for each block once.
         """
         ...
 
@@ -130,7 +130,7 @@ class FromBlock(RandomAccessFile):
 
 
 class OpenFile:
-    """A file that is looked into: what tables, logs and MANIFESTs have in common."""
+    """A file that is inspected: the common part of tables, logs and MANIFESTs."""
 
     def __init__(self, source: FileSource) -> None:
         self._file = open_source(source)

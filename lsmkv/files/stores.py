@@ -1,4 +1,4 @@
-"""The directory of a store: which files of it are there."""
+"""The directory of a store, and the files in it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def foreign_engine(names: Sequence[str]) -> str | None:
     """The engine that has files of these names in its directory, if that is not LevelDB: RocksDB,
     Pebble, Riak's.
 
-    A store may have a user's file of such a name, so a store that can be opened is none of theirs.
+    A user's file in a store may have such a name, so a store that opens is not one of theirs.
     Raises nothing.  O(names).
 
     >>> foreign_engine(["CURRENT", "IDENTITY", "OPTIONS-000007"])

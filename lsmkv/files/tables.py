@@ -95,11 +95,11 @@ class Table(OpenFile):
     block, and the block's handle.  (``docs/format.md``; LevelDB's ``doc/table_format.md``.)
 
     Opening reads nothing and raises ``OSError``.  Index and metaindex are read at first use and
-    kept; data blocks and filters are read when they are asked for, one at a time, and not kept.  So
-    a table is walked in memory that its index and its largest block bound.  Damage of one block is
-    that block's alone: a walk has it as :class:`Damage` and goes on; what returns single things
-    raises :class:`~lsmkv.CorruptionError` for it, with file and offset.  Without the footer,
-    nothing can be found.  An object is for one thread.
+    kept; data blocks and filters are read on demand, one at a time, and not kept.  So a walk needs
+    no more memory than the index and the largest block.  Damage affects only its own block: a walk
+    yields it as :class:`Damage` and goes on; methods that return single values raise
+    :class:`~lsmkv.CorruptionError` for it, with file and offset.  Without the footer, nothing can
+    be found.  An object is for one thread.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()

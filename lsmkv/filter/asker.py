@@ -1,4 +1,4 @@
-"""Asks a filter whether it may hold a key: one question, whatever policy has made the filter.
+"""Asks a filter whether it may hold a key: one interface for the filters of every policy.
 
 A table chooses the asker of its filters when it is opened.
 """
@@ -38,7 +38,7 @@ class Asker:
 
 
 class HashAsker(Asker):
-    """Asks filters of a policy that goes by the key's hash."""
+    """Asks filters of a policy that uses the key's hash."""
 
     def __init__(self, policy: HashedFilterPolicy) -> None:
         super().__init__(policy)

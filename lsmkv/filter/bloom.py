@@ -76,9 +76,9 @@ def leveldb_hash(data: bytes, seed: int = BLOOM_SEED) -> int:
 class BloomFilterPolicy:
     """``leveldb.BuiltinBloomFilter2``: bits packed low first, then one byte that holds k.
 
-    ``bits_per_key`` is the budget, a fraction too; k = int(bits_per_key * 0.69), held to 1..30.
-    The whole is rounded up to bytes, and to at least 64 bits (a tiny filter would have a high
-    error).  At 10 bits a key about 1 in 100 absent keys passes, if keys look random.
+    ``bits_per_key`` may be a fraction; k = int(bits_per_key * 0.69), limited to 1..30.
+    A filter is rounded up to whole bytes and to at least 64 bits, since a tiny filter would have a
+    high error.  At 10 bits a key, about 1 in 100 absent keys passes if keys look random.
 
     >>> policy = BloomFilterPolicy(10)
     >>> bits = policy.create_filter([b"hello", b"world"])
@@ -88,7 +88,7 @@ class BloomFilterPolicy:
     (True, False)
 
     Cost: a hash of the key, O(its length), and at most k bits for each filter asked.  Raises
-    ``TypeError`` or ``ValueError`` for a number of bits that is none.
+    ``TypeError`` or ``ValueError`` if ``bits_per_key`` is invalid.
     """
 
     name: str = "leveldb.BuiltinBloomFilter2"
@@ -96,7 +96,7 @@ class BloomFilterPolicy:
     preferred_layout: str = "block"
 
     def __init__(self, bits_per_key: int | float = 10) -> None:
-        # A union, here and in its like: compiled, a float would make 10.0 of 10.
+        # A union, here and in similar places: compiled, a float would turn 10 into 10.0.
         self.bits_per_key: int | float = checked_bits(bits_per_key)
         self.probes: int = max(1, min(MAX_PROBES, int(bits_per_key * 0.69)))
 
@@ -104,8 +104,8 @@ class BloomFilterPolicy:
     def for_false_positive_rate(cls, rate: float) -> BloomFilterPolicy:
         """The smallest policy whose predicted false-positive rate is at most ``rate``.
 
-        It is predicted for large filters; filters of a few dozen keys are wrong more often.
-        ``ValueError`` below 2**-32: so often do two keys share their 32-bit hash.
+        The prediction is for large filters; filters of a few dozen keys have a higher rate.
+        Raises ``ValueError`` below 2**-32, the rate at which two keys share their 32-bit hash.
 
         >>> BloomFilterPolicy.for_false_positive_rate(0.01).bits_per_key
         10
@@ -121,7 +121,7 @@ class BloomFilterPolicy:
         return f"BloomFilterPolicy({self.bits_per_key:g})"
 
     def with_bits(self, bits_per_key: int | float) -> BloomFilterPolicy:
-        """The policy of another budget: its filters are read by this one too, and by LevelDB.
+        """The policy with another number of bits; this policy and LevelDB can read its filters.
 
         >>> BloomFilterPolicy(10).with_bits(12.5).probes
         8
@@ -166,8 +166,8 @@ class BloomFilterPolicy:
     def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:
         """As :meth:`key_may_match`, with the key's hash.  It reads at most k bits.
 
-        A filter of fewer than two bytes matches nothing, and a k above 30 matches everything: it
-        is reserved for encodings yet to come.
+        A filter of fewer than two bytes matches nothing.  One with a k above 30 matches everything:
+        such values are reserved for future encodings.
 
         >>> policy = BloomFilterPolicy(10)
         >>> known = policy.key_hash(b"hello")
@@ -177,9 +177,9 @@ class BloomFilterPolicy:
         return bloom_may_match(key_hash, filter_data, 0, len(filter_data))
 
     def probed_positions(self, key_hash: int, filter_data: bytes) -> list[int]:
-        """The bits that :meth:`hash_may_match` goes by, up to the first that is not set.
+        """The bits that :meth:`hash_may_match` probes, up to the first that is not set.
 
-        Empty for a filter that is not looked into: too short, or with a k above 30.
+        Empty for a filter that cannot be probed: too short, or with a k above 30.
 
         >>> policy = BloomFilterPolicy(10)
         >>> policy.probed_positions(policy.key_hash(b"x"), policy.create_filter([b"hello"]))
@@ -211,8 +211,8 @@ def bloom_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
     bits: i64 = size * 8
     delta: i64 = ((key_hash >> 17) | (key_hash << 15)) & 0xFFFFFFFF
     h: i64 = key_hash
-    # Two at a time: a bit is set or not like a coin falls, and what a processor guesses wrong costs
-    # more than looking at one bit too many.
+    # Two at a time: about half of the bits are set, so the branch is unpredictable.  A wrong
+    # prediction costs more than one unneeded probe.
     while probes > 1:
         first: i64 = h % bits
         h = h + delta & 0xFFFFFFFF
@@ -231,7 +231,7 @@ def bloom_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
 
 
 def checked_bits(bits_per_key: int | float) -> int | float:
-    """``bits_per_key``, if it is a number of bits; ``TypeError`` or ``ValueError`` if not.
+    """``bits_per_key``, if it is valid; else raises ``TypeError`` or ``ValueError``.
 
     >>> checked_bits(0)
     Traceback (most recent call last):
@@ -259,7 +259,7 @@ def new_bloom_filter_policy(bits_per_key: int) -> BloomFilterPolicy:
 
 
 def optimal_probes(bits_per_key: float) -> float:
-    """The k that makes the false-positive rate smallest: ``m/n ln 2``.
+    """The k with the lowest false-positive rate: ``m/n ln 2``.
 
     >>> round(optimal_probes(10), 2)
     6.93
@@ -270,7 +270,7 @@ def optimal_probes(bits_per_key: float) -> float:
 def predicted_rate(bits_per_key: float, probes: float) -> float:
     """The textbook false-positive rate ``(1 - e^(-kn/m))^k``: that of a large filter.
 
-    One of a few dozen keys is wrong more often: :func:`~lsmkv.filter.rates.expected_rate`.
+    For one of a few dozen keys it is higher: :func:`~lsmkv.filter.rates.expected_rate`.
 
     >>> round(predicted_rate(10, 6), 5)
     0.00844
@@ -281,13 +281,13 @@ def predicted_rate(bits_per_key: float, probes: float) -> float:
 
 
 def bits_per_key_for_rate(rate: float) -> float:
-    """Bits a key for a wanted false-positive rate, with the best k: ``-ln p / (ln 2)^2``.
+    """Bits a key needed for a false-positive rate, with the best k: ``-ln p / (ln 2)^2``.
 
     >>> round(bits_per_key_for_rate(0.01), 2)
     9.59
     """
     if not 0.0 < rate < 1.0:
-        raise ValueError(f"a false-positive rate lies between 0 and 1, not at {rate}")
+        raise ValueError(f"a false-positive rate must be between 0 and 1, not {rate}")
     return -math.log(rate) / math.log(2) ** 2
 
 

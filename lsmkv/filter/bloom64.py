@@ -36,15 +36,15 @@ MAX_FILTER_BITS: Final = 1 << 31
 _STEP: Final = 1103515245
 _BITS: Final = bytes(1 << bit for bit in range(8))
 PAUSE_EVERY: Final = 1 << 13
-"""Keys after which a builder lets other threads run, and signals be seen."""
+"""Keys after which a builder lets other threads run and signals be handled."""
 
 
 class Bloom64Policy:
     """``lsmkv.Bloom64``: a Bloom filter of 64-bit hashes; LevelDB reads such tables unfiltered.
 
-    ``bits_per_key`` is the budget, a fraction too; k = round(bits_per_key * ln 2), held to 1..30.
-    At 10 bits a key 8 in 1,000 absent keys pass, whatever the keys look like.  Versions of one
-    key that follow each other count once.
+    ``bits_per_key`` may be a fraction; k = round(bits_per_key * ln 2), limited to 1..30.
+    At 10 bits a key, 8 in 1,000 absent keys pass, whatever the keys look like.  Consecutive
+    versions of one key count once.
 
     >>> policy = Bloom64Policy(10)
     >>> data = policy.create_filter([b"hello", b"world"])
@@ -52,7 +52,7 @@ class Bloom64Policy:
     (True, False)
 
     Cost: a hash of the key, O(its length), and at most k bits for each filter asked.  Raises
-    ``TypeError`` or ``ValueError`` for a number of bits that is none.
+    ``TypeError`` or ``ValueError`` if ``bits_per_key`` is invalid.
     """
 
     name: str = "lsmkv.Bloom64"
@@ -67,7 +67,7 @@ class Bloom64Policy:
         return f"Bloom64Policy({self.bits_per_key:g})"
 
     def with_bits(self, bits_per_key: int | float) -> Bloom64Policy:
-        """The policy of another budget: its filters are read by this one too.
+        """The policy with another number of bits; this policy can read its filters.
 
         >>> Bloom64Policy(10).with_bits(12.5)
         Bloom64Policy(12.5)
@@ -79,7 +79,7 @@ class Bloom64Policy:
         return build_bloom64(append_hashes(vec[i64](), list(keys)), self.bits_per_key)
 
     def create_filter_from_hashes(self, hashes: Sequence[int], /) -> bytes:
-        """As :meth:`create_filter`, for keys of these hashes; ``ValueError`` for what is none.
+        """As :meth:`create_filter`, for keys of these hashes; ``ValueError`` for an invalid hash.
 
         >>> policy = Bloom64Policy(10)
         >>> policy.create_filter_from_hashes([policy.key_hash(b"hello")]).hex()
@@ -112,7 +112,7 @@ class Bloom64Policy:
         return bloom64_may_match(key_hash, filter_data, 0, len(filter_data))
 
     def probed_positions(self, key_hash: int, filter_data: bytes) -> list[int]:
-        """The bits that :meth:`hash_may_match` goes by, up to the first that is not set.
+        """The bits that :meth:`hash_may_match` probes, up to the first that is not set.
 
         >>> policy = Bloom64Policy(10)
         >>> policy.probed_positions(policy.key_hash(b"hello"), policy.create_filter([b"hello"]))
@@ -122,7 +122,7 @@ class Bloom64Policy:
 
 
 def best_probes(bits_per_key: float) -> int:
-    """The whole number of probes that makes the fewest false positives, held to 1..30.
+    """The number of probes with the fewest false positives, limited to 1..30.
 
     >>> best_probes(10), best_probes(1), best_probes(100)
     (7, 1, 30)
@@ -185,7 +185,7 @@ def bloom64_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool
 
 
 def bloom64_positions(key_hash: int, filter_data: bytes) -> list[int]:
-    """The bits that a lookup goes by, up to the first that is not set; empty if it reads none."""
+    """The bits that a lookup probes, up to the first that is not set; empty if it reads none."""
     bits = (len(filter_data) - 1) * 8
     if bits <= 0 or filter_data[-1] > MAX_PROBES:
         return []

@@ -115,9 +115,9 @@ def _shape(keys: int, arity: int, segment_bits: int, factor: float) -> FuseShape
 class BinaryFusePolicy:
     """``lsmkv.BinaryFuse8``: a binary fuse filter for each table; LevelDB reads them unfiltered.
 
-    It takes 9 to 10 bits a key from 10,000 keys on, the more keys the fewer (up to 11.4 below), and
-    lets 1 in 256 absent keys pass; a Bloom filter of as many bits lets twice as many pass.  Tables
-    of fewer than 1,000 keys get a Bloom filter of ``bloom_bits_per_key`` bits a key
+    With 10,000 keys or more it takes 9 to 10 bits a key; with fewer keys it takes up to 11.4.  It
+    lets 1 in 256 absent keys pass, half as many as a Bloom filter of the same size.  Tables of
+    fewer than 1,000 keys get a Bloom filter of ``bloom_bits_per_key`` bits a key
     (:class:`~lsmkv.Bloom64Policy`) under the same name.
 
     >>> policy = BinaryFusePolicy()
@@ -126,8 +126,8 @@ class BinaryFusePolicy:
     (True, False, 132)
 
     Cost: a hash of the key, O(its length), and three or four bytes for each filter asked; to build,
-    some 40 bytes of memory a key.  Raises ``TypeError`` or ``ValueError`` for a number of bits that
-    is none.
+    some 40 bytes of memory a key.  Raises ``TypeError`` or ``ValueError`` if
+    ``bloom_bits_per_key`` is invalid.
     """
 
     name: str = "lsmkv.BinaryFuse8"
@@ -146,7 +146,7 @@ class BinaryFusePolicy:
         return build_fuse(append_hashes(vec[i64](), list(keys)), self.bloom_bits_per_key)
 
     def create_filter_from_hashes(self, hashes: Sequence[int], /) -> bytes:
-        """As :meth:`create_filter`, for keys of these hashes; ``ValueError`` for what is none.
+        """As :meth:`create_filter`, for keys of these hashes; ``ValueError`` for an invalid hash.
 
         >>> policy = BinaryFusePolicy()
         >>> hashes = [policy.key_hash(b"key%d" % n) for n in range(3000)]
@@ -170,8 +170,8 @@ class BinaryFusePolicy:
     def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:
         """As :meth:`key_may_match`, with the key's hash.
 
-        A filter of fewer than two bytes matches nothing; one of an encoding yet to come, or whose
-        sizes do not fit each other, matches everything.
+        A filter of fewer than two bytes matches nothing.  One of a future encoding, or with
+        inconsistent sizes, matches everything.
 
         >>> policy = BinaryFusePolicy()
         >>> data = policy.create_filter([b"key%d" % n for n in range(3000)])
@@ -182,7 +182,7 @@ class BinaryFusePolicy:
 
     def probed_positions(self, key_hash: int, filter_data: bytes) -> list[int]:
         """The first bits of the slots that :meth:`hash_may_match` reads; of a Bloom filter, the
-        bits that it goes by.
+        bits that it probes.
 
         >>> policy = BinaryFusePolicy()
         >>> data = policy.create_filter([b"key%d" % n for n in range(3000)])
@@ -193,8 +193,8 @@ class BinaryFusePolicy:
 
 
 def is_filter64(policy: FilterPolicy | None) -> bool:
-    """Whether :func:`filter64_may_match` gives the policy's answers: not for one derived from
-    lsmkv's, which may have others."""
+    """Whether :func:`filter64_may_match` gives the policy's answers: not for a subclass, which may
+    answer differently."""
     return type(policy) is BinaryFusePolicy or type(policy) is Bloom64Policy
 
 

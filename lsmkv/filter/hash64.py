@@ -1,7 +1,7 @@
 """The hash of the filters that LevelDB does not know: XXH3, kept to 62 bits.
 
-LevelDB's own hash has 32 bits, and similar keys get similar ones: of keys that count
-(``%016d``), 8 in 100 absent ones pass a filter of 10 bits a key.  XXH3 (source: ``xxHash``,
+LevelDB's own hash has 32 bits, and similar keys get similar hashes: 8 in 100 absent sequential keys
+(``%016d``) pass a filter of 10 bits a key.  XXH3 (source: ``xxHash``,
 ``doc/xxhash_spec.md``) has no such weakness, no seed here, and gives the same number on every
 platform.  Its two highest bits are left out, so that a hash is never negative and fits a machine
 integer; it travels as one number, and filters take its two halves of 31 bits, whose products fit

@@ -1,4 +1,4 @@
-"""The filter policies that lsmkv brings, by the names that tables give them, and as text."""
+"""The filter policies that lsmkv provides, by their names in tables, and as text."""
 
 from __future__ import annotations
 

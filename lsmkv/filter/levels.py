@@ -1,7 +1,7 @@
 """How many bits a key the filters of each level get.
 
-A Get of an absent key asks one table of each level, so what it reads in vain is the sum of the
-levels' false-positive rates.  A level of few keys brings its rate down for little memory.  With n
+A Get of an absent key asks one table of each level, so its wasted reads are the sum of the levels'
+false-positive rates.  A level with few keys can lower its rate for little memory.  With n
 keys on a level, the sum is least for a given memory where each level's rate is proportional to its
 keys: every level then has ln(n' / n) / (ln 2)^2 bits a key more than one of n' keys (source: Dayan,
 Athanassoulis & Idreos, "Monkey: Optimal Navigable Key-Value Store", SIGMOD 2017).
@@ -18,7 +18,7 @@ from lsmkv.filter.bloom import checked_bits
 FEWEST_BITS = 1.0
 """A run that would get fewer bits a key than this gets no filter."""
 MOST_BITS = 44.0
-"""30 probes, the most that a filter may have, have no use for more."""
+"""More bits would be useless with 30 probes, the most that a filter may have."""
 
 _BITS_FOR_E = 1 / math.log(2) ** 2
 _ROUNDING = 1e-9

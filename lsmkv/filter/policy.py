@@ -8,7 +8,7 @@ from typing import Final, Protocol
 NO_HASH: Final = 0
 """A policy that goes by the key alone."""
 LEVELDB_HASH: Final = 1
-"""A policy that goes by LevelDB's hash, 32 bits."""
+"""A policy that uses LevelDB's hash, 32 bits."""
 XXH3_HASH: Final = 2
 """A policy that goes by XXH3, 62 bits."""
 OTHER_HASH: Final = 3
@@ -16,10 +16,10 @@ OTHER_HASH: Final = 3
 
 
 class FilterPolicy(Protocol):
-    """A way to summarise a set of keys in a few bytes that never say *no* to a member.
+    """A way to summarize a set of keys in a few bytes that never answer *no* for a member.
 
-    Any object with these members will do.  The *name* is stored beside the filters: a table whose
-    filters bear another name is read without them.  A policy that also offers ``key_hash`` and
+    Any object with these members will do.  The *name* is stored with the filters: a table whose
+    filters have another name is read without them.  A policy that also offers ``key_hash`` and
     ``hash_may_match`` (see :class:`HashedFilterPolicy`) lets one Get hash its key once for all
     the tables that it asks.
 

@@ -21,13 +21,13 @@ from lsmkv.util.comparator import after_prefix
 class PrefixExtractor(Protocol):
     """Says which beginning of a key counts as its prefix.
 
-    Any object with these members will do.  The *name* is stored beside the filters: a table whose
-    prefix filter bears another name is read without it.
+    Any object with these members will do.  The *name* is stored with the filters: a table whose
+    prefix filter has another name is read without it.
 
-    A contract: ``extract`` goes by the beginning of the key alone.  If ``extract(p)`` is ``p``,
-    then it is ``p`` for every key that begins with ``p``; a scan would miss keys otherwise.  So
-    ``key[:2]`` will not do, since it is ``b"k"`` for the key ``b"k"``: for keys that are too short,
-    return None.
+    Contract: the result depends only on the beginning of the key.  If ``extract(p)`` is ``p``, then
+    it is ``p`` for every key that begins with ``p``; otherwise a scan would miss keys.  So
+    ``key[:2]`` is wrong, since it returns ``b"k"`` for the key ``b"k"``: return None for keys that
+    are too short.
 
     Cost: ``extract`` is called for each key that a flush or a compaction writes, and twice for each
     scan; a table whose filter lacks the prefix saves the scan a block or more.  If it raises, or
@@ -92,7 +92,7 @@ class FixedPrefix:
 
 
 class DelimitedPrefix:
-    """All up to the first delimiter, which belongs to the prefix; a key without one has none.
+    """Everything up to and including the first delimiter; a key without one has no prefix.
 
     >>> DelimitedPrefix(b":").extract(b"user:ann"), DelimitedPrefix(b":").extract(b"user")
     (b'user:', None)

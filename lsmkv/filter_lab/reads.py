@@ -28,7 +28,7 @@ class TableReads:
     bytes_read: int = 0
     """Bytes of those blocks as stored."""
     wasted_reads: int = 0
-    """Data blocks read in vain: the key was not in them."""
+    """Data blocks that were read but did not hold the key."""
     false_positives: int = 0
     """Wasted reads after a filter had said maybe."""
     filter_bytes: int = 0

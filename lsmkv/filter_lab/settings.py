@@ -27,7 +27,7 @@ PolicyMaker = Callable[[float], FilterPolicy]
 DEFAULT_SETTINGS = "none block:5 block:10 block:15 block:20 block:auto:10 table:10 table64:10 fuse"
 """What the lab compares if nothing else is asked for."""
 SETTINGS_WITH_OWN = "none block:5 own:5 block:10 own:10 block:15 own:15"
-"""The same where there is a policy of the user's own: that beside LevelDB's."""
+"""The default with a custom policy, which is compared with LevelDB's."""
 
 ALLOWED = (
     "none, block:10, table:15, block64:10, table64:10 or fuse; bits a key may be fractions, by"
@@ -151,14 +151,14 @@ class FilterSetting:
         if not self.bits:
             return words
         if self.spread:
-            told = f"{_bits(self.bits[0])} on average, spread over the levels,"
-            return f"{told} {words}" if words else told
+            bits = f"{_bits(self.bits[0])} on average, spread over the levels,"
+            return f"{bits} {words}" if words else bits
         if len(self.bits) > 1:
             *first, last = (f"{one:g}" for one in self.bits)
-            told = f"{', '.join(first)} and {last} bits a key by level"
+            bits = f"{', '.join(first)} and {last} bits a key by level"
         else:
-            told = _bits(self.bits[0])
-        return f"{told} {words}".rstrip()
+            bits = _bits(self.bits[0])
+        return f"{bits} {words}".rstrip()
 
 
 def _bits(number: float) -> str:

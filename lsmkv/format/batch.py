@@ -45,7 +45,7 @@ def as_put(key: object, value: object) -> Operation:
     user_key = key if type(key) is bytes else as_bytes(key, "key")
     content = value if type(value) is bytes else as_bytes(value, "value")
     if len(content) > MAX_UINT32:
-        raise ValueError("a value is shorter than 4 GiB")
+        raise ValueError("value too large: the limit is 4 GiB")
     if len(user_key) > MAX_UINT32:
         raise _key_too_long()
     return user_key, content
@@ -60,7 +60,7 @@ def as_deletion(key: object) -> Operation:
 
 
 def _key_too_long() -> ValueError:
-    return ValueError("a key is shorter than 4 GiB")
+    return ValueError("key too large: the limit is 4 GiB")
 
 
 def encode_batch(sequence: int, operations: list[Operation]) -> bytes:

@@ -1,8 +1,8 @@
 """Tells the databases of other engines from damaged ones.
 
-RocksDB, Pebble, Riak's eleveldb and goleveldb come from LevelDB, have its files, and write some of
-them in ways that LevelDB does not know.  Opening, surveys and commands call this once they have met
-such a thing, so that nobody is told to repair a sound database.
+RocksDB, Pebble, Riak's eleveldb and goleveldb derive from LevelDB and share its files, but write
+some of them in ways that LevelDB does not know.  Opening, surveys and commands call this when they
+find such a file, so that no message suggests repairing a sound database.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ the versions of one user key the newest comes first.  (Source: LevelDB, ``db/dbf
 
 Between memtable, tables and merges a version is an *entry*: ``(user key, tagged value)``.  A tagged
 value is the tag followed by the value, in one ``bytes``.  So the user key, which decides the order,
-is at hand, and tag and value are neither split nor joined on the way.
+needs no slicing, and tag and value are neither split nor joined on the way.
 """
 
 from __future__ import annotations

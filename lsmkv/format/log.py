@@ -164,7 +164,7 @@ class LogReader:
         self._parts: list[bytes] = []  # the fragments so far of a record whose FIRST was read
         self._start: i64 = 0  # the offset of that one
         self.tail: LogDamage | None = None
-        """After the iteration: the damage behind the last good record, or None."""
+        """After the iteration: the damage after the last good record, or None."""
         self.end: i64 = 0
         """After the iteration: where the last good record ends."""
         self.last: i64 = -1
@@ -262,7 +262,7 @@ class LogReader:
     def _was_changed(self) -> bool:
         """Whether the block has changed since it was read: its writer is at work.
 
-        It is read anew then.
+        If so, it is read again.
         """
         block = self._file.read(self._base, BLOCK_SIZE)
         if block == self._block:

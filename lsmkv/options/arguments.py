@@ -71,10 +71,10 @@ class TableArguments(TypedDict, total=False):
     zstd_compression_level: Annotated[int, Size(1, in_workers=True)]
     """Higher is smaller and slower."""
     bloom_filter_bits: Annotated[FilterBits | None, Option(None, leveldb="`filter_policy`")]
-    """Bits a key of the Bloom filters: at 10, one Get of an absent key in a hundred reads a block
-    for nothing; 0 writes and asks no filters, which is the default with a custom comparator. 256 at
-    most. ``"auto:10"`` gives small levels more bits and large ones fewer, for the fewest wrong
-    answers in the same memory; ``[16, 12, 10]`` has the bits for levels 0, 1, and all below."""
+    """Bits per key of the Bloom filters, 256 at most. At 10, one Get of an absent key in a hundred
+    wastes a read of a block. 0 writes and asks no filters; this is the default with a custom
+    comparator. ``"auto:10"`` gives small levels more bits and large ones fewer, for the fewest
+    false positives in the same memory; ``[16, 12, 10]`` sets levels 0, 1, and all below."""
     filter_policy: Annotated[FilterPolicy | None, Option(None)]
     """Other filters: an ``lsmkv.Bloom64Policy``, an ``lsmkv.BinaryFusePolicy``, or an object like
     ``lsmkv.FilterPolicy``; in place of ``bloom_filter_bits``, which may still give a Bloom policy
@@ -115,15 +115,15 @@ class OptionArguments(TableArguments, total=False):
     """
 
     create_if_missing: Annotated[bool, Flag(False)]
-    """Makes a store where there is none; without it, that raises ``NotFoundError``."""
+    """Creates the store if it does not exist; without it, that raises ``NotFoundError``."""
     error_if_exists: Annotated[bool, Flag(False)]
     """Raises an ``Error`` if the store exists already."""
     read_only: Annotated[bool, Flag(False, leveldb="none")]
-    """Only reads: takes no lock, writes no file, and may be opened while another process writes;
+    """Only reads: takes no lock and writes no file. It may be opened while another process writes;
     ``db.refresh()`` brings it up to date."""
     paranoid_checks: Annotated[bool, Flag(False)]
     """Refuses a store with a damaged log, and costs nothing: recommended for production. A record
-    that a crash has torn is no damage. Without it, what comes before the damage is kept, a
+    torn by a crash is not damage. Without it, what comes before the damage is kept, a
     ``RecoveryWarning`` is given, the log is set aside in ``lost/``, and ``db.recovery`` says what
     is missing."""
     mapped_log: Annotated[bool, Flag(True, leveldb="none")]

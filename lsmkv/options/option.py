@@ -18,7 +18,7 @@ GIB: Final = 1024 * MIB
 
 
 class Option:
-    """An option that is taken as it is, or checked together with others (``settings.py``)."""
+    """An option that is used as given, or checked together with others (``settings.py``)."""
 
     def __init__(self, default: Any, *, leveldb: str = "same", in_workers: bool = False) -> None:
         self.default = default
@@ -26,7 +26,7 @@ class Option:
         self.leveldb = leveldb
         """``same`` if LevelDB has it under this name; else what it has instead, or ``none``."""
         self.in_workers = in_workers
-        """Whether it is sent to worker processes as it is: plain data on which their work depends.
+        """Whether it is sent to worker processes unchanged: plain data on which their work depends.
         What else they need is in ``db/compact/messages.py``."""
 
     def checked(self, name: str, value: Any) -> Any:

@@ -49,7 +49,7 @@ class Options(NamedTuple):
     """The settings of an open store: ``db.options``.  Sizes are in bytes.
 
     They are made of the keywords of ``lsmkv.DB``, which :class:`~lsmkv.OptionArguments` declares.
-    A field that is described below differs from the keyword, or is none.
+    A field that is described below differs from the keyword, or has no keyword.
 
     >>> from lsmkv import DB
     >>> from lsmkv.util.compression import SNAPPY
@@ -112,7 +112,7 @@ def make_options(**arguments: Unpack[OptionArguments]) -> Options:
     order = _comparator(of["comparator"], of["comparator_name"])
     env = of["env"]
     if of["read_only"] and (of["create_if_missing"] or of["error_if_exists"]):
-        raise ValueError("read_only goes with neither create_if_missing nor error_if_exists")
+        raise ValueError("read_only cannot be combined with create_if_missing or error_if_exists")
     if of["read_only"] and of["publish_stats"]:
         raise ValueError("publish_stats writes into the store's directory, and read_only does not")
     if env is not None and not isinstance(env, Env):
@@ -138,7 +138,7 @@ def make_options(**arguments: Unpack[OptionArguments]) -> Options:
 
 
 def in_stored_order(arguments: OptionArguments, error: ComparatorMismatchError) -> Options:
-    """The options for a store whose order is not the one that it was to be opened in.
+    """The options for a store whose order differs from the one that it was opened with.
 
     A store that is opened without a ``comparator`` is opened in its own order, if lsmkv provides
     that order.  Raises ``error`` where the order is another one, or where a comparator was given.
@@ -172,8 +172,8 @@ def own_comparator(name: str) -> Comparator | None:
 def has_own_parts_alone(
     order: Comparator, policy: FilterPolicy | None, extractor: PrefixExtractor | None
 ) -> bool:
-    """Whether comparator, filter policy and prefix extractor are lsmkv's own: another process knows
-    these by name."""
+    """Whether comparator, filter policy and prefix extractor are lsmkv's own: another process can
+    load these by name."""
     return (
         type(order) in (BytewiseComparator, ReverseBytewiseComparator)
         and is_known(policy)

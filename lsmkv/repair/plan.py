@@ -222,7 +222,7 @@ class RepairPlan:
         else:
             yield "no MANIFEST is intact: all tables are merged by the sequences of their entries"
             if not survey.obsolete:
-                yield "obsolete tables cannot be told apart: deleted keys may come back"
+                yield "obsolete tables cannot be recognized: deleted keys may come back"
         for table in self.tables:
             yield from _table_lines(table)
         for log in self.logs:

@@ -89,7 +89,7 @@ def repair_db(
 
     Where the MANIFEST can be read, tables stay on their levels, and obsolete tables do not bring
     deleted keys back.  Entries that an unreadable block may have overwritten or deleted are set
-    aside as tables in ``lost``; ``keep_stale`` keeps them in the store.  Writes behind a damaged
+    aside as tables in ``lost``; ``keep_stale`` keeps them in the store.  Writes after a damaged
     part of the log are kept.
 
     ``confirm`` is called with the plan before anything is written; if it returns False, nothing is
@@ -97,8 +97,8 @@ def repair_db(
     Options are those of :class:`DB`; the comparator, if one is given, must be the store's, and the
     new tables get the filters and compression that are asked for.  ``progress`` is called with what
     is done, how much there is, and the phase.  Raises what :func:`plan_repair` raises, and
-    :class:`LockedError` if the store is open.  Cost: that of the plan, and writing anew the tables
-    that are damaged; without a MANIFEST, all of them.
+    :class:`LockedError` if the store is open.  Cost: that of the plan, and rewriting the damaged
+    tables; without a MANIFEST, all tables.
 
     >>> import pathlib, tempfile
     >>> from lsmkv import DB

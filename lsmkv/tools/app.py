@@ -111,8 +111,8 @@ def _in_paragraphs(docstring: str | None) -> str:
 
 app = typer.Typer(
     cls=_Group,
-    help="A key-value store in LevelDB's files: read and write one, look into its files, mend it,"
-    " or measure how filters cut its disk reads.",
+    help="A key-value store in LevelDB's format: read and write it, inspect its files, repair it,"
+    " or measure how filters reduce its disk reads.",
     epilog="Data goes to stdout, messages to stderr. Exit status: 0; 1 if a key is not there or"
     " stores differ; 2 on an error; 128 + N after signal N. 'verify' exits with 3 for damage,"
     " 'doctor' with 1 for a problem.",
@@ -122,8 +122,7 @@ app = typer.Typer(
 )
 bulk = typer.Typer(
     cls=_Group,
-    help="Shard sets, which are built in parallel and read where they lie: in object storage, or in"
-    " a directory.",
+    help="Shard sets: built in parallel and read in place, in object storage or in a directory.",
     no_args_is_help=True,
 )
 app.add_typer(bulk, name="bulk", rich_help_panel="Scale")

@@ -53,10 +53,8 @@ Hex = Annotated[bool, typer.Option("--hex", help="Keys and values in hexadecimal
 HexKeys = Annotated[bool, typer.Option("--hex", help="Keys in hexadecimal.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON, with keys as 'export' has them.")]
 Create = Annotated[bool, typer.Option("--create", help="Create the store if it does not exist.")]
-Start = Annotated[
-    str | None, typer.Option(metavar="KEY", help="From this key on, itself included.")
-]
-Stop = Annotated[str | None, typer.Option(metavar="KEY", help="Up to this key, itself left out.")]
+Start = Annotated[str | None, typer.Option(metavar="KEY", help="First key, included.")]
+Stop = Annotated[str | None, typer.Option(metavar="KEY", help="End key, not included.")]
 Prefix = Annotated[str | None, typer.Option(metavar="KEY", help="Only keys that begin with this.")]
 
 

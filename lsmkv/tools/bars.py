@@ -11,8 +11,8 @@ class Bars:
     """Draws bars whose longest stands for ``most`` and takes ``room`` columns.
 
     A figure above 0 is always visible.  Without ``fine``, a bar consists of ``#``.  With ``log``,
-    its length is the logarithm of the figure plus one, so that counts of very different sizes can
-    be told apart; what is drawn with it has to say so.
+    its length is the logarithm of the figure plus one, so that counts of very different sizes stay
+    distinguishable; such a chart has to say that its scale is logarithmic.
 
     >>> bars = Bars(10.0, 4, fine=True)
     >>> bars.draw(10), bars.draw(6.3), bars.draw(0.001), bars.draw(0)

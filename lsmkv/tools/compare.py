@@ -52,9 +52,9 @@ def diff(
 ) -> None:
     """Print how the contents of two stores differ; exit with 0 if they do not, with 1 if they do.
 
-    '- KEY VALUE' is in A alone, '+ KEY VALUE' in B alone, '! KEY OLD NEW' is in both: with tabs
-    between, and keys and values escaped as 'scan' prints them. Tables that both stores hold, byte
-    for byte, are read only where other tables or the log overlap them.
+    '- KEY VALUE' is only in A, '+ KEY VALUE' only in B, and '! KEY OLD NEW' differs. Fields are
+    separated by tabs, and keys and values are escaped as 'scan' prints them. Tables that are
+    identical in both stores are read only where other tables or the log overlap them.
 
     JSON: a line each, {"change", "key", "a", "b"}, with field names as 'export' has them, where
     "change" is "only_a", "only_b" or "changed"; then {"summary": {...}}, which counts the

@@ -80,9 +80,9 @@ class Plan:
 class State:
     """A store as it is now, opened with ``read_only=True``; use it in a ``with`` block.
 
-    It and what is read by it raise :class:`StaleViewError` once a table is needed that the store's
-    writer has removed and that was not held, since the tables are many: then refresh the
-    stores, take new states and begin anew.
+    It, and reads through it, raise :class:`StaleViewError` once they need a table that the store's
+    writer has removed.  This can happen in a store of many tables, not all of which are held open.
+    Then refresh the stores, take new states and start over.
     """
 
     def __init__(self, db: DB) -> None:

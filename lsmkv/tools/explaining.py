@@ -39,10 +39,10 @@ def explain(
 ) -> None:
     """Print how a Get of KEY goes, step by step; exit with 1 if KEY is not there.
 
-    Every memtable, table, filter and data block that it meets, and what it would have read without
-    filters. On a terminal, what a filter saves is green, a block that is read is yellow, and one
-    whose read is wasted is red. Nothing is written, and no lock is taken. In a shard set, a block
-    that is read is a request, and the requests that were saved are told.
+    The steps are every memtable, table, filter and data block that it meets, and what it would have
+    read without filters. On a terminal, what a filter saves is green, a block that is read is
+    yellow, and one whose read is wasted is red. Nothing is written, and no lock is taken. In a
+    shard set, each block read is a request, and the number of requests saved is printed.
 
     JSON: the fields of lsmkv.Explanation, with keys as escaped text; of a shard set
     "version", "shard", "path", "requests", "requests_without_filters", "requests_saved", and these

@@ -1,6 +1,6 @@
 """Whether a store's keys suffer from LevelDB's hash: what its filters say of keys like them.
 
-Keys that count, times and other keys that differ in a few digits have similar hashes of 32 bits,
+Sequential keys, timestamps and other keys that differ in a few digits have similar 32-bit hashes,
 and far more absent ones pass a filter than its bits promise.  ``lsmkv stats`` says so.  The absent
 keys are numbers that lie between two neighbors of the store: other keys do not have the weakness.
 """
@@ -70,12 +70,14 @@ def check_hash(
     before = db.stats()
     for key in absent:
         db.get(key, fill_cache=False)
-    told = db.stats() - before
+    counted = db.stats() - before
     expected = mean_by_size([(table.size, filters[table].rate) for table in tables])
     by_level = {
-        level.level: level.measured_rate for level in told.levels if level.measured_rate is not None
+        level.level: level.measured_rate
+        for level in counted.levels
+        if level.measured_rate is not None
     }
-    return HashCheck(told.filters_asked, told.filter_false_positives, expected, by_level)
+    return HashCheck(counted.filters_asked, counted.filter_false_positives, expected, by_level)
 
 
 def number_between(low: bytes, high: bytes, rng: random.Random) -> bytes | None:

@@ -84,7 +84,7 @@ def compact(
     filters: Annotated[
         str | None,
         typer.Option(
-            "--filter", metavar="KIND", help="Write every table anew, with filters of this kind."
+            "--filter", metavar="KIND", help="Rewrite every table with filters of this kind."
         ),
     ] = None,
     layout: Annotated[
@@ -104,12 +104,12 @@ def compact(
     The whole store is compacted, or a range of its keys. Ctrl-C stops at the next step, and the
     levels merged before it stay merged. As in LevelDB, the deepest level is not rewritten alone.
 
-    With --filter nothing moves down: every table is written anew on its level (level 0
+    With --filter nothing moves down: every table is rewritten on its level (level 0
     goes into level 1). KIND is bloom (LevelDB's, the default of a store), bloom64, fuse, or none;
     bloom and bloom64 take bits a key (bloom64:12), bits by level (bloom:16,12,10) or auto:10.
-    LevelDB reads tables with other filters than its own as if they had none. A program goes on
-    with these filters if it opens the store with the same filter_policy and prefix_extractor;
-    else it reads them, but writes new tables with its own.
+    LevelDB reads tables with filters other than its own as if they had none. A program keeps
+    using these filters if it opens the store with the same filter_policy and prefix_extractor;
+    otherwise it reads them, but writes new tables with its own.
 
     JSON: "path", "before" and "after" (each {"tables", "bytes"}, with --filter "filter_bytes"),
     "seconds".
@@ -145,10 +145,10 @@ def compact(
         write_line(json.dumps({"path": directory} | figures))
         return
     for moment, extent in (("before", before), ("after", after)):
-        told = f"{moment}: {count(extent['tables'], 'table')}, {size(extent['bytes'])}"
+        text = f"{moment}: {count(extent['tables'], 'table')}, {size(extent['bytes'])}"
         if options:
-            told += f", {size(extent['filter_bytes'])} of it filters of keys"
-        write_line(told)
+            text += f", {size(extent['filter_bytes'])} of it filters of keys"
+        write_line(text)
 
 
 @guarded

@@ -47,7 +47,8 @@ def verify(
     acknowledge: Annotated[
         bool,
         typer.Option(
-            "--acknowledge", help="First note that you know of the logs in lost/: no damage then."
+            "--acknowledge",
+            help="First acknowledge the logs in lost/: they no longer count as damage.",
         ),
     ] = False,
 ) -> None:

@@ -47,7 +47,7 @@ def serve(
             metavar="TEXT",
             envvar="LSMKV_SERVE_PASSWORD",
             show_envvar=False,
-            help="Serve only who says it with AUTH.",
+            help="Require this password with AUTH.",
         ),
     ] = "",
     protected_mode: Annotated[

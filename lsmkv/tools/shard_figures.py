@@ -41,8 +41,8 @@ class _Drawing:
         """All parts, with an empty line between them."""
         document = self._document
         shards = count(len(document.shards), "shard")
-        told = f"version {document.number}, {shards}, {count(document.pairs, 'pair')}"
-        yield Text(f"{printable(self._url)}: {told}, {size(document.bytes)}", style="bold")
+        summary = f"version {document.number}, {shards}, {count(document.pairs, 'pair')}"
+        yield Text(f"{printable(self._url)}: {summary}, {size(document.bytes)}", style="bold")
         yield Text()
         yield from self._shards()
         yield Text()
@@ -59,8 +59,8 @@ class _Drawing:
             if hidden > 1 and _FIRST <= number < len(shards) - _LAST:
                 if number == _FIRST:
                     least, most = min(self._sizes), max(self._sizes)
-                    told = f"{hidden:,} more; all have from {size(least)} to {size(most)}"
-                    yield Text(f"{'...':>5}  {told}", "dim")
+                    summary = f"{hidden:,} more; all have from {size(least)} to {size(most)}"
+                    yield Text(f"{'...':>5}  {summary}", "dim")
                 continue
             bar = Text(bars.draw(self._sizes[number]), style="cyan")
             bar.pad_right(self._room - len(bar))

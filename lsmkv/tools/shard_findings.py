@@ -21,8 +21,8 @@ def write_shards(
     document = found.document
     if not quiet:
         shards = count(len(found.shards), "shard")
-        told = f"version {document.number}: {shards}, {count(document.pairs, 'pair')}"
-        write_line(f"{told}, {size(document.bytes)}")
+        summary = f"version {document.number}: {shards}, {count(document.pairs, 'pair')}"
+        write_line(f"{summary}, {size(document.bytes)}")
     width = len(str(len(found.shards)))
     for shard in found.shards:
         if quiet and shard.severity == SOUND:

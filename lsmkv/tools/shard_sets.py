@@ -28,8 +28,8 @@ def open_shard(where: str, number: int) -> Iterator[tuple[str, Env]]:
     with open_objects(where, options=store_options(where)) as objects:
         document = newest_version(objects)
         if number >= len(document.shards):
-            told = count(len(document.shards), "shard")
-            raise ValueError(f"there is no shard {number}: version {document.number} has {told}")
+            shards = count(len(document.shards), "shard")
+            raise ValueError(f"there is no shard {number}: version {document.number} has {shards}")
         entry = document.shards[number]
         expected = {name: Expected(file.size, file.sha256) for name, file in entry.objects()}
         with contextlib.closing(RemoteEnv(objects, expected=expected)) as env:

@@ -65,9 +65,8 @@ def stats(
     writes cost is counted by the process that does them, in its DB.stats(); if it publishes its
     counters (publish_stats=True), the rates that it has measured stand beside the expected ones.
 
-    If keys are sequential, filters of LevelDB's are also asked for up to 2,000 numbers that the
-    keys leave out, which reads a few blocks: if far more pass than is expected, a warning says
-    what to do.
+    If keys are sequential, LevelDB's filters are also asked for up to 2,000 missing numbers, which
+    reads a few blocks. If far more pass than expected, a warning says what to do.
 
     Of a shard set: the shards of the newest version, and what a reader of all of them holds in
     memory and has requested. Each shard is opened, which takes one request.
@@ -330,8 +329,10 @@ class _Drawing:
                 if level.measured_rate is not None
             }
             asked = live.stats.filter_negatives + live.stats.filter_false_positives
-            told = f"by {count(asked, 'filter')} that process {live.pid} has asked for absent keys"
-            return found, told
+            source = (
+                f"by {count(asked, 'filter')} that process {live.pid} has asked for absent keys"
+            )
+            return found, source
         checked = self._checked
         if checked is not None and checked.asked >= _FEWEST_ASKED:
             return checked.by_level, (

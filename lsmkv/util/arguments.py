@@ -1,9 +1,9 @@
 """Keys and values as callers give them, made ``bytes`` before the engine sees them.
 
-Every public method that takes a key or a value calls :func:`as_bytes`, or asks first whether
-``type(key) is bytes``.  A class derived from ``bytes`` may have a hash, an equality or an order of
-its own, by which a memtable would lose its keys; so behind that door a key is exactly ``bytes``,
-and no method of a caller's class runs in the engine.
+Every public method that takes a key or a value calls :func:`as_bytes`, or first checks
+``type(key) is bytes``.  A subclass of ``bytes`` may define its own hash, equality or order, with
+which a memtable would lose keys.  So inside the engine a key is exactly ``bytes``, and no method of
+a caller's class runs.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def as_bytes(value: object, what: str) -> bytes:
     """``value`` as exactly ``bytes``: itself, or a copy of any other buffer's bytes.
 
     An array's bytes are copied element by element in C order, as ``memoryview.tobytes`` does,
-    whatever its number of dimensions, and whether or not it is contiguous.  What is no buffer, or
-    is one of references to Python objects, raises ``TypeError``.
+    whatever its number of dimensions, and whether or not it is contiguous.  Any other object, or a
+    buffer of references to Python objects, raises ``TypeError``.
 
     >>> as_bytes(memoryview(b"abcd")[::2], "value")
     b'ac'

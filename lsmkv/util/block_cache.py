@@ -12,7 +12,7 @@ was used since it came there or since it was spared last.
 
 Source: S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, *FIFO queues are all you need for cache
 eviction*, SOSP 2023).  Left out is its ghost queue of the keys of evicted blocks: here the tables
-keep the entries themselves, and an entry tells when it was evicted.
+keep the entries themselves, and an entry records when it was evicted.
 
 Fast path: refilling an entry is cheaper than making a new one: the old entry was just read, and
 freeing it would touch other memory.
@@ -45,9 +45,9 @@ class BlockCache(Generic[K, V]):
 
     A new value is on probation in a tenth of a full cache, and stays if it is used there (S3-FIFO).
     Safe for many threads: a hit takes no lock, an insertion does.  No call waits for the lock,
-    since the thread that holds it may be the caller's, which a finalizer has interrupted: what
-    would be inserted is not kept then.  A value that is larger than the whole capacity is not kept
-    either, so a capacity of 0 turns caching off; nor is None.
+    since a finalizer may have interrupted the thread that holds it.  If the lock is taken, the
+    value is not kept.  Nor is None, or a value larger than the whole capacity; so a capacity of 0
+    turns caching off.
     Every method costs O(1) amortised, except ``clear``, ``check`` and ``forget``.  ``ValueError``
     for a negative capacity.
 

@@ -72,8 +72,8 @@ def sort_key(comparator: Comparator) -> SortKey | None:
 def equal_means_identical(comparator: Comparator) -> bool:
     """Whether keys that compare equal are the same bytes, as far as lsmkv can know.
 
-    A comparator of the user's may fold case, for example; then a hash of the bytes misses keys, in
-    a dict as in a Bloom filter.
+    A custom comparator may fold case, for example; a hash of the bytes then misses keys, in a dict
+    as in a Bloom filter.
     """
     return isinstance(comparator, (BytewiseComparator, ReverseBytewiseComparator))
 

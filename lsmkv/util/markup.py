@@ -7,7 +7,7 @@ from html import escape
 
 _LONGEST = 10.0  # em
 _SHORTEST = 0.1
-_COLOUR = "#4493f8"  # can be told from light and dark pages
+_COLOUR = "#4493f8"  # visible on light and dark pages
 
 
 def bar(share: float) -> str:

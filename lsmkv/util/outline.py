@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 Tone = Literal["plain", "quiet", "saved", "read", "wasted"]
 """``saved``: a data block that need not be read; ``read``: one that is read; ``wasted``: one that
-is read in vain; ``quiet``: of less interest."""
+is read but lacks the key; ``quiet``: of less interest."""
 
 EDGES: dict[Tone, str] = {
     "plain": "transparent",

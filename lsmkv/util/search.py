@@ -28,9 +28,9 @@ _FAN_OUT: Final = 8
 class SortedKeys:
     """Keys in rising order, some may be equal: ``bytes``, or objects that compare themselves.
 
-    The keys of an index mostly share their beginning, and the eight bytes behind that, taken as one
-    number, tell them apart.  The last key is left out of this: an index may end in a short one that
-    shares nothing.
+    The keys of an index mostly share a prefix, and the eight bytes after it, taken as one number,
+    distinguish them.  The last key is left out of this: an index may end in a short key that does
+    not share the prefix.
 
     These numbers are the leaves of a tree, each level of which has every eighth of the one below.
     A search counts, among eight numbers (a cache line), those below the wanted one without a

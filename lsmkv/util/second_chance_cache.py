@@ -8,8 +8,8 @@ lock.  Values all count the same; a cache of values of different sizes is
 
 Others may empty an entry, too: the cache drops it when its turn comes.
 
-Left out: a lock.  Code of the user's (a signal handler, a finalizer) may enter a cache in the
-middle of any call, so that a lock could be waited for by the thread that holds it.  Each step on
+Left out: a lock.  User code (a signal handler, a finalizer) may enter a cache in the middle of any
+call, so a thread could end up waiting for a lock that it holds itself.  Each step on
 the queue is one call of ``OrderedDict``, which is atomic; threads that evict at once may evict one
 value more than they need to.
 """

@@ -6,8 +6,8 @@ lock, and its background thread has to be a thread.  So it takes all of this fro
 of the interpreter's own modules, which no library has changed, whether it was loaded before or
 after lsmkv.
 
-Code of the user's may run in the middle of any call: a signal handler, or a finalizer that the
-garbage collector calls.  If it calls the store, that is a *nested call*, in the same thread as the
+User code may run in the middle of any call: a signal handler, or a finalizer that the garbage
+collector calls.  If it calls the store, that is a *nested call*, in the same thread as the
 *interrupted call*.  A nested call must never wait for a lock that its own thread holds, so it asks
 :meth:`ThreadLock.mine` first.
 """

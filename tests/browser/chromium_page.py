@@ -1,4 +1,4 @@
-"""Chromium, and a page on localhost that does what it is told.
+"""Chromium, and a page on localhost that obeys a test.
 
 Nothing is installed: ``chromium`` is looked for in the path, or taken from ``LSMKV_CHROMIUM``.
 """

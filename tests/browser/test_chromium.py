@@ -90,7 +90,7 @@ def until(happened: Callable[[], bool], what: str) -> None:
     """Ask again and again: nothing tells when Chromium has written Local Storage."""
     give_up = time.monotonic() + PATIENCE
     while not happened():
-        assert time.monotonic() < give_up, f"waited in vain for {what}"
+        assert time.monotonic() < give_up, f"still waiting for {what}"
         time.sleep(0.05)
 
 

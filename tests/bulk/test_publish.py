@@ -1,4 +1,4 @@
-"""Publishing: one winner for each number, and nothing in between for whoever looks."""
+"""Publishing: one winner for each number, and readers see no intermediate state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the databases of this directory anew: ``python tests/data/make_fixtures.py [WHERE]``.
+"""Rewrites the databases of this directory: ``python tests/data/make_fixtures.py [WHERE]``.
 
 The ones named ``hand-*`` are put together here byte by byte, from the format's description alone;
 the others are written by C++ LevelDB (plyvel).  Nothing here uses lsmkv.

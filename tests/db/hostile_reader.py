@@ -101,7 +101,7 @@ def most_memory() -> int:
 
 
 def say(line: str) -> None:
-    """One line to whoever asked."""
+    """Write one line to the parent process."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

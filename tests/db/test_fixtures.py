@@ -89,8 +89,8 @@ def check_by_leveldb(
     every = 1
     if options:
         options["comparator_name"] = options["comparator_name"].encode()
-        # Gets in vain bring about a compaction in LevelDB's thread; if it is at work when plyvel
-        # closes the database, it waits for the lock of the interpreter, which close() holds.
+        # Wasted reads start a compaction in LevelDB's thread.  If it is running when plyvel closes
+        # the database, it waits for the lock of the interpreter, which close() holds.
         every = 12
     with closing(plyvel.DB(str(path), paranoid_checks=True, **options)) as db:
         check(db, entries, every)
@@ -179,7 +179,7 @@ def test_writing(name: str, copy_of: Callable[[str], pathlib.Path]) -> None:
         db.put(b"key", b"last")
     with DB(path, read_only=True, **options) as db:
         check(db, in_order(name, state))
-    if plyvel is not None:  # every block is written anew, and none in a foreign codec
+    if plyvel is not None:  # every block is rewritten, and none in a foreign codec
         check_by_leveldb(name, path, state, compact=True)
 
 
@@ -290,7 +290,7 @@ def test_an_unknown_codec() -> None:
 
 
 def test_an_unknown_codec_stops_a_compaction(copy_of: Callable[[str], pathlib.Path]) -> None:
-    """It is told, the table stays as it is, and what can be read can be read."""
+    """The error is reported, the table stays as it is, and the rest remains readable."""
     path = copy_of(UNKNOWN)
     table = fingerprint(path)["000005.ldb"]
     new = {ENTRIES[0][0]: b"new", ENTRIES[-1][0]: b"new"}

@@ -134,7 +134,7 @@ def test_gets_of_absent_keys_that_filters_rule_out_start_no_compaction(path: str
 
 
 def test_reads_of_blocks_without_the_key_start_a_seek_compaction(path: str) -> None:
-    """Without filters a miss reads a block of each table, and the first is read in vain."""
+    """Without filters a miss reads a block of each table, and the first read is wasted."""
     with three_levels(path, bloom_filter_bits=0) as db:
         before = files_at(db)
         for n in range(150):
@@ -172,7 +172,7 @@ def test_reads_of_blocks_without_the_key_count_at_a_snapshot_too(path: str) -> N
 
 
 def test_a_get_that_reads_one_block_charges_no_seek(path: str) -> None:
-    """Hits in the first table: nothing was read in vain."""
+    """Hits in the first table: no read was wasted."""
     with three_levels(path, bloom_filter_bits=0) as db:
         before = data_files(path)
         for n in range(2000):

@@ -404,7 +404,7 @@ def with_data(raw: bytes, kind: int = NO_COMPRESSION, times: int = 1) -> bytes:
 
 
 def with_index(make: Callable[[BlockHandle], list[BlockHandle]]) -> bytes:
-    """A table whose index names these blocks, told where the only data block lies."""
+    """A table whose index names these blocks; it gets the place of the only data block."""
     parts = Parts()
     data = parts.add(block((KEY, b"v")))
     metaindex = parts.add(EMPTY)

@@ -434,7 +434,7 @@ def test_writes_that_leveldb_could_not_write_leave_gaps(path: pathlib.Path, para
     """They take a sequence all the same, also that of the first batch behind the tables."""
     killed(FAILING, path)
     first = next(iter(LogReader(LocalEnv().open_directory(str(path)).open("000006.log"))))
-    assert decode_batch(first.payload)[0] == 3  # of 2, nobody was told
+    assert decode_batch(first.payload)[0] == 3  # 2 was never acknowledged
     state = {b"a": b"1", b"b": b"1", b"c": b"1"}
     with DB(path, read_only=True, paranoid_checks=paranoid) as db:
         assert dict(db) == state

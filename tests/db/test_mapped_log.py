@@ -231,7 +231,7 @@ def test_leveldb_reads_a_killed_owners_log(killed: str) -> None:
 
 @pytest.mark.parametrize("half", [True, False], ids=["data missing", "checksum missing"])
 def test_leveldb_refuses_a_torn_record_before_zeros_if_paranoid(killed: str, half: bool) -> None:
-    """lsmkv takes it for the end: nobody was told of that write."""
+    """lsmkv takes it for the end: that write was never acknowledged."""
     plyvel = pytest.importorskip("plyvel")
     log = log_of(killed)
     data = log.read_bytes()
@@ -334,8 +334,8 @@ os.kill(os.getpid(), 9)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
 def test_a_forked_child_never_cuts_the_log(store: str) -> None:
-    told = python(FORK, store, check=False).stdout.splitlines()
-    assert told[-1] == f"{64 * KIB}"
+    lines = python(FORK, store, check=False).stdout.splitlines()
+    assert lines[-1] == f"{64 * KIB}"
     with DB(store, paranoid_checks=True) as db:
         assert dict(db) == {b"parent": b"2"}
 

@@ -79,8 +79,8 @@ def with_setting(name: str, changed: dict[str, Any]) -> dict[str, Any]:
 
 def verdicts(modes: dict[str, dict[str, Any]]) -> dict[str, str]:
     """What the table of bars says: by the beginning of each bar."""
-    told = filters_page.tables(modes)
-    rows = [line[2:-2].split(" | ") for line in told.partition("**The bars**")[2].splitlines()]
+    tables = filters_page.tables(modes)
+    rows = [line[2:-2].split(" | ") for line in tables.partition("**The bars**")[2].splitlines()]
     return {row[0]: row[2] for row in rows if len(row) == 3}
 
 
@@ -89,8 +89,8 @@ def missed(modes: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def test_bars_that_are_reached() -> None:
-    told = verdicts({"pure": figures()})
-    assert [verdict for bar, verdict in told.items() if bar not in ("bar", "---")] == ["yes"] * 7
+    found = verdicts({"pure": figures()})
+    assert [verdict for bar, verdict in found.items() if bar not in ("bar", "---")] == ["yes"] * 7
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_small_tables_have_no_bars() -> None:
 
 
 def test_the_tables() -> None:
-    told = filters_page.tables({"pure": figures(missing=["UUIDs: none here"])})
+    tables = filters_page.tables({"pure": figures(missing=["UUIDs: none here"])})
     for words in (
         "A Processor, CPython 3.11.7",
         "10,000 counters, 10,000 words",
@@ -144,7 +144,7 @@ def test_the_tables() -> None:
         "| fuse and prefixes | 0.100 | 5.0 | 10.0 |",
         "Not measured, for want of the keys: UUIDs: none here.",
     ):
-        assert words in told
+        assert words in tables
 
 
 def test_both_modes_stand_side_by_side_and_counts_are_taken_once() -> None:
@@ -153,9 +153,9 @@ def test_both_modes_stand_side_by_side_and_counts_are_taken_once() -> None:
         name: {one: found | {"get_ns": 100.0} for one, found in corpus.items()}
         for name, corpus in compiled["corpora"].items()
     }
-    told = filters_page.tables({"compiled": compiled, "pure": figures()})
-    assert "| fuse | 9.80 | 4.5 | 2,000 | 500 | 100 | 2,000 | 500 | 1,000 |" in told
-    assert told.count("**False positives") == 1
+    tables = filters_page.tables({"compiled": compiled, "pure": figures()})
+    assert "| fuse | 9.80 | 4.5 | 2,000 | 500 | 100 | 2,000 | 500 | 1,000 |" in tables
+    assert tables.count("**False positives") == 1
 
 
 def test_only_what_stands_between_the_marks_is_replaced() -> None:
@@ -174,8 +174,8 @@ def test_a_page_without_one_place_is_refused(page: str) -> None:
 def test_the_page_of_this_project_has_its_place_and_tables() -> None:
     page = Path(__file__).parents[2] / "docs" / "filters.md"
     text = page.read_text(encoding="utf-8")
-    told = text.partition(filters_page.BEGIN)[2].partition(filters_page.END)[0]
-    assert "**The bars**" in told
+    tables = text.partition(filters_page.BEGIN)[2].partition(filters_page.END)[0]
+    assert "**The bars**" in tables
 
 
 def test_a_measurement_leaves_figures_and_tables(

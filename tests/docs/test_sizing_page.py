@@ -75,15 +75,15 @@ def test_an_idle_store_has_as_many_descriptors_as_the_page_says(tmp_path: Path) 
 
 def test_the_page_of_this_project_has_its_table_and_sizes_that_agree_with_it() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    told = text.partition(sizing.BEGIN)[2].partition(sizing.END)[0]
-    assert f"{sizing.ENTRIES:,} entries" in told
-    rows = re.findall(r"(?m)^\| (\d+) MiB \| (\d+)% \| (\d+) MiB \| (\d+) \|$", told)
+    table = text.partition(sizing.BEGIN)[2].partition(sizing.END)[0]
+    assert f"{sizing.ENTRIES:,} entries" in table
+    rows = re.findall(r"(?m)^\| (\d+) MiB \| (\d+)% \| (\d+) MiB \| (\d+) \|$", table)
     assert [int(cache) for cache, *_ in rows] == list(sizing.CACHES)
     for cache, _, memory, _ in rows:
         assert int(memory) < 1.5 * int(cache) + 4 * 4 + 8
     rates = [int(rate) for _, rate, *_ in rows]
     assert rates == sorted(rates)
-    found = re.search(r"Indexes and filters of all tables take ([\d.]+) MiB", told)
+    found = re.search(r"Indexes and filters of all tables take ([\d.]+) MiB", table)
     assert found is not None
     # 11 bits a key and 25 bytes a block, as the page's program has it.
     expected = sizing.ENTRIES * (11 / 8 + (sizing.VALUE + 16) / 4096 * 25) / (1 << 20)

@@ -160,9 +160,9 @@ def test_the_labs_are_called_by_their_titles() -> None:
 
 
 def test_the_number_of_functions_is_told() -> None:
-    told = {row[0]: row[3] for row in rows("How long each lab takes")}
+    stated = {row[0]: row[3] for row in rows("How long each lab takes")}
     for lab in LABS:
-        assert told[str(lab.number)] == str(len(lab.functions))
+        assert stated[str(lab.number)] == str(len(lab.functions))
 
 
 def test_mistakes_are_named_by_checks_that_there_are() -> None:

@@ -211,7 +211,7 @@ def fills_while_writing(
 def killed_on_a_full_disk(place: Place) -> dict[str, Any]:
     """All that the process acknowledged is there, once there is room."""
     place.leave(ROOM)
-    told, tell = os.pipe()
+    reader, tell = os.pipe()
     child = os.fork()
     if child == 0:
         db = DB(place.store, create_if_missing=True, compression=None, **_LOG)
@@ -225,7 +225,7 @@ def killed_on_a_full_disk(place: Place) -> dict[str, Any]:
         os.write(tell, json.dumps(sorted(writer.written)).encode())
         os.kill(os.getpid(), signal.SIGKILL)
     os.close(tell)
-    with open(told, "rb") as pipe:
+    with open(reader, "rb") as pipe:
         mapped = pipe.readline() == b"1\n"
         written = json.loads(pipe.read())
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL

@@ -167,7 +167,7 @@ def test_files_of_a_derived_directory_are_its_own(tmp_path: Path) -> None:
 def test_a_full_disk_changes_nothing(
     store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is met when room is reserved: less at first, if so much is not to be had."""
+    """It shows when room is reserved; if there is too little, less is reserved at first."""
     asked: list[tuple[int, int]] = []
     reserve = os.posix_fallocate
     room = 96 * KIB

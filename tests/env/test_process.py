@@ -1,4 +1,4 @@
-"""A process of one's own: what it is told, how it ends, what it does not get."""
+"""A child process: what it receives, how it ends, what it does not inherit."""
 
 from __future__ import annotations
 
@@ -334,9 +334,9 @@ def test_abandoned_in_a_forked_child(start: Callable[[], Process]) -> None:
 def test_an_inherited_directory_is_used_and_not_passed_on(place: LocalDirectory) -> None:
     descriptor = os.dup(place.descriptor)
     os.set_inheritable(descriptor, True)
-    with inherited_directory(descriptor, "told") as directory:
+    with inherited_directory(descriptor, "inherited") as directory:
         assert not os.get_inheritable(descriptor)
-        assert directory.path == "told"
+        assert directory.path == "inherited"
         directory.create("file").close()
     assert place.exists("file")
 

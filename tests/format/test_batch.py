@@ -46,13 +46,13 @@ def contents(record: bytes) -> str:
     # Every sequence is pinned, so that every version is kept.
     for at, operation in enumerate(operations):
         memtable.add(sequence + at, [operation], sequence + at - 1)
-    told = ""
+    text = ""
     for chunk in memtable.entries():
         for key, tagged in chunk:
             kept = tagged[0] == KIND_VALUE
             what = f"{key.decode()}, {tagged[TAG_SIZE:].decode()}" if kept else key.decode()
-            told += f"{'Put' if kept else 'Delete'}({what})@{sequence_in(tagged)}"
-    return told
+            text += f"{'Put' if kept else 'Delete'}({what})@{sequence_in(tagged)}"
+    return text
 
 
 def batch_of(operations: list[Operation]) -> WriteBatch:

@@ -1,4 +1,4 @@
-"""Databases of LevelDB's relatives are told from damage, and left as they are."""
+"""Databases of LevelDB's relatives are not mistaken for damage, and are left as they are."""
 
 from __future__ import annotations
 

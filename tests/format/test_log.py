@@ -723,10 +723,10 @@ def test_a_flipped_byte_loses_only_the_record_that_it_is_in(
     assert result.payloads == [
         record.payload for record in sound if not record.offset <= at < record.end
     ]
-    told = [damage for damage in [*result.damage, result.tail] if damage is not None]
-    assert len(told) == 1
+    found = [damage for damage in [*result.damage, result.tail] if damage is not None]
+    assert len(found) == 1
     hit = [record for record in sound if record.offset <= at < record.end]
-    assert told[0].offset == (hit[0].offset if hit else told[0].offset)
+    assert found[0].offset == (hit[0].offset if hit else found[0].offset)
 
 
 @given(payloads=PAYLOADS, data=st.data())

@@ -251,8 +251,9 @@ def gets_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
 
 
 def iterators_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
-    """A block iterator hands out what is seen of the entries, from any key on and at any sequence,
-    and so do one that begins at a restart point and one that begins anew."""
+    """A block iterator returns the visible entries, from any key on and at any sequence.
+
+    So does one that begins at a restart point, and one that begins again."""
     tags = [unpack(key) for key, _ in entries]
     for sequence in {MAX_SEQUENCE, *(tag[1] for tag in tags[:5])}:
         seen: list[tuple[bytes, bytes]] = []

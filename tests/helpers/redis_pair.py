@@ -214,9 +214,9 @@ class Side:
 
     def blocked(self) -> int:
         """How many clients wait."""
-        told = self.control.ask("INFO", "clients").value
-        assert isinstance(told, bytes)
-        found = re.search(rb"blocked_clients:(\d+)", told)
+        info = self.control.ask("INFO", "clients").value
+        assert isinstance(info, bytes)
+        found = re.search(rb"blocked_clients:(\d+)", info)
         assert found is not None
         return int(found[1])
 
@@ -287,7 +287,7 @@ class Pair:
         self.deliberate: Counter[str] = Counter()
 
     def clear(self) -> None:
-        """Begin anew, with no data and new connections."""
+        """Start over, with no data and new connections."""
         self.disconnect()
         for side in (self.redis, self.lsmkv):
             side.connect()

@@ -103,7 +103,7 @@ _ID_WORDS = [b"@0", b"@1", b"@2", b"0", b"-1", b"x", b"999999999"]
 
 
 def _killing(choices: random.Random) -> Request:
-    """A condition of CLIENT KILL, or what is none."""
+    """A condition of CLIENT KILL, or an invalid one."""
     name = choices.choice([b"ID", b"TYPE", b"USER", b"SKIPME", b"ADDR", b"FOO", b"id"])
     usual = {
         b"ID": _ID_WORDS,

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class SuffixPolicy:
-    """A filter of the user's: the set of last bytes."""
+    """A custom filter: the set of last bytes."""
 
     name = "test.suffix"
 

@@ -33,7 +33,7 @@ def files_of(url: Path, shard: int, pattern: str) -> list[Path]:
         return sorted((url / s.document.shards[shard].path).glob(pattern))
 
 
-def told(found: VersionSurvey, shard: int) -> dict[str, list[str]]:
+def reasons_of(found: VersionSurvey, shard: int) -> dict[str, list[str]]:
     """The problems and remarks of a shard's files."""
     return {
         file.name: [problem.reason for problem in file.problems] + file.remarks

@@ -1,4 +1,4 @@
-"""What tests of ``lsmkv top`` share: a store in memory whose owner publishes what it is told to."""
+"""What tests of ``lsmkv top`` share: a store in memory whose owner publishes what a test sets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How the package installs: with a compiler, with none, and with one that gives up half way.
 
-Each test builds the source distribution anew in an environment of its own, which takes a while:
-``make test-install`` runs these, and the suite does not.
+Each test builds the source distribution again, in its own environment, which takes a while.  So
+``make test-install`` runs these tests, and the suite does not.
 """
 
 from __future__ import annotations

@@ -126,9 +126,9 @@ def test_the_bytes_that_a_cut_table_lacks_are_lost(left: float, compression: Any
     hole = planned.survey.holes[-1]
     assert hole.size + hole.missing == plan.lost_bytes
     assert f"{missing:,} bytes missing, keys from" in str(plan)
-    told = plan.to_dict()
-    assert (told["lost_bytes"], told["missing_bytes"]) == (plan.lost_bytes, missing)
-    assert told["tables"][0]["lost"][-1]["missing"] == missing
+    report = plan.to_dict()
+    assert (report["lost_bytes"], report["missing_bytes"]) == (plan.lost_bytes, missing)
+    assert report["tables"][0]["lost"][-1]["missing"] == missing
     if left > 0.01:
         assert planned.reason == f"{missing:,} bytes are missing at its end"
 
@@ -172,11 +172,11 @@ def test_without_a_manifest_all_tables_are_merged(place: Place) -> None:
 def test_a_plan_is_plain_data_for_programs(place: Place) -> None:
     place.flip(place.name(2), 3)
     plan = place.plan()
-    told = json.loads(json.dumps(plan.to_dict()))
-    assert told["needed"] is True
-    assert told["lost_bytes"] == plan.lost_bytes
-    (lost,) = next(table for table in told["tables"] if table["lost"])["lost"]
+    report = json.loads(json.dumps(plan.to_dict()))
+    assert report["needed"] is True
+    assert report["lost_bytes"] == plan.lost_bytes
+    (lost,) = next(table for table in report["tables"] if table["lost"])["lost"]
     assert (lost["offset"], lost["bytes"], lost["after"]) == (0, plan.lost_bytes, None)
     assert lost["to"].startswith("key")
-    assert [log["operations"] for log in told["logs"]] == [1]
-    assert [problem["file"] for problem in told["problems"]] == [place.name(2)]
+    assert [log["operations"] for log in report["logs"]] == [1]
+    assert [problem["file"] for problem in report["problems"]] == [place.name(2)]

@@ -21,7 +21,7 @@ import lsmkv.bulk
 from lsmkv.filter.bloom import BloomFilterPolicy
 
 FILTER_BYTES = 32 << 20
-"""Of all shards: enough to be told from what else a process does with memory."""
+"""Of all shards: enough to stand out from a process's other use of memory."""
 SHARDS = 8
 PARTS = 8
 VALUE = b"a value of some bytes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from verified import files_of, make_set, restate, told, verify
+from verified import files_of, make_set, reasons_of, restate, verify
 
 import lsmkv
 import lsmkv.bulk
@@ -25,7 +25,7 @@ def test_an_object_of_another_size_is_named(url: Path) -> None:
     table = files_of(url, 0, "*.ldb")[0]
     data = table.read_bytes()
     table.write_bytes(data + b"more")
-    (reason, *_) = [r for r in told(verify(url), 0)[table.name] if "version states" in r]
+    (reason, *_) = [r for r in reasons_of(verify(url), 0)[table.name] if "version states" in r]
     assert f"{len(data) + 4} bytes, but the version states {len(data)}" in reason
 
 
@@ -36,7 +36,7 @@ def test_meta_must_repeat_what_the_files_hold(url: Path) -> None:
     data = files_of(url, 0, "META")[0].read_bytes()
     files_of(url, 1, "META")[0].write_bytes(data)
     restate(url, lambda entry: entry._replace(meta=other))
-    reasons = told(verify(url), 1)["META"]
+    reasons = reasons_of(verify(url), 1)["META"]
     assert any("its bytes of 000002.ldb at" in reason for reason in reasons)
 
 
@@ -55,7 +55,7 @@ def test_a_store_that_lists_nothing_is_asked_for_each_object(url: Path) -> None:
     files_of(url, 0, "000002.ldb")[0].unlink()
     with RetryingObjects(Unlisted(LocalEnv(), str(url), False)) as objects:
         found = verify_version(objects, document)
-    assert told(found, 0)["000002.ldb"] == ["missing"]
+    assert reasons_of(found, 0)["000002.ldb"] == ["missing"]
 
 
 def test_an_object_that_goes_meanwhile_is_missing(url: Path) -> None:
@@ -67,4 +67,4 @@ def test_an_object_that_goes_meanwhile_is_missing(url: Path) -> None:
     with lsmkv.shards.open(url) as s:
         assert s.verify().severity == 0
         found = s.verify(remove)
-    assert "missing" in told(found, 1)[table.name]
+    assert "missing" in reasons_of(found, 1)[table.name]

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from verified import PAIRS, files_of, make_set, restate, told, verify
+from verified import PAIRS, files_of, make_set, reasons_of, restate, verify
 
 import lsmkv
 import lsmkv.bulk
@@ -47,7 +47,7 @@ def test_every_flipped_byte_is_found_in_its_file(url: Path) -> None:
                 found = s.verify()
             assert found.severity == 2
             assert found.shards[0].severity == 0
-            assert any("SHA-256" in reason for reason in told(found, 1)[file.name])
+            assert any("SHA-256" in reason for reason in reasons_of(found, 1)[file.name])
         file.write_bytes(sound)
     assert verify(url).severity == 0
 
@@ -58,14 +58,14 @@ def test_a_missing_object_is_named(url: Path, name: str) -> None:
     file.unlink()
     found = verify(url)
     assert (found.shards[0].severity, found.shards[1].severity) == (2, 0)
-    assert told(found, 0)[name] == ["missing"]
+    assert reasons_of(found, 0)[name] == ["missing"]
 
 
 def test_a_leftover_is_a_remark(url: Path) -> None:
     (files_of(url, 0, "META")[0].parent / "note.txt").write_bytes(b"?")
     found = verify(url)
     assert found.severity == 1
-    assert told(found, 0) == {"note.txt": ["left over: the version does not name it"]}
+    assert reasons_of(found, 0) == {"note.txt": ["left over: the version does not name it"]}
 
 
 def test_the_number_of_pairs_must_be_what_the_version_states(url: Path) -> None:

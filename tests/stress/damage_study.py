@@ -243,7 +243,7 @@ class Trial:
                 self._fail(f"verify does not name {log.kept_as}")
 
     def _judge_lost(self, env: lsmkv.MemoryEnv, files: Files) -> None:
-        """Where a prefix was kept, that was told, and the rest was set aside."""
+        """Where a prefix was kept, a warning said so, and the rest was set aside."""
         if self._possible == [self.specimen.whole] or self.damage.kind in ("cut", "missing"):
             return
         ends = self.specimen.record_ends

@@ -175,7 +175,7 @@ def stop_and_cut(plan: Plan, mapped_logs: bool, workload: Workload, n: int, mode
 def check_report(
     errors: list[lsmkv.Error], struck: list[tuple[str, str]], mode: Mode, again: bool
 ) -> None:
-    """Someone was told, and told what it was.
+    """The fault was reported, with its cause.
 
     ``again``: the call was made again at once, and one lack of a descriptor is overcome by that.
     """
@@ -183,7 +183,7 @@ def check_report(
         return
     if not errors and all(may_pass_unnoticed(call, path, mode) for call, path in struck):
         return
-    assert errors, f"nobody was told of {struck[0]}"
+    assert errors, f"{struck[0]} was not reported"
     first = errors[0]
     assert isinstance(first, lsmkv.IOError)
     assert first.errno == mode.code, f"{first!r} is reported of {struck[0]}"

@@ -93,7 +93,7 @@ class Life:
         return number + 1
 
     def _alternate(self, db: lsmkv.DB, number: int) -> None:
-        """One writer, which does all else between its writes, and opens the store anew."""
+        """One writer, which does everything else between its writes, and reopens the store."""
         while time.monotonic() < self._end:
             for _ in range(self._rng.randrange(40)):
                 number = self._write(db, 0, number)

@@ -119,7 +119,7 @@ class Story:
         self._judged = list(self._acknowledged)
         self._life = 0
         self.given_up = False
-        """Whether something went wrong, so that nothing can be told of what comes after."""
+        """Whether something went wrong, so that later results mean nothing."""
 
     def round(self, manner: str) -> None:
         """A life that writes and its end, perhaps lives that only recover; and a look at it all."""

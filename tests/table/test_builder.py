@@ -569,7 +569,7 @@ def test_leveldb_writes_the_same_bytes(
         else:
             store.put(key, value)
     store.close()
-    # Opening anew turns the log into one table of level 0.
+    # Reopening turns the log into one table of level 0.
     plyvel.DB(path, write_buffer_size=64 * MIB, **settings).close()
     (file,) = (tmp_path / "db").glob("*.ldb")
     theirs = file.read_bytes()

@@ -199,7 +199,7 @@ def test_a_sound_table_passes() -> None:
             options = SMALL._replace(
                 comparator=comparator,
                 filter_layout=layout,
-                # A filter's hash tells keys apart that are equal in an order of the user's.
+                # A filter's hash differs for keys that are equal in a custom order.
                 filter_policy=BLOOM,
             )
             rows = with_tag(ROWS[::-1] if comparator is REVERSE_BYTEWISE else ROWS)

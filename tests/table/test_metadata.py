@@ -56,8 +56,8 @@ def test_opening_counts_its_reads(
 def test_readers_use_the_filters_that_they_find() -> None:
     for written in LAYOUTS:
         data = build(ROWS, SMALL._replace(filter_policy=BLOOM, filter_layout=written))
-        for told in LAYOUTS:
-            options = SMALL._replace(filter_policy=BLOOM, filter_layout=told)
+        for layout in LAYOUTS:
+            options = SMALL._replace(filter_policy=BLOOM, filter_layout=layout)
             table, _ = opened(data, options)
             assert table.has_filter
             layouts = [reader.layout for reader in table.filters.readers]

@@ -732,7 +732,7 @@ def test_the_first_key_tells_one_table_from_another() -> None:
     for other in (ROWS[0][0], ROWS[1][0] + TAG, pack(ROWS[0][0], 2, 1), b""):
         assert not table.begins_with(other)
     file.data = bytes([data[0] ^ 1]) + data[1:]
-    assert table.begins_with(b"any")  # a read that needs its content is told
+    assert table.begins_with(b"any")  # a read that needs its content raises
 
 
 keys = st.binary(max_size=10) | st.text("ab\xff", max_size=6).map(lambda text: text.encode("latin"))

@@ -123,8 +123,8 @@ def test_load_reads_what_scan_prints(store: Path, tmp_path: Path, how: str) -> N
 def test_load_names_a_bad_line_and_puts_those_before_it(store: Path) -> None:
     done = lsm("load", store, "-", "--hex", stdin=b"00\t01\nxyz\n")
     assert done.status == 2
-    told, error = done.err.splitlines()
-    assert told.startswith("lsmkv: 1 record loaded")
+    message, error = done.err.splitlines()
+    assert message.startswith("lsmkv: 1 record loaded")
     assert error == "lsmkv: line 2: not hexadecimal: 'xyz'"
     assert lsm("get", store, "00", "--hex").out == b"01\n"
     fails(lsm("load", store, "-", "--hex", "--escaped"), "--escaped", "--hex")

@@ -184,8 +184,8 @@ def test_a_bad_line_is_named_and_the_records_before_it_are_put(store: Path) -> N
     lines = b"".join(json_line(b"%04d" % number, b"new") for number in range(1500))
     done = lsm("import", store, "-", stdin=lines + b'\n{"key": "x"}\n' + json_line(b"y", b""))
     assert done.status == 2
-    told, error = done.err.splitlines()
-    assert told.startswith("lsmkv: 1,500 records imported in ")
+    message, error = done.err.splitlines()
+    assert message.startswith("lsmkv: 1,500 records imported in ")
     assert error == "lsmkv: line 1502: the value is missing"
     found = dict(records(store))
     assert found[b"1499"] == b"new"
@@ -196,8 +196,8 @@ def test_a_truncated_raw_file_is_detected(store: Path) -> None:
     content = b"".join(write_raw([(b"%04d" % number, bytes(1000)) for number in range(100)]))
     done = lsm("import", store, "-", stdin=content[:-1])
     assert done.status == 2
-    told, error = done.err.splitlines()
-    assert told.startswith("lsmkv: 100 records imported in ")
+    message, error = done.err.splitlines()
+    assert message.startswith("lsmkv: 100 records imported in ")
     assert "ends before its end marker" in error
     assert "after record 100" in error
 
@@ -230,11 +230,11 @@ def test_import_with_each_conflict_policy(tmp_path: Path) -> None:
         "skip": ({b"a": b"new", b"b": b"new", b"c": b"old", b"d": b"new"}, 0, "3 records"),
         "error": ({b"a": b"new", b"b": b"new", b"c": b"old"}, 2, "2 records"),
     }
-    for policy, (found, status, told) in expected.items():
+    for policy, (found, status, message) in expected.items():
         path = make(tmp_path / policy, [(b"c", b"old")])
         done = lsm("import", path, "-", "--on-conflict", policy, stdin=content)
         assert done.status == status
-        assert done.err.startswith(f"lsmkv: {told} imported in ")
+        assert done.err.startswith(f"lsmkv: {message} imported in ")
         assert dict(records(path)) == found
         if policy == "skip":
             assert ", 2 skipped" in done.err

@@ -67,7 +67,7 @@ OUTLINE = [
     Line(1, "saved", "level 0: no"),
     Line(2, "quiet", "bits"),
     Line(3, "plain", "deep"),
-    Line(1, "wasted", "level 1: in vain"),
+    Line(1, "wasted", "level 1: wasted"),
     Line(2, "read", "block " + "of many words " * 10),
 ]
 
@@ -92,7 +92,7 @@ def test_the_tree_has_the_lines_of_the_outline() -> None:
         "├── level 0: no",
         "│   └── bits",
         "│       └── deep",
-        "└── level 1: in vain",
+        "└── level 1: wasted",
     ]
     for line, shown in zip(OUTLINE, lines, strict=True):
         assert re.sub("^[├└│─ ]+", "", shown).strip() == line.text.strip()
@@ -119,7 +119,7 @@ def test_a_figure_stays_with_its_unit(width: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code"), [("level 0: no", "32"), ("level 1: in vain", "31"), ("block", "33")]
+    ("text", "code"), [("level 0: no", "32"), ("level 1: wasted", "31"), ("block", "33")]
 )
 def test_colors_say_saved_read_and_wasted(text: str, code: str) -> None:
     assert f"\x1b[{code}m{text}" in drawn(80, colors=True)

@@ -25,7 +25,7 @@ KEYS = 3000
 
 
 def key(n: int) -> bytes:
-    """A key that LevelDB's hash takes as it takes any other: it is weaker for keys that count."""
+    """A key without a pattern: LevelDB's hash is weaker for sequential keys."""
     return hashlib.sha256(b"%d" % n).digest()
 
 

@@ -1,4 +1,4 @@
-"""lsmkv.tools.hash_check: keys that suffer from LevelDB's hash are told from those that do not."""
+"""lsmkv.tools.hash_check: it recognizes keys that suffer from LevelDB's hash."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ import lsmkv.mapping
 from lsmkv import DB, bulk, filter_lab, owner, plyvel, repair, shards
 from lsmkv.db.read.iterator import IteratorArguments
 
-# What users supply: no base class is asked for, save for an env.
+# What users supply: only an env needs a base class.
 
 
 class LastByte:
@@ -428,16 +428,16 @@ def print_only(phase: str) -> None:
 
 
 def looking(db: DB) -> None:
-    told = db.explain(b"k")
-    assert_type(told, lsmkv.Explanation)
-    assert_type(told.found, bool)
-    assert_type(told.to_dict(), dict[str, Any])
-    assert_type(told.tables[0].filters[0].positions, tuple[int, ...])
-    assert_type(told.tables[0].index_key, bytes | None)
-    assert_type(told.memtables, tuple[str, ...])
-    assert_type([line.text for line in told.outline()], list[str])
-    if told.chosen is not None:
-        assert_type(told.chosen.sequence, int)
+    explanation = db.explain(b"k")
+    assert_type(explanation, lsmkv.Explanation)
+    assert_type(explanation.found, bool)
+    assert_type(explanation.to_dict(), dict[str, Any])
+    assert_type(explanation.tables[0].filters[0].positions, tuple[int, ...])
+    assert_type(explanation.tables[0].index_key, bytes | None)
+    assert_type(explanation.memtables, tuple[str, ...])
+    assert_type([line.text for line in explanation.outline()], list[str])
+    if explanation.chosen is not None:
+        assert_type(explanation.chosen.sequence, int)
     stats = db.stats()
     assert_type(stats, lsmkv.Stats)
     assert_type(stats - stats, lsmkv.Stats)

@@ -211,8 +211,12 @@ def may_contain(place: Place) -> tuple[Found, Found]:
 
 @call("db.db.DB.explain", "shards.shards.Shards.explain")
 def explain(place: Place) -> tuple[Found, Found]:
-    told = [place.db.explain(KEY), place.db.explain(OTHER), place.shards().explain(KEY)]
-    return [str(one).split(":")[0] for one in told], ["get 'key'", "get 'other'", "get 'key'"]
+    explanations = [place.db.explain(KEY), place.db.explain(OTHER), place.shards().explain(KEY)]
+    return [str(one).split(":")[0] for one in explanations], [
+        "get 'key'",
+        "get 'other'",
+        "get 'key'",
+    ]
 
 
 call("db.db.DB.put")(writing(lambda place: lsmkv.DB.put(place.db, ABSENT, VALUE)))
@@ -446,8 +450,8 @@ def _takes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         return False
     given = function.args
     every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-    told = [ast.unparse(one.annotation) for one in every if one and one.annotation]
-    return any(word in text for text in told for word in ("BytesLike", "Text", "Arguments]"))
+    texts = [ast.unparse(one.annotation) for one in every if one and one.annotation]
+    return any(word in text for text in texts for word in ("BytesLike", "Text", "Arguments]"))
 
 
 # What a caller's objects return

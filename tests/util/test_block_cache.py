@@ -108,7 +108,7 @@ def test_forget_and_clear() -> None:
 
 
 def test_none_is_not_kept() -> None:
-    """None could not be told from a value that was removed."""
+    """None would look the same as a value that was removed."""
     cache = BlockCache[None, str | None](5)
     assert cache.add(None, 1) is None
     assert (len(cache), cache.usage) == (0, 0)

@@ -1,4 +1,4 @@
-"""URLs and local paths, told apart."""
+"""URLs and local paths, and how they differ."""
 
 from __future__ import annotations
 

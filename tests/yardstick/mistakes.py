@@ -539,7 +539,7 @@ MISTAKES: tuple[Mistake, ...] = (
         "parse_filename",
         " or not digits.isascii()",
         "",
-        "A file of the user's is taken for a table, and removed.",
+        "A user's file is taken for a table, and removed.",
     ),
     # Batches, groups, transactions
     Mistake(

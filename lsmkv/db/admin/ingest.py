@@ -1,9 +1,9 @@
 """Ingest: tables made elsewhere become part of the store, all at once, as its newest write.
 
-LevelDB's files cannot say that a whole table was written at some sequence, and sequence 0, which
-:class:`~lsmkv.db.admin.table_writer.TableWriter` gives to every entry, would be older than all that
-the store holds.  So the files are read, verified, and written anew under new file numbers of the
-store, with *one* new sequence for all of their entries.
+LevelDB's format cannot state that a whole table was written at some sequence.  And sequence 0,
+which :class:`~lsmkv.db.admin.table_writer.TableWriter` gives to every entry, would be older than
+anything that the store holds.  So the files are read, verified, and rewritten under new file
+numbers of the store, with *one* new sequence for all of their entries.
 
 That sequence is reserved ahead of time: it lies above the last one by as many writes as the files
 have bytes.  Writers use the sequences below it while the tables are made.  It becomes the last
@@ -236,7 +236,7 @@ class Ingestion:
         tag = pack(b"", self._sequence, KIND_VALUE)
         latest = len(self._paths)  # the place of the file that wins over all others
         store = self._store
-        told = -1
+        reported = -1
         try:
             for entries in merge([self._read(group) for group in self._groups], store.order):
                 self._refuse_if_closing()
@@ -246,9 +246,9 @@ class Ingestion:
                 self._add(user_keys, [tag + tagged[TAG_SIZE:] for tagged in kept])
                 if self._output is not None and self._output.size >= self._split_at:
                     self._split(entries[-1][0])
-                if self._reads.bytes_read > told:
-                    told = self._reads.bytes_read
-                    self._tell(progress, min(told, self._total), "tables")
+                if self._reads.bytes_read > reported:
+                    reported = self._reads.bytes_read
+                    self._tell(progress, min(reported, self._total), "tables")
             self._finish_output()
         finally:
             for table in self._tables:

@@ -1,6 +1,6 @@
-"""The methods of a store that look after its files: compaction, copies, loading, figures, checks.
+"""The methods that maintain a store's files: compaction, copies, loading, statistics, checks.
 
-Most of them only call one module of ``lsmkv/db/admin``.
+Most of them call just one module of ``lsmkv/db/admin``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class Maintenance(Handle):
-    """Looks after the files of an open store."""
+    """Maintains the files of an open store."""
 
     def compact_range(
         self,
@@ -50,13 +50,13 @@ class Maintenance(Handle):
         *,
         progress: Progress | None = None,
     ) -> None:
-        """Compact the keys from ``start`` to ``stop``, both included; None is no bound.
+        """Compact the keys from ``start`` to ``stop``, both included; None means no bound.
 
-        The memtable is flushed, then each level is merged into the next, down to the deepest one
-        that holds any of the range: deleted and overwritten data above it goes, and reads get
-        cheaper.  The deepest level is not rewritten by itself, as in LevelDB.
-        ``progress`` is called in this thread while it works: bytes read, bytes to read (estimated
-        at the start) and the level; at last with ``(total, total, "done")``.  An exception from
+        The memtable is flushed.  Then each level is merged into the next, down to the deepest one
+        that holds keys of the range.  This removes deleted and overwritten data above that level
+        and makes reads cheaper.  As in LevelDB, the deepest level is not rewritten by itself.
+        ``progress`` is called in this thread with the bytes read, the bytes to read (estimated at
+        the start) and the level; the last call is ``(total, total, "done")``.  An exception from
         it, or Ctrl-C, ends the call at the next step; finished compactions stay.
         Raises :class:`IOError` on a full disk; nothing is lost, and it can be called again.
 
@@ -79,17 +79,17 @@ class Maintenance(Handle):
         compact_range(self._open_store(), background, begin, end, progress)
 
     def rewrite_tables(self, *, progress: Progress | None = None) -> None:
-        """Write every table anew, with the filters and blocks that the options ask for.
+        """Rewrite every table with the filters and blocks that the options ask for.
 
-        For a store that is opened with another ``filter_policy``, ``prefix_extractor``,
-        ``block_size`` or ``compression``, whose tables would else change one by one as they are
-        compacted.  Keys and values stay as they are, and so do the levels, except that the
-        memtable is flushed and level 0 compacted into level 1.
+        Call it after opening a store with another ``filter_policy``, ``prefix_extractor``,
+        ``block_size`` or ``compression``.  Without it, each table changes only when it is next
+        compacted.  Keys, values and levels stay as they are, except that the memtable is flushed
+        and level 0 is compacted into level 1.
         ``progress`` is called as by :meth:`compact_range`.  An exception from it, or Ctrl-C, ends
         the call at the next step; tables that were written stay.
 
-        O(bytes of the store), in time, and in disk space a few tables' worth.  Raises the errors of
-        reading and writing tables; :class:`ReadOnlyError` for a store that is open for reading
+        O(bytes of the store) in time; in disk space, a few tables' worth.  Raises the errors of
+        reading and writing tables, and :class:`ReadOnlyError` for a store that is open for reading
         only.
 
         >>> import lsmkv
@@ -109,13 +109,14 @@ class Maintenance(Handle):
     def checkpoint(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
         """Make a second store at ``path`` that holds what this one holds now.
 
-        Tables are shared by hard links (copied onto another file system), so it costs next to
-        nothing; the log is copied.  All of it is durable when this returns.  Writers wait only
-        while the logs are opened.  :class:`IOError` with ``errno.EEXIST`` if ``path`` is taken.
+        Tables are shared through hard links, or copied if ``path`` is on another file system; the
+        log is copied.  With hard links it costs next to nothing.  The checkpoint is durable when
+        this returns.  Writers wait only while the logs are opened.  Raises :class:`IOError` with
+        ``errno.EEXIST`` if ``path`` exists.
 
-        A store that is open for reading only writes what it shows into the checkpoint, while
-        another process may go on writing; it is refreshed first if that has removed a table.
-        :class:`Error` if its log is damaged.
+        In a store that is open for reading only, the checkpoint holds what the store shows, and
+        another process may go on writing.  If that process has removed a table, the store is
+        refreshed first.  Raises :class:`Error` if the store's log is damaged.
 
         >>> import lsmkv
         >>> from lsmkv.env.memory import MemoryEnv
@@ -162,10 +163,10 @@ class Maintenance(Handle):
         wins.  The files stay as they are.  They are read through the store's ``env`` (the local
         one for ``':memory:'``).
 
-        Every block is verified, and its entries are written anew, so it costs about what a
-        compaction of that many bytes does; other writers wait only at the end, while the memtable
-        is flushed.  ``progress`` is called with the bytes read, how many there are, and the phase.
-        After an exception, Ctrl-C included, either all of it is there or nothing.
+        Every block is verified and its entries are rewritten, so the cost is about that of a
+        compaction of as many bytes.  Other writers wait only at the end, while the memtable is
+        flushed.  ``progress`` is called with the bytes read, the total, and the phase.
+        After an exception, Ctrl-C included, the store holds either all of the entries or none.
 
         Raises :class:`CorruptionError` for a damaged file or one whose keys do not rise in this
         store's order, ``ValueError`` for one that :class:`~lsmkv.TableWriter` did not make,
@@ -196,12 +197,13 @@ class Maintenance(Handle):
         """Make a store that is open for reading only show the current state on disk.
 
         Earlier iterators and snapshots keep their state; they raise :class:`StaleViewError` if
-        they come to need a table that the writer has removed.  In a store that is open for writing
-        it does nothing, since that always shows the current state.
+        they later need a table that the writer has removed.  In a store that is open for writing
+        this does nothing, since such a store always shows the current state.
 
-        Cost: a few system calls if nothing is new, else what was written since; that of opening the
-        store if its writer has begun a new MANIFEST.  Raises :class:`DirectoryReplacedError` if the
-        path leads to another directory by now, and the errors of opening.
+        Cost: a few system calls if nothing is new, else a read of what was written since.  If the
+        writer has started a new MANIFEST, it costs as much as opening the store.  Raises
+        :class:`DirectoryReplacedError` if the path now leads to another directory, and the errors
+        of opening.
 
         >>> import lsmkv
         >>> from lsmkv.env.memory import MemoryEnv
@@ -229,7 +231,7 @@ class Maintenance(Handle):
     def get_property(self, name: bytes) -> bytes | None: ...
 
     def get_property(self, name: str | bytes) -> str | bytes | None:
-        """A property by LevelDB's name for it, or None; bytes for a name in bytes, as in plyvel.
+        """The property with this LevelDB name, or None; bytes for a name in bytes, as in plyvel.
 
         ``leveldb.stats``, ``leveldb.sstables``, ``leveldb.num-files-at-level<N>``,
         ``leveldb.approximate-memory-usage``.  Reads no file.
@@ -250,7 +252,7 @@ class Maintenance(Handle):
     def approximate_size(self, start: BytesLike, stop: BytesLike) -> int:
         """About how many bytes the tables use for keys from ``start`` up to ``stop``.
 
-        Costs a look into an index for each table that holds one of the two ends.
+        Cost: a search in the index of each table whose range holds one of the two ends.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:", compression=None) as db:
@@ -282,10 +284,10 @@ class Maintenance(Handle):
                 self._open_store().raise_failure(error)
 
     def tables(self) -> list[TableInfo]:
-        """The store's tables as they are now: level by level, and in the order of their level.
+        """The store's current tables: level by level, and within a level in its order.
 
-        Level 0 has the newest first; on other levels tables are disjoint and in the order of keys.
-        The newest writes may be in no table yet.  Costs a listing of the directory.
+        Level 0 lists the newest first; on other levels tables are disjoint and sorted by key.
+        The newest writes may not be in a table yet.  Cost: a listing of the directory.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -302,11 +304,10 @@ class Maintenance(Handle):
             store.raise_failure(error)
 
     def written_keys(self, tables: Iterable[TableInfo] = ()) -> list[bytes]:
-        """The keys of all writes, deletions too, in the memtables and in these tables; in order.
+        """The keys of all writes in the memtables and in these tables, with deletions; in order.
 
-        A key that is in neither has its versions in the other tables only.  ``ValueError`` for a
-        table that the store does not hold any more.  Costs a scan of those tables, and
-        memory for their keys.
+        All versions of any other key are in the other tables.  Raises ``ValueError`` for a table
+        that the store no longer holds.  Cost: a scan of those tables, and memory for their keys.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -344,12 +345,12 @@ class Maintenance(Handle):
     def metrics_text(self, *, store: str | None = None) -> str:
         """The counters of :meth:`stats` in the OpenMetrics text format, which Prometheus reads.
 
-        Every metric has the label ``store``: the path, or what is given here.  Counters end in
+        Every metric has the label ``store``: the path, or the name given here.  Counters end in
         ``_total`` and never fall while the store is open.  With ``publish_stats=True`` or a
-        ``trace``, a histogram of latencies for each operation is part of it.
+        ``trace``, it includes a histogram of latencies for each operation.
         ``lsmkv.metrics_text`` does the same for several stores, and ``docs/monitoring.md`` has
-        recipes.  Takes no lock and reads no file.  Costs about a millisecond in pure Python (140
-        series, 290 with latencies), and once the import.
+        recipes.  Takes no lock and reads no file.  Cost: about a millisecond in pure Python (140
+        series, 290 with latencies); the first call also imports a module.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -374,15 +375,14 @@ class Maintenance(Handle):
         return Measured(self.path if store is None else store, stats, latencies)
 
     def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
-        """Read every block of every table; the damage found, one error a table, or [].
+        """Read every block of every table, and return the damage: one error per table, or [].
 
-        If the store is open for reading only, its writer may remove tables meanwhile: the store is
-        refreshed then, and the newer version's tables are verified.
+        If the store is open for reading only, its writer may remove tables meanwhile; the store is
+        then refreshed, and the tables of the newer version are verified.
 
-        There is one more for each log that a recovery, this one or an earlier one, has set aside in
+        The list also has one error for each log that this or an earlier recovery has set aside in
         ``lost/``, until :meth:`acknowledge_recovery` is called.  ``progress`` is called with the
-        bytes done, how many there are, and the phase.
-        O(size of the store).
+        bytes done, the total, and the phase.  O(size of the store).
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -399,11 +399,12 @@ class Maintenance(Handle):
             self._open_store().raise_failure(error)
 
     def acknowledge_recovery(self) -> list[str]:
-        """Note that the user knows of the logs in ``lost/``; returns those that were new.
+        """Record that the user knows of the logs in ``lost/``, and return those that were new.
 
-        :meth:`verify` and ``lsmkv verify`` name a log that recovery has set aside until this is
-        called, or ``lsmkv verify --acknowledge``.  The logs stay in ``lost/``.  Raises
-        :class:`CorruptionError` if the record of them is damaged.  Cost: one small file, synced.
+        :meth:`verify` and ``lsmkv verify`` report a log that recovery has set aside.  They stop
+        after this call, or after ``lsmkv verify --acknowledge``.  The logs stay in ``lost/``.
+        Raises :class:`CorruptionError` if the record of them is damaged.  Cost: a write of one
+        small file, and a sync.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:

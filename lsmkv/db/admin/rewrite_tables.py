@@ -1,7 +1,7 @@
-"""Writes every table of a store anew, for filters and blocks of another kind.
+"""Rewrites every table of a store, to give it filters and blocks of another kind.
 
-``DB.rewrite_tables`` calls it without a lock.  The background scheduler runs the steps, each a
-compaction whose outputs take the place of its inputs, by one version edit.
+``DB.rewrite_tables`` calls it without a lock.  The background scheduler runs the steps.  Each is a
+compaction whose outputs replace its inputs in one version edit.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from lsmkv.util.progress import Progress
 
 
 def rewrite_tables(store: Store, background: Background, progress: Progress | None) -> None:
-    """Write all tables anew that the store has now; the memtable is flushed already.
+    """Rewrite all tables that the store has now; the caller has flushed the memtable.
 
-    Level 0 is compacted into level 1: its order is that of the numbers, so that a table written
-    anew would count as newer than a flush before it.  The other levels are rewritten from the
-    highest one down, so that a table that a compaction moves down meanwhile is not missed.  A table
-    made since the beginning has the new form.
+    Level 0 is compacted into level 1: its tables are ordered by file number, so a rewritten one
+    would count as newer than a flush that came before it.  The other levels are rewritten from
+    level 1 down, so that a table which a compaction moves down meanwhile is not missed.  A table
+    made after the start already has the new form.
     """
     version = store.open_view().version
     meter = Meter(progress, plan_of_rewrite(version))
@@ -35,7 +35,7 @@ def rewrite_tables(store: Store, background: Background, progress: Progress | No
 
 
 def plan_of_rewrite(version: Version) -> list[LevelPlan]:
-    """The plans of each level: bytes to be written anew, and to be read for that."""
+    """The plan of each level: bytes to rewrite, and bytes to read for that."""
     fresh = version.sizes[0]
     plan = [LevelPlan(fresh, fresh + version.sizes[1] if fresh > 0 else 0)]
     return plan + [LevelPlan(size, size) for size in version.sizes[1:]]

@@ -130,7 +130,7 @@ class TableWriter:
         user_key = as_bytes(key, "key")
         content = as_bytes(value, "value")
         if len(user_key) > MAX_UINT32 - 8 or len(content) > MAX_UINT32:
-            raise ValueError("keys and values are shorter than 4 GiB each")
+            raise ValueError("key or value too large: the limit is 4 GiB each")
         if builder.num_entries == 0:
             self._compare(
                 user_key, user_key

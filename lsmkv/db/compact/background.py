@@ -147,8 +147,8 @@ class Background:
     ) -> None:
         """Move the range of user keys from ``level`` down by one, and wait for it.
 
-        If ``rewrite_before`` is not 0, write the level's tables with lower numbers anew instead,
-        where they are; it takes a level >= 1 and no bounds.
+        If ``rewrite_before`` is not 0, instead rewrite the level's tables with lower numbers in
+        place; this requires a level >= 1 and no bounds.
 
         Meanwhile ``advance`` is called, in the caller's thread and without any lock, with the
         number of bytes of the level's tables that have gone down.  If it raises, or an exception
@@ -265,7 +265,7 @@ class Background:
 
     @property
     def is_due(self) -> bool:
-        """Whether there may be a job that nobody waits for: a hint, taken without the lock."""
+        """Whether there may be a job without a waiting caller: a hint, taken without the lock."""
         view = self._store.view
         return view is not None and (
             view.immutable is not None or self._compaction_is_due(view.version)
@@ -275,8 +275,8 @@ class Background:
         """Do the most urgent job, and remove the files that it makes obsolete, in the calling
         thread.  Returns False, and does nothing, if another call is doing a job.
 
-        An error is kept, as the thread's is.  What is not an ``Exception``, such as a
-        KeyboardInterrupt, is raised; the job is begun anew by a later call.
+        An error is kept, as the thread's is.  Anything that is not an ``Exception``, such as a
+        KeyboardInterrupt, is raised; a later call starts the job over.
         """
         store = self._store
         work = store.lock.work

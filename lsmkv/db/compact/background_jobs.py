@@ -56,8 +56,8 @@ class RangeCompaction:
     ) -> None:
         self.level = level
         self.rewrite_before = rewrite_before
-        """If not 0, tables with lower numbers are written anew, and stay on their level; ``begin``
-        then is the key after which the next step begins."""
+        """If not 0, tables with lower numbers are rewritten and stay on their level; ``begin`` is
+        then the key after which the next step begins."""
         self.begin = begin
         self.end = end
         self.moved = 0
@@ -362,13 +362,13 @@ class BackgroundJobs:
         level, output_level = compaction.level, compaction.output_level
         store.counters.count_compaction(output_level, seconds, compaction.input_size, written)
         if compaction.is_rewrite:
-            told = f"Rewrote {len(compaction.inputs)}@{level} files => {written} bytes"
+            message = f"Rewrote {len(compaction.inputs)}@{level} files => {written} bytes"
         else:
-            told = (
+            message = (
                 f"Compacted {len(compaction.inputs)}@{level} +"
                 f" {len(compaction.next_inputs)}@{output_level} files => {written} bytes"
             )
-        store.info_log.write(told)
+        store.info_log.write(message)
 
     def _report_moved(self, whole: RangeCompaction, moved: int) -> None:
         """Tell the range compaction's caller how many bytes have gone down."""

@@ -1,7 +1,7 @@
 """Picking a compaction: which files to merge, as a pure function of the version.
 
 The background work calls this under the store's lock; :mod:`lsmkv.db.compact.compaction` merges
-what it has picked.  (Source: LevelDB, ``db/version_set.cc``.)
+the files that it picks.  (Source: LevelDB, ``db/version_set.cc``.)
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ class Explanation(Record):
     ...     for key in (b"ant", b"cow"):
     ...         db.put(key, b"v")
     ...     db.flush()
-    ...     told = db.explain(b"bee")
-    >>> told.found, told.blocks_searched, told.blocks_without_filters
+    ...     explanation = db.explain(b"bee")
+    >>> explanation.found, explanation.blocks_searched, explanation.blocks_without_filters
     (False, 0, 1)
-    >>> told.tables[0].verdict
+    >>> explanation.tables[0].verdict
     'a filter says no: no block is read'
     """
 
@@ -46,7 +46,7 @@ class Explanation(Record):
     blocks_searched: int
     """Data blocks that the Get looks into."""
     blocks_wasted: int
-    """How many of these blocks it searches in vain."""
+    """How many of these blocks do not hold the key."""
     blocks_read: int
     """How many of these blocks are not in the block cache."""
     bytes_read: int
@@ -55,8 +55,8 @@ class Explanation(Record):
     bytes_without_filters: int
     """Their bytes as stored, as if none were cached."""
     at_hand: bool
-    """Whether the value is in the row cache, since the key is asked for again and again: a Get
-    returns it then without asking the tables, which are told here all the same."""
+    """Whether the value is in the row cache, because the key is read often: a Get then returns it
+    without asking the tables.  The steps here show the tables all the same."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; keys are escaped text, so that it can go out as JSON.
@@ -64,15 +64,15 @@ class Explanation(Record):
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
         ...     db.put(b"k", b"v")
-        ...     told = db.explain(b"k").to_dict()
-        >>> told["key"], told["chosen"]["where"]
+        ...     explanation = db.explain(b"k").to_dict()
+        >>> explanation["key"], explanation["chosen"]["where"]
         ('k', 'memtable')
         """
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
     def outline(self) -> list[Line]:
-        """The steps in words, a line each, with a depth and a tone for whoever draws them.
+        """The steps in words, one line each, with a depth and a tone for rendering.
 
         Long keys are cut, and keys are escaped.
 
@@ -86,11 +86,11 @@ class Explanation(Record):
         lines = [Line(0, "plain", f"get {quoted(self.key)}: {self._answer()}")]
         for name in self.memtables:
             answers = self.chosen is not None and self.chosen.where == name
-            told = "answers" if answers else "does not know the key"
-            lines.append(Line(1, "plain", f"{name}: {told}"))
+            text = "answers" if answers else "does not know the key"
+            lines.append(Line(1, "plain", f"{name}: {text}"))
         if self.at_hand:
-            told = "in the row cache: a Get takes the value from there; what follows is without it"
-            lines.append(Line(1, "saved", told))
+            text = "in the row cache: a Get takes the value from there; what follows is without it"
+            lines.append(Line(1, "saved", text))
         for table in self.tables:
             lines += table.outline()
         if self.chosen is None and not self.tables:
@@ -113,8 +113,8 @@ class Explanation(Record):
         return as_html(self.outline())
 
     def _number_of(self, version: KeyVersion) -> str:
-        told = "puts and deletes are numbered from 1 on; the highest number of a key answers"
-        return f"write {version.sequence:,}: {told}"
+        meaning = "puts and deletes are numbered from 1 on; the highest number of a key answers"
+        return f"write {version.sequence:,}: {meaning}"
 
     def _answer(self) -> str:
         if self.chosen is None:
@@ -122,15 +122,17 @@ class Explanation(Record):
         return f"{'deleted' if self.chosen.deleted else 'found'}, {self.chosen}"
 
     def _totals(self) -> list[Line]:
-        told = f"searched: {count(self.blocks_searched, 'data block')}"
+        searched = f"searched: {count(self.blocks_searched, 'data block')}"
         tone: Tone = "plain"
         if self.blocks_searched:
             if self.blocks_wasted:
-                told += f", {self.blocks_wasted:,} in vain"
+                searched += f", {self.blocks_wasted:,} wasted"
             if self.blocks_read:
-                told += f"; {self.blocks_read:,} from the file, {count(self.bytes_read, 'byte')}"
+                searched += (
+                    f"; {self.blocks_read:,} from the file, {count(self.bytes_read, 'byte')}"
+                )
             else:
-                told += "; none from the file"
+                searched += "; none from the file"
             tone = "wasted" if self.blocks_wasted else "read"
         without = f"without filters: {count(self.blocks_without_filters, 'data block')}"
         if self.blocks_without_filters:
@@ -138,7 +140,7 @@ class Explanation(Record):
         saved = self.blocks_without_filters - self.blocks_searched
         if saved:
             without += f"; filters save {saved:,}"
-        return [Line(1, tone, told), Line(1, "saved" if saved else "plain", without)]
+        return [Line(1, tone, searched), Line(1, "saved" if saved else "plain", without)]
 
 
 def _plain(value: Any) -> Any:

@@ -52,8 +52,8 @@ class FilterStep(Record):
     def outline(self, tone: Tone) -> list[Line]:
         """The filter and its answer, and the bits that it goes by."""
         answer = "maybe" if self.may_match else "no"
-        told = f"filter per {self.layout}, {self.policy}, {count(self.size, 'byte')}: {answer}"
-        lines = [Line(2, tone, told)]
+        text = f"filter per {self.layout}, {self.policy}, {count(self.size, 'byte')}: {answer}"
+        lines = [Line(2, tone, text)]
         if self.positions:
             bits = zip(self.positions, self.values, strict=True)
             shown = ", ".join(f"{position}={value:d}" for position, value in bits)
@@ -62,8 +62,8 @@ class FilterStep(Record):
             read = zip(self.slots, self.slot_values, strict=True)
             shown = ", ".join(f"{slot}={value:02x}" for slot, value in read)
             xored = functools.reduce(operator.xor, self.slot_values, 0)
-            told = f"slots read: {shown}; xored {xored:02x}, fingerprint {self.fingerprint:02x}"
-            lines.append(Line(3, "quiet", told))
+            text = f"slots read: {shown}; xored {xored:02x}, fingerprint {self.fingerprint:02x}"
+            lines.append(Line(3, "quiet", text))
         return lines
 
 
@@ -85,12 +85,12 @@ class BlockStep(Record):
     def searched(self, in_vain: bool) -> str:
         """The block, in the words for one that the lookup searches."""
         source = "from the cache" if self.cached else "read"
-        told = f"block at {self.offset}: {source}{' in vain' if in_vain else ''}"
+        text = f"block at {self.offset}: {source}{' (wasted)' if in_vain else ''}"
         if not self.cached:
-            told += f", {count(self.bytes_read, 'byte')}"
+            text += f", {count(self.bytes_read, 'byte')}"
         if self.compression != "none":
-            told += f", {self.compression}"
-        return f"{told}, {count(self.plain_size, 'byte')} plain"
+            text += f", {self.compression}"
+        return f"{text}, {count(self.plain_size, 'byte')} plain"
 
     def spared(self) -> str:
         """The block, in the words for one that a filter rules out."""
@@ -122,7 +122,7 @@ class TableStep(Record):
     spared: BlockStep | None
     """The data block that would be searched if no filter had ruled it out."""
     wasted: bool
-    """Whether the table was asked and its block searched in vain, with or without a filter."""
+    """Whether the table was asked and its block lacked the key, with or without a filter."""
     wrong: bool
     """Whether a filter rules the key out although the block holds it: the filter is at fault."""
     verdict: str

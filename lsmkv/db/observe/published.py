@@ -1,8 +1,8 @@
 """What the owner of a store publishes of itself: the content of ``STATS.json``.
 
-The file is one JSON object: see :class:`Published`, whose fields it has by name.  The owner writes
-it anew once a second (``publisher.py``), under another name first, so that a reader sees one
-moment or another, never half of one.  LevelDB ignores the file.
+The file is one JSON object with the fields of :class:`Published`.  The owner rewrites it once a
+second (``publisher.py``).  It writes another name first and renames, so a reader never sees half
+of an update.  LevelDB ignores the file.
 
 A killed owner leaves its file behind.  So a reader asks who holds the store's lock, without taking
 it: :func:`read_owner` says whether that is the process that wrote the file.

@@ -79,7 +79,7 @@ class Publisher:
             self._ended.release()
 
     def _publish(self) -> None:
-        """Write the file; a failure is told once, until writing works again."""
+        """Write the file; a failure is logged once, until writing works again."""
         try:
             content = encode(self._look())
             self._write(content)

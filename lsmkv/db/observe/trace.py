@@ -88,9 +88,9 @@ class TraceRecord(Record):
 class TraceReader:
     """Iterates, once, over the operations of a trace: see :func:`read_trace`.
 
-    A file that ends within a record, as that of a killed process may, ends the iteration there.
+    If the file ends within a record, as after a killed process, the iteration ends there.
     Raises :class:`~lsmkv.CorruptionError`, with file and offset, for any other damage.  O(1)
-    memory, save for the keys of some hundred operations.
+    memory, apart from the keys of a few hundred operations.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()

@@ -225,9 +225,9 @@ class Recovery:
         """Replay every log that the version does not cover, in order; returns their numbers.
 
         The sequence runs on through all of them, since each batch starts where the one before it
-        ended.  Damage is harmless if the sequence goes on behind it: only a write that was never
+        ended.  Damage is harmless if the sequence goes on after it: only a write that was never
         acknowledged is lost.  If it does not go on, there is a gap: the writes before it are kept,
-        and none behind it.
+        and none after it.
         """
         numbers = self._needed_logs(names)
         for at, number in enumerate(numbers):
@@ -317,7 +317,7 @@ class Recovery:
         self._drop(gap, logs)
 
     def _drop(self, damage: LogDamage, logs: list[str]) -> None:
-        """Leave out what stands behind the damage in the first of the logs, and all of the others.
+        """Leave out what follows the damage in the first of the logs, and all of the others.
 
         Reads them to their end, so as to say how much that is.
         """
@@ -412,7 +412,7 @@ class Recovery:
         return self._open_log(logs[0])
 
     def _open_log(self, number: int) -> WriteAheadLog:
-        """The log that was read last, to be continued behind its last record."""
+        """The log that was read last, to be continued after its last record."""
         mapped = self.options.mapped_log
         file = self._directory.continue_log(log_name(number), self._log_end, mapped)
         try:

@@ -198,7 +198,7 @@ class MergingIterator(InternalIterator):
         self._new = [_Source(source, order, back, age) for age, source in enumerate(sources)]
         """The sources that have not been read yet."""
         self._queue: list[_Source] = []
-        """The others, by their next keys; one whose buffer is empty stands before all."""
+        """The others, by their next keys; those with an empty buffer come first."""
         self._back = back
         self._is_bytewise = order.is_bytewise
         self._enough: i64 = 1

@@ -97,7 +97,7 @@ class Reader:
     """All reads of one store.  Any thread may call any method; none takes the writers' lock."""
 
     def __init__(self, store: Store, background: Background | None) -> None:
-        """``background`` is told when lookups make a compaction due; a read-only store has none."""
+        """``background`` is notified of a due seek compaction; a read-only store has none."""
         self.store = store
         self._background = background
         cache = store.options.block_cache
@@ -164,8 +164,8 @@ class Reader:
         hashes = KeyHashes(key)
         version = view.version
         try:
-            # Compiled code lets go of an object after its last use: the version, without which a
-            # compaction may remove the files, has to be asked for each of them.
+            # Compiled code drops a reference after its last use, and without the version a
+            # compaction may remove the files.  So every candidate comes from the version.
             place = version.next_candidate(0, sort_key, MAX_SEQUENCE)
             while place > 0:
                 counters = store.counters.levels[place >> PLACE_BITS]

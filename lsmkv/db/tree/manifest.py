@@ -30,7 +30,7 @@ class Manifest:
         self.levels: list[dict[int, FileMetaData]] = [{} for _ in range(NUM_LEVELS)]
         """The files of each level, by number: seven levels, or more in a store of goleveldb's."""
         self.tail: LogDamage | None = None
-        """The bad bytes behind the last good record, if there are any."""
+        """The bad bytes after the last good record, if there are any."""
         self.end = 0
         """Where the last good record ends."""
         self.last = -1

@@ -3,7 +3,7 @@
 Flushes, compactions, ingests and repairs call this, in their own thread and without a lock: they
 read everything in their sources once, in order.  (Scans, which may end after a few entries, use
 :mod:`lsmkv.db.read`.)  A source is an iterator over lists of entries in rising order.  In it, all
-versions of a user key stand together, the newest first.  A source is asked for its next list only
+versions of a user key are adjacent, the newest first.  A source is asked for its next list only
 when the last one is used up.
 
 Left out: a heap, as in a merge of entries one by one.  Each entry would cost several calls.
@@ -47,9 +47,9 @@ def merge(lists: list[Iterator[list[Entry]]], order: KeyOrder) -> Iterator[list[
 
     The versions of a key come in the order of the sources.
 
-    Each source has a list at hand.  Of ``a c e`` and ``b d``, everything below ``d``, the lowest of
-    the last keys, is complete: later lists cannot have a key below it.  So ``a b c`` is returned
-    now, and ``d`` and ``e`` wait for the next list of the source that ended in ``d``.
+    Each source has one list in memory.  With ``a c e`` and ``b d``, the lowest last key is ``d``:
+    later lists cannot have a key below it.  So ``a b c`` is returned now, and ``d`` and ``e`` wait
+    for the next list of the source that ended in ``d``.
     """
     sources = [_Source(source) for source in lists]
     for source in sources:

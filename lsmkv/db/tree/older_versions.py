@@ -78,4 +78,4 @@ class OlderVersions:
             sequences = [sequence_in(tagged) for _, tagged in versions]
             sequences.insert(0, sequence_in(newest[key]))
             for newer, older in pairwise(sequences):
-                assert newer > older, "an older version stands before a newer one"
+                assert newer > older, "an older version precedes a newer one"

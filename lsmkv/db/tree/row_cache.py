@@ -1,7 +1,7 @@
-"""The row cache: whole values by user key, in memory, beside the block cache.
+"""The row cache: whole values by user key, in memory, in addition to the block cache.
 
-A version has one, for the values that Gets found in its tables; the reader fills it.  Left out: an
-order by last use, which every read would have to write.
+Each version has one, for the values that Gets found in its tables; the reader fills it.  Left out:
+an order by last use, which every read would have to update.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class Store:
         view = self.view
         if view is None:
             if self.forked:
-                raise ForkedError("opened before a fork: open the store anew in this process")
+                raise ForkedError("opened before a fork: open the store again in this process")
             raise ClosedError("the database is closed")
         return view
 

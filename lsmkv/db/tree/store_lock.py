@@ -3,7 +3,7 @@
 The *writers' lock* lets one writer at a time into log and memtable.  The *store's lock*, taken
 inside it, is held for moments, when the view, the sequences or the memtable's order change.  Where
 calls do the background work themselves, the one that does holds the *work lock* meanwhile: outside
-the store's lock, and inside the writers' lock only for an ingest, which lets nobody write.
+the store's lock, and inside the writers' lock only for an ingest, which blocks all writers.
 
 A signal handler or a finalizer may call the store in the middle of another call of its thread: a
 nested call.  If its own thread holds one of these locks, or is a thread of the store itself, the
@@ -82,7 +82,7 @@ class StoreLock(ThreadLock):
         self.directory: Directory | None = None
         """The store's directory, if its calls take a lock, as those of a :class:`MemoryEnv` do."""
         self.watched = False
-        """Whether ``work`` or ``directory`` may be held: otherwise nobody needs to ask."""
+        """Whether ``work`` or ``directory`` may be held; if not, callers need not check."""
         self.due = False
         """Whether a nested call has left something to be done."""
         self.finish: Callable[[], None] | None = None

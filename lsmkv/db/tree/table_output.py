@@ -2,8 +2,8 @@
 
 The caller runs it in its own thread, under no lock: no version names the file yet.
 
-Fast path: every 512 KiB the system is told to begin writing out, so that the disk works while the
-next blocks are built and the sync at the end is short.
+Fast path: every 512 KiB, the system is asked to start writing out.  The disk then works while the
+next blocks are built, and the sync at the end is short.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _NO_LIMIT = 1 << 62
-_ENTRIES = 512  # added at once; the system may be told to begin writing after each
+_ENTRIES = 512  # added at once; a write-out may be requested after each
 _SYNC_EVERY = 512 * 1024
-"""After this many bytes the system is told to begin writing them out."""
+"""After this many bytes the system is asked to start writing them out."""
 
 
 class TableOutput:

@@ -81,9 +81,9 @@ class VersionSet:
         return MAX_FILE_NUMBER - length_hint(self._free_numbers)
 
     def mark_file_number_used(self, number: int) -> None:
-        """See that ``number``, and every number below it, is not given to a new file.
+        """Make sure that no new file gets ``number`` or any number below it.
 
-        Recovery calls this, before any other thread knows of the store.
+        Recovery calls this before any other thread knows of the store.
         """
         if self.next_file_number <= number:
             self._free_numbers = iter(range(number + 1, MAX_FILE_NUMBER))

@@ -1,4 +1,4 @@
-"""The writes to a memtable that nobody has read yet: a part of :mod:`lsmkv.db.tree.memtable`.
+"""The writes to a memtable that were not read yet: a part of :mod:`lsmkv.db.tree.memtable`.
 
 A program that loads a store reads nothing, and a worker process that flushes reads the log.  So the
 writes wait here, in two lists, and become tagged values only when a reader or a flush needs them.

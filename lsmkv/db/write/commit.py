@@ -1,7 +1,7 @@
 """Commit: a batch on its way into the log and the memtable, and how an interrupt is settled.
 
-``Writer`` calls it, under the writers' lock.  Room in the memtable is made before, and the queue of
-writers is told after (``writer.py``).
+``Writer`` calls it, under the writers' lock.  The caller makes room in the memtable before, and
+wakes the queue of writers after (``writer.py``).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class WriteAheadLog(LogWriter):
         self._poison: Error | None = None
         # A log that is continued may be a killed process's, which did not sync it.
         self._unsynced = end > 0
-        self._torn = False  # whether bytes may stand behind the last good record
+        self._torn = False  # whether there may be bytes after the last good record
 
     @property
     def mapped(self) -> bool:
@@ -68,7 +68,7 @@ class WriteAheadLog(LogWriter):
         self._file.begin_sync()
 
     def cut_back(self) -> None:
-        """Remove what an interrupted ``append`` may have left behind the last good record."""
+        """Remove what an interrupted ``append`` may have left after the last good record."""
         if self._poison is not None:
             return
         try:

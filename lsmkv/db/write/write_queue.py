@@ -1,8 +1,8 @@
 """The queue of writers: which writer leads, and whose batches are committed as one group.
 
-The first writer in the queue leads: it commits the batches that have queued up behind its own with
-one write (and one sync) of the log.  The followers wait until they are told that their batch is
-done, or that they are first.  ``Writer`` and ``Commit`` are the callers.  (Source: LevelDB,
+The first writer in the queue is the leader: it commits the batches that have queued up behind its
+own with one write (and one sync) of the log.  The followers wait until their batch is done or they
+are first.  ``Writer`` and ``Commit`` are the callers.  (Source: LevelDB,
 ``DBImpl::Write`` and ``BuildBatchGroup``; the commit delay is PostgreSQL's.)
 """
 

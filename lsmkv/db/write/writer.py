@@ -142,7 +142,7 @@ class Writer:
 
         Called when the interrupted call has released its locks.  A thread of the store does not
         wait for the lock, nor for room: what it cannot write now, the next writer does, or its own
-        next step.  A batch that cannot be written is reported, since nobody waits for it.
+        next step.  A batch that cannot be written is reported, since no caller waits for it.
         """
         lock = self._lock
         while True:
@@ -420,9 +420,9 @@ class Writer:
     def _pass_mark(self, usage: int) -> None:
         """Do what the memtable's usage asks for at this mark, and set the next one.
 
-        The time between an eighth and a quarter tells how fast the memtable fills; background work
-        is told then (:meth:`Background.expect_flush`).  At seven eighths the disk begins to write
-        the log, which is to be durable before the next log begins.
+        The time between an eighth and a quarter shows how fast the memtable fills; background work
+        gets this rate (:meth:`Background.expect_flush`).  At seven eighths the disk starts to write
+        the log, which has to be durable before the next log begins.
         """
         full = self._write_buffer_size
         quarter = full // 4

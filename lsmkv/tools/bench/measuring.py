@@ -101,7 +101,7 @@ class Histogram:
 
     def lines(self) -> list[str]:
         """The lines of text that LevelDB prints for a histogram, with more percentiles."""
-        told = [
+        lines = [
             f"Count: {self.count}  Average: {self.mean:.4f}  StdDev: {self.deviation:.2f}",
             f"Min: {self.low:.4f}  Median: {self.p50:.4f}  Max: {self.high:.4f}",
             f"P90: {self.p90:.4f}  P99: {self.p99:.4f}  P99.9: {self.p999:.4f}",
@@ -115,5 +115,5 @@ class Histogram:
                 right = f"{_LIMITS[at + 1]:7.0f}" if at + 1 < len(_LIMITS) else f"{'inf':>7}"
                 line = f"[ {_LIMITS[at]:7.0f}, {right} ) {number:7d} {share:8.3%}"
                 marks = "#" * round(_BAR * share)
-                told.append(f"{line} {sum_so_far / self.count:8.3%} {marks}".rstrip())
-        return told
+                lines.append(f"{line} {sum_so_far / self.count:8.3%} {marks}".rstrip())
+        return lines

@@ -14,17 +14,17 @@ _ABREAST = 2
 
 def lines(results: dict[str, Any]) -> list[str]:
     """All figures, as lines."""
-    told = _head(results)
+    rows = _head(results)
     if results["workloads"]:
-        told += ["", *table(results)]
+        rows += ["", *table(results)]
     for name, by_engine in results["studies"].items():
-        told += ["", *study(name, by_engine)]
+        rows += ["", *study(name, by_engine)]
     for name, workload in results["workloads"].items():
         for engine, summary in workload["engines"].items():
             if "histogram" in summary:
-                told += ["", f"{name}, {engine}: microseconds an operation"]
-                told += Histogram(**summary["histogram"]).lines()
-    return told
+                rows += ["", f"{name}, {engine}: microseconds an operation"]
+                rows += Histogram(**summary["histogram"]).lines()
+    return rows
 
 
 def table(results: dict[str, Any]) -> list[str]:
@@ -34,18 +34,18 @@ def table(results: dict[str, Any]) -> list[str]:
     """
     engines = [name for name, about in results["engines"].items() if "missing" not in about]
     peers = [name for name in engines if name != OWN]
-    told: list[str] = []
+    rows: list[str] = []
     for at in range(0, max(1, len(peers)), _ABREAST):
-        told += ["", *_columns(results["workloads"], peers[at : at + _ABREAST])]
+        rows += ["", *_columns(results["workloads"], peers[at : at + _ABREAST])]
     if peers:
-        told += ["", "ratio: the peer's time over lsmkv's; above 1, lsmkv is faster"]
-    return told[1:]
+        rows += ["", "ratio: the peer's time over lsmkv's; above 1, lsmkv is faster"]
+    return rows[1:]
 
 
 def _columns(workloads: dict[str, Any], peers: list[str]) -> list[str]:
     head = f"{'us/op':{_NAME}}{OWN:>9}"
     head += "".join(f"{peer:>10}{'ratio (spread)':>17}" for peer in peers)
-    told = [head, "-" * len(head)]
+    rows = [head, "-" * len(head)]
     for name, workload in workloads.items():
         by_engine = workload["engines"]
         line = f"{name:{_NAME}}{micros(by_engine[OWN]['micros']['median']):>9}"
@@ -56,19 +56,19 @@ def _columns(workloads: dict[str, Any], peers: list[str]) -> list[str]:
             else:
                 time = micros(summary["micros"]["median"])
                 line += f"{time:>10}{ratio(summary['ratio']):>17}"
-        told.append(line)
-    return told
+        rows.append(line)
+    return rows
 
 
 def study(name: str, by_engine: dict[str, Any]) -> list[str]:
     """A few lines for a study, with the figures of each engine."""
-    told = [name]
+    rows = [name]
     for engine, figures in by_engine.items():
         if "skipped" in figures:
-            told.append(f"  {engine:11}- ({figures['skipped']})")
+            rows.append(f"  {engine:11}- ({figures['skipped']})")
         else:
-            told.append(f"  {engine:11}{_STUDY_LINES[name](figures)}")
-    return told
+            rows.append(f"  {engine:11}{_STUDY_LINES[name](figures)}")
+    return rows
 
 
 def micros(number: float) -> str:
@@ -155,8 +155,8 @@ def _footprint(figures: dict[str, Any]) -> str:
 
 def _absent(figures: dict[str, Any]) -> str:
     written = figures["bytes_written"]
-    told = "unknown" if written is None else f"{written:,} bytes"
-    return f"{told} written by {figures['gets']:,} Gets of absent keys"
+    amount = "unknown" if written is None else f"{written:,} bytes"
+    return f"{amount} written by {figures['gets']:,} Gets of absent keys"
 
 
 def _memory(figures: dict[str, Any]) -> str:

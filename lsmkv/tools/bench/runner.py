@@ -186,8 +186,8 @@ def _memory(engine: str, plan: Plan, place: str) -> Message:
     numbers = settings.num, settings.value_size, settings.bloom_bits, settings.cache_size
     with tempfile.TemporaryDirectory(prefix=f"{engine}-", dir=place) as directory:
         arguments = [memory.__file__, engine, directory, *map(str, numbers)]
-        told: Message = json.loads(_output_of(engine, arguments))
-    return told
+        answer: Message = json.loads(_output_of(engine, arguments))
+    return answer
 
 
 def _import(engine: str, plan: Plan, place: str) -> Message:

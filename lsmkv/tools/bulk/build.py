@@ -73,7 +73,7 @@ def build(
         str, typer.Option(metavar="COLUMN", help="The values, in files with columns.")
     ] = "value",
     filters: Annotated[
-        str | None, typer.Option("--filter", metavar="KIND", help="fuse, if not told otherwise.")
+        str | None, typer.Option("--filter", metavar="KIND", help="Kind of filters; default: fuse.")
     ] = None,
     layout: Annotated[
         str | None,
@@ -153,8 +153,8 @@ def build(
     if as_json:
         write_line(json.dumps(_figures(into, version) | {"seconds": round(seconds, 3)}))
     else:
-        told = f"version {version.number}: {count(version.pairs, 'pair')}, {size(version.bytes)}"
-        write_line(f"{told}, {count(len(version.shards), 'shard')}, in {seconds:.1f} s")
+        summary = f"version {version.number}: {count(version.pairs, 'pair')}, {size(version.bytes)}"
+        write_line(f"{summary}, {count(len(version.shards), 'shard')}, in {seconds:.1f} s")
 
 
 def _report(bar: Progress, knows_parts: bool, done: int, total: int, phase: str) -> None:

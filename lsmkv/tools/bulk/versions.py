@@ -194,8 +194,8 @@ def _numbers(numbers: tuple[int, ...]) -> str:
             spans[-1] = [spans[-1][0], number]
         else:
             spans.append([number])
-    told = ", ".join(" to ".join(map(str, span)) for span in spans)
-    return f"version{'' if len(numbers) == 1 else 's'} {told}"
+    listed = ", ".join(" to ".join(map(str, span)) for span in spans)
+    return f"version{'' if len(numbers) == 1 else 's'} {listed}"
 
 
 def _difference(change: PairChange) -> Difference:

@@ -73,20 +73,20 @@ def story_of(directory: str, layout: str, key: bytes) -> Plain:
     Cost: that of ``DB.explain``.
     """
     with DB(os.path.join(directory, layout), **READING, **LAYOUTS[layout]) as db:
-        told = db.explain(key)
+        explanation = db.explain(key)
     return {
         "layout": layout,
         "name": TITLES[layout],
-        "tables": list(_tables(told)),
-        "searched": told.blocks_searched,
-        "without": told.blocks_without_filters,
+        "tables": list(_tables(explanation)),
+        "searched": explanation.blocks_searched,
+        "without": explanation.blocks_without_filters,
     }
 
 
-def _tables(told: Explanation) -> list[Plain]:
+def _tables(explanation: Explanation) -> list[Plain]:
     """The tables that are asked, in their order."""
     tables: list[Plain] = []
-    for table in told.tables:
+    for table in explanation.tables:
         if not table.asked:
             continue
         answer = None

@@ -65,21 +65,20 @@ def findings(measurements: Sequence[Measurement], keys: int, wrong: int, lookups
 
 
 def _answered(filtered: Measurement, off: Measurement | None) -> str:
-    told = f"{filtered.absent.blocks_per_get:.3f} blocks a Get"
-    told += "" if off is None else f" instead of {off.absent.blocks_per_get:.3f}"
+    blocks = f"{filtered.absent.blocks_per_get:.3f} blocks a Get"
+    blocks += "" if off is None else f" instead of {off.absent.blocks_per_get:.3f}"
     share = math.floor(1000 * (filtered.filters_answered or 0) / filtered.absent.gets) / 10
-    return (
-        f"The filters answered {share}% of the Gets of absent keys without reading a block: {told}."
-    )
+    answered = f"{share}% of the Gets of absent keys"
+    return f"The filters answered {answered} without reading a block: {blocks}."
 
 
 def _held(filtered: Measurement, off: Measurement | None) -> str:
     read = f"{filtered.present.blocks_per_get:.3f}"
-    told = f"A Get of an existing key read {read} blocks"
+    text = f"A Get of an existing key read {read} blocks"
     if off is not None:
         without = f"{off.present.blocks_per_get:.3f}"
-        told += " with and without them" if without == read else f" instead of {without}"
-    return f"{told}: one of them is the block that holds it."
+        text += " with and without them" if without == read else f" instead of {without}"
+    return f"{text}: one of them is the block that holds it."
 
 
 def _price_of(filtered: Measurement, off: Measurement | None, keys: int) -> str | None:
@@ -115,22 +114,22 @@ def _misses(measurements: Sequence[Measurement]) -> str:
     costs = _listed([_saving(one, off) for one in filtered])
     if off is None:
         return f"A Get of an absent key read {costs} data blocks."
-    told = f"A Get of an absent key read {off.absent.blocks_per_get:.3f} data blocks"
-    told += " without filters: "
+    text = f"A Get of an absent key read {off.absent.blocks_per_get:.3f} data blocks"
+    text += " without filters: "
     if off.overlapping > 1:
-        told += f"up to {off.overlapping} tables had to be searched to find nothing."
+        text += f"up to {off.overlapping} tables had to be searched to find nothing."
     else:
-        told += "the one block where it would have been."
-    return f"{told} It read {costs}." if filtered else told
+        text += "the one block where it would have been."
+    return f"{text} It read {costs}." if filtered else text
 
 
 def _saving(one: Measurement, off: Measurement | None) -> str:
-    told = f"{one.absent.blocks_per_get:.3f} {_with(one)}"
+    text = f"{one.absent.blocks_per_get:.3f} {_with(one)}"
     if off is None or off.absent.blocks_read == 0:
-        return told
+        return text
     if one.absent.blocks_read == 0:
-        return f"{told} (no block at all)"
-    return f"{told} (a factor of {off.absent.blocks_read / one.absent.blocks_read:,.0f})"
+        return f"{text} (no block at all)"
+    return f"{text} (a factor of {off.absent.blocks_read / one.absent.blocks_read:,.0f})"
 
 
 def _hits(measurements: Sequence[Measurement]) -> str:
@@ -146,20 +145,20 @@ def _false_positives(one: Measurement) -> str:
     absent = one.absent
     rate = absent.filter_positives / absent.filters_asked
     title = TITLES[one.layout]
-    told = (
+    text = (
         f"{title[0].upper()}{title[1:]}: {absent.filter_positives:,} of"
         f" {count(absent.filters_asked, 'check')} of absent keys wrongly said maybe, {rate:.2%}."
     )
     predicted, textbook = one.predicted_rate, one.textbook_rate
     if predicted is None or textbook is None:
-        return told
-    told += f" Their bits predict {predicted:.2%}, the textbook {textbook:.2%};"
+        return text
+    text += f" Their bits predict {predicted:.2%}, the textbook {textbook:.2%};"
     error = math.sqrt(predicted * (1 - predicted) / absent.filters_asked)
     if abs(rate - predicted) <= _BEYOND_CHANCE * error:
-        return f"{told} measured and predicted agree within chance."
+        return f"{text} measured and predicted agree within chance."
     if rate < predicted:
-        return f"{told} fewer than chance explains."
-    return f"{told} more than chance explains (docs/filters.md says why)."
+        return f"{text} fewer than chance explains."
+    return f"{text} more than chance explains (docs/filters.md says why)."
 
 
 def _prices(measurements: Sequence[Measurement], keys: int) -> list[str]:
@@ -172,12 +171,12 @@ def _prices(measurements: Sequence[Measurement], keys: int) -> list[str]:
     for one in filtered:
         added = one.disk_bytes - off.disk_bytes
         costs.append(f"{size(added)} {_with(one)} ({added * 8 / keys:.1f} bits a key)")
-    told = [f"The tables take {size(off.disk_bytes)}; filters add {_listed(costs)}."]
+    sentences = [f"The tables take {size(off.disk_bytes)}; filters add {_listed(costs)}."]
     if any(one.layout not in _LEVELDB_ASKS for one in filtered):
         asked = [_with(one) for one in filtered if one.layout in _LEVELDB_ASKS]
         which = f"only in the store {' and in that '.join(asked)}" if asked else "in none of them"
-        told.append(f"LevelDB reads all these stores, and asks filters {which}.")
-    return told
+        sentences.append(f"LevelDB reads all these stores, and asks filters {which}.")
+    return sentences
 
 
 def _opening(measurements: Sequence[Measurement]) -> str:

@@ -116,13 +116,13 @@ class _Report:
 
     def stores(self, data: DataSet, loadings: Sequence[Loading], directory: str | None) -> None:
         """What was loaded; ``directory`` is where the stores stay, if they do."""
-        told = f"{count(len(data.expected), 'key')}, {size(data.size)} with their values:"
-        told += f" {data.title}."
+        text = f"{count(len(data.expected), 'key')}, {size(data.size)} with their values:"
+        text += f" {data.title}."
         if data.duplicates:
-            told += f" {count(data.duplicates, 'line')} repeated a key; the last one counts."
+            text += f" {count(data.duplicates, 'line')} repeated a key; the last one counts."
         if data.blank_lines:
-            told += f" {count(data.blank_lines, 'blank line')} left out."
-        self.item(told, "")
+            text += f" {count(data.blank_lines, 'blank line')} left out."
+        self.item(text, "")
         self.item(
             "Each kind of filter has a store of its own, on disk. Their other options are the same,"
             " lsmkv's defaults. Each was loaded once, one after the other: the speeds are rough.",

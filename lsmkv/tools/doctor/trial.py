@@ -86,7 +86,7 @@ def beside(path: str) -> str | None:
 
 
 def free_bytes(path: str) -> int | None:
-    """The room that this user may fill; None where it cannot be told."""
+    """The disk space that this user may fill; None where it is unknown."""
     try:
         return shutil.disk_usage(path).free
     except OSError:

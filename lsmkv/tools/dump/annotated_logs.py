@@ -87,8 +87,8 @@ def _record(parts: list[Fragment], is_hex: bool, spans: RecordSpans) -> Iterator
     def fault(reason: str, at: int) -> Fault:
         return Fault("damage", offset, f"{reason}, at byte {at} of the record")
 
-    told = complete(len(payload), spans(payload, is_hex), fault)
-    span = next(told, None)
+    meanings = complete(len(payload), spans(payload, is_hex), fault)
+    span = next(meanings, None)
     start = 0  # where the current fragment begins in the payload
     for part in parts:
         if part.kind == "filler":
@@ -107,7 +107,7 @@ def _record(parts: list[Fragment], is_hex: bool, spans: RecordSpans) -> Iterator
                 yield Piece(base + first, data, span.meaning + more)
                 if span.end > end:
                     break
-            span = next(told, None)
+            span = next(meanings, None)
         start = end
     if isinstance(span, Fault):
         yield span

@@ -69,6 +69,6 @@ def dump(
             write_line(line)
     if faults:
         sys.stdout.flush()
-        told = [count(number, _NOUNS[kind]) for kind, number in faults.items()]
-        say(f"{path}: {', '.join(told)}")
+        found = [count(number, _NOUNS[kind]) for kind, number in faults.items()]
+        say(f"{path}: {', '.join(found)}")
         raise typer.Exit(ERROR)

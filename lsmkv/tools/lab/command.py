@@ -66,19 +66,19 @@ def filter_lab(
     """Replay Gets under other filter settings: blocks read, wasted reads, memory.
 
     The keys are those of a trace or a file, or a sample of the store's own and as many near misses:
-    keys with a letter changed, which are absent. Each setting's filters are built anew from the
+    keys with a letter changed, which are absent. Each setting's filters are rebuilt from the
     tables' keys and asked as the store would ask them, so the counts are exact, without a block
     cache. Nothing is written, and no lock is taken.
 
     A setting is none, block:10 (a filter for each 2 KiB of a table, 10 bits a key), table:15 (one
     for each table), block64:10 and table64:10 (the same with a 64-bit hash), or fuse (a binary fuse
     filter for each table). The bits may be fractions, by level from level 0 on, block:10,10,8.5, or
-    an average that is spread over the levels, block:auto:10. LevelDB asks filters of the kind block
-    alone.
+    an average that is spread over the levels, block:auto:10. LevelDB only uses
+    filters of the kind block.
 
-    With --policy, own:10 is a filter for each 2 KiB by your own code, which is run: the functions
-    create_filter(keys, bits_per_key) and key_may_match(key, filter_data) of the file, or its policy
-    of that name, which is made with the bits a key.
+    With --policy, own:10 is a filter for each 2 KiB by your own code, which is executed: the file's
+    functions create_filter(keys, bits_per_key) and key_may_match(key, filter_data). FILE.py:NAME
+    names a policy in the file, or a callable that makes one from the bits per key.
 
     JSON: the figures of each setting, the wasted reads of each table, and the verdict.
     """

@@ -23,7 +23,7 @@ _MOST_SCANS = 1000
 
 
 class Stage(Protocol):
-    """A stage of the work, which is told how far it is."""
+    """A stage of the work, which receives its progress."""
 
     def advance(self, done: int, /) -> None:
         """So much more is done."""

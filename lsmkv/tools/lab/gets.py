@@ -1,6 +1,6 @@
-"""The keys that the lab looks up: a list of the user's, or a sample of the store's own.
+"""The keys that the lab looks up: the user's list, or a sample of the store's own keys.
 
-All choices are made by a seed, so that the same store and seed give the same keys.  Memory: the
+All choices depend on a seed, so that the same store and seed give the same keys.  Memory: the
 keys chosen, however many there are to choose from.
 """
 

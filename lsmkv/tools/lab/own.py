@@ -1,6 +1,6 @@
-"""A filter policy of the user's own, out of a Python file.
+"""A custom filter policy, loaded from a Python file.
 
-It is that of ``--policy`` of ``lsmkv filter-lab`` and ``lsmkv inspect``.
+``lsmkv filter-lab`` and ``lsmkv inspect`` take it as ``--policy``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OwnPolicy:
         return made
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        """The answer of the user's code."""
+        """What the custom code answers."""
         return bool(_call(ASK, self._ask, key, filter_data))
 
 
@@ -73,8 +73,8 @@ def load_policy(where: str) -> PolicyMaker:
     try:
         code = runpy.run_path(path, run_name="policy")
     except (Exception, SystemExit) as error:
-        told = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path}: the file cannot be run: {told}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path}: the file cannot be run: {reason}") from error
     if name:
         if name not in code:
             raise ValueError(f"{path} has no {name}")

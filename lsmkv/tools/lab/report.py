@@ -94,14 +94,14 @@ class _Report:
             f"{'memory':>11}{'measured':>9}"
         )
         room = self._width - len(head) - 2 if self._width >= _NARROWEST_WITH_BARS else 0
-        told = next((one for one in (_LOG_SCALE, "log scale") if len(one) <= room), "")
-        self.line(f"{head}  {told}".rstrip(), "dim")
+        scale = next((one for one in (_LOG_SCALE, "log scale") if len(one) <= room), "")
+        self.line(f"{head}  {scale}".rstrip(), "dim")
         most = max(one.wasted_reads for one in replay.results)
         bars = Bars(most, room, fine=self._fine, log=True)
         for one in replay.results:
             line = Text(_figures(one, names, replay.gets))
             line.stylize(CHOSEN_STYLE if one.setting == chosen else "")
-            if told:
+            if scale:
                 line.append("  ").append(bars.draw(one.wasted_reads), WASTED_STYLE)
             line.rstrip()
             self._print(line)
@@ -167,13 +167,13 @@ class _Report:
 def _about(outcome: Outcome) -> str:
     replay = outcome.replay
     tables = count(len(replay.stored.tables), "table")
-    told = (
+    text = (
         f"{count(replay.gets, 'Get')}: {outcome.source}. {replay.found:,} found a value."
         f" {tables} with {count(replay.entries, 'entry')}; no block cache."
     )
     if replay.from_memory:
-        told += f" A memtable answered {count(replay.from_memory, 'Get')}."
-    return told
+        text += f" A memtable answered {count(replay.from_memory, 'Get')}."
+    return text
 
 
 def _figures(one: SettingReads, names: int, gets: int) -> str:

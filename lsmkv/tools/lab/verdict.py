@@ -92,16 +92,16 @@ def _beside_leveldb(
 ) -> tuple[str, SettingReads | None]:
     """That LevelDB asks no such filters, and which setting is the best one for it: one that costs
     nothing, if it saves enough."""
-    told = "LevelDB reads such tables unfiltered"
+    leveldb = "LevelDB reads such tables unfiltered"
     asked = [(number, one) for number, one in saved if parse_setting(one.setting).leveldb_asks]
     best = _best([pair for pair in asked if _more(pair[1], stored) <= 0], least)
     best = _best(asked, 1) if best is None else best
     if best is None:
-        return f"{told}.", None
+        return f"{leveldb}.", None
     number, setting = best
     words = parse_setting(setting.setting).in_words()
     price = _price(_more(setting, stored))
-    words = f"{told}; of the filters that it reads, {words} would save {number:,} {price}."
+    words = f"{leveldb}; of the filters that it reads, {words} would save {number:,} {price}."
     return words, setting
 
 
@@ -116,11 +116,11 @@ def _nothing_pays(replay: Replay, most: int, compared: bool) -> str:
     wasted = replay.stored.wasted_reads
     if wasted == 0:
         return f"Nothing pays: the {gets} waste no read." + _cheaper(replay)
-    told = f"Nothing pays: the {gets} waste {count(wasted, 'read')}"
+    text = f"Nothing pays: the {gets} waste {count(wasted, 'read')}"
     if not compared:
-        return told + ", and no other setting was tried."
+        return text + ", and no other setting was tried."
     best = f"the best setting would save {most:,} of them" if most else "no setting saves any"
-    return f"{told}, and {best}." + _cheaper(replay)
+    return f"{text}, and {best}." + _cheaper(replay)
 
 
 def _cheaper(replay: Replay) -> str:
@@ -136,7 +136,7 @@ def _cheaper(replay: Replay) -> str:
     least = min(as_good, key=lambda one: one.filter_bytes)
     less = size(stored.filter_bytes - least.filter_bytes)
     setting = parse_setting(least.setting)
-    told = f" With {setting.in_words()} it would waste no more, for {less} less memory."
+    text = f" With {setting.in_words()} it would waste no more, for {less} less memory."
     if setting.leveldb_asks or setting.kind == "none":
-        return told
-    return f"{told} But LevelDB reads such tables unfiltered."
+        return text
+    return f"{text} But LevelDB reads such tables unfiltered."

@@ -37,10 +37,10 @@ def report(
 ) -> None:
     """Write what 'inspect' shows of DIR into one HTML file, to keep or to send.
 
-    The file needs no server and no network, and asks for nothing. It has the levels, the anatomy of
-    some tables, some Gets step by step, the filter lab with a replay of some Gets, the latest edits
-    of the MANIFEST and the write path, in at most some 3 MB: see what is in it before you send it,
-    for it holds keys and values.
+    The file needs no server and no network. It shows the levels, the anatomy of some tables, some
+    Gets step by step, the filter lab with a replay of some Gets, the latest edits of the MANIFEST
+    and the write path, in at most about 3 MB. Look at it before you send it: it contains keys and
+    values.
 
     FILE appears whole or not at all. Nothing is written to the store, and no lock is taken.
 

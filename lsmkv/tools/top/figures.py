@@ -239,8 +239,8 @@ def _share(part: int, whole: int) -> str:
 
 
 def _each_second(window: Window, number: int) -> str:
-    told = rate(window.rate(number))
-    return told if told in ("-", "0") else f"{told}/s"
+    shown = rate(window.rate(number))
+    return shown if shown in ("-", "0") else f"{shown}/s"
 
 
 def _bytes(window: Window, number: int) -> str:

@@ -41,13 +41,13 @@ HELP: tuple[tuple[str, str], ...] = (
 
 def explanation(watch: Watch) -> Content:
     """Why nothing is shown of a store, and how that changes."""
-    told = figures.explanation(watch)
-    if not told.call:
-        return Content.assemble((f"{told.heading}\n\n", "bold $text-error"), told.text)
+    explained = figures.explanation(watch)
+    if not explained.call:
+        return Content.assemble((f"{explained.heading}\n\n", "bold $text-error"), explained.text)
     return Content.assemble(
-        (f"{told.heading}\n\n", "bold"),
-        f"{told.text}\n\n" if told.text else "",
+        (f"{explained.heading}\n\n", "bold"),
+        f"{explained.text}\n\n" if explained.text else "",
         "A process that opens the store like this is shown here, a second later:\n\n    ",
-        (told.call, "$text-accent"),
+        (explained.call, "$text-accent"),
         "\n\nEach operation is timed then; without the option that costs nothing.",
     )

@@ -37,14 +37,14 @@ def operations(watch: Watch, width: int, height: int) -> Content:
     room = max(0, width - len(heading) - 2)
     lines: list[Content] = [Content.styled(heading, DIM)]
     for one in found:
-        told = f"{one.each_second:>10}"
+        message = f"{one.each_second:>10}"
         for percent, taken in zip(PERCENTILES, one.percentiles, strict=True):
-            told += f"{taken:>8}" if percent in shown else ""
+            message += f"{taken:>8}" if percent in shown else ""
         (line,) = chart(watch.rates.get(one.name, ()), room, 1)
         lines.append(
             Content.assemble(
                 (f"{one.name:<8}", HEAD if one.seen else DIM),
-                (told, "" if one.seen else DIM),
+                (message, "" if one.seen else DIM),
                 (f"  {line}", LINE),
             )
         )
@@ -110,11 +110,11 @@ def levels(watch: Watch, width: int, height: int) -> Content:
     room = width - len(heading) - 1
     lines: list[Content] = [Content.styled(heading, DIM)]
     for level in figures.levels(watch):
-        told = f"{level.level:<5}{level.tables:>8}{level.size:>11}"
+        line = f"{level.level:<5}{level.tables:>8}{level.size:>11}"
         if shows_reads:
-            told += f"{level.read_each_second:>8}"
+            line += f"{level.read_each_second:>8}"
         drawn = bar(level.share, room) if room >= 3 else ""
-        lines.append(Content.assemble(told, " ", (drawn, LINE)))
+        lines.append(Content.assemble(line, " ", (drawn, LINE)))
     if len(lines) == 1:
         lines.append(Content.styled("no tables yet", DIM))
     return _joined(lines)

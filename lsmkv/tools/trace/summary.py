@@ -27,7 +27,7 @@ class OperationKind:
     def __init__(self) -> None:
         self.records = 0
         self.operations = 0
-        """As many as records, save for batches."""
+        """Equal to ``records``, except for batches."""
         self.found = 0
         self.bytes = 0
         """Of the values that were found or written."""

@@ -121,7 +121,7 @@ MISTAKES = (
         "A false negative: b'' is among",
     ),
     Mistake(
-        "k of one's own",
+        "a different k",
         "key_may_match",
         lambda key, data: data[-1:] > b"\x1e" or asked(key, data[:-1] + b"\x06"),
         "asking a filter",

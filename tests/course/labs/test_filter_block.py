@@ -311,7 +311,7 @@ MISTAKES = (
         "None, and not an empty one",
     ),
     Mistake(
-        "a base of one's own",
+        "a different base",
         "filter_for",
         always_2_kib,
         "finding a filter",

@@ -195,7 +195,7 @@ MISTAKES = (
         "a sorted memtable",
         "in front of the older versions",
     ),
-    Mistake("sorted anew", "insert", sorted_anew, "a sorted memtable", "Sorting it again"),
+    Mistake("sorted again", "insert", sorted_anew, "a sorted memtable", "Sorting it again"),
     Mistake(
         "below the sequence",
         "look_up",

@@ -35,7 +35,7 @@ class PacedEnv(MemoryEnv):
         self.armed = False
         self.unpaced = 0
         self.created = 0
-        self.told = threading.Event()
+        self.reported = threading.Event()
         self.gate = threading.Event()
         self.gate.set()
         self.at_gate = threading.Event()
@@ -71,10 +71,10 @@ class PacedEnv(MemoryEnv):
         self.gate.wait()
         if self.armed and self._read:
             self._read = False
-            if not self.told.wait(60):
+            if not self.reported.wait(60):
                 self.unpaced += 1
                 self.armed = False
-            self.told.clear()
+            self.reported.clear()
 
 
 def fill(db: DB, seed: int, count: int, bound: int = 3000) -> dict[bytes, bytes]:
@@ -145,7 +145,7 @@ def test_progress_within_every_level(env: PacedEnv) -> None:
     def progress(done: int, total: int, phase: str) -> None:
         steps.append((done, total, phase))
         threads.add(threading.get_ident())
-        env.told.set()
+        env.reported.set()
 
     with DB("/db", env=env, **OPTIONS) as db:
         content = three_levels(db)
@@ -274,10 +274,10 @@ def interrupted(
 
     def progress(done: int, _total: int, phase: str) -> None:
         if phase != at:
-            env.told.set()
+            env.reported.set()
         elif not began:
             began.append(done)
-            env.told.set()
+            env.reported.set()
         elif done > began[0]:
             # The thread waits before its first output of this level until this was reported.
             stop()
@@ -289,7 +289,7 @@ def interrupted(
         with pytest.raises(expected):
             db.compact_range(progress=progress)
         env.armed = False
-        env.told.set()
+        env.reported.set()
         db._background.wait_until_idle()
         assert env.unpaced == 0
         after = tables_at(db)

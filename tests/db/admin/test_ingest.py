@@ -799,7 +799,7 @@ def test_each_call_failed_in_turn(code: int, short: bool) -> None:
             expected = 3, 3
         except lsmkv.IOError:
             assert failure is not None
-            unusable += 1  # background work failed: until it is opened anew
+            unusable += 1  # background work failed: until it is opened again
             expected = 1, 2
         try:
             db.close()
@@ -1118,10 +1118,10 @@ def test_progress_in_bytes() -> None:
         total = sum(directory.size(path[1:]) for path in paths)
     with opened(env) as db:
         seen: list[tuple[int, int, str]] = []
-        db.ingest(paths, progress=lambda *told: seen.append(told))
-    assert {told[1] for told in seen} == {total}
-    assert [told[0] for told in seen] == sorted({told[0] for told in seen})
-    assert [told[2] for told in seen] == ["tables"] * (len(seen) - 1) + ["publishing"]
+        db.ingest(paths, progress=lambda *step: seen.append(step))
+    assert {step[1] for step in seen} == {total}
+    assert [step[0] for step in seen] == sorted({step[0] for step in seen})
+    assert [step[2] for step in seen] == ["tables"] * (len(seen) - 1) + ["publishing"]
     assert len(seen) >= 4
     assert seen[-1][0] == total
 

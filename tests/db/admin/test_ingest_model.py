@@ -484,5 +484,7 @@ def test_closed_during_all_operations(delay: float) -> None:
     assert {type(error) for error in crowd.errors} <= {lsmkv.ClosedError}
     found = found_in(env, paranoid_checks=True)
     seen = crowd.judge(found, crowd.acknowledged)
-    assert all(n <= told + 1 for n, told in zip(seen, crowd.acknowledged, strict=True))
+    assert all(
+        n <= acknowledged + 1 for n, acknowledged in zip(seen, crowd.acknowledged, strict=True)
+    )
     assert int(found.get(b"counter", b"0")) in (crowd.counter, crowd.counter + 1)

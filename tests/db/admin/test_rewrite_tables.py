@@ -1,4 +1,4 @@
-"""Every table is written anew, with other filters, and nothing else changes."""
+"""Every table is rewritten with other filters, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_a_call_that_fails_is_told_and_loses_nothing() -> None:
     content = small_store(clean)
     before = clean.calls
     rewrite(clean)
-    told = 0
+    full = 0
     for number in range(1, clean.calls - before + 1, 3):
         env = FaultyEnv()
         small_store(env)
@@ -282,10 +282,10 @@ def test_a_call_that_fails_is_told_and_loses_nothing() -> None:
         try:
             rewrite(env)
         except lsmkv.Error as error:
-            told += isinstance(error, lsmkv.IOError) and error.errno == errno.ENOSPC
+            full += isinstance(error, lsmkv.IOError) and error.errno == errno.ENOSPC
         env.heal()
         require_whole(env, content)
-    assert told > 5
+    assert full > 5
 
 
 def test_a_power_cut_or_a_kill_loses_nothing() -> None:

@@ -1,4 +1,4 @@
-"""lsmkv.db.compact.background_thread: the end of a thread can be waited for, and is told once."""
+"""lsmkv.db.compact.background_thread: the end of a thread can be awaited, and is reported once."""
 
 from __future__ import annotations
 

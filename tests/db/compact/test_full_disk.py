@@ -153,8 +153,8 @@ def test_a_full_disk_is_reported_once_and_so_is_its_end(caplog: pytest.LogCaptur
             (end,) = caplog.records
             assert "There is room for new tables again" in end.getMessage()
         with env.open_directory("/db") as directory:
-            told = directory.read_file("LOG", 1 << 20)
-        assert told.count(b"No room for new tables") == told.count(b"There is room") == 2
+            log = directory.read_file("LOG", 1 << 20)
+        assert log.count(b"No room for new tables") == log.count(b"There is room") == 2
 
 
 @pytest.mark.parametrize("call", ["flush", "compact_range", "rewrite_tables"])

@@ -55,8 +55,8 @@ TOKEN = "0123456789abcdef"
 def test_settings_round_trip(options: Options, low_priority: bool) -> None:
     line = encode_settings(TOKEN, low_priority, options)
     assert b"\n" not in line
-    token, told, decoded = decode_settings(line)
-    assert (token, told) == (TOKEN, low_priority)
+    token, low, decoded = decode_settings(line)
+    assert (token, low) == (TOKEN, low_priority)
     for name in (
         "block_size",
         "block_restart_interval",

@@ -81,7 +81,7 @@ def test_no_filters_on_the_last_level() -> None:
 
 @pytest.mark.parametrize("background", ["thread", "process"])
 def test_a_store_spreads_its_bits(tmp_path: Path, background: BackgroundWork) -> None:
-    """The bits of its filters differ, whoever writes them, and nothing is lost."""
+    """The bits of its filters differ by level, for every kind of writer, and nothing is lost."""
     source = random.Random(4)
     keys = [source.randbytes(8) for _ in range(5_000)]
     with DB(

@@ -857,12 +857,12 @@ def test_close_does_not_wait_for_a_worker_that_hangs(path: str) -> None:
 
 
 def test_a_compaction_reports_its_progress(path: str) -> None:
-    told: list[int] = []
+    reported: list[int] = []
     with DB(path, **PROCESS, seek_compaction=False) as db:
         big(db)
-        db.compact_range(progress=lambda done, total, phase: told.append(done))
-        assert told == sorted(told)
-        assert len(set(told)) > 2
+        db.compact_range(progress=lambda done, total, phase: reported.append(done))
+        assert reported == sorted(reported)
+        assert len(set(reported)) > 2
         db.check()
 
 

@@ -407,11 +407,11 @@ def test_a_compaction_reports_its_progress() -> None:
         assert picked is not None
         port = Slow(CompactionRequest.of(4, db.options.filter_policy, picked[0], 10_000).encode())
         Worker(port, directory_of(db), TOKEN, db.options).serve()
-        told = [report.bytes_read for report in port.reports[1:-1]]
-        assert len(told) > 1
-        assert told[0] > 0
-        assert told == sorted(told)
-        assert told[-1] <= picked[0].input_size
+        reported = [report.bytes_read for report in port.reports[1:-1]]
+        assert len(reported) > 1
+        assert reported[0] > 0
+        assert reported == sorted(reported)
+        assert reported[-1] <= picked[0].input_size
 
 
 def test_a_worker_ends_when_its_owner_ends_during_a_compaction() -> None:

@@ -29,58 +29,60 @@ def fill(db: DB, first: int = 0, last: int = 200) -> None:
         db.put(b"key%04d" % n, b"value %d " % n * 4)
 
 
-def assert_told_right(db: DB, key: bytes) -> lsmkv.Explanation:
+def assert_explained_right(db: DB, key: bytes) -> lsmkv.Explanation:
     """The explanation, checked against the counters of the next Get."""
     start = db.stats()
-    told = db.explain(key)
+    explanation = db.explain(key)
     before = db.stats()
     assert before == start, "explaining left a trace"
     value = db.get(key)
     did = db.stats() - before
-    asked = [table for table in told.tables if table.asked]
+    asked = [table for table in explanation.tables if table.asked]
     filters = [step for table in asked for step in table.filters]
-    assert told.found is (value is not None)
+    assert explanation.found is (value is not None)
     if value is not None:
-        assert told.chosen is not None
-        assert told.chosen.value_size == len(value)
-    assert did.blocks_read == told.blocks_read
-    assert did.bytes_read == told.bytes_read
-    assert did.blocks_read + did.block_cache_hits == told.blocks_searched
+        assert explanation.chosen is not None
+        assert explanation.chosen.value_size == len(value)
+    assert did.blocks_read == explanation.blocks_read
+    assert did.bytes_read == explanation.bytes_read
+    assert did.blocks_read + did.block_cache_hits == explanation.blocks_searched
     assert did.filters_asked == len(filters)
     assert did.filter_negatives == sum(not step.may_match for step in filters)
     in_vain = [table for table in asked if "false positive" in table.verdict]
     assert did.filter_false_positives == len(in_vain)
-    wasted = [table for table in told.tables if table.wasted]
+    wasted = [table for table in explanation.tables if table.wasted]
     assert [table for table in wasted if table.filters] == in_vain
-    assert told.blocks_wasted == len(wasted)
+    assert explanation.blocks_wasted == len(wasted)
     spared = [table.spared for table in asked if table.spared is not None]
     assert len(spared) == did.filter_negatives
     searched = [table.block for table in asked if table.block is not None]
-    assert len(searched) == told.blocks_searched
+    assert len(searched) == explanation.blocks_searched
     stored = sum(block.size + BLOCK_TRAILER_SIZE for block in spared + searched)
-    assert stored == told.bytes_without_filters
+    assert stored == explanation.bytes_without_filters
     for step in filters:
         assert len(step.values) == len(step.positions)
         assert all(step.values[:-1])  # it stops at the first bit that is not set
         assert not step.values or step.values[-1] is step.may_match
     assert sum(level.tables_asked for level in did.levels) == len(asked)
-    assert did.gets_from_memory == (told.chosen is not None and "mem" in told.chosen.where)
-    assert told.blocks_without_filters >= told.blocks_searched
-    assert told.blocks_without_filters - told.blocks_searched == did.filter_negatives
-    assert json.loads(json.dumps(told.to_dict()))["found"] is told.found
-    assert str(told).startswith("get '")
-    return told
+    assert did.gets_from_memory == (
+        explanation.chosen is not None and "mem" in explanation.chosen.where
+    )
+    assert explanation.blocks_without_filters >= explanation.blocks_searched
+    assert explanation.blocks_without_filters - explanation.blocks_searched == did.filter_negatives
+    assert json.loads(json.dumps(explanation.to_dict()))["found"] is explanation.found
+    assert str(explanation).startswith("get '")
+    return explanation
 
 
 def test_a_hit_in_the_memtable() -> None:
     with DB(":memory:") as db:
         db.put(b"k", b"value")
-        told = assert_told_right(db, b"k")
-        assert told.memtables == ("memtable",)
-        assert told.tables == ()
-        assert told.chosen is not None
-        assert (told.chosen.where, told.chosen.sequence) == ("memtable", 1)
-        assert "found, 5 bytes in memtable" in str(told)
+        explanation = assert_explained_right(db, b"k")
+        assert explanation.memtables == ("memtable",)
+        assert explanation.tables == ()
+        assert explanation.chosen is not None
+        assert (explanation.chosen.where, explanation.chosen.sequence) == ("memtable", 1)
+        assert "found, 5 bytes in memtable" in str(explanation)
 
 
 @pytest.mark.parametrize("layout", ["block", "table", "both"])
@@ -89,8 +91,8 @@ def test_a_hit_in_a_table(layout: Any, compression: Any) -> None:
     with DB(":memory:", filter_layout=layout, compression=compression, block_size=256) as db:
         fill(db)
         db.compact_range()
-        told = assert_told_right(db, b"key0077")
-        (table,) = told.tables
+        explanation = assert_explained_right(db, b"key0077")
+        (table,) = explanation.tables
         assert table.asked
         assert table.verdict == "found"
         assert table.smallest == b"key0000"
@@ -109,10 +111,10 @@ def test_a_hit_in_a_table(layout: Any, compression: Any) -> None:
         assert table.block is not None
         assert not table.block.cached
         assert table.block.compression == ("none" if compression is None else "snappy")
-        assert table.block.bytes_read == table.block.size + 5 == told.bytes_read
+        assert table.block.bytes_read == table.block.size + 5 == explanation.bytes_read
         if compression is None:
             assert table.block.plain_size == table.block.size
-        again = assert_told_right(db, b"key0077").tables[0].block
+        again = assert_explained_right(db, b"key0077").tables[0].block
         assert again is not None
         assert again.cached
         assert again.bytes_read == 0
@@ -123,12 +125,12 @@ def test_filters_spare_a_miss_its_block_reads() -> None:
     with DB(":memory:", bloom_filter_bits=4, **TINY) as db:
         fill(db)
         db.compact_range()
-        told = [assert_told_right(db, b"key%04d?" % n) for n in range(190)]
-    told = [one for one in told if one.tables]  # some keys lie between two tables
-    saved = [one for one in told if one.blocks_searched == 0]
-    misled = [one for one in told if one.blocks_searched > 0]
+        explanations = [assert_explained_right(db, b"key%04d?" % n) for n in range(190)]
+    explanations = [one for one in explanations if one.tables]  # some keys lie between two tables
+    saved = [one for one in explanations if one.blocks_searched == 0]
+    misled = [one for one in explanations if one.blocks_searched > 0]
     assert len(saved) > len(misled) > 0
-    for one in told:
+    for one in explanations:
         assert not one.found
         assert one.chosen is None
     for one in saved:
@@ -154,35 +156,35 @@ def test_a_deletion_answers_and_hides_older_versions() -> None:
             db.put(b"k", b"two!")
             with db.snapshot():
                 db.delete(b"k")
-                told = assert_told_right(db, b"k")
-                assert told.chosen is not None
-                assert told.chosen.deleted
-                assert [(old.where[:3], old.value_size) for old in told.shadowed] == [
+                explanation = assert_explained_right(db, b"k")
+                assert explanation.chosen is not None
+                assert explanation.chosen.deleted
+                assert [(old.where[:3], old.value_size) for old in explanation.shadowed] == [
                     ("mem", 4),
                     ("000", 3),
                 ]
-                assert not told.tables[0].asked
-                assert told.blocks_searched == told.blocks_without_filters == 0
-                assert "deleted, a deletion in memtable" in str(told)
-                assert "hidden: 3 bytes in " in str(told)
+                assert not explanation.tables[0].asked
+                assert explanation.blocks_searched == explanation.blocks_without_filters == 0
+                assert "deleted, a deletion in memtable" in str(explanation)
+                assert "hidden: 3 bytes in " in str(explanation)
                 db.flush()
-                told = assert_told_right(db, b"k")
-                assert told.memtables == ("memtable",)
-                sequences = [old.sequence for old in told.shadowed]
-                assert told.chosen is not None
+                explanation = assert_explained_right(db, b"k")
+                assert explanation.memtables == ("memtable",)
+                sequences = [old.sequence for old in explanation.shadowed]
+                assert explanation.chosen is not None
                 assert sequences == sorted(sequences, reverse=True)
-                assert told.chosen.sequence > sequences[0]
-                assert [table.asked for table in told.tables] == [True, False]
+                assert explanation.chosen.sequence > sequences[0]
+                assert [table.asked for table in explanation.tables] == [True, False]
 
 
 def test_without_filters() -> None:
     with DB(":memory:", bloom_filter_bits=0, **TINY) as db:
         fill(db)
         db.compact_range()
-        told = assert_told_right(db, b"key0077?")
-        assert told.tables[0].filters == ()
-        assert told.blocks_searched == told.blocks_without_filters == 1
-        assert "false positive" not in str(told)
+        explanation = assert_explained_right(db, b"key0077?")
+        assert explanation.tables[0].filters == ()
+        assert explanation.blocks_searched == explanation.blocks_without_filters == 1
+        assert "false positive" not in str(explanation)
 
 
 class FirstByte:
@@ -202,12 +204,12 @@ def test_a_filter_policy_of_the_user() -> None:
         for key in (b"a", b"c", b"e"):
             db.put(key, b"v")
         db.flush()
-        (table,) = assert_told_right(db, b"b").tables
+        (table,) = assert_explained_right(db, b"b").tables
         assert table.filters[0].policy == "test.FirstByte"
         assert table.filters[0].positions == ()
         assert table.filters[0].size == 3
-        assert assert_told_right(db, b"c").found
-        assert "false positive" in assert_told_right(db, b"cc").tables[0].verdict
+        assert assert_explained_right(db, b"c").found
+        assert "false positive" in assert_explained_right(db, b"cc").tables[0].verdict
 
 
 class Denying(FirstByte):
@@ -225,39 +227,43 @@ def test_a_wrong_filter_is_told_from_a_right_one(layout: Any) -> None:
         for key in (b"a", b"lost", b"z"):
             db.put(key, b"value")
         db.flush()
-        told = assert_told_right(db, b"lost")
+        explanation = assert_explained_right(db, b"lost")
         assert db.get(b"lost") is None
-        assert (told.found, told.chosen, told.shadowed) == (False, None, ())
-        assert told.blocks_searched == 0
-        assert [(version.sequence, version.value_size) for version in told.missed] == [(2, 5)]
-        (table,) = told.tables
+        assert (explanation.found, explanation.chosen, explanation.shadowed) == (False, None, ())
+        assert explanation.blocks_searched == 0
+        assert [(version.sequence, version.value_size) for version in explanation.missed] == [
+            (2, 5)
+        ]
+        (table,) = explanation.tables
         assert table.block is None
         assert table.wrong
-        assert [line.tone for line in told.outline() if "wrong" in line.text] == ["wasted"] * 2
+        assert [line.tone for line in explanation.outline() if "wrong" in line.text] == [
+            "wasted"
+        ] * 2
         assert table.verdict == (
             "a filter says no: no block is read;"
             " the block holds the key all the same: this filter is wrong"
             f" (filter per {layout}, test.Denying)"
         )
-        text = str(told)
+        text = str(explanation)
         assert text.startswith("get 'lost': not there\n")
         assert f"missed, since a filter is wrong: 5 bytes in {table.name}, write 2" in text
-        right = assert_told_right(db, b"let")
+        right = assert_explained_right(db, b"let")
         assert right.missed == ()
         assert not right.tables[0].wrong
         assert right.tables[0].verdict == "a filter says no: no block is read"
         db.put(b"lost", b"found")  # a memtable has no filter
-        told = assert_told_right(db, b"lost")
-        assert told.found
-        assert told.missed == ()
-        assert [version.where for version in told.shadowed] == [table.name]
+        explanation = assert_explained_right(db, b"lost")
+        assert explanation.found
+        assert explanation.missed == ()
+        assert [version.where for version in explanation.shadowed] == [table.name]
 
 
 def test_numbers_are_told_in_one_way() -> None:
     with DB(":memory:", compression=None, block_size=1 << 20, lru_cache_size=0) as db:
         fill(db, 0, 1500)
         db.flush()
-        text = str(assert_told_right(db, b"key1234"))
+        text = str(assert_explained_right(db, b"key1234"))
         assert "  searched: 1 data block; 1 from the file, " in text
         assert "  without filters: 1 data block, " in text
         assert "1,235" in text.splitlines()[0]  # the write
@@ -285,8 +291,8 @@ def test_explain_leaves_no_table_open() -> None:
         fill(db)
     with DB("/db", env=env, **TINY) as db:
         before = db.stats()
-        told = db.explain(b"key0003")
-        assert told.found
+        explanation = db.explain(b"key0003")
+        assert explanation.found
         assert db.stats() == before
         assert db.get(b"key0003") is not None
         assert (db.stats() - before).tables_opened > 0
@@ -314,12 +320,12 @@ def test_keys_are_escaped() -> None:
     with DB(":memory:") as db:
         db.put(b"\x1b[2J\xff", b"")
         db.flush()
-        told = db.explain(b"\x1b[2J\xff")
-        assert told.key == b"\x1b[2J\xff"
-        assert "\x1b" not in str(told)
-        assert "\\x1b[2J\\xff" in str(told)
-        assert told.to_dict()["key"] == "\\x1b[2J\\xff"
-        assert "\x1b" not in json.dumps(told.to_dict())
+        explanation = db.explain(b"\x1b[2J\xff")
+        assert explanation.key == b"\x1b[2J\xff"
+        assert "\x1b" not in str(explanation)
+        assert "\\x1b[2J\\xff" in str(explanation)
+        assert explanation.to_dict()["key"] == "\\x1b[2J\\xff"
+        assert "\x1b" not in json.dumps(explanation.to_dict())
 
 
 def test_errors() -> None:
@@ -367,7 +373,7 @@ def test_any_store(steps: list[tuple[str, bytes, bytes]], bits: int, cache: int)
                 snapshots.append(db.snapshot())
         db.flush()
         for key in [*KEYS, b"aa", b"zz"]:
-            assert_told_right(db, key)
+            assert_explained_right(db, key)
 
 
 # Filters of lsmkv's own
@@ -389,8 +395,8 @@ def test_other_filters_are_told_right(options: dict[str, Any]) -> None:
         fill(db, 3000, 3100)
         db.flush()
         for n in range(0, 3200, 37):
-            assert_told_right(db, b"key%04d" % n)
-            assert_told_right(db, b"key%04dx" % n)
+            assert_explained_right(db, b"key%04d" % n)
+            assert_explained_right(db, b"key%04dx" % n)
 
 
 def test_a_fuse_filter_shows_its_slots() -> None:
@@ -398,17 +404,17 @@ def test_a_fuse_filter_shows_its_slots() -> None:
         fill(db, 0, 3000)
         db.flush()
         for key, present in ((b"key0007", True), (b"key0007x", False)):
-            told = db.explain(key)
-            (step,) = told.tables[0].filters
+            explanation = db.explain(key)
+            (step,) = explanation.tables[0].filters
             assert len(step.slots) == len(step.slot_values) == 4
             value = 0
             for one in step.slot_values:
                 value ^= one
             assert (value == step.fingerprint) is step.may_match is present
             assert not step.positions
-            text = str(told)
+            text = str(explanation)
             assert f"xored {value:02x}, fingerprint {step.fingerprint:02x}" in text
-            plain = json.loads(json.dumps(told.to_dict()))
+            plain = json.loads(json.dumps(explanation.to_dict()))
             assert plain["tables"][0]["filters"][0]["slots"] == list(step.slots)
 
 
@@ -449,7 +455,7 @@ def test_a_filter_that_lies_is_named(policy: Any, layout: Any) -> None:
         db.flush()
     with DB("db", env=env, filter_policy=policy) as db:
         assert db.get(b"key0007") is None
-        told = db.explain(b"key0007")
-        assert f"this filter is wrong (filter per {layout}, {policy.name})" in str(told)
+        explanation = db.explain(b"key0007")
+        assert f"this filter is wrong (filter per {layout}, {policy.name})" in str(explanation)
         with pytest.raises(lsmkv.CorruptionError, match=f"per {layout}, {policy.name}"):
             db.check()

@@ -14,8 +14,8 @@ from lsmkv.util.text import escape, quoted
 
 
 def test_the_text_of_a_key_that_a_filter_rules_out() -> None:
-    told = explained(b"bee", b"ant", b"emu", compression=None)
-    assert str(told) == (
+    explanation = explained(b"bee", b"ant", b"emu", compression=None)
+    assert str(explanation) == (
         "get 'bee': not there\n"
         "  memtable: does not know the key\n"
         "  level 2, 000006.ldb: a filter says no: no block is read\n"
@@ -27,15 +27,15 @@ def test_the_text_of_a_key_that_a_filter_rules_out() -> None:
         "  searched: 0 data blocks\n"
         "  without filters: 1 data block, 51 bytes; filters save 1"
     )
-    tones = [line.tone for line in told.outline()]
+    tones = [line.tone for line in explanation.outline()]
     assert tones[:3] == ["plain", "plain", "saved"]
     assert tones[-2:] == ["plain", "saved"]
 
 
 def test_the_text_of_a_key_that_is_found() -> None:
-    told = explained(b"ant", b"ant", b"emu", compression=None)
-    assert str(told).startswith("get 'ant': found, 5 bytes in 000006.ldb, write 1\n")
-    assert str(told).endswith(
+    explanation = explained(b"ant", b"ant", b"emu", compression=None)
+    assert str(explanation).startswith("get 'ant': found, 5 bytes in 000006.ldb, write 1\n")
+    assert str(explanation).endswith(
         "    filter per block, leveldb.BuiltinBloomFilter2, 9 bytes: maybe\n"
         "      bits probed: 55=1, 52=1, 49=1, 46=1, 43=1, 40=1\n"
         "    block at 0: read, 51 bytes, 46 bytes plain\n"
@@ -43,16 +43,16 @@ def test_the_text_of_a_key_that_is_found() -> None:
         "  searched: 1 data block; 1 from the file, 51 bytes\n"
         "  without filters: 1 data block, 51 bytes"
     )
-    assert told.outline()[2].tone == told.outline()[-2].tone == "read"
+    assert explanation.outline()[2].tone == explanation.outline()[-2].tone == "read"
 
 
 def test_a_key_in_the_row_cache() -> None:
     with in_table(b"ant", b"emu") as db:
         for _ in range(50):
             assert db.get(b"ant") == b"value"
-        told = db.explain(b"ant")
-    assert told.at_hand
-    (line,) = [line for line in told.outline() if "row cache" in line.text]
+        explanation = db.explain(b"ant")
+    assert explanation.at_hand
+    (line,) = [line for line in explanation.outline() if "row cache" in line.text]
     assert line.tone == "saved"
 
 
@@ -97,31 +97,31 @@ class Reader(HTMLParser):
 
 @pytest.mark.parametrize("key", [b"bee", b"ant", b"zebra", b"<script>&amp;", b"\x1b[2J\xff", b""])
 def test_the_html_has_the_lines_of_the_text(key: bytes) -> None:
-    told = explained(key, b"", b"ant", b"<script>&amp;", b"\xff")
+    explanation = explained(key, b"", b"ant", b"<script>&amp;", b"\xff")
     reader = Reader()
-    reader.feed(told._repr_html_())
+    reader.feed(explanation._repr_html_())
     reader.close()
     assert reader.open == []
     assert reader.seen == {"ul", "li", "span"}
-    assert "\n".join(reader.lines) == str(told) == as_text(told.outline())
+    assert "\n".join(reader.lines) == str(explanation) == as_text(explanation.outline())
 
 
 @pytest.mark.parametrize("key", HOSTILE, ids=range(len(HOSTILE)))
 def test_long_keys_are_cut(key: bytes) -> None:
-    told = explained(key, key, key + b"x")
-    assert told.found
-    text = str(told)
+    explanation = explained(key, key, key + b"x")
+    assert explanation.found
+    text = str(explanation)
     assert text.startswith(f"get {quoted(key)}: found")
     assert f"... ({len(key):,} bytes)" in text
     assert max(map(len, text.splitlines())) < 250
     assert all(line.isprintable() for line in text.splitlines())
-    assert len(told._repr_html_()) < 5000
-    assert told.to_dict()["key"] == escape(key)  # programs get all of it
+    assert len(explanation._repr_html_()) < 5000
+    assert explanation.to_dict()["key"] == escape(key)  # programs get all of it
 
 
 def test_the_number_of_a_write_is_explained() -> None:
-    told = str(explained(b"ant", b"ant", b"emu"))
+    text = str(explained(b"ant", b"ant", b"emu"))
     assert (
-        "\n  write 1: puts and deletes are numbered from 1 on; the highest number of a key" in told
+        "\n  write 1: puts and deletes are numbered from 1 on; the highest number of a key" in text
     )
     assert "are numbered" not in str(explained(b"bee", b"ant", b"emu"))

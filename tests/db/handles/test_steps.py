@@ -11,20 +11,20 @@ UNFILTERED: dict[str, Any] = {"bloom_filter_bits": 0, "compression": None}
 
 def test_a_block_that_is_searched_in_vain() -> None:
     with in_table(b"ant", b"emu", **UNFILTERED) as db:
-        told = db.explain(b"bee")
-        assert told.blocks_wasted == 1
-        assert "  level 2, 000006.ldb: not in the block\n" in str(told)
-        assert "block at 0: read in vain, 51 bytes, 46 bytes plain" in str(told)
-        assert "searched: 1 data block, 1 in vain; 1 from the file, 51 bytes" in str(told)
-        wasted = [line.text for line in told.outline() if line.tone == "wasted"]
+        explanation = db.explain(b"bee")
+        assert explanation.blocks_wasted == 1
+        assert "  level 2, 000006.ldb: not in the block\n" in str(explanation)
+        assert "block at 0: read (wasted), 51 bytes, 46 bytes plain" in str(explanation)
+        assert "searched: 1 data block, 1 wasted; 1 from the file, 51 bytes" in str(explanation)
+        wasted = [line.text for line in explanation.outline() if line.tone == "wasted"]
         assert [text.split(":")[0] for text in wasted] == [
             "level 2, 000006.ldb",
             "block at 0",
             "searched",
         ]
         db.get(b"bee")
-        assert "from the cache in vain, 46 bytes plain" in str(db.explain(b"bee"))
-        assert "searched: 1 data block, 1 in vain; none from the file" in str(db.explain(b"bee"))
+        assert "from the cache (wasted), 46 bytes plain" in str(db.explain(b"bee"))
+        assert "searched: 1 data block, 1 wasted; none from the file" in str(db.explain(b"bee"))
 
 
 def test_a_spared_block_that_is_in_the_cache() -> None:
@@ -36,8 +36,8 @@ def test_a_spared_block_that_is_in_the_cache() -> None:
 def test_a_table_that_is_not_asked_is_quiet() -> None:
     with in_table(b"ant", b"emu") as db:
         db.put(b"ant", b"newer")
-        told = db.explain(b"ant")
-    lines = told.outline()
+        explanation = db.explain(b"ant")
+    lines = explanation.outline()
     assert [line.tone for line in lines[2:4]] == ["quiet", "quiet"]
     assert "not asked: the answer is known" in lines[2].text
     assert lines[4].text.startswith("hidden: 5 bytes in 000006.ldb")

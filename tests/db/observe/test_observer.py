@@ -1,4 +1,4 @@
-"""lsmkv.db.observe.observer: what it is told is kept by operation."""
+"""lsmkv.db.observe.observer: it keeps what it receives, by operation."""
 
 from __future__ import annotations
 

@@ -202,9 +202,9 @@ def test_a_full_disk_costs_the_file_and_nothing_else(caplog: pytest.LogCaptureFi
             wait_for(lambda: len(env.struck) >= 2)
             db.put(b"k", b"v", sync=True)
             assert db.get(b"k") == b"v"
-        told = [one for one in caplog.messages if "No statistics are published" in one]
-        assert len(told) == 1
-        assert "No space left" in told[0]
+        warnings = [one for one in caplog.messages if "No statistics are published" in one]
+        assert len(warnings) == 1
+        assert "No space left" in warnings[0]
         env.heal()
         assert published("store", lambda it: it.time > first.time, env).stats.writes == 1
 

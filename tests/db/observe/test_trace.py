@@ -126,18 +126,18 @@ def test_any_flipped_byte_is_noticed(tmp_path: Path) -> None:
     path = trace_of(tmp_path, HEADER, CHUNK, CHUNK)
     whole = path.read_bytes()
     sound = list(read_trace(path))
-    told = 0
+    noticed = 0
     for at in range(len(whole)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1 :])
         try:
             found = list(read_trace(path))
         except CorruptionError as error:
-            told += error.path == str(path) and error.offset is not None
+            noticed += error.path == str(path) and error.offset is not None
         else:  # what looks like the end of a killed process's file
             assert found == sound[: len(found)]
             assert len(found) < len(sound)
-            told += 1
-    assert told == len(whole)
+            noticed += 1
+    assert noticed == len(whole)
 
 
 def test_an_unknown_operation_is_damage(tmp_path: Path) -> None:

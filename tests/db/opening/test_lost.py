@@ -149,7 +149,7 @@ def test_a_record_that_is_none_is_damage_and_hinders_no_opening(content: bytes) 
     assert not plan.needed  # no repair can help
     put_all(env, 20, 30)
     name = damage(env)
-    with DB("/db", env=env), env.open_directory("/db") as directory:  # it is made anew
+    with DB("/db", env=env), env.open_directory("/db") as directory:  # opening makes it again
         assert [entry.log.name for entry in read_lost(directory)] == [name]
 
 

@@ -232,7 +232,7 @@ def test_the_directory_may_be_reached_through_a_symbolic_link(path: str) -> None
 
 
 def test_an_env_with_only_the_abstract_methods_is_enough() -> None:
-    """A file system of the user's: whatever derives from Env will do."""
+    """A custom file system only has to derive from Env."""
 
     class Strict(lsmkv.Env):
         def __init__(self) -> None:

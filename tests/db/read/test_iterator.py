@@ -531,7 +531,7 @@ class InterruptedEnv(MemoryEnv):
 def test_nothing_is_skipped_by_an_interruption(
     levels: int, in_memory: int, raw: bool, back: bool
 ) -> None:
-    """Whoever calls again gets what the interrupted call would have given."""
+    """The next call returns what the interrupted call would have returned."""
     env = InterruptedEnv()
     options = {**TINY, "max_file_size": 1 << 20, "write_buffer_size": 1 << 20}
     with DB("/db", create_if_missing=True, env=env, lru_cache_size=0, **options) as db:

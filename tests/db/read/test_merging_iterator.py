@@ -330,7 +330,7 @@ def test_no_list_is_asked_for_too_early(back: bool) -> None:
 @pytest.mark.parametrize("back", [False, True])
 @pytest.mark.parametrize("count", [1, 2])
 def test_long_lists_come_in_parts(back: bool, count: int) -> None:
-    """So that whoever reads them is held up, and holds, no more than that."""
+    """This bounds how long a reader waits, and how many entries it holds."""
     keys = [b"%05d" % at for at in range(5000)]
     sources: list[InternalIterator] = [
         ListsIterator(iter([[(key, b"v") for key in keys[at::count]]])) for at in range(count)

@@ -399,7 +399,7 @@ def test_ranges_beyond_one_prefix_ask_no_filter() -> None:
 
 
 class Failing:
-    """Cuts keys at a slash, until it is told to fail."""
+    """Cuts keys at a slash, until a test makes it fail."""
 
     name = "test.Failing"
 

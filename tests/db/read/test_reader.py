@@ -155,7 +155,7 @@ def test_the_in_operator() -> None:
         b"k" in db  # noqa: B015
 
 
-# Values kept at hand
+# Values kept in memory
 
 
 def hot(db: DB, key: bytes, times: int = 40) -> None:
@@ -457,8 +457,8 @@ class HookedEnv(lsmkv.MemoryEnv):
 def test_tables_stay_until_a_read_has_asked_them_all(read: str) -> None:
     """A compaction that ends in the middle of a read leaves it the tables that it has yet to ask.
 
-    A compiled function lets go of an object after its last use, so that the version of a read may
-    go before the read is over.
+    A compiled function drops its reference to an object after the last use, so the version of a
+    read may be released before the read is over.
     """
     env = HookedEnv()
     with DB("db", create_if_missing=True, env=env, background="thread") as db:

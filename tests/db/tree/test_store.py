@@ -22,7 +22,7 @@ def test_a_forked_child_is_refused(path: str) -> None:
         snapshot = db.snapshot()
         batch = db.write_batch()
         batch.put(b"child", b"1")
-        ready, told = os.pipe()
+        ready, found = os.pipe()
         child = os.fork()
         if child == 0:
             outcome = 0
@@ -63,7 +63,7 @@ def test_a_forked_child_is_refused(path: str) -> None:
         with lsmkv.DB(path) as db:
             assert len(list(db)) == 201, list(db)
             db.check()
-        os.write(told, b"x")
+        os.write(found, b"x")
         _, status = os.waitpid(child, 0)
         print("child", os.waitstatus_to_exitcode(status))
     """

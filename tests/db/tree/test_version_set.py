@@ -135,7 +135,7 @@ def test_content_of_the_manifest(bench: Bench) -> None:
     versions.last_sequence = 99
     bench.commit(removing(10))
     manifest = bench.read()
-    assert (manifest.log_number, manifest.last_sequence) == (5, 99)  # each edit states them anew
+    assert (manifest.log_number, manifest.last_sequence) == (5, 99)  # each edit states them again
     assert list(manifest.levels[1]) == [11]
 
 

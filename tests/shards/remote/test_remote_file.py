@@ -1,4 +1,4 @@
-"""lsmkv.shards.remote.remote_file: a file of which pieces are at hand."""
+"""lsmkv.shards.remote.remote_file: a file of which pieces are in memory."""
 
 from __future__ import annotations
 

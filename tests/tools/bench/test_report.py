@@ -33,14 +33,14 @@ def test_a_peer_is_shown_by_its_time_and_its_ratio() -> None:
 
 
 def test_peers_stand_two_abreast_in_80_columns() -> None:
-    told = report.table(results("one", "two", "three"))
-    heads = [line.split() for line in told if line.startswith("us/op")]
+    lines = report.table(results("one", "two", "three"))
+    heads = [line.split() for line in lines if line.startswith("us/op")]
     assert [[word for word in head if word in ("one", "two", "three")] for head in heads] == [
         ["one", "two"],
         ["three"],
     ]
-    assert max(map(len, told)) <= 80
-    assert not any("gone" in line for line in told)
+    assert max(map(len, lines)) <= 80
+    assert not any("gone" in line for line in lines)
 
 
 def test_a_study_that_was_skipped_says_why() -> None:

@@ -49,15 +49,15 @@ def test_a_worker_that_dies_is_an_error(
 
 
 def test_progress_counts_every_run(tmp_path: Path) -> None:
-    told: list[tuple[int, int, str]] = []
+    steps: list[tuple[int, int, str]] = []
     peers = (OWN, "dbm")
     run(
         plan(tmp_path, engines=peers, rounds=2, studies=("sustained", "import")),
-        lambda *step: told.append(step),
+        lambda *step: steps.append(step),
     )
-    assert [step[0] for step in told] == list(range(8))
-    assert {step[1] for step in told} == {8}
-    assert [step[2] for step in told] == [
+    assert [step[0] for step in steps] == list(range(8))
+    assert {step[1] for step in steps} == {8}
+    assert [step[2] for step in steps] == [
         "round 1 of 2: lsmkv, fillseq",
         "round 1 of 2: dbm, fillseq",
         "round 2 of 2: dbm, fillseq",

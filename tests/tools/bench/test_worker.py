@@ -27,12 +27,12 @@ def run_worker(job: worker.Job, monkeypatch: pytest.MonkeyPatch) -> tuple[int, l
 def test_the_worker_tells_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = worker.Job(OWN, str(tmp_path), SETTINGS, ("fillsync", "absent"))
     assert worker.Job.from_json(job.to_json()) == job
-    status, told = run_worker(job, monkeypatch)
+    status, messages = run_worker(job, monkeypatch)
     assert status == 0
-    assert [next(iter(message)) for message in told] == [
+    assert [next(iter(message)) for message in messages] == [
         *("version", "begin", "end", "begin", "end", "peak_rss")
     ]
-    assert told[2]["result"]["seen"] == SYNCED
+    assert messages[2]["result"]["seen"] == SYNCED
 
 
 def test_the_worker_tells_what_cannot_be_done(
@@ -40,8 +40,8 @@ def test_the_worker_tells_what_cannot_be_done(
 ) -> None:
     settings = replace(SETTINGS, num=50, threads=2)
     names = ("readseq", "fillseq", "readwhilewriting", "open")
-    _, told = run_worker(worker.Job("dbm", str(tmp_path), settings, names), monkeypatch)
-    ends = {message["end"]: message for message in told if "end" in message}
+    _, messages = run_worker(worker.Job("dbm", str(tmp_path), settings, names), monkeypatch)
+    ends = {message["end"]: message for message in messages if "end" in message}
     assert ends["readseq"]["skipped"] == "its keys are in no order"
     assert ends["fillseq"]["skipped"] == ends["readwhilewriting"]["skipped"] == worker.ONE_THREAD
     assert ends["open"]["result"]["ops"] == 1
@@ -50,6 +50,8 @@ def test_the_worker_tells_what_cannot_be_done(
 def test_a_wrong_answer_ends_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "make_engine", lambda name: LossyEngine())
     job = worker.Job(OWN, str(tmp_path), replace(SETTINGS, num=100), ("fillseq", "open"))
-    status, told = run_worker(job, monkeypatch)
+    status, messages = run_worker(job, monkeypatch)
     assert status == 1
-    assert told[-1]["error"].startswith("fillseq: WrongAnswerError: wrong answers: {'right': 99}")
+    assert messages[-1]["error"].startswith(
+        "fillseq: WrongAnswerError: wrong answers: {'right': 99}"
+    )

@@ -26,7 +26,7 @@ def test_the_report_opens_on_the_result(key_file: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app.app, options)
     assert done.exit_code == 0
     assert f"{file}: the result, and a store as it was loaded" in done.stderr
-    told = json.loads(done.stdout)["as_loaded"]
+    loaded = json.loads(done.stdout)["as_loaded"]
     answers = answers_in(file.read_text(encoding="utf-8"))
     assert {one["view"] for one in answers} > {"demo", "levels", "table", "get", "filter"}
     assert answers[0]["view"] == "demo"
@@ -36,7 +36,7 @@ def test_the_report_opens_on_the_result(key_file: Path, tmp_path: Path) -> None:
     assert result["found"] == result["shown"] == "with a filter per 2 KiB"
     (state,) = result["states"]
     assert [one["layout"] for one in state["stores"]] == list(command.DEFAULT_LAYOUTS)
-    for shown, counted in zip(state["stores"], told, strict=True):
+    for shown, counted in zip(state["stores"], loaded, strict=True):
         for kind in ("present", "absent"):
             assert shown[kind]["blocks"] == counted[kind]["blocks_per_get"]
             assert shown[kind]["microseconds"] == counted[kind]["microseconds_per_get"] > 0

@@ -13,26 +13,26 @@ from lsmkv.tools.demo.reading import findings, reading
 def test_the_reading_follows_the_figures() -> None:
     off = measurement("off", blocks=2500, levels={0: 2, 1: 3})
     block = measurement("block", blocks=25, asked=2500, positives=25, predicted=0.01)
-    told = " ".join(reading([off, block], [], 100_000))
-    assert "read 2.500 data blocks without filters: up to 3 tables" in told
-    assert "0.025 with a filter per 2 KiB (a factor of 100)" in told
-    assert "25 of 2,500 checks of absent keys wrongly said maybe, 1.00%" in told
-    assert "Their bits predict 1.00%" in told
-    assert "agree within chance" in told
-    assert "compaction" not in told
-    assert "LevelDB" not in told
+    text = " ".join(reading([off, block], [], 100_000))
+    assert "read 2.500 data blocks without filters: up to 3 tables" in text
+    assert "0.025 with a filter per 2 KiB (a factor of 100)" in text
+    assert "25 of 2,500 checks of absent keys wrongly said maybe, 1.00%" in text
+    assert "Their bits predict 1.00%" in text
+    assert "agree within chance" in text
+    assert "compaction" not in text
+    assert "LevelDB" not in text
 
 
 def test_the_reading_says_which_filters_leveldb_asks() -> None:
     off = measurement("off", blocks=2500)
     fuse = measurement("fuse", blocks=10, asked=2500, positives=10, predicted=0.004)
-    told = " ".join(reading([off, fuse], [], 100_000))
-    assert "0.010 with a fuse filter per table (a factor of 250)" in told
-    assert "Their bits predict 0.40%, the textbook 0.39%; measured and predicted agree" in told
-    assert "LevelDB reads all these stores, and asks filters in none of them." in told
+    text = " ".join(reading([off, fuse], [], 100_000))
+    assert "0.010 with a fuse filter per table (a factor of 250)" in text
+    assert "Their bits predict 0.40%, the textbook 0.39%; measured and predicted agree" in text
+    assert "LevelDB reads all these stores, and asks filters in none of them." in text
     both = measurement("both", blocks=25, asked=2500, positives=25, predicted=0.01)
-    told = " ".join(reading([off, fuse, both], [], 100_000))
-    assert "asks filters only in the store with both kinds." in told
+    text = " ".join(reading([off, fuse, both], [], 100_000))
+    assert "asks filters only in the store with both kinds." in text
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ def test_json_has_the_fields_that_the_help_names(tmp_path: Path) -> None:
     done = lsm("doctor", tmp_path, "--json")
     assert done.status == 0
     plain = json.loads(done.out)
-    told = (command.doctor.__doc__ or "").partition("JSON:")[2]
+    documented = (command.doctor.__doc__ or "").partition("JSON:")[2]
     directory = plain["directory"]
-    named = set(re.findall(r'"(\w+)"', told))
+    named = set(re.findall(r'"(\w+)"', documented))
     assert named == {*plain, *directory, *directory["works"], "what", "do"}
     assert plain["problems"] == []
     assert directory["works"]["lock"] is True

@@ -90,9 +90,9 @@ def test_a_batch_across_two_blocks(tmp_path: Path) -> None:
     second = batch_record(2, 1, encode_put(b"a longer key", b"its value, longer still"))
     data = make_log([first, second])
     border = BLOCK_SIZE
-    told = [one for one in meanings("1.log", data) if one[0] > 100]
+    found = [one for one in meanings("1.log", data) if one[0] > 100]
     offset = len(make_log([first]))
-    assert [(at, meaning) for at, _, meaning in told] == [
+    assert [(at, meaning) for at, _, meaning in found] == [
         (offset, "checksum of type and data"),
         (offset + 4, f"length {border - offset - 7}"),
         (offset + 6, "type 2: FIRST"),

@@ -24,8 +24,8 @@ from lsmkv.tools.dump.records import Block, Piece
 
 
 def test_a_table_byte_by_byte() -> None:
-    told = meanings("1.ldb", TABLE)
-    assert told[:16] == [
+    found = meanings("1.ldb", TABLE)
+    assert found[:16] == [
         (0, "00", "shared 0"),
         (1, "0d", "unshared 13"),
         (2, "00", "value length 0"),
@@ -43,7 +43,7 @@ def test_a_table_byte_by_byte() -> None:
         (38, "0102000000000000", "tag: sequence 2, val"),
         (46, b"orange".hex(), "value 'orange'"),
     ]
-    assert [(at, meaning) for at, _, meaning in told[16:]] == [
+    assert [(at, meaning) for at, _, meaning in found[16:]] == [
         (52, "restart point 0: entry at 0"),
         (56, "restart points: 1"),
         (60, "end of the data block: uncompressed"),
@@ -111,5 +111,5 @@ def test_overlapping_blocks_are_a_fault_and_not_repeated() -> None:
     footer = Footer.decode(data[-48:])
     twice = Footer(footer.index, footer.index).encode()
     covers("1.ldb", data[:-48] + twice, same_faults=False)
-    told = [one.reason for one in faults("1.ldb", data[:-48] + twice, annotate=True)]
-    assert "a metaindex block inside another one" in told
+    reasons = [one.reason for one in faults("1.ldb", data[:-48] + twice, annotate=True)]
+    assert "a metaindex block inside another one" in reasons

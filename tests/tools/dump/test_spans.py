@@ -21,8 +21,8 @@ from lsmkv.util.checksum import masked_crc32c
 
 def test_versions_that_share_a_part_of_their_tags() -> None:
     data = make_table([(pack(b"k", 0x207, 1), b""), (pack(b"k", 7, 1), b"")], bits=0)
-    told = [meaning for _, _, meaning in meanings("1.ldb", data)]
-    assert "tag of key 'k' (shares 3): sequence 7, val, its last 6 bytes" in told
+    found = [meaning for _, _, meaning in meanings("1.ldb", data)]
+    assert "tag of key 'k' (shares 3): sequence 7, val, its last 6 bytes" in found
 
 
 def test_a_long_value_is_repeated_in_part_only() -> None:
@@ -35,8 +35,8 @@ def test_a_filter_block_that_begins_with_other_bytes() -> None:
     block[9] = 2
     body = bytes(block) + b"\0"
     data = TABLE[:65] + body + masked_crc32c(body).to_bytes(4, "little") + TABLE[88:]
-    (told,) = [one for one in records("1.ldb", data) if isinstance(one, Filter)]
-    assert (told.offset, told.data) == (2, TABLE[67:74])
+    (filters,) = [one for one in records("1.ldb", data) if isinstance(one, Filter)]
+    assert (filters.offset, filters.data) == (2, TABLE[67:74])
     assert (65, "4005", "bytes before the first filter") in meanings("1.ldb", data)
     covers("1.ldb", data)
     assert faults("1.ldb", data) == []

@@ -59,21 +59,21 @@ def test_the_lines_of_each_kind_of_file(store: Path, name: str, expected: str) -
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "expected"),
     [
         (Bloom64Policy(), r"  filter 0: 20,000 bits, [\d,]+ set, 7 probes"),
         (BinaryFusePolicy(), r"  filter 0: fuse, 4 slots a key, 38 \+ 3 segments of 64, seed \d"),
     ],
     ids=repr,
 )
-def test_filters_of_lsmkv_are_decoded(tmp_path: Path, policy: Any, told: str) -> None:
+def test_filters_of_lsmkv_are_decoded(tmp_path: Path, policy: Any, expected: str) -> None:
     entries = [(pack(b"%02d:%05d" % (n // 50, n), n + 1, 1), b"") for n in range(2000)]
     path = tmp_path / "1.ldb"
     extractor = DelimitedPrefix(b":")
     options = {"filter_layout": "table", "prefix_extractor": extractor}
     path.write_bytes(make_table(entries, filter_policy=policy, **options))
     lines = dump(path)[1]
-    assert any(re.fullmatch(told, line) for line in lines)
+    assert any(re.fullmatch(expected, line) for line in lines)
     assert "  filter of prefixes, lsmkv.DelimitedPrefix.3a: 400 bits, " in "\n".join(lines)
     annotated = "\n".join(dump(path, "--annotate")[1])
     assert "filter of prefixes: 400 bits, " in annotated

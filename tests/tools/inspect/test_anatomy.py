@@ -82,12 +82,12 @@ def test_a_damaged_block_is_told_where_it_is(tmp_path: Path) -> None:
     with contextlib.closing(Api(str(path))) as api:
         sound = [part for part in parts_of(api, table.name) if part["kind"] == "data"]
         damage(table, sound[1]["offset"] + 10)
-        told = api.answer("table", {"name": table.name})
-        marked = [part["offset"] for part in told["parts"] if "problem" in part]
+        answer = api.answer("table", {"name": table.name})
+        marked = [part["offset"] for part in answer["parts"] if "problem" in part]
         assert marked == [sound[1]["offset"]]
-        assert [problem["offset"] for problem in told["problems"]] == marked
-        assert [problem["kind"] for problem in told["problems"]] == ["data"]
-        assert "the entries of this one are lost" in told["problems"][0]["effect"]
+        assert [problem["offset"] for problem in answer["problems"]] == marked
+        assert [problem["kind"] for problem in answer["problems"]] == ["data"]
+        assert "the entries of this one are lost" in answer["problems"][0]["effect"]
         block = api.answer("block", {"name": table.name, "offset": str(marked[0])})
         assert "entries" not in block
         assert "problem" in block["pieces"][0]
@@ -99,10 +99,10 @@ def test_a_table_without_a_footer_is_unknown_bytes(tmp_path: Path, kept: int) ->
     table = sorted(path.glob("*.ldb"))[0]
     table.write_bytes(table.read_bytes()[:kept])
     with contextlib.closing(Api(str(path))) as api:
-        told = api.answer("table", {"name": table.name})
-        assert {part["kind"] for part in told["parts"]} <= {"unknown"}
-        assert sum(part["size"] for part in told["parts"]) == kept
-        assert len(told["problems"]) == 1
+        answer = api.answer("table", {"name": table.name})
+        assert {part["kind"] for part in answer["parts"]} <= {"unknown"}
+        assert sum(part["size"] for part in answer["parts"]) == kept
+        assert len(answer["problems"]) == 1
 
 
 def test_every_byte_may_be_wrong(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_every_byte_may_be_wrong(tmp_path: Path) -> None:
     with contextlib.closing(Api(str(path))) as api:
         for at in range(0, len(whole), 3):
             table.write_bytes(whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1 :])
-            told = api.answer("table", {"name": table.name})
-            assert sum(part["size"] for part in told["parts"]) == len(whole)
-            for part in told["parts"]:
+            answer = api.answer("table", {"name": table.name})
+            assert sum(part["size"] for part in answer["parts"]) == len(whole)
+            for part in answer["parts"]:
                 if part["kind"] != "unknown":
                     api.answer("block", {"name": table.name, "offset": str(part["offset"])})
 
@@ -132,9 +132,9 @@ def dumped_filters(path: Path) -> list[tuple[int, int, int, int, int]]:
     for line in CliRunner().invoke(app, ["dump", str(table)]).output.splitlines():
         if line.startswith("--- offset "):
             block = int(line.split()[2].rstrip(";"))
-        told = re.match(r"  filter (\d+).*: ([\d,]+) bits, ([\d,]+) set, (\d+) probes", line)
-        if told is not None:
-            number, bits, ones, probes = (int(text.replace(",", "")) for text in told.groups())
+        match = re.match(r"  filter (\d+).*: ([\d,]+) bits, ([\d,]+) set, (\d+) probes", line)
+        if match is not None:
+            number, bits, ones, probes = (int(text.replace(",", "")) for text in match.groups())
             found.append((block, number, bits, ones, probes))
     return found
 

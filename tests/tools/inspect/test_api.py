@@ -45,8 +45,8 @@ def test_unknown_names_are_refused(api: Api) -> None:
 
 
 def test_the_scratch_store_takes_escaped_keys(api: Api) -> None:
-    told = api.act("scratch/put", {"key": "a\\x00", "value": "\\xff"})
-    shown = told["moments"][-1]["memtable"]["shown"]
+    answer = api.act("scratch/put", {"key": "a\\x00", "value": "\\xff"})
+    shown = answer["moments"][-1]["memtable"]["shown"]
     assert {"text": "a\\x00", "bytes": 2} in [one["key"] for one in shown]
     with pytest.raises(ValueError, match="keys must be a number"):
         api.act("scratch/fill", {"keys": "many"})

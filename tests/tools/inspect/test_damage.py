@@ -62,15 +62,15 @@ def reads(path: Path, **options: Any) -> Callable[[bytes], bytes | None]:
 @pytest.mark.parametrize("kind", ["filter", "metaindex"])
 def test_a_damaged_filter(sound: Path, kind: str) -> None:
     name, offset = hurt(sound, kind)
-    told = told_by_get(sound, FIRST)
-    assert told.startswith(f"{name} is damaged: its {kind} block")
-    assert f"at {offset:,} (block checksum mismatch)" in told
-    assert "A Get that reaches this table, and a scan over it, raise CorruptionError" in told
+    reason = told_by_get(sound, FIRST)
+    assert reason.startswith(f"{name} is damaged: its {kind} block")
+    assert f"at {offset:,} (block checksum mismatch)" in reason
+    assert "A Get that reaches this table, and a scan over it, raise CorruptionError" in reason
     with pytest.raises(lsmkv.CorruptionError):
         reads(sound)(LAST)
-    assert "lsmkv.DB(DIR, bloom_filter_bits=0) reads it without filters" in told
+    assert "lsmkv.DB(DIR, bloom_filter_bits=0) reads it without filters" in reason
     assert reads(sound, bloom_filter_bits=0)(LAST) == b"value of " + LAST
-    assert "'lsmkv repair' writes the table again, with new filters" in told
+    assert "'lsmkv repair' writes the table again, with new filters" in reason
     lsmkv.repair_db(sound)
     assert reads(sound)(LAST) == b"value of " + LAST
     with contextlib.closing(Api(str(sound))) as api:
@@ -107,22 +107,22 @@ def test_a_damaged_filter_of_prefixes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["index", "footer"])
 def test_what_every_read_needs(sound: Path, kind: str) -> None:
     name, _ = hurt(sound, kind)
-    told = told_by_get(sound, FIRST)
-    assert told.startswith(f"{name} is damaged: its {kind}")
+    reason = told_by_get(sound, FIRST)
+    assert reason.startswith(f"{name} is damaged: its {kind}")
     with pytest.raises(lsmkv.CorruptionError):
         reads(sound, bloom_filter_bits=0)(LAST)
-    assert "finds the data blocks without it" in told
+    assert "finds the data blocks without it" in reason
     lsmkv.repair_db(sound)
     assert reads(sound)(LAST) == b"value of " + LAST
 
 
 def test_a_damaged_data_block(sound: Path) -> None:
     name, _ = hurt(sound, "data")
-    told = told_by_get(sound, FIRST)
-    assert told.startswith(f"{name} is damaged: its data block, at 0")
-    assert "keys in other blocks are read as before" in told
+    reason = told_by_get(sound, FIRST)
+    assert reason.startswith(f"{name} is damaged: its data block, at 0")
+    assert "keys in other blocks are read as before" in reason
     assert reads(sound)(LAST) == b"value of " + LAST
-    assert "the entries of this one are lost" in told
+    assert "the entries of this one are lost" in reason
     lsmkv.repair_db(sound)
     assert reads(sound)(FIRST) is None
     assert reads(sound)(LAST) == b"value of " + LAST
@@ -131,11 +131,11 @@ def test_a_damaged_data_block(sound: Path) -> None:
 @pytest.mark.parametrize("kind", ["filter", "metaindex", "index", "footer", "data"])
 def test_every_view_says_it(sound: Path, kind: str) -> None:
     name, offset = hurt(sound, kind)
-    told = told_by_get(sound, FIRST)
+    reason = told_by_get(sound, FIRST)
     with contextlib.closing(Api(str(sound))) as api:
         problems = api.answer("table", {"name": name})["problems"]
         assert {(one["kind"], one["offset"]) for one in problems} == {(kind, offset)}
-        assert problems[0]["effect"] in told
+        assert problems[0]["effect"] in reason
         api.source.start_check()
         api.source.finish_check()
         found = api.answer("levels", {})["check"]["files"][0]

@@ -52,23 +52,28 @@ def test_the_keys_set_exactly_the_bits(api: Api) -> None:
 def test_a_filter_of_a_whole_table_is_cut(tmp_path: Path) -> None:
     keys = [b"%08d" % number for number in range(8000)]
     with opened(one_table(tmp_path / "db", keys, filter_layout="table")) as (api, name):
-        told = api.answer("filter", {"name": name})
-    assert (told["kind"], told["filters"], told["first"], told["last"]) == ("table", 1, None, None)
-    assert (len(told["keys"]), told["more_keys"]) == (MOST_KEYS, True)
-    assert told["bits"] > MOST_BITS
-    assert len(told["hex"]) == MOST_BITS // 4
-    assert 0 < told["rate"] < 0.02
+        answer = api.answer("filter", {"name": name})
+    assert (answer["kind"], answer["filters"], answer["first"], answer["last"]) == (
+        "table",
+        1,
+        None,
+        None,
+    )
+    assert (len(answer["keys"]), answer["more_keys"]) == (MOST_KEYS, True)
+    assert answer["bits"] > MOST_BITS
+    assert len(answer["hex"]) == MOST_BITS // 4
+    assert 0 < answer["rate"] < 0.02
 
 
 @pytest.mark.parametrize("number", [1, MOST_KEYS, MOST_KEYS + 1, 5000])
 def test_the_number_of_keys_is_stated_however_many_there_are(tmp_path: Path, number: int) -> None:
     keys = [b"%08d" % at for at in range(number)]
     with opened(one_table(tmp_path / "db", keys, filter_layout="table")) as (api, name):
-        told = table_filter(api.source, name)
-    assert (told["key_count"], told["counted"]) == (number, True)
-    assert told["more_keys"] == (number > MOST_KEYS)
+        answer = table_filter(api.source, name)
+    assert (answer["key_count"], answer["counted"]) == (number, True)
+    assert answer["more_keys"] == (number > MOST_KEYS)
     data = BloomFilterPolicy().create_filter(keys)
-    assert told["ones"] == sum(byte.bit_count() for byte in data[:-1])
+    assert answer["ones"] == sum(byte.bit_count() for byte in data[:-1])
 
 
 def test_the_number_of_very_many_keys_follows_from_the_fill(
@@ -77,9 +82,9 @@ def test_the_number_of_very_many_keys_follows_from_the_fill(
     monkeypatch.setattr(filters, "MOST_COUNTED", 1000)
     keys = [b"%08d" % at for at in range(5000)]
     with opened(one_table(tmp_path / "db", keys, filter_layout="table")) as (api, name):
-        told = table_filter(api.source, name)
-    assert not told["counted"]
-    assert told["key_count"] == pytest.approx(5000, rel=0.1)  # probes repeat
+        answer = table_filter(api.source, name)
+    assert not answer["counted"]
+    assert answer["key_count"] == pytest.approx(5000, rel=0.1)  # probes repeat
 
 
 class FirstByte:
@@ -95,12 +100,17 @@ class FirstByte:
 def test_a_filter_of_another_policy_has_no_bits(tmp_path: Path) -> None:
     path = one_table(tmp_path / "db", [b"ant", b"bee"], filter_policy=FirstByte())
     with opened(path) as (api, name):
-        told = table_filter(api.source, name)
+        answer = table_filter(api.source, name)
         with pytest.raises(NotThereError, match="only the code of 'first byte' can ask"):
             probe(api.source, name, b"ant")
-    assert told["policy"] == "first byte"
-    assert (told["bits"], told["probes"], told["fuse"], told["hex"]) == (None, None, None, "")
-    assert [key["text"] for key in told["keys"]] == ["ant", "bee"]
+    assert answer["policy"] == "first byte"
+    assert (answer["bits"], answer["probes"], answer["fuse"], answer["hex"]) == (
+        None,
+        None,
+        None,
+        "",
+    )
+    assert [key["text"] for key in answer["keys"]] == ["ant", "bee"]
 
 
 @pytest.mark.parametrize("layout", ["block", "table"])
@@ -109,20 +119,20 @@ def test_bits_and_probes_of_both_bloom_filters(tmp_path: Path, layout: str, poli
     keys = [b"%08d" % number for number in range(0, 400, 2)]
     options = {"filter_policy": policy, "filter_layout": layout}
     with opened(one_table(tmp_path / "db", keys, **options)) as (api, name):
-        told = table_filter(api.source, name)
-        data = bytes.fromhex(told["hex"]) + bytes([told["probes"]])
-        ones = {at for at in range(told["bits"]) if data[at >> 3] >> (at & 7) & 1}
-        if not told["leveldb"]:
-            assert {at for key in told["keys"] for at in key["positions"]} == ones
+        answer = table_filter(api.source, name)
+        data = bytes.fromhex(answer["hex"]) + bytes([answer["probes"]])
+        ones = {at for at in range(answer["bits"]) if data[at >> 3] >> (at & 7) & 1}
+        if not answer["leveldb"]:
+            assert {at for key in answer["keys"] for at in key["positions"]} == ones
         for number in range(100):
             key = b"%08d" % number
             found = probe(api.source, name, key)
             assert found["may_match"] == policy.key_may_match(key, data)
             assert found["positions"] == policy.probed_positions(policy.key_hash(key), data)
-    by_fill = (len(ones) / told["bits"]) ** told["probes"]
+    by_fill = (len(ones) / answer["bits"]) ** answer["probes"]
     leveldb = policy.name != "lsmkv.Bloom64"
-    assert told["leveldb"] == leveldb
-    assert told["rate"] == pytest.approx(rate_from_fill(data) if leveldb else by_fill)
+    assert answer["leveldb"] == leveldb
+    assert answer["rate"] == pytest.approx(rate_from_fill(data) if leveldb else by_fill)
 
 
 def test_the_slots_of_a_fuse_filter(tmp_path: Path) -> None:
@@ -130,14 +140,16 @@ def test_the_slots_of_a_fuse_filter(tmp_path: Path) -> None:
     policy = BinaryFusePolicy()
     path = one_table(tmp_path / "db", keys, filter_policy=policy, compression=None)
     with opened(path) as (api, name):
-        told = table_filter(api.source, name)
+        answer = table_filter(api.source, name)
         whole = (path / name).read_bytes()
-        data = whole[told["block"] : told["block"] + told["bytes"]]
-        assert told["fuse"]["slots"] == told["bytes"] - 7
-        assert told["fuse"]["segments"] * told["fuse"]["segment_slots"] == told["fuse"]["slots"]
-        assert (told["bits"], told["rate"]) == (None, 1 / 256)
-        for key in told["keys"]:
-            assert len(key["slots"]) == told["fuse"]["arity"]
+        data = whole[answer["block"] : answer["block"] + answer["bytes"]]
+        assert answer["fuse"]["slots"] == answer["bytes"] - 7
+        assert (
+            answer["fuse"]["segments"] * answer["fuse"]["segment_slots"] == answer["fuse"]["slots"]
+        )
+        assert (answer["bits"], answer["rate"]) == (None, 1 / 256)
+        for key in answer["keys"]:
+            assert len(key["slots"]) == answer["fuse"]["arity"]
             assert [data[slot] for slot in key["slots"]] == key["values"]
             assert key["xored"] == key["fingerprint"]
         passed = 0
@@ -155,9 +167,9 @@ def test_the_slots_of_a_fuse_filter(tmp_path: Path) -> None:
 def test_a_fuse_filter_of_few_keys_is_a_bloom_filter(tmp_path: Path) -> None:
     path = one_table(tmp_path / "db", [b"ant", b"bee"], filter_policy=BinaryFusePolicy())
     with opened(path) as (api, name):
-        told = table_filter(api.source, name)
-    assert (told["policy"], told["fuse"], told["bits"]) == ("lsmkv.BinaryFuse8", None, 64)
-    assert all(key["positions"] for key in told["keys"])
+        answer = table_filter(api.source, name)
+    assert (answer["policy"], answer["fuse"], answer["bits"]) == ("lsmkv.BinaryFuse8", None, 64)
+    assert all(key["positions"] for key in answer["keys"])
 
 
 def test_the_filter_of_prefixes_is_one_of_prefixes(tmp_path: Path) -> None:
@@ -166,10 +178,10 @@ def test_the_filter_of_prefixes_is_one_of_prefixes(tmp_path: Path) -> None:
     options = {"filter_policy": Bloom64Policy(10), "prefix_extractor": extractor}
     with opened(one_table(tmp_path / "db", keys, **options)) as (api, name):
         first = table_filter(api.source, name)
-        told = table_filter(api.source, name, **first["next"])
+        answer = table_filter(api.source, name, **first["next"])
         found = probe(api.source, name, b"3:", **first["next"])
-    assert (told["kind"], told["extractor"]) == ("prefix", extractor.name)
-    assert [key["text"] for key in told["keys"]] == ["0:", "1:", "2:", "3:", "4:"]
+    assert (answer["kind"], answer["extractor"]) == ("prefix", extractor.name)
+    assert [key["text"] for key in answer["keys"]] == ["0:", "1:", "2:", "3:", "4:"]
     assert found["may_match"]
 
 
@@ -181,10 +193,10 @@ def test_filters_are_numbered_as_dump_numbers_them(tmp_path: Path) -> None:
         shown = {one["n"]: (one["first"], one["last"], one["bits"]) for one in filters_of(api)}
     dumped = {}
     for line in CliRunner().invoke(app, ["dump", str(path / name)]).output.splitlines():
-        told = re.match(r"  filter (\d+), blocks at (\d+) to (\d+): ([\d,]+) bits", line)
-        if told is not None:
-            number, first, last = map(int, told.groups()[:3])
-            dumped[number] = first, last, int(told[4].replace(",", ""))
+        match = re.match(r"  filter (\d+), blocks at (\d+) to (\d+): ([\d,]+) bits", line)
+        if match is not None:
+            number, first, last = map(int, match.groups()[:3])
+            dumped[number] = first, last, int(match[4].replace(",", ""))
     assert shown == dumped
     assert max(shown) > len(shown)
 
@@ -208,10 +220,10 @@ def test_a_damaged_data_block_leaves_the_filter(tmp_path: Path) -> None:
     with opened(path) as (api, name):
         before = table_filter(api.source, name)
         damage(path / name, 3)  # in the data block
-        told = table_filter(api.source, name)
-    assert told["hex"] == before["hex"]
-    assert told["keys"] == []
-    assert f"{name} is damaged: its data block, at 0" in told["keys_problem"]
+        answer = table_filter(api.source, name)
+    assert answer["hex"] == before["hex"]
+    assert answer["keys"] == []
+    assert f"{name} is damaged: its data block, at 0" in answer["keys_problem"]
 
 
 def test_a_damaged_filter_is_not_said_to_be_missing(tmp_path: Path) -> None:
@@ -221,10 +233,10 @@ def test_a_damaged_filter_is_not_said_to_be_missing(tmp_path: Path) -> None:
         damage(path / name, block)
         with pytest.raises(lsmkv.CorruptionError) as raised:
             table_filter(api.source, name)
-        told = api.reason(raised.value)
+        reason = api.reason(raised.value)
         levels = api.answer("levels", {})["facts"]["filter_damage"]
-    assert f"{name} is damaged: its filter block, at {block:,} (block checksum mismatch)." in told
-    assert levels == told
+    assert f"{name} is damaged: its filter block, at {block:,} (block checksum mismatch)." in reason
+    assert levels == reason
 
 
 def test_a_damaged_filter_beside_a_sound_one(tmp_path: Path) -> None:
@@ -233,12 +245,12 @@ def test_a_damaged_filter_beside_a_sound_one(tmp_path: Path) -> None:
         first = table_filter(api.source, name)
         second = first["next"]["block"]
         damage(path / name, second)
-        told = table_filter(api.source, name)
+        answer = table_filter(api.source, name)
         with pytest.raises(lsmkv.CorruptionError):
             table_filter(api.source, name, 0, second)
-    assert told["n"] == 0
-    assert told["filters"] == 1
-    assert "whole-table filter" in told["damage"][0]
+    assert answer["n"] == 0
+    assert answer["filters"] == 1
+    assert "whole-table filter" in answer["damage"][0]
 
 
 def test_the_number_of_prefixes_of_a_custom_extractor_follows_from_the_fill(tmp_path: Path) -> None:
@@ -253,7 +265,7 @@ def test_the_number_of_prefixes_of_a_custom_extractor_follows_from_the_fill(tmp_
         tmp_path / "db", sorted(keys), prefix_extractor=FirstTwo(), filter_layout="both"
     )
     with opened(path) as (api, _):
-        (told,) = [one for one in filters_of(api) if one["kind"] == "prefix"]
-    assert told["keys"] == []
-    assert not told["counted"]
-    assert told["key_count"] == pytest.approx(50, rel=0.25)
+        (prefixes,) = [one for one in filters_of(api) if one["kind"] == "prefix"]
+    assert prefixes["keys"] == []
+    assert not prefixes["counted"]
+    assert prefixes["key_count"] == pytest.approx(50, rel=0.25)

@@ -88,24 +88,24 @@ def test_bits_are_those_of_the_policy(number: int, tmp_path: Path) -> None:
         capture_output=True,
         check=True,
     )
-    told = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     policies = [BloomFilterPolicy(one) for one in bits]
     filters = [policy.create_filter(keys) for policy in policies]
-    assert told["hashes"] == [leveldb_hash(key) for key in asked]
-    assert told["filters"] == [data.hex() for data in filters]
+    assert report["hashes"] == [leveldb_hash(key) for key in asked]
+    assert report["filters"] == [data.hex() for data in filters]
     everything = b"\xff" * 80 + bytes([6])
-    assert told["probed"] == [
+    assert report["probed"] == [
         policies[0].probed_positions(leveldb_hash(key), everything) for key in asked
     ]
     if keys:  # a filter of no keys holds a no for all
-        assert told["answers"] == [
+        assert report["answers"] == [
             [policy.key_may_match(key, data) for key in asked]
             for policy, data in zip(policies, filters, strict=True)
         ]
-    for (expected, fill), size in zip(told["expected"], SIZES, strict=True):
+    for (expected, fill), size in zip(report["expected"], SIZES, strict=True):
         assert expected == pytest.approx(expected_rate(*size))
         assert fill == pytest.approx(expected_fill(*size))
-    for rate, wanted in zip(rates, told["wanted"], strict=True):
+    for rate, wanted in zip(rates, report["wanted"], strict=True):
         fewest = BloomFilterPolicy.for_false_positive_rate(rate).bits_per_key
         assert wanted >= fewest
         assert _expected(wanted) <= rate or wanted == 64

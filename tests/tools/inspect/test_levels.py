@@ -14,30 +14,30 @@ from lsmkv.tools.inspect.source import Source
 
 
 def test_every_table_is_there(api: Api, made_store: Path) -> None:
-    told = api.answer("levels", {})
+    answer = api.answer("levels", {})
     with lsmkv.DB(made_store, read_only=True) as db:
         expected = [(table.level, table.name, table.size) for table in db.tables()]
     listed = [
         (level["level"], table["name"], table["size"])
-        for level in told["levels"]
+        for level in answer["levels"]
         for table in level["tables"]
     ]
     assert listed == expected
-    assert told["readable"]
-    assert told["tables"] == len(expected)
-    assert told["bytes"] == sum(size for *_, size in expected)
+    assert answer["readable"]
+    assert answer["tables"] == len(expected)
+    assert answer["bytes"] == sum(size for *_, size in expected)
     assert len({level for level, *_ in listed}) > 1
-    json.dumps(told)
+    json.dumps(answer)
 
 
 def test_the_axis_of_keys_is_in_order(api: Api) -> None:
-    told = api.answer("levels", {})
-    for level in told["levels"][1:]:
+    answer = api.answer("levels", {})
+    for level in answer["levels"][1:]:
         places = [(table["from"], table["to"]) for table in level["tables"]]
         assert places == sorted(places)
         assert all(0 <= start <= end <= 1 for start, end in places)
         assert all(a[1] < b[0] for a, b in itertools.pairwise(places))
-    everything = [table for level in told["levels"] for table in level["tables"]]
+    everything = [table for level in answer["levels"] for table in level["tables"]]
     assert min(table["from"] for table in everything) == 0
     assert max(table["to"] for table in everything) == 1
 
@@ -47,10 +47,10 @@ def test_a_level_that_is_too_full_has_a_score_above_one(tmp_path: Path) -> None:
     with lsmkv.DB(path, create_if_missing=True, background="thread") as db:
         db.put(b"k", b"v")
     with contextlib.closing(Source(path)) as source:
-        told = levels(source)
-    assert told["levels"][0]["limit"] == "4 tables"
-    assert told["levels"][1]["limit"] == "10485760 bytes"
-    assert told["levels"][6]["limit"] == "none"
+        answer = levels(source)
+    assert answer["levels"][0]["limit"] == "4 tables"
+    assert answer["levels"][1]["limit"] == "10485760 bytes"
+    assert answer["levels"][6]["limit"] == "none"
 
 
 def test_filters_are_what_tables_have(tmp_path: Path) -> None:
@@ -70,13 +70,13 @@ def test_a_store_without_a_table_shows_its_tables_and_the_damage(tmp_path: Path)
     with contextlib.closing(Source(str(path))) as source:
         assert not levels(source)["readable"]
         source.finish_check()
-        told = levels(source)
-    assert not told["readable"]
-    assert table.name in told["error"]
-    everything = [one for level in told["levels"] for one in level["tables"]]
+        answer = levels(source)
+    assert not answer["readable"]
+    assert table.name in answer["error"]
+    everything = [one for level in answer["levels"] for one in level["tables"]]
     assert [one["name"] for one in everything if one.get("problems")] == [table.name]
-    assert told["check"]["state"] == "done"
-    assert told["check"]["damaged"] == 1
+    assert answer["check"]["state"] == "done"
+    assert answer["check"]["damaged"] == 1
 
 
 def test_a_damaged_table_is_shown_after_the_check_of_a_store_that_opens(tmp_path: Path) -> None:
@@ -87,14 +87,14 @@ def test_a_damaged_table_is_shown_after_the_check_of_a_store_that_opens(tmp_path
         before = levels(source)
         source.start_check()
         source.finish_check()
-        told = levels(source)
+        answer = levels(source)
     assert before["readable"]
-    assert told["readable"]
-    assert told["tables"] == before["tables"]
-    everything = [one for level in told["levels"] for one in level["tables"]]
+    assert answer["readable"]
+    assert answer["tables"] == before["tables"]
+    everything = [one for level in answer["levels"] for one in level["tables"]]
     assert [one["name"] for one in everything if one.get("problems")] == [table.name]
-    assert (told["check"]["state"], told["check"]["damaged"]) == ("done", 1)
-    assert [file["name"] for file in told["check"]["files"] if file["damaged"]] == [table.name]
+    assert (answer["check"]["state"], answer["check"]["damaged"]) == ("done", 1)
+    assert [file["name"] for file in answer["check"]["files"] if file["damaged"]] == [table.name]
 
 
 def test_a_check_finds_a_damaged_block(tmp_path: Path) -> None:
@@ -106,14 +106,14 @@ def test_a_check_finds_a_damaged_block(tmp_path: Path) -> None:
         source.start_check()
         source.finish_check()
         found = check_result(source)
-        told = levels(source)
-    assert told["readable"]
+        answer = levels(source)
+    assert answer["readable"]
     damaged = [file for file in found["files"] if file["damaged"]]
     assert [file["name"] for file in damaged] == [table.name]
     assert damaged[0]["problems"][0]["offset"] == 0
     assert any(
         one.get("problems")
-        for level in told["levels"]
+        for level in answer["levels"]
         for one in level["tables"]
         if one["name"] == table.name
     )

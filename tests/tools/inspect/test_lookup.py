@@ -19,18 +19,21 @@ def test_the_steps_agree_with_explain_for_100_keys(api: Api, made_store: Path) -
     saved = wasted = 0
     with lsmkv.DB(made_store, read_only=True) as db:
         for key in keys:
-            told, got = db.explain(key), api.answer("get", {"key": escape(key)})
-            assert got["found"] == told.found == (db.get(key) is not None)
+            explanation, got = db.explain(key), api.answer("get", {"key": escape(key)})
+            assert got["found"] == explanation.found == (db.get(key) is not None)
             last = got["steps"][-1]
             assert (last["with"], last["without"]) == (
-                told.blocks_searched,
-                told.blocks_without_filters,
+                explanation.blocks_searched,
+                explanation.blocks_without_filters,
             )
-            assert got["totals"]["bytes_without"] == told.bytes_without_filters
+            assert got["totals"]["bytes_without"] == explanation.bytes_without_filters
             steps = [step["table"] for step in got["steps"] if step["kind"] in ("index", "table")]
-            assert steps == [table.name for table in told.tables]
+            assert steps == [table.name for table in explanation.tables]
             tones = [step["tone"] for step in got["steps"]]
-            assert tones.count("saved") == told.blocks_without_filters - told.blocks_searched
+            assert (
+                tones.count("saved")
+                == explanation.blocks_without_filters - explanation.blocks_searched
+            )
             saved += tones.count("saved")
             wasted += tones.count("wasted")
     assert saved > 50

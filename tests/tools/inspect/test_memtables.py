@@ -32,45 +32,45 @@ def source(path: Path) -> Iterator[Source]:
 
 
 def test_the_newest_entry_of_each_key_is_listed(source: Source) -> None:
-    told = memtable(source)
-    assert [(one["key"]["text"], one["sequence"], one["type"]) for one in told["entries"]] == [
+    answer = memtable(source)
+    assert [(one["key"]["text"], one["sequence"], one["type"]) for one in answer["entries"]] == [
         ("\\x20", 5, "value"),
         ("ant", 2, "value"),
         ("bee", 4, "deletion"),
         ("cow", 3, "value"),
     ]
-    assert told["entries"][3]["value"] == {"text": "more milk", "bytes": 9}
-    assert told["entries"][2]["value"] is None
-    assert (told["first"], told["total"], told["more"]) == (0, 4, False)
+    assert answer["entries"][3]["value"] == {"text": "more milk", "bytes": 9}
+    assert answer["entries"][2]["value"] is None
+    assert (answer["first"], answer["total"], answer["more"]) == (0, 4, False)
 
 
 def test_it_says_where_the_data_is(source: Source, path: Path) -> None:
     log = next(path.glob("*.log")).name
     where = f"4 entries, all in {log}; a flush makes the first table at 4.0 MiB"
-    told = memtable(source)
-    assert told["where"] == f"{where}, the default size of a memtable."
-    assert told["logs"] == [log]
+    answer = memtable(source)
+    assert answer["where"] == f"{where}, the default size of a memtable."
+    assert answer["logs"] == [log]
     options = {"publish_stats": True, "write_buffer_size": 1 << 20}
     with lsmkv.DB(path, **options) as db:  # type: ignore[arg-type]
         db.put(b"dog", b"woof")
         log = sorted(path.glob("*.log"))[-1].name
-        told = memtable(source)
-        assert told["total"] == 1 or told["where"].startswith("5 entries")
+        answer = memtable(source)
+        assert answer["total"] == 1 or answer["where"].startswith("5 entries")
         db.flush()
-        told = memtable(source)
-        assert (told["total"], told["where"]) == (0, "")
+        answer = memtable(source)
+        assert (answer["total"], answer["where"]) == (0, "")
         db.put(b"dog", b"bark")
-        told = memtable(source)
-        assert told["where"] == f"1 entry in {told['logs'][-1]}, but not in a table yet."
-        assert (told["full_at"], told["full_at_known"]) == (1 << 20, True)
+        answer = memtable(source)
+        assert answer["where"] == f"1 entry in {answer['logs'][-1]}, but not in a table yet."
+        assert (answer["full_at"], answer["full_at_known"]) == (1 << 20, True)
 
 
 def test_an_empty_store_says_so(tmp_path: Path) -> None:
     lsmkv.DB(tmp_path / "db", create_if_missing=True).close()
     with contextlib.closing(Source(str(tmp_path / "db"))) as source:
-        told = memtable(source)
-    assert told["where"] == "The store is empty: its log has no entry, and there is no table."
-    assert told["entries"] == []
+        answer = memtable(source)
+    assert answer["where"] == "The store is empty: its log has no entry, and there is no table."
+    assert answer["entries"] == []
 
 
 def test_a_list_goes_on_from_an_entry_or_a_key(tmp_path: Path) -> None:
@@ -123,5 +123,5 @@ def test_the_name_of_a_log_is_that_of_the_unflushed_one(path: Path) -> None:
 
 def test_the_history_says_what_is_in_no_table(path: Path) -> None:
     with contextlib.closing(Api(str(path))) as api:
-        told = api.answer("history", {})
-    assert told["memtable"]["where"].startswith("4 entries, all in ")
+        answer = api.answer("history", {})
+    assert answer["memtable"]["where"].startswith("4 entries, all in ")

@@ -27,13 +27,13 @@ def test_hostile_bytes_are_escaped_and_cut() -> None:
 @example(b"\xe0\xa0\x80\0\0\0\0", 2)  # the limit divides a character
 @given(st.binary(max_size=400) | st.text(max_size=150).map(str.encode), st.integers(1, 96))
 def test_what_is_cut_is_shorter_with_its_length_than_as_a_whole(data: bytes, limit: int) -> None:
-    told = shown_bytes(data, limit)
-    assert told["bytes"] == len(data)
-    if "cut" in told:
+    cut_text = shown_bytes(data, limit)
+    assert cut_text["bytes"] == len(data)
+    if "cut" in cut_text:
         note = f"… ({len(data):,} bytes)"
-        assert len(told["text"] + note) < len(shown(data, False))
+        assert len(cut_text["text"] + note) < len(shown(data, False))
     else:
-        assert unescape(told["text"].encode()) == data
+        assert unescape(cut_text["text"].encode()) == data
 
 
 def test_spaces_at_the_ends_are_seen() -> None:

@@ -52,8 +52,8 @@ def test_it_is_what_filter_lab_prints(made_store: Path) -> None:
 def test_a_policy_of_ones_own(made_store: Path) -> None:
     with contextlib.closing(Replays(str(made_store), own=lsmkv.BloomFilterPolicy)) as replays:
         assert replays.state()["question"]["settings"] == SETTINGS_WITH_OWN
-        told = done(replays, Question("block:6 own:6", gets=300))["outcome"]
-        _, leveldbs, own = told["settings"]
+        outcome = done(replays, Question("block:6 own:6", gets=300))["outcome"]
+        _, leveldbs, own = outcome["settings"]
         assert own == leveldbs | {"setting": "own:6"}
     failing = OwnPolicy(lambda keys: b"", lambda key, data: False)
     with contextlib.closing(Replays(str(made_store), own=lambda bits: failing)) as replays:
@@ -72,10 +72,10 @@ def test_the_gets_of_a_trace(made_store: Path, tmp_path: Path) -> None:
             db.get(word)
     with contextlib.closing(Replays(str(made_store), str(trace))) as replays:
         assert replays.state()["question"]["traced"]  # what the page offers first
-        told = done(replays, Question("block:10", traced=True))["outcome"]
+        outcome = done(replays, Question("block:10", traced=True))["outcome"]
     arguments = ("--trace", trace, "--settings", "block:10", "--json")
-    assert told == json.loads(lsm("filter-lab", made_store, *arguments).out)
-    assert told["gets"] == 30
+    assert outcome == json.loads(lsm("filter-lab", made_store, *arguments).out)
+    assert outcome["gets"] == 30
 
 
 def test_too_many_gets_are_cut(replays: Replays, monkeypatch: pytest.MonkeyPatch) -> None:

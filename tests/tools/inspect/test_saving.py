@@ -15,15 +15,15 @@ from lsmkv.tools.inspect.saving import passing_rate, words_for_get
 def test_a_table_without_a_filter_says_what_one_would_save(tmp_path: Path) -> None:
     keys = [b"%08d" % number for number in range(5000)]
     with opened(one_table(tmp_path / "none", keys, bloom_filter_bits=0)) as (api, name):
-        told = table_filter(api.source, name)
+        answer = table_filter(api.source, name)
         levels = api.answer("levels", {})["facts"]
         with pytest.raises(NotThereError, match="has no filter"):
             probe(api.source, name, b"ant")
-    assert told["filters"] == 0
-    assert told["entries"] == pytest.approx(5000, rel=0.01)
-    assert told["filter_bytes"] == told["entries"] * 10 // 8
-    assert f"{name} has no filter" in told["words"]
-    assert "a filter would save 99.2 of 100 such reads, for about 6.1 KiB" in told["words"]
+    assert answer["filters"] == 0
+    assert answer["entries"] == pytest.approx(5000, rel=0.01)
+    assert answer["filter_bytes"] == answer["entries"] * 10 // 8
+    assert f"{name} has no filter" in answer["words"]
+    assert "a filter would save 99.2 of 100 such reads, for about 6.1 KiB" in answer["words"]
     assert levels["filters"] == []
     assert "would save 1 of this 1 block read, for about 6.1 KiB" in levels["saving"]
 

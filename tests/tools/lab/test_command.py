@@ -40,15 +40,15 @@ def test_json_is_the_same_again(store: Path) -> None:
         lsm("filter-lab", store, *FEW, "--json", "--seed", seed).out for seed in "112"
     )
     assert first == again != other
-    told = json.loads(first)
-    assert told["gets"] == 400
-    assert told["keys"] == "200 keys of the store, and as many near misses"
-    assert [one["setting"] for one in told["settings"]] == ["as stored", *FEW[1].split()]
-    none = told["settings"][1]
-    assert none["blocks_read"] == max(one["blocks_read"] for one in told["settings"])
+    report = json.loads(first)
+    assert report["gets"] == 400
+    assert report["keys"] == "200 keys of the store, and as many near misses"
+    assert [one["setting"] for one in report["settings"]] == ["as stored", *FEW[1].split()]
+    none = report["settings"][1]
+    assert none["blocks_read"] == max(one["blocks_read"] for one in report["settings"])
     assert none["filter_bytes"] == 0
-    assert told["heat"]["scans"] > 100
-    assert told["path"] == str(store)
+    assert report["heat"]["scans"] > 100
+    assert report["path"] == str(store)
 
 
 def test_the_gets_of_a_trace(store: Path, tmp_path: Path) -> None:
@@ -58,9 +58,9 @@ def test_the_gets_of_a_trace(store: Path, tmp_path: Path) -> None:
         for one in asked:
             db.get(one)
         next(db.iterator())
-    told = json.loads(lsm("filter-lab", store, "--trace", trace, *FEW, "--json").out)
-    assert (told["gets"], told["found"], told["heat"]["scans"]) == (10, 10, 0)
-    assert told["keys"] == f"10 keys of the trace {trace}"
+    report = json.loads(lsm("filter-lab", store, "--trace", trace, *FEW, "--json").out)
+    assert (report["gets"], report["found"], report["heat"]["scans"]) == (10, 10, 0)
+    assert report["keys"] == f"10 keys of the trace {trace}"
     with lsmkv.DB(store, read_only=True, trace=trace) as db:
         next(db.iterator())
     fails(lsm("filter-lab", store, "--trace", trace, *FEW), "no keys in it")
@@ -72,9 +72,9 @@ def test_the_gets_of_a_trace(store: Path, tmp_path: Path) -> None:
 def test_keys_of_a_file_against_a_store(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "keys.txt"
     file.write_bytes(b"".join(key(n) + b"\tvalue\n\n" for n in range(1000, 1010)))
-    told = json.loads(lsm("filter-lab", store, "--keys", file, *FEW, "--json").out)
-    assert (told["gets"], told["found"], told["heat"]["scans"]) == (10, 10, 0)
-    assert told["keys"] == f"10 keys of {file}"
+    report = json.loads(lsm("filter-lab", store, "--keys", file, *FEW, "--json").out)
+    assert (report["gets"], report["found"], report["heat"]["scans"]) == (10, 10, 0)
+    assert report["keys"] == f"10 keys of {file}"
     piped = lsm_bytes("filter-lab", store, "--keys", "-", *FEW, stdin=file.read_bytes())
     assert b"10 keys of stdin" in piped.out
 

@@ -1,4 +1,4 @@
-"""A policy of the user's own: loaded from a file, and not trusted."""
+"""A custom policy: loaded from a file, and not trusted."""
 
 from __future__ import annotations
 

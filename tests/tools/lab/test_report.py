@@ -50,12 +50,12 @@ def test_it_fits(width: int, scans: int) -> None:
 
 
 def test_the_verdict_comes_first() -> None:
-    told = " ".join(printed(80, outcome()))
-    assert told.startswith(
+    text = " ".join(printed(80, outcome()))
+    assert text.startswith(
         "lsmkv filter-lab: what other filters would save"
         " 9 bits a key would save 750 of 800 wasted reads for 4.0 KiB more memory."
     )
-    assert told.endswith(RULE)
+    assert text.endswith(RULE)
 
 
 def test_the_figures() -> None:
@@ -109,14 +109,14 @@ def test_a_terminal_without_the_characters() -> None:
 
 
 def test_json() -> None:
-    told = json.loads(json.dumps(outcome().to_dict()))
-    assert told["settings"][2]["setting"] == "block:9"
-    assert told["settings"][2]["wasted_reads"] == 50
-    assert told["settings"][2]["filter_bytes"] == 4096
-    assert told["settings"][2]["false_positive_rate"] == pytest.approx(50 / 900)
-    assert told["heat"]["tables"][0] == {"level": 0, "number": 12, "gets": 800, "scans": 220}
-    assert told["verdict"]["setting"] == "block:9"
-    assert told["verdict"]["rule"] == RULE
+    report = json.loads(json.dumps(outcome().to_dict()))
+    assert report["settings"][2]["setting"] == "block:9"
+    assert report["settings"][2]["wasted_reads"] == 50
+    assert report["settings"][2]["filter_bytes"] == 4096
+    assert report["settings"][2]["false_positive_rate"] == pytest.approx(50 / 900)
+    assert report["heat"]["tables"][0] == {"level": 0, "number": 12, "gets": 800, "scans": 220}
+    assert report["verdict"]["setting"] == "block:9"
+    assert report["verdict"]["rule"] == RULE
 
 
 def test_a_store_without_tables() -> None:

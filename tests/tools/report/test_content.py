@@ -46,10 +46,10 @@ def test_a_damaged_store_is_reported(tmp_path: Path) -> None:
     table = sorted(path.glob("*.ldb"))[0]
     damage(table, table.stat().st_size - 1)
     answers = gathered(path, [b"word"])
-    told = next(one.answer for one in answers if one.view == "levels")
-    assert told["readable"]  # but for that table
-    assert told["check"]["damaged"] == 1
-    listed = [one for level in told["levels"] for one in level["tables"]]
+    answer = next(one.answer for one in answers if one.view == "levels")
+    assert answer["readable"]  # but for that table
+    assert answer["check"]["damaged"] == 1
+    listed = [one for level in answer["levels"] for one in level["tables"]]
     assert [one["name"] for one in listed if one.get("problems")] == [table.name]
     assert next(one.answer["error"] for one in answers if one.view == "replay")
     tables = [one.answer for one in answers if one.view == "table"]
@@ -61,8 +61,8 @@ def test_a_store_that_lacks_a_table_is_reported(tmp_path: Path) -> None:
     table = sorted(path.glob("*.ldb"))[0]
     table.unlink()
     answers = gathered(path)
-    told = next(one.answer for one in answers if one.view == "levels")
-    assert not told["readable"]
-    assert table.name in told["error"]
-    assert told["check"]["damaged"] == 1
+    answer = next(one.answer for one in answers if one.view == "levels")
+    assert not answer["readable"]
+    assert table.name in answer["error"]
+    assert answer["check"]["damaged"] == 1
     assert not any(one.view == "get" for one in answers)

@@ -1,4 +1,4 @@
-"""lsmkv.tools.top.figures: what is told, wherever it is drawn."""
+"""lsmkv.tools.top.figures: what is shown, wherever it is drawn."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def test_nothing_is_told_of_nothing() -> None:
 
 
 def test_operations(busy: Owner) -> None:
-    told = {one.name: one for one in figures.operations(busy.watch)}
-    assert list(told) == ["get", "put", "delete", "write", "seek"]
-    get, delete = told["get"], told["delete"]
+    shown = {one.name: one for one in figures.operations(busy.watch)}
+    assert list(shown) == ["get", "put", "delete", "write", "seek"]
+    get, delete = shown["get"], shown["delete"]
     assert (get.seen, get.each_second) == (True, "7,380")
     assert get.percentiles == ("2.3 us", "2.3 us", "42 us", "42 us")
     assert (delete.seen, delete.each_second, delete.percentiles) == (False, "0", ("-",) * 4)
@@ -44,8 +44,8 @@ def test_stalls_are_bad() -> None:
     owner.publish(stats={"stalls": 2, "stall_seconds": 0.5})
     assert figures.background(owner.look())[1].text == "2, 50% of the time"
     owner.publish(stalled_seconds=2.0)
-    told = figures.background(owner.look())[1]
-    assert told == figures.Figure("stalls", "waiting for 2.0 s now", "bad")
+    shown = figures.background(owner.look())[1]
+    assert shown == figures.Figure("stalls", "waiting for 2.0 s now", "bad")
 
 
 def test_many_false_positives_are_bad() -> None:
@@ -57,8 +57,8 @@ def test_many_false_positives_are_bad() -> None:
         asked = replace(level, filters_asked=100, filter_false_positives=wrong)
         asked = replace(asked, filter_negatives=100 - wrong)
         owner.publish(stats={"levels": (asked, *owner.now.stats.levels[1:])})
-        told = figures.filters(owner.look())[3]
-        assert (told.text, told.tone) == (f"{wrong}.00%", tone)
+        shown = figures.filters(owner.look())[3]
+        assert (shown.text, shown.tone) == (f"{wrong}.00%", tone)
 
 
 def test_where_there_is_less_room(busy: Owner) -> None:
@@ -67,16 +67,16 @@ def test_where_there_is_less_room(busy: Owner) -> None:
 
 
 def test_a_compaction(busy: Owner) -> None:
-    told = figures.compaction(busy.now)
-    assert told is not None
-    assert (told.levels, told.tables) == ("1 to 2", "1 + 9 tables, 18.1 MiB")
-    assert told.share == pytest.approx(8.5 / 19)
+    shown = figures.compaction(busy.now)
+    assert shown is not None
+    assert (shown.levels, shown.tables) == ("1 to 2", "1 + 9 tables, 18.1 MiB")
+    assert shown.share == pytest.approx(8.5 / 19)
     assert figures.no_compaction(busy.now) == "none now, 29 before"
     assert figures.compaction(Owner().now) is None
     assert figures.no_compaction(Owner().now) == "none"
 
 
 def test_levels(busy: Owner) -> None:
-    told = figures.levels(busy.watch)
-    assert [one.level for one in told] == [0, 1, 2]
-    assert (told[2].tables, told[2].share) == ("41", 1.0)
+    shown = figures.levels(busy.watch)
+    assert [one.level for one in shown] == [0, 1, 2]
+    assert (shown[2].tables, shown[2].share) == ("41", 1.0)

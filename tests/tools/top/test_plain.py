@@ -1,4 +1,4 @@
-"""lsmkv.tools.top.plain: everything that is published can be had as JSON."""
+"""lsmkv.tools.top.plain: everything that is published is available as JSON."""
 
 from __future__ import annotations
 

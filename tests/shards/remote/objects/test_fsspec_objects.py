@@ -29,12 +29,12 @@ class Told(Exception):
     """An error of some package's network."""
 
     def __init__(self, status: int | None = None) -> None:
-        super().__init__("told by the network")
+        super().__init__("reported by the network")
         self.status = status
 
 
 class Watched(MemoryFileSystem):
-    """A file system that raises what it is told, and keeps the modes of writes."""
+    """A file system that raises the error that a test sets, and records the modes of writes."""
 
     cachable = False
     failure: BaseException | None = None

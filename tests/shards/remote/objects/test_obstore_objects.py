@@ -220,7 +220,7 @@ def test_long_listings_come_in_pages(server: S3Server, place: Place) -> None:
     connection.close()
     names = [f"a/{at:04}" for at in range(1050)]
     with place.open(QUICK) as store:
-        place.proxy.plan(None, Status(503))  # the second page: all is listed anew
+        place.proxy.plan(None, Status(503))  # the second page: the listing starts over
         assert [found.name for found in store.list("a/")] == names
         assert place.proxy.counts["GET"] == 4
         store.delete(names)

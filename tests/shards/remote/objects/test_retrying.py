@@ -1,4 +1,4 @@
-"""Attempts, waits, deadlines and counts, over a store that fails as it is told."""
+"""Attempts, waits, deadlines and counts, over a store that fails on request."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def a_text(status: str, body: str) -> str:
     )
 
 
-def an_s3_body(code: str, message: str = "told by the store") -> str:
+def an_s3_body(code: str, message: str = "said by the store") -> str:
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
         f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
@@ -32,7 +32,7 @@ def an_s3_body(code: str, message: str = "told by the store") -> str:
         ("403 Forbidden", "InvalidAccessKeyId", errno.EACCES, "missing or wrong"),
         ("403 Forbidden", "SignatureDoesNotMatch", errno.EACCES, "missing or wrong"),
         ("401 Unauthorized", "Whatever", errno.EACCES, "missing or wrong"),
-        ("403 Forbidden", "AccessDenied", errno.EACCES, "AccessDenied: told by the store"),
+        ("403 Forbidden", "AccessDenied", errno.EACCES, "AccessDenied: said by the store"),
         ("404 Not Found", "NoSuchKey", errno.ENOENT, "404 Not Found: NoSuchKey"),
         ("404 Not Found", "NoSuchBucket", errno.ENOENT, "no such bucket"),
         ("404 Not Found", "ContainerNotFound", errno.ENOENT, "no such bucket or container"),
