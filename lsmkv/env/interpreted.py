@@ -109,7 +109,7 @@ def in_copy(call: Callable[[], object]) -> Any:
                 pipe.write(json.dumps(call()).encode())
             status = 0
         except BaseException:
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            sys.excepthook(*sys.exc_info())
         finally:
             os._exit(status)  # no finalizer, and no thread is waited for
     os.close(writing)
@@ -146,7 +146,7 @@ def _serve(module: str) -> None:
     gc.disable()
     answer = os.dup(1)
     os.dup2(2, 1)
-    sys.meta_path.insert(0, _SourcesFirst)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _SourcesFirst)
     parts = module.split(".")
     for at in range(1, len(parts)):
         name = ".".join(parts[:at])

@@ -89,4 +89,6 @@ def draw_plan(seed: int, calls: int, crashes: int, faults: bool) -> Plan:
 
 def _draw_crash(rng: random.Random, calls: int) -> Crash:
     names = rng.choice((None, *NameModel))
-    return Crash(rng.randint(1, max(1, calls)), names, rng.choice(list(Tails)), rng.randrange(1 << 30))
+    return Crash(
+        rng.randint(1, max(1, calls)), names, rng.choice(list(Tails)), rng.randrange(1 << 30)
+    )

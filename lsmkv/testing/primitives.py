@@ -2,9 +2,9 @@
 
 :func:`install` is called in a process that has not imported the engine yet (``interpreted.py``).
 The engine itself has no switch points: it takes all that makes threads wait from
-``lsmkv.util.threads``, ``librt.threading`` and ``time``, and gets these instead.  A lock is a switch
-point before it is taken and after it is released.  So is every call of a file system in memory,
-which takes a lock.
+``lsmkv.util.threads``, ``librt.threading`` and ``time``, and gets these instead.  A lock is a
+switch point before it is taken and after it is released.  So is every call of a file system in
+memory, which takes a lock.
 
 Outside of a run there is one thread, and nothing waits.
 """
@@ -44,6 +44,8 @@ class PlainLock:
     def __init__(self) -> None:
         self.holder: Thread | None = None
         self._held = False
+        scheduler = Current.scheduler
+        self._life = -1 if scheduler is None else scheduler.life
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take it; False if the time is over, or if it is not free and ``blocking`` is false."""
@@ -51,8 +53,8 @@ class PlainLock:
 
     def take(self, blocking: bool, seconds: float | None, only_signals: bool) -> bool:
         """:meth:`acquire`; ``only_signals`` says that the time-out is for signals alone."""
-        scheduler = Current.scheduler
-        if scheduler is None or scheduler.current is None:
+        scheduler = self._scheduler()
+        if scheduler is None:
             self._held = True
             return True
         scheduler.step("before it takes a lock")
@@ -67,21 +69,30 @@ class PlainLock:
 
     def release(self) -> None:
         """Release it; ``RuntimeError`` if it is free."""
-        scheduler = Current.scheduler
-        ended = scheduler is None or scheduler.current is None or scheduler.unwinding
+        scheduler = self._scheduler()
+        if scheduler is not None and scheduler.unwinding:
+            scheduler = None
         if not self._held:
-            if ended:
+            if scheduler is None:
                 return
             raise RuntimeError("release unlocked lock")
         self._held = False
         self.holder = None
-        if scheduler is not None and not ended:
+        if scheduler is not None:
             scheduler.wake_waiting_for(self)
             scheduler.step("has released a lock")
 
     def locked(self) -> bool:
         """Whether it is taken."""
         return self._held
+
+    def _scheduler(self) -> Scheduler | None:
+        """Who lets threads wait for it: nobody outside of runs, nor for what is left of a life that
+        has ended, such as a handle that is finalized now."""
+        scheduler = Current.scheduler
+        if scheduler is None or scheduler.current is None or 0 <= self._life < scheduler.life:
+            return None
+        return scheduler
 
     def __enter__(self) -> bool:
         return self.acquire()
@@ -188,15 +199,16 @@ def install() -> None:
         get_ident=get_ident,
         start_new_thread=start_new_thread,
     )
-    for name, value in (("system", system), ("get_ident", get_ident), ("pause", sleep)):
-        setattr(threads, name, value)
+    threads.system = system  # type: ignore[misc]
+    threads.get_ident = get_ident  # type: ignore[misc]
+    threads.pause = sleep  # type: ignore[misc]
     ticket.Ticket.acquire_soon = _acquire_soon  # type: ignore[assignment,method-assign]
     librt.threading.Lock = PlainLock  # type: ignore[assignment,misc]
-    clocks = {name: _now for name in ("monotonic", "perf_counter", "time", "process_time")}
-    counters = {f"{name}_ns": _now_ns for name in clocks}
-    for name, value in {**clocks, **counters, "sleep": sleep}.items():
-        setattr(time, name, value)
+    for name in ("monotonic", "perf_counter", "time", "process_time"):
+        setattr(time, name, _now)
+        setattr(time, f"{name}_ns", _now_ns)
+    time.sleep = sleep  # type: ignore[assignment]
     chance = random.Random(0)
-    os.urandom = chance.randbytes  # type: ignore[assignment]
+    os.urandom = chance.randbytes
     random.seed(0)
     sys.setswitchinterval(1.0)

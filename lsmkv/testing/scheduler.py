@@ -115,6 +115,8 @@ class Scheduler:
         self._done: Any = _thread.allocate_lock()
         self.current: Thread | None = None
         """The thread that runs; None outside of lives."""
+        self.life = 0
+        """How many lives have ended."""
         self.now = 1_700_000_000.0
         """Simulated seconds."""
         self.steps = 0
@@ -142,6 +144,7 @@ class Scheduler:
         with self._done:
             pass
         self.current = None
+        self.life += 1
 
     def end_life(self) -> None:
         """End all threads at their next switch points, this one here."""
@@ -360,9 +363,7 @@ class Scheduler:
 
 
 def _holder(thread: Thread) -> Thread | None:
-    """Who has what this thread waits for."""
-    if isinstance(thread.lock, Thread):
-        return thread.lock
+    """Who has the lock that this thread waits for."""
     holder = getattr(thread.lock, "holder", None)
     return holder if isinstance(holder, Thread) else None
 

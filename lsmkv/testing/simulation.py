@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +16,9 @@ from typing import Any, Literal
 from lsmkv.env.interpreted import run_interpreted
 from lsmkv.testing.scheduler import Forced, Switch
 
-_PLACE_WIDTH = 44
+_WIDEST = 44
+"""Characters of a column."""
+_MOST_ROWS = 60
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,15 @@ class SimulatedFailure:
         kept = f"{len(self.schedule)} of {self.found} forced switches are left"
         lines = [f"seed {self.seed}: {self.kind} ({kept})", *self.text.splitlines(), *self.events]
         rows = [("", "thread", "place", "line", "why", "then")]
-        for one in self.switches:
+        left_out = max(0, len(self.switches) - _MOST_ROWS)
+        if left_out:
+            lines.append(f"{left_out} earlier switches are left out")
+        for one in self.switches[left_out:]:
             mark = "*" if one.forced else ""
             rows.append((mark, one.thread, one.place, one.source, one.why, one.to))
-        widths = [min(_PLACE_WIDTH, max(len(row[at]) for row in rows)) for at in range(6)]
+        widths = [min(_WIDEST, max(len(row[at]) for row in rows)) for at in range(6)]
         for row in rows if self.switches else ():
-            cells = (
-                cell[:width].ljust(width) for cell, width in zip(row, widths, strict=True)
-            )
+            cells = (cell[:width].ljust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  ".join(cells).rstrip())
         return "\n".join(lines)
 
@@ -178,7 +182,7 @@ def _named(program: str | Callable[[Any], object]) -> dict[str, str | None]:
             )
         return {**named, "path": inspect.getsourcefile(program) or path, "name": name}
     if "\n" in program:
-        return {**named, "text": inspect.cleandoc(program)}
+        return {**named, "text": textwrap.dedent(program)}
     place, colon, name = program.rpartition(":")
     if not colon or not name.isidentifier():
         raise ValueError(f"program is 'module:function' or 'path.py:function', not {program!r}")

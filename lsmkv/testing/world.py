@@ -8,6 +8,7 @@ describe those that are left.  Each run is a copy of this process (``interpreted
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.abc
 import linecache
@@ -196,6 +197,7 @@ class _Runs:
             last = f"after {env.history[-1]}, call {len(env.history)}"
             events.append(f"life {life}: {crash}, {last}")
             env = crash.restart(env)
+            gc.collect()  # what is left of that life
             run._begin_life(env, crash)
         failure = scheduler.failure
         return {

@@ -30,7 +30,6 @@ GROUP = KEYS[:3]
 """Batches write to these together."""
 CALLS = 6
 """How many each thread makes."""
-_TRIES = 20
 
 
 def program(run: Run) -> None:
@@ -39,8 +38,7 @@ def program(run: Run) -> None:
     warnings.simplefilter("ignore")
     rng = run.rng
     run.kept["open before"] = _open_files()
-    db = _opened(run, rng)
-    start = frozenset(db)
+    db, start = _opened(run, rng)
     before: History | None = run.kept.get("history")
     if before is not None:
         before.check(start, run.crash == "power cut")
@@ -52,7 +50,7 @@ def program(run: Run) -> None:
     if rng.random() < 0.8:
         run.start(Caller(run, db, history, rng, 20, _REST).run, name="other")
     if closes:
-        run.start(db.close, name="closer")
+        run.start(_close, run, db, name="closer")
     run.join()
     if not closes:
         try:
@@ -71,7 +69,8 @@ def program(run: Run) -> None:
     _nothing_is_left(run, history)
 
 
-def _opened(run: Run, rng: random.Random) -> DB:
+def _opened(run: Run, rng: random.Random) -> tuple[DB, Content]:
+    """A store and what is in it, after another attempt if a call was made to fail."""
     options: dict[str, Any] = {
         "create_if_missing": True,
         "background": rng.choice(("thread", "thread", "inline")),
@@ -83,14 +82,22 @@ def _opened(run: Run, rng: random.Random) -> DB:
         "mapped_log": rng.random() < 0.5,
         "reuse_logs": rng.random() < 0.5,
     }
-    for _ in range(_TRIES):
-        try:
-            return DB("/db", env=run.env, **options)
-        except lsmkv.Error:
-            if not run.env.struck:
-                raise
-            run.env.heal()
-    raise AssertionError("a store that cannot be opened after a failed call")
+    try:
+        return _opened_with(run, options)
+    except lsmkv.Error:
+        if not run.env.struck:
+            raise
+        run.env.heal()
+    return _opened_with(run, options)
+
+
+def _opened_with(run: Run, options: dict[str, Any]) -> tuple[DB, Content]:
+    db = DB("/db", env=run.env, **options)
+    try:
+        return db, frozenset(db)
+    except lsmkv.Error:
+        _close(run, db)
+        raise
 
 
 def _close(run: Run, db: DB) -> None:
