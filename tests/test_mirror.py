@@ -43,6 +43,12 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/compact/picking.py": "db/compact/test_compaction.py",
     "db/tree/write_buffer.py": "db/tree/test_memtable.py",
     "table/metadata.py": "table/test_reader.py",
+    "testing/child.py": "testing/test_simulation.py",
+    "testing/plans.py": "testing/test_simulation.py",
+    "testing/primitives.py": "testing/test_simulation.py",
+    "testing/scheduler.py": "testing/test_simulation.py",
+    "testing/servers.py": "test_pytest_plugin.py",
+    "testing/world.py": "testing/test_simulation.py",
     # Types alone, without any code: type checkers go over what uses them.
     "util/entry_type.py": "test_typing.py",
     "util/progress.py": "db/admin/test_compact_range.py",

@@ -23,7 +23,12 @@ _MOST_ROWS = 60
 
 @dataclass(frozen=True)
 class SimulatedFailure:
-    """A run that failed, and the switches between threads that make it fail."""
+    """A run that failed, and the switches between threads that make it fail.
+
+    >>> print(SimulatedFailure(7, "deadlock", "nobody can go on", (), ((2, 5, 3),), 9, ()))
+    seed 7: deadlock (1 of 9 forced switches are left)
+    nobody can go on
+    """
 
     seed: int
     """The seed that brings it back."""
@@ -62,7 +67,11 @@ class SimulatedFailure:
 
 @dataclass(frozen=True)
 class SimulationReport:
-    """What :func:`simulate` found."""
+    """What :func:`simulate` found.
+
+    >>> print(SimulationReport(runs=3, steps=120, failure=None))
+    3 runs, 120 switch points, 0 failures
+    """
 
     runs: int
     """How many seeds were tried."""

@@ -40,7 +40,27 @@ class Run:
     """What a simulated program gets: its disk, its threads, and its random numbers.
 
     The program is called once for each *life*, the first time with an empty disk, and after a crash
-    with what that has left.  It lives until it returns or the next crash comes.
+    with what that has left.  It lives until it returns or the next crash comes.  Only
+    :func:`simulate` makes runs.
+
+    A thread that would wait for ever is a failure of the run, and so are errors that leave a
+    thread.  Each call costs a switch point.
+
+    >>> from lsmkv import DB
+    >>> def write(run, db, lock):
+    ...     with lock:
+    ...         number = run.kept["written"] = run.kept.get("written", 0) + 1
+    ...         db.put(b"last", b"%d" % number, sync=True)
+    ...     run.step()
+    ...     run.sleep(run.rng.random())
+    >>> def program(run: Run):
+    ...     assert (run.crash is None) == (run.life == 0) and run.seed >= 0
+    ...     with DB("/db", create_if_missing=True, env=run.env) as db:
+    ...         lock = run.lock()
+    ...         for _ in range(3):
+    ...             run.start(write, run, db, lock)
+    ...         run.join()
+    ...         assert int(db.get(b"last")) == run.kept["written"]
     """
 
     def __init__(self, seed: int, scheduler: Scheduler, env: FaultyEnv) -> None:
@@ -161,7 +181,7 @@ class _Runs:
             "kind": failure[0],
             "text": failure[1],
             "events": result["events"],
-            "schedule": forced,
+            "schedule": result["forced"],  # those of the given ones that have come to pass
             "found": found,
             "switches": result["switches"],
         }
@@ -268,7 +288,11 @@ def _files_of(modules: list[str], program: str) -> Callable[[str], bool] | None:
             continue
         module = importlib.import_module(name)
         places = getattr(module, "__path__", None)
-        wanted += [str(module.__file__)] if places is None else [place + os.sep for place in places]
+        wanted += (
+            [str(module.__file__)]
+            if places is None
+            else [os.path.join(place, "") for place in places]
+        )
     known: dict[str, bool] = {}
 
     def is_wanted(path: str) -> bool:

@@ -37,12 +37,16 @@ def program(run: Run) -> None:
     logging.getLogger("lsmkv").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
     rng = run.rng
-    run.kept["open before"] = _open_files()
+    kept = run.kept
+    kept["open before"] = _open_files()
+    # The life before may have ended before it had opened the store.
+    kept["power cut"] = kept.get("power cut", False) or run.crash == "power cut"
     db, start = _opened(run, rng)
-    before: History | None = run.kept.get("history")
+    before: History | None = kept.get("history")
     if before is not None:
-        before.check(start, run.crash == "power cut")
-    history = run.kept["history"] = History(start)
+        before.check(start, kept["power cut"])
+    history = kept["history"] = History(start)
+    kept["power cut"] = False
     closes = rng.random() < 0.1
     for number in range(rng.choice((2, 2, 3))):
         run.start(Caller(run, db, history, rng, number, _WRITES).run, name=f"writer {number}")

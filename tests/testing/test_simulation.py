@@ -147,7 +147,7 @@ def test_lines_are_switch_points_where_they_are_asked_for() -> None:
     assert simulate(BETWEEN_LINES, seed=0, runs=100).failure is None
     failure = simulate(BETWEEN_LINES, seed=0, runs=100, lines=["program"]).failure
     assert failure is not None
-    assert [one.source for one in failure.switches if one.forced] == ["count.n = old + 1"]
+    assert "count.n = old + 1" in [one.source for one in failure.switches if one.forced]
 
 
 CRASHING = """
