@@ -155,7 +155,8 @@ def _serve(module: str) -> None:
             package.__path__ = [os.path.join(_HOME, *parts[1:at])]
             sys.modules[name] = package
     main = importlib.import_module(module).main
-    request = json.loads(sys.stdin.buffer.read())
+    with open(0, "rb", closefd=False) as pipe:
+        request = json.loads(pipe.read())
     result = json.dumps(main(request)).encode()
     with open(answer, "wb") as pipe:
         pipe.write(result)
