@@ -156,7 +156,7 @@ def start_new_thread(function: Any, arguments: tuple[Any, ...]) -> int:
         raise RuntimeError("can't start new thread")
     thread = scheduler.start(function, arguments, "thread")
     scheduler.step("has started a thread")
-    return cast(int, thread.number)
+    return thread.number
 
 
 def sleep(seconds: float) -> None:

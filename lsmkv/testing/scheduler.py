@@ -159,7 +159,9 @@ class Scheduler:
 
     # Threads
 
-    def start(self, function: Callable[..., object], arguments: tuple[Any, ...], name: str) -> Any:
+    def start(
+        self, function: Callable[..., object], arguments: tuple[Any, ...], name: str
+    ) -> Thread:
         """A new thread, which can run from now on."""
         self._made += 1
         thread = Thread(self._made, f"{name} {self._made}" if name == "thread" else name)

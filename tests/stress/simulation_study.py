@@ -47,4 +47,6 @@ def run(size: float, seed: int, say: Say) -> Outcome:
 
 def try_mode(seed: int, runs: int, options: dict[str, Any]) -> SimulationReport:
     """So many runs of a kind; their seeds are nobody else's."""
-    return simulate(PROGRAM, seed=seed * 1_000_000, runs=runs, most_steps=5_000_000, **options)
+    # Those of many lines take a second: a failure is worth a minute.
+    limits = {"most_steps": 5_000_000, "reduce": 60 if "lines" in options else 300}
+    return simulate(PROGRAM, seed=seed * 1_000_000, runs=runs, **limits, **options)
