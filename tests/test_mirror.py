@@ -32,6 +32,13 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/read/level_reader.py": "db/read/test_level_iterator.py",
     "db/read/own_writes.py": "db/read/test_transaction_iterator.py",
     "db/read/window.py": "db/read/test_iterator.py",
+    # Parts of the simulation, which runs in a process of its own and is tested as a whole.
+    "testing/child.py": "testing/test_simulation.py",
+    "testing/plans.py": "testing/test_simulation.py",
+    "testing/primitives.py": "testing/test_simulation.py",
+    "testing/scheduler.py": "testing/test_simulation.py",
+    "testing/servers.py": "test_pytest_plugin.py",
+    "testing/world.py": "testing/test_simulation.py",
     # A course: what its labs share, and the process that grades them.
     "course/labs/asked_tables.py": "course/labs/test_reading.py",
     "course/labs/reading_store.py": "course/labs/test_reading.py",

@@ -34,6 +34,8 @@ import lsmkv.shards
 import lsmkv.testing
 from lsmkv.errors import Error
 from lsmkv.options import make_options
+from lsmkv.testing.scheduler import Scheduler
+from lsmkv.testing.strategies import AsForced
 
 MODULES = {
     *("", ".aio", ".bulk", ".indexeddb", ".mapping", ".plot", ".plyvel", ".server", ".shards"),
@@ -110,6 +112,14 @@ def _make_directory(env: lsmkv.Env) -> object:
     return env.open_directory("/d", create=True)
 
 
+def _simulation(place: Place) -> lsmkv.testing.SimulationReport:
+    return lsmkv.testing.simulate("def program(run):\n    raise KeyError", seed=0)
+
+
+def _run(place: Place) -> lsmkv.testing.Run:
+    return lsmkv.testing.Run(0, Scheduler(AsForced(), 1), lsmkv.testing.FaultyEnv())
+
+
 def _report(place: Place) -> lsmkv.testing.Report:
     return lsmkv.testing.explore(_make_directory, lambda state: None, points=1)
 
@@ -180,6 +190,8 @@ SAME: list[tuple[Make, Callable[[Any], object]]] = [
     (lambda place: next(iter(lsmkv.testing.NameModel)), _identical),
     (lambda place: next(iter(lsmkv.testing.Tails)), _identical),
     (_violation, str),
+    (_simulation, _identical),
+    (lambda place: _simulation(place).failure, _identical),
     (_locked, _error),
     _error_of(lsmkv.ClosedError, "closed"),
     _error_of(lsmkv.ComparatorMismatchError, "path", "stored", "given"),
@@ -267,6 +279,7 @@ PARTS_REFUSED: list[tuple[Make, str]] = [
     (lambda place: place.shards.verify(), "the survey of a file"),
     (lambda place: place.shards.verify().shards[0], "the survey of a file"),
     (_report, "a file system in memory"),
+    (_run, "a file system in memory"),
     (lambda place: next(_report(place).recording.crash_states()), "a file system in memory"),
 ]
 """What refers to such an object: a shallow copy shares it, others are refused in its name."""

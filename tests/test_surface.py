@@ -63,6 +63,7 @@ RECORDS = {
     *("BlockHandle", "BlockPlace", "Damage", "Edit", "Entry", "EntrySpans", "Field", "FileName"),
     *("FilterLayout", "Footer", "Fragment", "FuseShape", "InternalKey", "LogEnd", "LogRecord"),
     *("Operation", "Probe", "Span", "TableEntry", "TableFile", "Trailer", "Version"),
+    *("SimulatedFailure", "SimulationReport"),
     *("Change", "PairChange", "Pruned", "ShardSurvey", "VersionSurvey"),
     *("Replay", "SettingReads", "TableReads"),
     *("CompactionUnderWay", "Owner", "Published"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from mistakes import MISTAKES, PARTS, Mistake
+from mutants import MUTANTS
 from plant import (
     LONG,
     RESULTS,
@@ -30,7 +31,9 @@ if not SOURCES.is_dir():
 FUNCTIONS = functions_in(SOURCES)
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize(
+    "mistake", dict.fromkeys((*MISTAKES, *MUTANTS)), ids=lambda mistake: mistake.name
+)
 def test_a_mistake_applies_once_and_compiles(mistake: Mistake) -> None:
     path, text = planted(mistake, FUNCTIONS)
     assert text != path.read_text(encoding="utf-8")

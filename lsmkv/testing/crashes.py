@@ -1,66 +1,13 @@
-"""Tools for a program's tests: states that a crash can leave, and calls that fail.
-
-A program that keeps its data in lsmkv (or anything else that does its file work through an
-:class:`~lsmkv.Env`) runs once.  :func:`explore` then draws, before every change of the disk and
-within every write, states that a power cut or a kill could leave, and checks each:
-
->>> from lsmkv import DB, NotFoundError
->>> from lsmkv.testing import explore
->>> def pay(env):  # moves 5 coins, in two writes: a mistake
-...     with DB("/db", create_if_missing=True, env=env) as db:
-...         db.put(b"anna", b"5", sync=True)
-...         env.note("paid in")
-...         db.put(b"anna", b"0")
-...         db.put(b"bert", b"5", sync=True)
->>> def all_coins_are_there(state):
-...     if "paid in" in state.notes:
-...         with DB("/db", env=state.env) as db:
-...             assert sum(int(coins) for _, coins in db) == 5
->>> report = explore(pay, all_coins_are_there)
->>> report.states > 100, len(report.violations) > 0
-(True, True)
-
-Each violation has a label, with which the recording restores its state.  Here it is the state
-before the second half was written:
-
->>> state = report.recording.state(report.violations[0].label)
->>> with DB("/db", env=state.env) as db:
-...     list(db)
-[(b'anna', b'0')]
-
-:class:`FaultyEnv` makes a chosen call fail, to test that a program reports it and loses nothing.
-:func:`serving` starts a server for Redis clients for the duration of a test. ``docs/testing.md``
-says what each of the two covers.
-"""
+"""Every crash of a run: states that it could leave, and a check of each."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
-from lsmkv.env.durable import NameModel, Tails
-from lsmkv.env.faulty import CALLS, FaultyEnv
+from lsmkv.env.durable import NameModel
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.recording import CrashState, RecordingEnv
-
-if TYPE_CHECKING:
-    from lsmkv.server.server import Server
-
-__all__ = [
-    "CALLS",
-    "CrashState",
-    "FaultyEnv",
-    "NameModel",
-    "RecordingEnv",
-    "Report",
-    "Tails",
-    "Violation",
-    "explore",
-    "serving",
-]
 
 
 @dataclass(frozen=True)
@@ -153,24 +100,3 @@ def explore(
         except Exception as error:
             report.violations.append(Violation(state.label, state.moment, error))
     return report
-
-
-@contextmanager
-def serving(path: str | os.PathLike[str] = ":memory:", **settings: Any) -> Iterator[Server]:
-    """A server for Redis clients on a free port of this machine, in a thread, while the block runs.
-
-    ``settings`` are those of :class:`lsmkv.server.Server`, whose ``port`` is where it listens. The
-    fixture ``lsmkv_server`` of ``lsmkv.pytest_plugin`` is one for pytest.  Costs a thread. Raises
-    what starting it raises, and ``ImportError`` without the extra ``server``.
-
-    >>> import socket
-    >>> with serving() as server, socket.create_connection(("127.0.0.1", server.port)) as client:
-    ...     client.sendall(b"PING\\r\\n")
-    ...     client.recv(100)
-    b'+PONG\\r\\n'
-    """
-    from lsmkv.server.server import Server  # noqa: PLC0415 - hiredis is an extra
-    from lsmkv.server.thread import server_in_thread  # noqa: PLC0415
-
-    with server_in_thread(Server(path, **{"port": 0, **settings})) as server:
-        yield server

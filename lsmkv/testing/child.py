@@ -1,0 +1,19 @@
+"""The process in which simulations run: what is simulated is put in place before the engine comes.
+
+``simulation.py`` starts it, by way of ``lsmkv.env.interpreted``; ``world.py`` does the runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from lsmkv.env.interpreted import import_package
+from lsmkv.testing.primitives import install
+
+
+def main(request: dict[str, Any]) -> Any:
+    """Do what :func:`lsmkv.testing.simulate` asks for."""
+    install()
+    import_package()
+    return importlib.import_module("lsmkv.testing.world").answer(request)

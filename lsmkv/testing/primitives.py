@@ -1,0 +1,214 @@
+"""Locks, threads, pauses and clocks of a simulation, in the places where the engine looks for them.
+
+:func:`install` is called in a process that has not imported the engine yet (``interpreted.py``).
+The engine itself has no switch points: it takes all that makes threads wait from
+``lsmkv.util.threads``, ``librt.threading`` and ``time``, and gets these instead.  A lock is a
+switch point before it is taken and after it is released.  So is every call of a file system in
+memory, which takes a lock.
+
+Outside of a run there is one thread, and nothing waits.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+import types
+from typing import Any, cast
+
+import librt.threading
+
+from lsmkv.testing.scheduler import OWN_FILES, Scheduler, Thread
+from lsmkv.util import threads, ticket
+
+
+class Current:
+    """What the primitives know: the run that is under way."""
+
+    scheduler: Scheduler | None = None
+    """Everything is simulated by this one; None outside of runs."""
+
+
+_TICK = 1e-6
+"""Seconds between two looks at a clock."""
+
+
+class PlainLock:
+    """A lock that any thread may release, as ``threading.Lock`` makes it."""
+
+    plain = True
+    """Whether another thread than its holder may release it."""
+
+    def __init__(self) -> None:
+        self.holder: Thread | None = None
+        self._held = False
+        scheduler = Current.scheduler
+        self._life = -1 if scheduler is None else scheduler.life
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take it; False if the time is over, or if it is not free and ``blocking`` is false."""
+        return self.take(blocking, None if timeout < 0 else timeout, False)
+
+    def take(self, blocking: bool, seconds: float | None, only_signals: bool) -> bool:
+        """:meth:`acquire`; ``only_signals`` says that the time-out is for signals alone."""
+        scheduler = self._scheduler()
+        if scheduler is None:
+            self._held = True
+            return True
+        scheduler.step("before it takes a lock")
+        while self._held:
+            if not blocking:
+                return False
+            if not scheduler.wait(self, seconds, only_signals, "waits"):
+                return False
+        self._held = True
+        self.holder = scheduler.current
+        return True
+
+    def release(self) -> None:
+        """Release it; ``RuntimeError`` if it is free."""
+        scheduler = self._scheduler()
+        if scheduler is not None and scheduler.unwinding:
+            scheduler = None
+        if not self._held:
+            if scheduler is None:
+                return
+            raise RuntimeError("release unlocked lock")
+        self._held = False
+        self.holder = None
+        if scheduler is not None:
+            scheduler.wake_waiting_for(self)
+            scheduler.step("has released a lock")
+
+    def locked(self) -> bool:
+        """Whether it is taken."""
+        return self._held
+
+    def _scheduler(self) -> Scheduler | None:
+        """Who lets threads wait for it: nobody outside of runs, nor for what is left of a life that
+        has ended, such as a handle that is finalized now."""
+        scheduler = Current.scheduler
+        if scheduler is None or scheduler.current is None or 0 <= self._life < scheduler.life:
+            return None
+        return scheduler
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_error: object) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return "a ticket or lock"
+
+
+class ReentrantLock(PlainLock):
+    """A lock that its holder may take again, as ``threading.RLock`` makes it.
+
+    Taking it again is no switch point: nothing can have changed for anybody.
+    """
+
+    plain = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._times = 0
+
+    def take(self, blocking: bool, seconds: float | None, only_signals: bool) -> bool:
+        """See :meth:`PlainLock.take`."""
+        if self._is_owned():
+            self._times += 1
+            return True
+        if not super().take(blocking, seconds, only_signals):
+            return False
+        self._times = 1
+        return True
+
+    def release(self) -> None:
+        """Undo one :meth:`acquire`; ``RuntimeError`` if another thread holds it."""
+        if self._held and not self._is_owned():
+            raise RuntimeError("cannot release un-acquired lock")
+        self._times -= 1
+        if self._times <= 0:
+            super().release()
+
+    def _is_owned(self) -> bool:
+        scheduler = Current.scheduler
+        return self._held and (scheduler is None or self.holder is scheduler.current)
+
+    def __repr__(self) -> str:
+        return "a lock"
+
+
+def get_ident() -> int:
+    """The number of the thread that runs."""
+    scheduler = Current.scheduler
+    thread = None if scheduler is None else scheduler.current
+    return 0 if thread is None else thread.number
+
+
+def start_new_thread(function: Any, arguments: tuple[Any, ...]) -> int:
+    """Start a thread in the run."""
+    scheduler = Current.scheduler
+    if scheduler is None or scheduler.current is None:
+        raise RuntimeError("can't start new thread")
+    thread = scheduler.start(function, arguments, "thread")
+    scheduler.step("has started a thread")
+    return thread.number
+
+
+def sleep(seconds: float) -> None:
+    """Wait until simulated time has passed; 0 is a switch point and nothing else."""
+    scheduler = Current.scheduler
+    if scheduler is None or scheduler.current is None:
+        return
+    if seconds > 0:
+        scheduler.wait(None, seconds, False, "pauses")
+    else:
+        scheduler.step("pauses")
+
+
+def _now() -> float:
+    scheduler = Current.scheduler
+    if scheduler is None:
+        return 1_700_000_000.0
+    scheduler.now += _TICK
+    return scheduler.now
+
+
+def _now_ns() -> int:
+    return int(_now() * 1e9)
+
+
+def _acquire_soon(own: ticket.Ticket, seconds: float | None = None) -> bool:
+    """``Ticket.acquire_soon``, whose time-out is for signals unless the caller names another."""
+    default = seconds is None
+    return cast(PlainLock, own.lock).take(
+        True, ticket._CHECK_SIGNALS_EVERY if seconds is None else seconds, default
+    )
+
+
+def install() -> None:
+    """Put the simulated ones into the places of the real ones, for good."""
+    OWN_FILES.update((__file__, str(threads.__file__), str(ticket.__file__)))
+    system = types.SimpleNamespace(
+        allocate_lock=PlainLock,
+        RLock=ReentrantLock,
+        get_ident=get_ident,
+        start_new_thread=start_new_thread,
+    )
+    threads.system = system  # type: ignore[misc]
+    threads.get_ident = get_ident  # type: ignore[misc]
+    threads.pause = sleep  # type: ignore[misc]
+    ticket.Ticket.acquire_soon = _acquire_soon  # type: ignore[assignment,method-assign]
+    librt.threading.Lock = PlainLock  # type: ignore[assignment,misc]
+    for name in ("monotonic", "perf_counter", "time", "process_time"):
+        setattr(time, name, _now)
+        setattr(time, f"{name}_ns", _now_ns)
+    time.sleep = sleep  # type: ignore[assignment]
+    chance = random.Random(0)
+    os.urandom = chance.randbytes
+    random.seed(0)
+    sys.setswitchinterval(1.0)

@@ -1,0 +1,409 @@
+"""Which thread goes on: a scheduler of real threads of which exactly one runs.
+
+A simulated thread is a real one with a *baton*, a lock that it waits for.  The thread that runs
+calls :meth:`Scheduler.step` at its switch points, and :meth:`Scheduler.wait` where it cannot go on.
+Both ask the strategy who is next, hand that thread its baton, and wait for the own one.  So
+everything that happens follows from the strategy's answers, and from nothing else: not from the
+machine, nor from the time.
+
+*Time* is simulated, too.  It passes only when nobody can run: then the thread whose wait ends first
+goes on.  If nobody can run and no time-out would change that, the run has found a deadlock, or a
+wake-up that was lost.
+
+This module and those that it imports know nothing of the engine.
+"""
+
+from __future__ import annotations
+
+import _thread
+import linecache
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, NamedTuple, Protocol
+
+DEADLOCK = "deadlock"
+LOST_WAKE_UP = "lost wake-up"
+ENDLESS = "endless"
+ERROR = "error"
+
+
+class Unwind(BaseException):
+    """Ends a thread of a life that is over, at its next switch point."""
+
+
+class Switch(NamedTuple):
+    """One change from a thread to another, in words."""
+
+    thread: str
+    place: str
+    """File and line of what the thread does next."""
+    source: str
+    """That line."""
+    why: str
+    """What the thread does: a step, a wait, or its end."""
+    to: str
+    forced: bool
+    """Whether the strategy wanted it; else there was no other way."""
+
+
+Forced = tuple[int, int, int]
+"""One decision that is not the usual one: at this thread's n-th decision, that thread goes on."""
+
+
+class Thread:
+    """A simulated thread."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self.number = number
+        self.name = name
+        self.baton: Any = _thread.allocate_lock()
+        self.baton.acquire()
+        self.ident = 0
+        """The number that the system gave it."""
+        self.decisions = 0
+        """How often somebody had to be chosen while it ran."""
+        self.can_run = True
+        self.lock: Any = None
+        """What it waits for, if that is a lock."""
+        self.until: float | None = None
+        """When its wait ends, if nothing else ends it."""
+        self.only_signals = False
+        """Whether that end is for signals alone: the wake-up has to come in any case."""
+        self.timed_out = False
+        self.unwound = 0
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Strategy(Protocol):
+    """Chooses who goes on."""
+
+    def choose(self, thread: Thread, usual: Thread, able: list[Thread]) -> Thread:
+        """One of ``able``, while ``thread`` runs or has just ended; ``usual`` is that thread, or
+        if it cannot go on, the next one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run was ended."""
+
+    kind: str
+    """:data:`DEADLOCK`, :data:`LOST_WAKE_UP`, :data:`ENDLESS` or :data:`ERROR`."""
+    text: str
+    error: str = ""
+    """The class of the error, if it was one: two failures are alike if this and ``kind`` are."""
+
+
+class Scheduler:
+    """One run, of one or several lives.  Call order: ``run*``, from outside any simulated thread;
+    everything else is for the thread that runs."""
+
+    def __init__(
+        self, strategy: Strategy, most_steps: int, lines: Callable[[str], bool] | None = None
+    ) -> None:
+        """``lines`` says for which files each line is a switch point; None for no file."""
+        self._strategy = strategy
+        self._most_steps = most_steps
+        self._lines = lines
+        self._threads: list[Thread] = []  # those that have not ended
+        self._made = 0
+        self._done: Any = _thread.allocate_lock()
+        self.current: Thread | None = None
+        """The thread that runs; None outside of lives."""
+        self.life = 0
+        """How many lives have ended."""
+        self.now = 1_700_000_000.0
+        """Simulated seconds."""
+        self.steps = 0
+        """Switch points so far."""
+        self.choices = 0
+        """How often the strategy was asked."""
+        self.unwinding = False
+        self.failure: Failure | None = None
+        self.forced: list[Forced] = []
+        """The decisions so far that were not the usual ones."""
+        self.switches: list[Switch] | None = None
+        """The switches in words, if they are wanted."""
+        self.at_step: Callable[[], bool] | None = None
+        """Asked at every switch point whether this life ends here."""
+
+    # Lives
+
+    def run(self, function: Callable[[], object]) -> None:
+        """One life: run ``function`` as a thread, and return when all threads have ended."""
+        self.unwinding = False
+        self._done.acquire()
+        first = self.start(function, (), "main")
+        self.current = first
+        first.baton.release()
+        with self._done:
+            pass
+        self.current = None
+        self.life += 1
+
+    def end_life(self) -> None:
+        """End all threads at their next switch points, this one here."""
+        self.unwinding = True
+        raise Unwind
+
+    def fail(self, kind: str, text: str, error: str = "") -> None:
+        """Note the first failure, and end the life."""
+        if self.failure is None:
+            self.failure = Failure(kind, text, error)
+        self.unwinding = True
+
+    # Threads
+
+    def start(
+        self, function: Callable[..., object], arguments: tuple[Any, ...], name: str
+    ) -> Thread:
+        """A new thread, which can run from now on."""
+        self._made += 1
+        thread = Thread(self._made, f"{name} {self._made}" if name == "thread" else name)
+        self._threads.append(thread)
+        _thread.start_new_thread(self._body, (thread, function, arguments))
+        return thread
+
+    def has_ended(self, thread: Thread) -> bool:
+        """Whether a thread has ended."""
+        return thread not in self._threads
+
+    def _body(
+        self, thread: Thread, function: Callable[..., object], arguments: tuple[Any, ...]
+    ) -> None:
+        thread.ident = _thread.get_ident()
+        thread.baton.acquire()
+        try:
+            if not self.unwinding:
+                if self._lines is not None:
+                    sys.settrace(self._trace_call)
+                function(*arguments)
+        except Unwind:
+            pass
+        except BaseException as error:
+            if not self.unwinding:
+                text = f"{thread.name} has raised {_in_words(error)}"
+                self.fail(ERROR, text, type(error).__name__)
+        finally:
+            sys.settrace(None)
+            del function, arguments
+            self._end(thread)
+
+    def _end(self, thread: Thread) -> None:
+        self._threads.remove(thread)
+        for other in self._threads:
+            if other.lock is thread:
+                self.wake(other)
+        if not self._threads:
+            self._done.release()
+            return
+        thread.can_run = False
+        self._hand_over(thread, self._next(thread, "ends"))
+
+    # Switch points
+
+    def step(self, doing: str) -> None:
+        """A switch point: the thread that runs could go on."""
+        thread = self._begin()
+        chosen = self._next(thread, doing)
+        if chosen is not thread:
+            self._hand_over(thread, chosen)
+            thread.baton.acquire()
+            if self.unwinding:
+                self._unwind(thread)
+
+    def wait(self, lock: Any, seconds: float | None, only_signals: bool, doing: str) -> bool:
+        """Wait until :meth:`wake` is called for this thread; False if the time is over.
+
+        ``lock`` is what is waited for, to report it; None is a pause.
+        """
+        thread = self._begin()
+        thread.can_run = False
+        thread.lock = lock
+        thread.until = None if seconds is None else self.now + max(0.0, seconds)
+        thread.only_signals = only_signals
+        thread.timed_out = False
+        chosen = self._next(thread, doing)
+        if chosen is not thread:
+            self._hand_over(thread, chosen)
+            thread.baton.acquire()
+        thread.lock = None
+        thread.until = None
+        if self.unwinding:
+            self._unwind(thread)
+        return not thread.timed_out
+
+    def wake(self, thread: Thread) -> None:
+        """The thread can go on."""
+        thread.can_run = True
+        thread.until = None
+
+    def wake_waiting_for(self, lock: object) -> None:
+        """The threads can go on that wait for this."""
+        for thread in self._threads:
+            if thread.lock is lock:
+                self.wake(thread)
+
+    def _begin(self) -> Thread:
+        thread = self.current
+        assert thread is not None
+        if self.unwinding:
+            self._unwind(thread)
+        self.steps += 1
+        if self.steps > self._most_steps:
+            self.fail(ENDLESS, f"no end after {self._most_steps} switch points\n{self._standing()}")
+            raise Unwind
+        if self.at_step is not None and self.at_step():
+            self.end_life()
+        return thread
+
+    def _unwind(self, thread: Thread) -> None:
+        thread.unwound += 1
+        if thread.unwound > 1000:  # it swallows every exception: it is left where it is
+            self._threads.remove(thread)
+            if self._threads:
+                self._hand_over(thread, self._threads[0])
+            else:
+                self._done.release()
+            thread.baton.acquire()
+        raise Unwind
+
+    def _hand_over(self, thread: Thread, chosen: Thread) -> None:
+        self.current = chosen
+        chosen.baton.release()
+
+    def _next(self, thread: Thread, doing: str) -> Thread:
+        """Who goes on while ``thread`` runs, or after its end."""
+        if self.unwinding:
+            return self._threads[0]
+        thread.decisions += 1
+        able = [one for one in self._threads if one.can_run]
+        if not able:
+            able = self._pass_time(thread)
+            if not able:
+                # The failure is noted; the thread itself unwinds if it has not ended.
+                return thread if thread in self._threads else self._threads[0]
+        if thread.can_run:
+            usual = thread
+        else:
+            usual = next((one for one in able if one.number > thread.number), able[0])
+        chosen = usual
+        if len(able) > 1:
+            self.choices += 1
+            chosen = self._strategy.choose(thread, usual, able)
+        if chosen is not usual:
+            self.forced.append((thread.number, thread.decisions, chosen.number))
+        if self.switches is not None and chosen is not thread:
+            self._note_switch(thread, doing, chosen, chosen is not usual)
+        return chosen
+
+    def _pass_time(self, thread: Thread) -> list[Thread]:
+        """Nobody can run: the thread whose wait ends first goes on; none after a failure."""
+        waiting = [one for one in self._threads if one.until is not None]
+        if all(one.only_signals for one in waiting):
+            kind = DEADLOCK if self._is_circle() else LOST_WAKE_UP
+            self.fail(kind, f"nobody can go on\n{self._standing()}")
+            return []
+        first = min(waiting, key=lambda one: (one.until, one.number))
+        assert first.until is not None
+        self.now = max(self.now, first.until)
+        self.wake(first)
+        first.timed_out = True
+        return [first]
+
+    def _is_circle(self) -> bool:
+        """Whether a thread waits for itself, by way of others that hold what it waits for."""
+        for thread in self._threads:
+            seen: list[Thread] = []
+            at: Thread | None = thread
+            while at is not None and at not in seen:
+                seen.append(at)
+                at = _holder(at)
+            if at is not None and not (len(seen) == 1 and _is_ticket(thread)):
+                return True
+        return False
+
+    # Every line
+
+    def _trace_call(self, frame: FrameType, _event: str, _argument: object) -> Any:
+        wanted = self._lines is not None and self._lines(frame.f_code.co_filename)
+        return self._trace_line if wanted else None
+
+    def _trace_line(self, frame: FrameType, event: str, _argument: object) -> Any:
+        if event == "line" and not self.unwinding:
+            self.step("before this line")
+        return self._trace_line
+
+    # In words
+
+    def _note_switch(self, thread: Thread, doing: str, chosen: Thread, forced: bool) -> None:
+        assert self.switches is not None
+        place, source = ("", "") if doing == "ends" else _place(sys._getframe(2))
+        self.switches.append(Switch(thread.name, place, source, doing, chosen.name, forced))
+
+    def _standing(self) -> str:
+        """Where every thread stands, a line for each."""
+        frames = sys._current_frames()
+        lines = []
+        for thread in self._threads:
+            frame = frames.get(thread.ident)
+            place, source = ("", "") if frame is None else _place(frame)
+            what = "could go on"
+            if thread.lock is not None:
+                holder = _holder(thread)
+                by = "" if holder is None or holder is thread else f", which {holder.name} holds"
+                what = f"waits for {thread.lock!r}{by}"
+            elif not thread.can_run:
+                what = "pauses"
+            lines.append(f"  {thread.name}  {place}  {source}  ({what})")
+        return "\n".join(lines)
+
+
+def _holder(thread: Thread) -> Thread | None:
+    """Who has the lock that this thread waits for."""
+    holder = getattr(thread.lock, "holder", None)
+    return holder if isinstance(holder, Thread) else None
+
+
+def _is_ticket(thread: Thread) -> bool:
+    """Whether it waits for a plain lock that it has taken itself, for another to release."""
+    return bool(getattr(thread.lock, "plain", False))
+
+
+OWN_FILES: set[str] = {__file__}
+"""Files whose frames are no place that a reader looks for."""
+
+
+def _place(frame: FrameType | None) -> tuple[str, str]:
+    """File and line of the innermost frame that is not the simulation's, and the line itself."""
+    while frame is not None and frame.f_code.co_filename in OWN_FILES:
+        frame = frame.f_back
+    if frame is None:
+        return "", ""
+    path = frame.f_code.co_filename
+    source = linecache.getline(path, frame.f_lineno, frame.f_globals).strip()
+    return f"{short_path(path)}:{frame.f_lineno}", source
+
+
+def short_path(path: str) -> str:
+    """A path from the package on, or a file's name."""
+    parts = path.replace("\\", "/").split("/")
+    if "lsmkv" in parts:
+        at = len(parts) - 1 - parts[::-1].index("lsmkv")
+        return "/".join(parts[at:])
+    return parts[-1]
+
+
+def _in_words(error: BaseException) -> str:
+    """An error, with the way that it came, the innermost lines last."""
+    steps = [
+        f"  {short_path(step.filename)}:{step.lineno}  {step.line}"
+        for step in traceback.extract_tb(error.__traceback__)
+        if step.filename not in OWN_FILES
+    ]
+    return "\n".join([f"{type(error).__name__}: {error}", *steps[-8:]])

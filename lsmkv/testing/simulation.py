@@ -1,0 +1,198 @@
+"""Simulations whose schedule is a part of the seed: what tests call, and what they get.
+
+The runs themselves are in a process of their own, in which the engine is interpreted, and has
+simulated locks, threads and clocks (``child.py``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lsmkv.env.interpreted import run_interpreted
+from lsmkv.testing.scheduler import Forced, Switch
+
+_WIDEST = 44
+"""Characters of a column."""
+_MOST_ROWS = 60
+
+
+@dataclass(frozen=True)
+class SimulatedFailure:
+    """A run that failed, and the switches between threads that make it fail.
+
+    >>> print(SimulatedFailure(7, "deadlock", "nobody can go on", (), ((2, 5, 3),), 9, ()))
+    seed 7: deadlock (1 of 9 forced switches are left)
+    nobody can go on
+    """
+
+    seed: int
+    """The seed that brings it back."""
+    kind: str
+    """``"error"``, which a thread has raised; ``"deadlock"``; ``"lost wake-up"``: nobody can go on,
+    though no two threads wait for each other; ``"endless"``."""
+    text: str
+    """What happened, in several lines."""
+    events: tuple[str, ...]
+    """The crashes of the run, and the call that was made to fail."""
+    schedule: tuple[Forced, ...]
+    """The forced switches that are left, for ``simulate(..., schedule=...)``: the number of the
+    thread that ran, its how many-th decision it was, and the number of the thread that went on."""
+    found: int
+    """How many there were before the reduction."""
+    switches: tuple[Switch, ...]
+    """Every change from one thread to another, forced or not."""
+
+    def __str__(self) -> str:
+        """The seed, what happened, and a table of the switches; ``*`` marks forced ones."""
+        kept = f"{len(self.schedule)} of {self.found} forced switches are left"
+        lines = [f"seed {self.seed}: {self.kind} ({kept})", *self.text.splitlines(), *self.events]
+        rows = [("", "thread", "place", "line", "why", "then")]
+        left_out = max(0, len(self.switches) - _MOST_ROWS)
+        if left_out:
+            lines.append(f"{left_out} earlier switches are left out")
+        for one in self.switches[left_out:]:
+            mark = "*" if one.forced else ""
+            rows.append((mark, one.thread, one.place, one.source, one.why, one.to))
+        widths = [min(_WIDEST, max(len(row[at]) for row in rows)) for at in range(6)]
+        for row in rows if self.switches else ():
+            cells = (cell[:width].ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class SimulationReport:
+    """What :func:`simulate` found.
+
+    >>> print(SimulationReport(runs=3, steps=120, failure=None))
+    3 runs, 120 switch points, 0 failures
+    """
+
+    runs: int
+    """How many seeds were tried."""
+    steps: int
+    """How many switch points all their runs had."""
+    failure: SimulatedFailure | None
+    """The first failure, which ends the trials; None if there was none."""
+
+    def __str__(self) -> str:
+        """The numbers, and the failure."""
+        failed = 0 if self.failure is None else 1
+        line = f"{self.runs} runs, {self.steps} switch points, {failed} failures"
+        return line if self.failure is None else f"{line}\n{self.failure}"
+
+
+def simulate(
+    program: str | Callable[[Any], object],
+    *,
+    seed: int,
+    runs: int = 1,
+    strategy: Literal["random", "pct"] = "random",
+    depth: int = 3,
+    lines: Sequence[str] = (),
+    crashes: int = 0,
+    faults: bool = False,
+    mapped_logs: bool = False,
+    schedule: Sequence[Forced] | None = None,
+    reduce: int = 300,
+    most_steps: int = 200_000,
+) -> SimulationReport:
+    """Run a program of several threads on a disk in memory, under schedules drawn from seeds.
+
+    Exactly one thread runs at a time.  At every *switch point* the seed decides which one goes on:
+    before a lock is taken and after it is released, at every wait, every call of the file system,
+    and with ``lines`` before every line of these modules or packages (``"program"`` is the program
+    itself), which takes longer.  So a seed is one run, and fails every time or never.
+
+    ``program`` takes a :class:`Run`, on whose ``env`` it opens its store.  It is a function at the
+    top of a module, which is imported in another process; ``"module:function"``;
+    ``"path.py:function"``; or source text that defines ``program``.  It fails by raising.
+
+    * ``runs``: so many seeds, from ``seed`` on, until one fails.
+    * ``strategy``: ``"random"`` lets any thread go on; ``"pct"`` the one of the highest priority,
+      with ``depth - 1`` changes of priority (:class:`lsmkv.testing.strategies.Priorities`).
+    * ``crashes``: up to so many kills or power cuts, after each of which ``program`` is called
+      again; ``faults``: in most runs one call of the file system fails, once or from then on.
+    * ``schedule``: that of a failure, to run it again, with the same ``seed`` and options.
+    * ``reduce``: how many runs a failure is worth, to find the switches that it needs.
+    * ``most_steps``: switch points of a run after which it counts as endless.
+
+    Raises ``ValueError`` or ``TypeError`` for arguments that make no sense, and
+    :class:`lsmkv.env.interpreted.ChildFailedError` if the program cannot be loaded.  Costs the
+    start of a process, and about 10 microseconds for a switch point.
+
+    >>> report = simulate('''
+    ... from lsmkv import DB
+    ... def count(db):
+    ...     for _ in range(2):
+    ...         db.put(b"n", b"%d" % (int(db.get(b"n", b"0")) + 1))
+    ... def program(run):
+    ...     with DB("/db", create_if_missing=True, env=run.env) as db:
+    ...         run.start(count, db)
+    ...         run.start(count, db)
+    ...         run.join()
+    ...         assert db.get(b"n") == b"4", "an increment is lost"
+    ... ''', seed=0, runs=20)
+    >>> report.failure.kind, len(report.failure.schedule)
+    ('error', 1)
+    """
+    if strategy not in ("random", "pct"):
+        raise ValueError(f"strategy is 'random' or 'pct', not {strategy!r}")
+    for name, value, least in (("runs", runs, 1), ("depth", depth, 1), ("crashes", crashes, 0)):
+        if value < least:
+            raise ValueError(f"{name} is at least {least}, not {value}")
+    if schedule is not None and runs != 1:
+        raise ValueError("a schedule is for one run")
+    request = {
+        **_named(program),
+        "seed": seed,
+        "runs": runs,
+        "strategy": strategy,
+        "depth": depth,
+        "lines": list(lines),
+        "crashes": crashes,
+        "faults": faults,
+        "mapped_logs": mapped_logs,
+        "schedule": None if schedule is None else list(schedule),
+        "reduce": reduce,
+        "most_steps": most_steps,
+    }
+    found = run_interpreted("lsmkv.testing.child", request)
+    failure = found["failure"]
+    if failure is not None:
+        failure = SimulatedFailure(
+            failure["seed"],
+            failure["kind"],
+            failure["text"],
+            tuple(failure["events"]),
+            tuple((thread, decision, to) for thread, decision, to in failure["schedule"]),
+            failure["found"],
+            tuple(Switch(*switch) for switch in failure["switches"]),
+        )
+    return SimulationReport(found["runs"], found["steps"], failure)
+
+
+def _named(program: str | Callable[[Any], object]) -> dict[str, str | None]:
+    """How the child finds the program: by a module, by a file, or by its text."""
+    named: dict[str, str | None] = {"module": None, "path": None, "text": None, "name": "program"}
+    if callable(program):
+        name = getattr(program, "__qualname__", "")
+        module = sys.modules.get(getattr(program, "__module__", ""))
+        path = None if module is None else getattr(module, "__file__", None)
+        if path is None or getattr(module, name, None) is not program:
+            raise TypeError(
+                "program must be a function at the top of a module, 'module:function',"
+                f" 'path.py:function', or source text that defines program, not {program!r}"
+            )
+        return {**named, "path": inspect.getsourcefile(program) or path, "name": name}
+    if "\n" in program:
+        return {**named, "text": textwrap.dedent(program)}
+    place, colon, name = program.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise ValueError(f"program is 'module:function' or 'path.py:function', not {program!r}")
+    return {**named, "path" if place.endswith(".py") else "module": place, "name": name}

@@ -1,0 +1,68 @@
+"""How a simulation chooses who goes on: at random, by priorities, or as it is told.
+
+A *forced* switch is a choice other than the usual one, in which a thread runs until it must wait.
+It is named by the thread that ran, the number of that thread's decision, and the thread that goes
+on.  The numbers are counted for each thread, so that a switch keeps its meaning when others are
+left out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from lsmkv.testing.scheduler import Forced, Thread
+
+
+class AsForced:
+    """The usual choices, except for those that are given."""
+
+    def __init__(self, forced: Iterable[Forced] = ()) -> None:
+        self._forced = {(thread, decision): to for thread, decision, to in forced}
+
+    def choose(self, thread: Thread, usual: Thread, able: list[Thread]) -> Thread:
+        """The thread that is forced here, if it is there and can run."""
+        wanted = self._forced.get((thread.number, thread.decisions))
+        return next((one for one in able if one.number == wanted), usual)
+
+
+class RandomWalk:
+    """Any thread that can run, each as likely as the others, at every switch point."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def choose(self, thread: Thread, usual: Thread, able: list[Thread]) -> Thread:
+        """Any of them."""
+        return able[int(self._rng.random() * len(able))]
+
+
+class Priorities:
+    """Probabilistic concurrency testing (PCT): the thread of the highest priority runs.
+
+    Each thread gets a random priority when it appears.  At ``depth - 1`` random decisions out of
+    the first ``length`` the thread that runs gets a lower priority than any other.  With n threads
+    a mistake that needs ``depth`` decisions in an order shows with a probability of at least
+    1 / (n * length ** (depth - 1)), which random walks do not promise.  (Source: Burckhardt,
+    Kothari, Musuvathi, Nagarakatte: A Randomized Scheduler with Probabilistic Guarantees of Finding
+    Bugs, ASPLOS 2010.)
+    """
+
+    def __init__(self, rng: random.Random, depth: int, length: int) -> None:
+        self._rng = rng
+        self._priorities: dict[int, float] = {}
+        changes = rng.sample(range(1, max(length, depth) + 1), depth - 1)
+        self._changes = dict(zip(changes, range(depth - 1), strict=True))
+        self._at = 0
+
+    def choose(self, thread: Thread, usual: Thread, able: list[Thread]) -> Thread:
+        """The one of the highest priority."""
+        self._at += 1
+        priorities = self._priorities
+        for one in able:
+            if one.number not in priorities:
+                priorities[one.number] = 1 + self._rng.random()
+        change = self._changes.get(self._at)
+        if change is not None:
+            priorities[thread.number] = -1.0 - change
+        return max(able, key=lambda one: priorities[one.number])

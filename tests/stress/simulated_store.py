@@ -1,0 +1,277 @@
+"""The program that simulations of the project's own tests run: every kind of call, and every check.
+
+``program`` is for :func:`lsmkv.testing.simulate`.  In each life it opens a store with settings of
+the seed, and lets threads write, read, and rearrange.  It fails if
+
+* no order of the calls explains what they have read (``histories.py``): a Get reads the last write,
+  an iterator or snapshot one moment, a batch is whole;
+* what a crash has left is not a prefix of the acknowledged order with everything synced in it;
+* ``check()`` finds something, or a file is left: open, or in the directory.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import random
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from histories import Content, History
+
+import lsmkv
+from lsmkv import DB
+from lsmkv.env.memory import _Handle
+from lsmkv.testing import Run
+
+KEYS = [b"a", b"b", b"c", b"d", b"e"]
+GROUP = KEYS[:3]
+"""Batches write to these together."""
+CALLS = 6
+"""How many each thread makes."""
+
+
+def program(run: Run) -> None:
+    """One life."""
+    logging.getLogger("lsmkv").setLevel(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    rng = run.rng
+    kept = run.kept
+    kept["open before"] = _open_files()
+    # The life before may have ended before it had opened the store.
+    kept["power cut"] = kept.get("power cut", False) or run.crash == "power cut"
+    db, start = _opened(run, rng)
+    before: History | None = kept.get("history")
+    if before is not None:
+        before.check(start, kept["power cut"])
+    history = kept["history"] = History(start)
+    kept["power cut"] = False
+    closes = rng.random() < 0.1
+    for number in range(rng.choice((2, 2, 3))):
+        run.start(Caller(run, db, history, rng, number, _WRITES).run, name=f"writer {number}")
+    run.start(Caller(run, db, history, rng, 10, _READS).run, name="reader")
+    if rng.random() < 0.8:
+        run.start(Caller(run, db, history, rng, 20, _REST).run, name="other")
+    if closes:
+        run.start(_close, run, db, name="closer")
+    run.join()
+    if not closes:
+        try:
+            found = frozenset(db)
+            db.check()
+        except lsmkv.Error:
+            if not run.env.struck:
+                raise
+        else:
+            call = history.begin("main", "the end")
+            call.scan = found
+            history.end(call)
+    _close(run, db)
+    history.check()
+    del db
+    _nothing_is_left(run, history)
+
+
+def _opened(run: Run, rng: random.Random) -> tuple[DB, Content]:
+    """A store and what is in it, after another attempt if a call was made to fail."""
+    options: dict[str, Any] = {
+        "create_if_missing": True,
+        "background": rng.choice(("thread", "thread", "inline")),
+        "write_buffer_size": rng.choice((1024, 1024, 4096)),
+        "max_file_size": rng.choice((1024, 1 << 20)),
+        "block_size": 256,
+        "lru_cache_size": rng.choice((0, 2000, 1 << 20)),
+        "compression": rng.choice(("snappy", None)),
+        "mapped_log": rng.random() < 0.5,
+        "reuse_logs": rng.random() < 0.5,
+    }
+    try:
+        return _opened_with(run, options)
+    except lsmkv.Error:
+        if not run.env.struck:
+            raise
+        run.env.heal()
+    return _opened_with(run, options)
+
+
+def _opened_with(run: Run, options: dict[str, Any]) -> tuple[DB, Content]:
+    db = DB("/db", env=run.env, **options)
+    try:
+        return db, frozenset(db)
+    except lsmkv.Error:
+        _close(run, db)
+        raise
+
+
+def _close(run: Run, db: DB) -> None:
+    try:
+        db.close()
+    except lsmkv.Error:
+        if not run.env.struck:
+            raise
+
+
+def _open_files() -> list[_Handle]:
+    """Those that a killed life had open, too."""
+    return [one for one in gc.get_objects() if isinstance(one, _Handle) and one._open]
+
+
+def _nothing_is_left(run: Run, history: History) -> None:
+    """Another opening finds what was there, and nothing more."""
+    gc.collect()  # an error's frames may hold tables
+    still = [one for one in _open_files() if one not in run.kept["open before"]]
+    assert not still, f"files are left open: {[one.path for one in still]}"
+    run.env.heal()
+    with DB("/db", env=run.env, background="inline") as db:
+        history.check(frozenset(db))
+        db.check()
+        tables = sum(level.files for level in db.stats().levels)
+    with run.env.open_directory("/db") as directory:
+        names = [name for name in directory.names() if not name.startswith("LOG")]
+    kinds = [name.rpartition(".")[2] if "." in name else name.split("-")[0] for name in names]
+    if not run.env.struck:
+        assert kinds.count("MANIFEST") == 1, names
+        assert kinds.count("log") == 1, names
+        assert kinds.count("ldb") == tables, names
+
+
+class Caller:
+    """One thread's calls, drawn before it begins, so that they do not depend on the schedule."""
+
+    def __init__(
+        self, run: Run, db: DB, history: History, rng: random.Random, number: int, kinds: str
+    ) -> None:
+        self._run = run
+        self._db = db
+        self._history = history
+        self._number = number
+        self._rng = random.Random(rng.random())
+        self._kinds = [self._rng.choice(kinds.split()) for _ in range(CALLS)]
+        self._written = 0
+
+    def run(self) -> None:
+        """Make the calls.  What one raises is an answer where something was made to fail."""
+        for kind in self._kinds:
+            method: Callable[[], None] = getattr(self, kind)
+            try:
+                method()
+            except lsmkv.ClosedError:
+                pass
+            except lsmkv.Error:
+                if not (self._run.env.struck or self._db.closed):
+                    raise
+
+    def _begin(self, what: str) -> Any:
+        return self._history.begin(f"thread {self._number}", what)
+
+    def _value(self) -> bytes:
+        self._written += 1
+        own = b"%d.%d.%d " % (self._run.life, self._number, self._written)
+        return own + b"x" * self._rng.choice((0, 100, 400))
+
+    def _write(self, writes: dict[bytes, bytes | None], sync: bool) -> None:
+        call = self._begin("write")
+        call.writes = writes
+        call.synced = sync
+        with self._db.write_batch(sync=sync) as batch:
+            for key, value in writes.items():
+                if value is None:
+                    batch.delete(key)
+                else:
+                    batch.put(key, value)
+        self._history.end(call)
+
+    def put(self) -> None:
+        key = self._rng.choice(KEYS)
+        call = self._begin("put")
+        call.writes = {key: self._value()}
+        call.synced = self._rng.random() < 0.2
+        self._db.put(key, call.writes[key], sync=call.synced)
+        self._history.end(call)
+
+    def delete(self) -> None:
+        key = self._rng.choice(KEYS)
+        call = self._begin("delete")
+        call.writes = {key: None}
+        self._db.delete(key)
+        self._history.end(call)
+
+    def batch(self) -> None:
+        value = self._value()
+        self._write(dict.fromkeys(GROUP, value), self._rng.random() < 0.2)
+
+    def mixed_batch(self) -> None:
+        self._write({KEYS[0]: None, KEYS[3]: self._value(), KEYS[4]: self._value()}, False)
+
+    def update(self) -> None:
+        key = self._rng.choice(KEYS)
+        new = self._value()
+        call = self._begin("update")
+        call.writes = {key: new}
+        seen: list[bytes | None] = []
+
+        def change(old: bytes | None) -> bytes:
+            seen.append(old)
+            return new
+
+        self._db.update(key, change)
+        call.reads = {key: seen[-1]}
+        self._history.end(call)
+
+    def get(self) -> None:
+        key = self._rng.choice(KEYS)
+        call = self._begin("get")
+        found = self._db.get(key)
+        call.reads = {key: found}
+        self._history.end(call)
+
+    def multi_get(self) -> None:
+        call = self._begin("multi_get")
+        found = self._db.multi_get(GROUP)
+        call.reads = dict(zip(GROUP, found, strict=True))
+        self._history.end(call)
+
+    def scan(self) -> None:
+        """An iterator is begun, and read later."""
+        call = self._begin("iterator")
+        with self._db.iterator(reverse=self._rng.random() < 0.5) as iterator:
+            self._history.end(call)
+            end, call.end = call.end, 1 << 60  # without an answer until it has one
+            self._run.step()
+            found = dict(iterator)
+        call.scan = frozenset(found.items())
+        call.end = end
+
+    def snapshot(self) -> None:
+        call = self._begin("snapshot")
+        with self._db.snapshot() as snapshot:
+            self._history.end(call)
+            end, call.end = call.end, 1 << 60
+            found: Content = frozenset(snapshot)
+            self._run.step()
+            again = {key: snapshot.get(key) for key in KEYS}
+        call.scan = found
+        call.end = end
+        assert again == {key: dict(found).get(key) for key in KEYS}, "a snapshot that changes"
+
+    def flush(self) -> None:
+        self._db.flush()
+
+    def compact(self) -> None:
+        self._db.compact_range()
+
+    def sync(self) -> None:
+        call = self._begin("sync")
+        self._db.sync()
+        call.synced = True
+        self._history.end(call)
+
+    def check(self) -> None:
+        self._db.check()
+        self._db.stats()
+
+
+_WRITES = "put put put delete batch batch mixed_batch update get"
+_READS = "get get multi_get scan scan snapshot"
+_REST = "flush compact sync check get"

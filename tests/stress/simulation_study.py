@@ -1,0 +1,52 @@
+"""Schedules, crashes and failing calls that come from one seed each.
+
+Every run is ``simulated_store.program``: threads write, read, flush, compact and close a store in
+memory, and the simulation decides at every switch point which one goes on.  What they have read
+must be explained by an order of the calls; what a crash leaves must be a prefix of it that has all
+that was synced; nobody may wait for ever; and no file may be left.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from study import Outcome, Say
+
+from lsmkv.testing import SimulationReport, simulate
+
+PROGRAM = f"{Path(__file__).with_name('simulated_store.py')}:program"
+MODES: list[tuple[str, int, dict[str, Any]]] = [
+    ("random schedules", 50, {}),
+    ("with crashes", 50, {"crashes": 2}),
+    ("with crashes and faults", 50, {"crashes": 1, "faults": True, "mapped_logs": True}),
+    ("by priorities", 50, {"strategy": "pct", "depth": 3, "crashes": 1}),
+    (
+        "line by line",
+        8,
+        {"lines": ["lsmkv.db.write", "lsmkv.db.tree"], "strategy": "pct", "depth": 4},
+    ),
+    ("every line of the tree", 2, {"lines": ["lsmkv.db"]}),
+]
+"""The kinds of runs, how many there are at size 1, and the arguments of :func:`simulate`."""
+
+
+def run(size: float, seed: int, say: Say) -> Outcome:
+    """About a minute and a half at size 1."""
+    outcome = Outcome()
+    for name, share, options in MODES:
+        runs = max(1, int(share * size))
+        report = try_mode(seed, runs, options)
+        outcome.count(f"runs {name}", report.runs)
+        outcome.count("switch points", report.steps)
+        if report.failure is not None:
+            outcome.violations.append(f"{name}: {report}")
+        say(f"{runs} runs {name}")
+    return outcome
+
+
+def try_mode(seed: int, runs: int, options: dict[str, Any]) -> SimulationReport:
+    """So many runs of a kind; their seeds are nobody else's."""
+    # Those of many lines take a second: a failure is worth a minute.
+    limits = {"most_steps": 5_000_000, "reduce": 60 if "lines" in options else 300}
+    return simulate(PROGRAM, seed=seed * 1_000_000, runs=runs, **limits, **options)
