@@ -37,7 +37,6 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "testing/plans.py": "testing/test_simulation.py",
     "testing/primitives.py": "testing/test_simulation.py",
     "testing/scheduler.py": "testing/test_simulation.py",
-    "testing/servers.py": "test_pytest_plugin.py",
     "testing/world.py": "testing/test_simulation.py",
     # A course: what its labs share, and the process that grades them.
     "course/labs/asked_tables.py": "course/labs/test_reading.py",

@@ -343,7 +343,7 @@ class DB(Maintenance, Scannable):
         serializable = isolation == "serializable"
         if not serializable:
             refuse_unknown(isolation)
-        snapshot = self.snapshot()
+        snapshot = DB.snapshot(self)  # a subclass may have snapshots of another kind
         return Transaction(
             snapshot,
             snapshot.sequence,

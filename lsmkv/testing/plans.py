@@ -1,4 +1,4 @@
-"""What befalls the runs of a seed besides their schedule: calls that fail, and crashes."""
+"""What happens in the runs of a seed besides their schedule: calls that fail, and crashes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Plan:
-    """What befalls one run."""
+    """What happens in one run."""
 
     crashes: tuple[Crash, ...] = ()
     fault: Fault | None = None

@@ -1,7 +1,7 @@
 """The runs of a simulation, in the process that ``child.py`` has prepared.
 
 A seed is run first without anything: the usual schedule, no fault, no crash.  That says how many
-calls and decisions there are among which the rest is drawn.  Then it is run in earnest.  A run that
+calls and decisions there are among which the rest is drawn.  Then the real run follows.  A run that
 fails is run again and again, with fewer and fewer of its forced switches, and for the last time to
 describe those that are left.  Each run is a copy of this process (``interpreted.in_copy``).
 """

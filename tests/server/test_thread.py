@@ -13,16 +13,6 @@ from lsmkv import DB
 from lsmkv.testing import serving
 
 
-def test_a_server_for_as_long_as_the_block_runs(tmp_path: Path) -> None:
-    for runs in range(2):
-        with serving(tmp_path / "db", appendfsync="always") as server:
-            port = server.port
-            with redis.Redis(port=port) as client:
-                assert client.incr("runs") == runs + 1
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port))
-
-
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     with DB(tmp_path / "db", create_if_missing=True) as db:
         db.put(b"k", b"v")

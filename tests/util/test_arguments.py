@@ -260,10 +260,14 @@ def batches(place: Place) -> tuple[Found, Found]:
     *("db.db.DB.update", "db.handles.prefixed.PrefixedDB.update"),
     *("db.handles.prefixed.PrefixedTransaction.get", "db.handles.prefixed.PrefixedTransaction.put"),
     *("db.handles.prefixed.PrefixedTransaction.delete",),
+    *("db.read.transaction_iterator.TransactionIterator.seek",),
 )
 def updates(place: Place) -> tuple[Found, Found]:
     def move(transaction: lsmkv.Transaction) -> bytes | None:
         value = transaction.get(KEY)
+        entries = transaction.iterator(start=KEY, stop=Hostile(b"l"), include_value=False)
+        entries.seek(KEY)
+        assert list(entries) == [b"key"]
         transaction.put(OTHER, VALUE)
         transaction.delete(KEY)
         return value
@@ -331,7 +335,7 @@ def mappings(place: Place) -> tuple[Found, Found]:
 @call(
     *("aio.db.DB.put", "aio.db.DB.delete", "aio.db.DB.contains", "aio.db.DB.may_contain"),
     *("aio.db.DB.multi_get", "aio.db.DB.explain", "aio.readable.Readable.get"),
-    *("aio.readable.Readable.iterator", "aio.iterator.Iterator.seek", "aio.db.DB.compact_range"),
+    *("aio.readable.Scannable.iterator", "aio.iterator.Iterator.seek", "aio.db.DB.compact_range"),
     *("aio.db.DB.approximate_size", "aio.db.DB.approximate_sizes", "aio.batch.WriteBatch.put"),
     *("aio.batch.WriteBatch.delete", "aio.transaction.Transaction.get"),
     *("aio.transaction.Transaction.put", "aio.transaction.Transaction.delete"),
@@ -423,7 +427,7 @@ def _takers() -> Iterator[str]:
         "files/manifests.py",  # contains levels and numbers of tables
         "util/arguments.py",
     }
-    protocols = ("Steps", "Iterable", "PrefixableDB", "SupportsKeys")
+    protocols = ("Steps", "Iterable", "RawIterable", "PrefixableDB", "SupportsKeys")
     for path in sorted(PACKAGE.rglob("*.py")):
         inside = path.relative_to(PACKAGE)
         if inside.parts[0] in ("tools", "server") or inside.as_posix() in internal:
