@@ -186,7 +186,7 @@ class Writer:
         store_lock.refuse_to_wait("sync()")
         with store_lock.afterwards, self._lock.guard:
             self._lock.claim()
-            self._store.open_view()
+            self._refuse_closed()
             self._commit.settle()
             self._background.raise_error()
             self._logs.sync()
@@ -197,6 +197,7 @@ class Writer:
         store_lock.refuse_to_wait("a checkpoint")
         with store_lock.afterwards, self._lock.guard:
             self._lock.claim()
+            self._refuse_closed()
             self._commit.settle()
             return action(self._logs.current)
 
@@ -221,6 +222,7 @@ class Writer:
             background.wait_for_flush()
         with store.lock.afterwards, self._lock.guard:
             self._lock.claim()
+            self._refuse_closed()
             self._commit.settle()
             background.raise_error()
             view = store.open_view()
@@ -242,6 +244,7 @@ class Writer:
         store = self._store
         with store.lock.afterwards, self._lock.guard:
             self._lock.claim()
+            self._refuse_closed()
             self._commit.settle()
             self._background.raise_error()
             view = store.open_view()
@@ -289,6 +292,13 @@ class Writer:
             finally:
                 self._closed = True
                 self._logs.close()
+
+    def _refuse_closed(self) -> None:
+        """Raise :class:`ClosedError` once :meth:`close` has closed the log; the view may still be
+        there.  Caller holds the writers' lock."""
+        self._store.open_view()
+        if self._closed:
+            raise ClosedError("the database is closed")
 
     # Nested calls
 

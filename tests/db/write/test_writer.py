@@ -202,3 +202,23 @@ def test_a_queued_batch_of_an_interrupted_writer_blocks_no_write() -> None:
         thread.join(30)
         assert not thread.is_alive()
         assert dict(db) == {b"a": b"1", b"b": b"1", b"orphan": b"1"}
+
+
+@pytest.mark.parametrize("call", ["flush", "sync", "checkpoint", "put"])
+def test_a_call_that_gets_the_lock_after_the_log_was_closed(call: str, tmp_path: Path) -> None:
+    """``close`` has closed the log, and has not taken the view away yet."""
+    with DB(tmp_path / "db", create_if_missing=True) as db:
+        db.put(b"k", b"v")
+        calls: dict[str, Callable[[], object]] = {
+            "flush": db.flush,
+            "sync": db.sync,
+            "checkpoint": lambda: db.checkpoint(tmp_path / "copy"),
+            "put": lambda: db.put(b"late", b"v"),
+        }
+        writer, store = db._writer, db._store
+        assert writer is not None
+        assert store is not None
+        store.closing = True
+        writer.close()
+        with pytest.raises(lsmkv.ClosedError):
+            calls[call]()
