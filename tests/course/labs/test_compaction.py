@@ -302,7 +302,7 @@ MISTAKES = (
         "versions that go",
         "A newer version of the key is visible to every reader",
     ),
-    Mistake("oldest first", "compact", oldest_first, "versions that go", "in a wrong order"),
+    Mistake("oldest first", "compact", oldest_first, "versions that go", "in the wrong order"),
     Mistake(
         "a deletion dropped too early",
         "compact",
