@@ -70,5 +70,5 @@ def test_check_finds_versions_out_of_order() -> None:
     older = written([1, 2, 3], 9)
     older.check({b"k": tagged(3)})
     for wrong in (2, 1):
-        with pytest.raises(AssertionError, match="before a newer one"):
+        with pytest.raises(AssertionError, match="precedes a newer one"):
             older.check({b"k": tagged(wrong)})
