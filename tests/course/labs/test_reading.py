@@ -302,7 +302,7 @@ MISTAKES = (
         "block_for",
         behind_them_all,
         "the block of a table",
-        "Above the last one there is none",
+        "Above the last one, the result is None",
     ),
     Mistake(
         "the oldest version",
