@@ -109,8 +109,8 @@ MUTANTS: tuple[Mistake, ...] = (
     Mistake(
         "a flush does not exclude writers",
         "locks",
-        "Writer.flush_memtable",
-        "with store.lock.afterwards, self._lock.guard:\n                self._lock.claim()",
+        "Writer._begin_flush",
+        "with store.lock.afterwards, self._lock.guard:\n            self._lock.claim()",
         "with store.lock.afterwards:",
         "A batch goes into the log of a memtable that it is not in.",
     ),
