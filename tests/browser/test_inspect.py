@@ -776,7 +776,7 @@ def test_a_view_of_an_older_state_says_so(browser: Any, tmp_path: Path) -> None:
         page.locator(".verdict strong", has_text="not there").wait_for()
         go(other, url, "table", name=table, block=0)
         db.put(b"new", b"value")
-        older = page.locator(".moved", has_text="The store has changed since.")
+        older = page.locator(".moved", has_text="The store has changed since")
         older.wait_for()
         page.wait_for_timeout(1200)
         assert older.is_visible()
@@ -787,7 +787,7 @@ def test_a_view_of_an_older_state_says_so(browser: Any, tmp_path: Path) -> None:
         older.wait_for(state="hidden")
         assert other.locator(".moved:visible").count() == 0  # a table's file never changes
         db.compact_range()
-        other.locator(".moved", has_text=f"{table} is in the store no more").wait_for()
+        other.locator(".moved", has_text=f"{table} is no longer in the store").wait_for()
         other.locator(".moved button", has_text="To the levels").click()
         other.locator("h1", has_text="Levels").wait_for()
 
