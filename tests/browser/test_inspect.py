@@ -972,7 +972,7 @@ def test_the_report_opens_as_a_file(browser: Any, report: str, size: dict[str, i
         assert page.get_by_label("Table").locator("option").count() > 1
         assert fits(page)
         go(page, report, "get", key="not in the report")
-        page.locator(".trouble", has_text="does not hold that").wait_for()
+        page.locator(".trouble", has_text="does not contain that").wait_for()
 
 
 def test_a_thousand_tables_stay_smooth(browser: Any, url: str) -> None:
