@@ -260,7 +260,6 @@ def batches(place: Place) -> tuple[Found, Found]:
     *("db.db.DB.update", "db.handles.prefixed.PrefixedDB.update"),
     *("db.handles.prefixed.PrefixedTransaction.get", "db.handles.prefixed.PrefixedTransaction.put"),
     *("db.handles.prefixed.PrefixedTransaction.delete",),
-    *("db.read.transaction_iterator.TransactionIterator.seek",),
 )
 def updates(place: Place) -> tuple[Found, Found]:
     def move(transaction: lsmkv.Transaction) -> bytes | None:

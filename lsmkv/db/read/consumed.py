@@ -79,11 +79,13 @@ class ConsumedRanges:
         self._added: list[ConsumedRange] = []
 
     def add(self, consumed: ConsumedRange) -> None:
-        """Add the range of an iterator, which may grow until the ranges are joined.
+        """See that the range of an iterator is among them, which may grow until they are joined.
 
         :attr:`ConsumedRange.listed` says until when: an iterator that moves later adds its range
         again.  So a transaction that seeks a million times in the same range keeps few ranges.
         """
+        if consumed.listed:
+            return
         consumed.listed = True
         self._added.append(consumed)
         if len(self._added) > _MOST_APART + len(self._joined):

@@ -288,14 +288,17 @@ class LimitedIterator(Iterator[Entry_co]):
     def seek(self, target: BytesLike) -> None:
         """As in the base class; the limit counts from here."""
         super().seek(target)
-        self._left = self._limit
+        self._was_placed()
 
     def seek_to_start(self) -> None:
         """As in the base class; the limit counts from here."""
         super().seek_to_start()
-        self._left = self._limit
+        self._was_placed()
 
     def seek_to_stop(self) -> None:
         """As in the base class; the limit counts from here."""
         super().seek_to_stop()
+        self._was_placed()
+
+    def _was_placed(self) -> None:
         self._left = self._limit

@@ -187,7 +187,7 @@ class Reader:
             try:
                 read.held = self.store.tables.hold(files)
             except BaseException as error:
-                self._give_up(read, error)
+                self.store.give_up(read, error)
                 raise
         return read
 
@@ -209,7 +209,7 @@ class Reader:
                 return Iterator(self.store, read, owner, arguments)
             return LimitedIterator(self.store, read, owner, arguments, checked_limit(limit))
         except BaseException as error:
-            self._give_up(read, error)
+            self.store.give_up(read, error)
             raise
 
     def raw_iterator(
@@ -225,15 +225,8 @@ class Reader:
         try:
             return RawIterator(self.store, read, owner, prefix, fill_cache)
         except BaseException as error:
-            self._give_up(read, error)
+            self.store.give_up(read, error)
             raise
-
-    def _give_up(self, read: ReadView, error: BaseException) -> None:
-        """Release a view when an error ends what it was taken for, since the traceback may keep it
-        for long; and raise an ``OSError`` as the store's."""
-        read.release()
-        if isinstance(error, OSError):
-            self.store.raise_failure(error)
 
     def _schedule(self, background: Background) -> None:
         if self.store.options.seek_compaction and not self.store.lock.mine():

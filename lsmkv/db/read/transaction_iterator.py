@@ -18,7 +18,6 @@ from lsmkv.db.tree.store import ReadView, Store, View
 from lsmkv.errors import ClosedError
 from lsmkv.format.batch import Operation
 from lsmkv.format.key_order import Position
-from lsmkv.util.arguments import BytesLike
 from lsmkv.util.entry_type import Entry_co
 
 _NO_LIMIT: Final = 1 << 60
@@ -55,11 +54,8 @@ class TransactionIterators:
             given = cast(dict[str, Any], arguments).get("limit")
             limit = _NO_LIMIT if given is None else checked_limit(given)
             return TransactionIterator(store, read, owner, arguments, limit, own_writes, self)
-        except OSError as error:
-            read.release()
-            store.raise_failure(error)
-        except BaseException:
-            read.release()  # at once: the traceback may keep it for long
+        except BaseException as error:
+            store.give_up(read, error)
             raise
 
     def consumed(self) -> list[Bounds]:
@@ -101,44 +97,28 @@ class TransactionIterator(LimitedIterator[Entry_co]):
         self._left -= 1
         return cast(Entry_co, self._window.shape(pair))
 
-    def seek(self, target: BytesLike) -> None:
-        """As in the base class; another range begins."""
-        super().seek(target)
-        self._begin_range()
-
-    def seek_to_start(self) -> None:
-        """As in the base class; another range begins."""
-        super().seek_to_start()
-        self._begin_range()
-
-    def seek_to_stop(self) -> None:
-        """As in the base class; another range begins."""
-        super().seek_to_stop()
-        self._begin_range()
-
-    def _begin_range(self) -> None:
+    def _was_placed(self) -> None:
+        super()._was_placed()
         self._consumed = ConsumedRange(self._consumed.order, self._gap, self._at_end)
 
     def _step(self) -> Any:
-        if self._shared.over:
-            raise ClosedError("the transaction of this iterator is over")
+        self._refuse_over()
         pair = super()._step()
-        ranges = self._shared.ranges
-        if ranges is not None:
-            consumed = self._consumed
-            consumed.rise(self._bounds.upper if pair is None else Position(pair[0], after=True))
-            if not consumed.listed:
-                ranges.add(consumed)
+        if self._shared.ranges is not None:
+            upper = self._bounds.upper if pair is None else Position(pair[0], after=True)
+            self._consumed.rise(upper)
+            self._shared.ranges.add(self._consumed)
         return pair
 
     def _step_back(self) -> Any:
+        self._refuse_over()
+        pair = super()._step_back()
+        if self._shared.ranges is not None:
+            lower = self._bounds.lower if pair is None else Position(pair[0], after=False)
+            self._consumed.sink(lower)
+            self._shared.ranges.add(self._consumed)
+        return pair
+
+    def _refuse_over(self) -> None:
         if self._shared.over:
             raise ClosedError("the transaction of this iterator is over")
-        pair = super()._step_back()
-        ranges = self._shared.ranges
-        if ranges is not None:
-            consumed = self._consumed
-            consumed.sink(self._bounds.lower if pair is None else Position(pair[0], after=False))
-            if not consumed.listed:
-                ranges.add(consumed)
-        return pair

@@ -169,6 +169,13 @@ class Store:
         self.open_view()
         raise_typed(error)
 
+    def give_up(self, read: ReadView, error: BaseException) -> None:
+        """Release a view when an error ends what it was taken for, since the traceback may keep it
+        for long; and raise an ``OSError`` as the store's."""
+        read.release()
+        if isinstance(error, OSError):
+            self.raise_failure(error)
+
     @property
     def may_lose_tables(self) -> bool:
         """Whether a writer in another process may remove tables that a view needs."""
