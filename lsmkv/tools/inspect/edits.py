@@ -73,8 +73,8 @@ def why_deeper(level: int) -> str:
     """Why a flush put its table on level 1 or 2.
 
     >>> print(why_deeper(1))
-    It skips level 0, because no table of levels 0 and 1 has keys in its range: there it would only \
-wait for a compaction (in LevelDB, PickLevelForMemTableOutput decides this).
+    It skips level 0, because no table of levels 0 and 1 has keys in its range: there it would \
+only wait for a compaction (in LevelDB, PickLevelForMemTableOutput decides this).
     """
     skipped = "level 0" if level == 1 else "levels 0 and 1"
     free = "levels 0 and 1" if level == 1 else f"levels 0 to {level}"
