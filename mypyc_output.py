@@ -11,6 +11,12 @@ It would be a few lines in mypyc itself, which has the syntax trees: ``PyDoc_STR
 and classes could take their docstrings (``emitclass.py``, ``emitmodule.py``), and the name in
 ``CPyArg_Parser`` its class (``emitwrapper.py``).
 
+**Attributes.**  mypyc releases an attribute's old value, and then stores the new one.  The end of
+the old value may close a file, which lets other threads run, or call a finalizer: they find, and
+release once more, a value that is gone.  :func:`store_before_release` swaps the two.  (In
+``emitfunc.py: visit_set_attr`` and ``emitclass.py: generate_setter``, a ``Py_XSETREF`` would do;
+mypyc has one for free-threaded Python.)
+
 **Units.**  mypyc writes one C file, or one for each module.  :func:`join_units` has something in
 between: some modules and mypyc's own functions in one file, so that the C compiler inlines them.
 """
@@ -50,6 +56,13 @@ _NAMES = (
 )
 
 
+# if (self->_x != NULL) { CPy_DECREF(self->_x); } self->_x = value;
+_STORE = re.compile(
+    r"if \((\S[^\n]*) != NULL\) \{\s+CPy_DECREF(_NO_IMM)?\(\1\);\s+\}\s+\1 = (\w+);"
+)
+_STORED_FIRST = r"{ PyObject *old = (PyObject *)\1; \1 = \3; CPy_XDECREF\2(old); }"
+
+
 class Described(NamedTuple):
     """What is to be said of a function or class."""
 
@@ -57,6 +70,12 @@ class Described(NamedTuple):
     doc: str | None
     parameters: str | None = None
     """Of a function outside of classes, unless it has parameters by position alone."""
+
+
+def mend_output(extensions: Sequence[HasSources], modules: list[str]) -> None:
+    """Change the C that mypyc wrote for these modules in all ways but its units."""
+    add_docstrings_and_names(extensions, modules)
+    store_before_release(extensions)
 
 
 def add_docstrings_and_names(extensions: Sequence[HasSources], modules: list[str]) -> None:
@@ -80,6 +99,13 @@ def add_docstrings_and_names(extensions: Sequence[HasSources], modules: list[str
         for pattern in _NAMES:
             code = described(pattern, code, lambda _, place: place.name)
         Path(path).write_text(code, encoding="utf-8")
+
+
+def store_before_release(extensions: Sequence[HasSources]) -> None:
+    """Let attributes have their new value before the old one is released."""
+    for path in sorted({source for extension in extensions for source in extension.sources}):
+        code = Path(path).read_text(encoding="utf-8")
+        Path(path).write_text(_STORE.sub(_STORED_FIRST, code), encoding="utf-8")
 
 
 def with_docstring(text: str, place: Described) -> str:

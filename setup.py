@@ -16,7 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # setuptools does not
-from mypyc_output import add_docstrings_and_names, join_units
+from mypyc_output import join_units, mend_output
 
 MODE = os.environ.get("LSMKV_MYPYC", "")
 ROOMS = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["lsmkv"]
@@ -45,7 +45,7 @@ def extensions() -> list[Extension]:
         modules = modules_of("compiled")
         groups = [(modules, "lsmkv")]
         made: list[Extension] = mypycify(modules, separate=groups, multi_file=True, opt_level="3")
-        add_docstrings_and_names(made, modules)
+        mend_output(made, modules)
     except (Exception, SystemExit) as error:
         say_or_raise(error)
         return []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from filled_caches import NamedEntries
 
@@ -42,3 +44,23 @@ def test_taking_marks_a_value_as_used_and_emptying_returns_it_once() -> None:
     assert entry.used
     assert entry.empty() == "value"
     assert entry.empty() is entry.take() is None
+
+
+class Looking:
+    """Looks at the entry that had it, when it ends."""
+
+    def __init__(self, entry: CacheEntry, seen: list[Any]) -> None:
+        self._entry = entry
+        self._seen = seen
+
+    def __del__(self) -> None:
+        self._seen.append(self._entry.value)
+
+
+def test_the_end_of_a_value_finds_the_next_one_in_its_place() -> None:
+    """As any thread would, if that end closes a file: compiled, mypyc would leave the old one."""
+    entry = CacheEntry(1)
+    seen: list[Any] = []
+    entry.value = Looking(entry, seen)
+    entry.value = "next"
+    assert seen == ["next"]
