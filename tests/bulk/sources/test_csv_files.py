@@ -59,7 +59,7 @@ def test_a_file_of_names_alone_has_no_pairs(tmp_path: Path) -> None:
         (b"id,value\n", "has no column 'key'; its columns are 'id', 'value'"),
         (b"key,value,key\n1,2,3\n", "has more than one column 'key'"),
         (b"key,value\na,1\nb,2,3\n", "CSV parse error: Row #3: Expected 2 columns, got 3"),
-        (b"key,value,\xff\n", "its first line names no columns"),
+        (b"key,value,\xff\n", "the first line does not name the columns"),
     ],
 )
 def test_what_is_no_such_csv_is_named(tmp_path: Path, content: bytes, reason: str) -> None:

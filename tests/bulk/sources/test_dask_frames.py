@@ -93,9 +93,9 @@ def test_empty_partitions_have_no_pairs(text: bool) -> None:
 @pytest.mark.parametrize(
     ("item", "error", "reason"),
     [
-        (1 << 70, TypeError, "row 1: not text or bytes but int"),
-        (7, TypeError, "row 1: not text or bytes but int"),
-        ("\ud800", ValueError, "row 1: no Unicode text"),
+        (1 << 70, TypeError, "row 1: must be text or bytes, not int"),
+        (7, TypeError, "row 1: must be text or bytes, not int"),
+        ("\ud800", ValueError, "row 1: invalid Unicode text"),
         (None, ValueError, "row 1, from 0: the column 'key' is null"),
         (float("nan"), ValueError, "row 1, from 0: the column 'key' is null"),
     ],
