@@ -94,7 +94,7 @@ test-browser: $(VENV)/.browser  ## the inspector, the filter lab, and what Chrom
 test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, killed under load, and left by its clients (needs redis-server)
 	LSMKV_EXPECT_REDIS=1 LSMKV_REDIS_COMMANDS=$(REDIS_COMMANDS) LSMKV_REDIS_KILLS=$(REDIS_KILLS) LSMKV_REDIS_SECONDS=$(REDIS_SECONDS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/redis
 
-test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills in earnest
+test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills with real processes
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) LSMKV_SCALE_PAIRS=$(SCALE_PAIRS) LSMKV_SCALE_PUBLISHERS=$(SCALE_PUBLISHERS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
 	$(BIN)/python -m pytest -q -n auto tests/shards/remote/objects tests/bulk tests/test_examples.py
 
