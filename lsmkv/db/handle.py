@@ -20,6 +20,7 @@ from lsmkv.db.opening.dropped import RecoveryReport
 from lsmkv.db.opening.open import OpenStore, open_store
 from lsmkv.db.read.reader import Reader
 from lsmkv.db.tree.store import Store
+from lsmkv.db.write.write_path import WritePath
 from lsmkv.db.write.writer import Writer
 from lsmkv.errors import (
     ClosedError,
@@ -46,6 +47,7 @@ class Handle:
 
     _store: Store | None = None  # until it is open
     _reader: Reader | None = None
+    _writer: WritePath | None = None
     _at_exit = False  # whether the interpreter is exiting
     __signature__: Any = KeywordSignature(OptionArguments)
 
@@ -69,7 +71,7 @@ class Handle:
         self.path: str = os.fsdecode(path)
         """The directory as it was given."""
         try:
-            self._opened = open_store(self.path, options)
+            self._opened = self._open_parts()
         except OSError as error:
             raise_typed(error)
         self.options: Options = self._opened.options
@@ -181,6 +183,9 @@ class Handle:
 
     # Opening
 
+    def _open_parts(self) -> OpenStore:
+        return open_store(self.path, self._arguments)
+
     def _adopt(self, opened: OpenStore) -> None:
         self._store = opened.store
         self._reader = opened.reader
@@ -219,11 +224,11 @@ class Handle:
         The caller has not taken a snapshot of the view, so its reads may move forward.  Raises
         :class:`CorruptionError` if the newest view also needs the missing table.
         """
-        reader = self._open_reader()
+        self._open_reader()
         while True:
             self._move_on(error)
             try:
-                return getattr(reader, method)(*arguments)
+                return getattr(self._open_reader(), method)(*arguments)
             except StaleViewError as again:
                 error = again
 
@@ -241,11 +246,18 @@ class Handle:
         if parsed is not None and parsed[0] in store.open_view().version.numbers:
             raise CorruptionError("the table is missing", error.path) from None
 
-    def _open_writer(self) -> Writer:
+    def _open_writer(self) -> WritePath:
         self._open_store()
         if self._writer is None:
             raise ReadOnlyError(f"{self.path} is open for reading only")
         return self._writer
+
+    def _own_writer(self) -> Writer:
+        """The writer of this process; :class:`ReadOnlyError` if it has none."""
+        self._open_writer()
+        writer = self._opened.writer
+        assert writer is not None
+        return writer
 
     def _close_afterwards(self, store: Store) -> None:
         """Close the store when the interrupted call ends; on a thread of the store, when the owner
@@ -310,8 +322,8 @@ class Handle:
         try:
             if self._background is not None:
                 self._background.go_inline()
-            if self._writer is not None:
-                self._writer.sync()
+            if self._opened.writer is not None:
+                self._opened.writer.sync()
             self._opened.end_observation()
         except Error as error:
             store.info_log.warn(f"At the exit of the interpreter: {error}")

@@ -29,6 +29,7 @@ from lsmkv.env.local_file import (
 from lsmkv.env.local_log import LocalLogFile
 from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, lock_holder, take_lock
 from lsmkv.env.mounts import keeps_reservations
+from lsmkv.env.shared_file import SharedFile
 
 try:
     import fcntl
@@ -219,6 +220,18 @@ class LocalDirectory(Descriptor, Directory):
             return lock_holder(
                 self._fd, name, lambda: self._open(name, flags)[0], self._env.ofd_locks
             )
+
+    def shared_file(self, name: str, create: bool) -> SharedFile:
+        """The file by which processes share the store; see :mod:`lsmkv.env.shared_file`."""
+        flags = os.O_RDWR | (os.O_CREAT if create else 0) | _NOFOLLOW
+        return SharedFile(self._open(name, flags)[0], self._path_of(name))
+
+    def inode(self, name: str) -> int:
+        """The number in the file system of the file of that name; 0 if there is none."""
+        try:
+            return os.stat(name, dir_fd=self._fd, follow_symlinks=False).st_ino
+        except FileNotFoundError:
+            return 0
 
     def subdirectory(self, name: str, create: bool = False) -> LocalDirectory:
         """A directory inside this one; with ``create`` its own name is durable afterwards."""

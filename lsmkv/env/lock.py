@@ -45,8 +45,8 @@ except ImportError:
 
 _LINUX = sys.platform.startswith("linux")
 # The numbers are the same on every Linux; an interpreter built with old headers lacks the names.
-_OFD_GETLK: int = getattr(fcntl, "F_OFD_GETLK", 36)
-_OFD_SETLK: int = getattr(fcntl, "F_OFD_SETLK", 37)
+OFD_GETLK: int = getattr(fcntl, "FOFD_GETLK", 36)
+OFD_SETLK: int = getattr(fcntl, "FOFD_SETLK", 37)
 HAS_OFD_LOCKS = _LINUX
 """Whether to try OFD locks; if the kernel refuses them, a POSIX lock is taken."""
 
@@ -231,7 +231,7 @@ def _lock(fd: int, ofd: bool, path: str) -> bool:
 def _set_lock(fd: int, ofd: bool, kind: int) -> None:
     """Lock or unlock the whole file, as LevelDB does, without waiting."""
     if ofd:
-        fcntl.fcntl(fd, _OFD_SETLK, _pack_flock(kind))
+        fcntl.fcntl(fd, OFD_SETLK, _pack_flock(kind))
     elif kind == fcntl.F_UNLCK:
         fcntl.lockf(fd, fcntl.LOCK_UN)
     else:
@@ -275,7 +275,7 @@ def _asked(fd: int, ofd: bool) -> tuple[int, int]:
     namespace.
     """
     try:
-        answer = fcntl.fcntl(fd, _OFD_GETLK if ofd else fcntl.F_GETLK, _pack_flock(fcntl.F_WRLCK))
+        answer = fcntl.fcntl(fd, OFD_GETLK if ofd else fcntl.F_GETLK, _pack_flock(fcntl.F_WRLCK))
     except OSError:
         return fcntl.F_WRLCK, -1
     return _unpack_flock(answer)

@@ -9,6 +9,7 @@ from lsmkv.format.filenames import (
     CURRENT,
     LOCK,
     LOG,
+    SHARED,
     TRACE,
     FileType,
     log_name,
@@ -19,7 +20,16 @@ from lsmkv.format.filenames import (
 )
 
 FileKind = Literal[
-    "log", "table", "manifest", "current", "lock", "info log", "temporary", "stats", "trace"
+    "log",
+    "table",
+    "manifest",
+    "current",
+    "lock",
+    "info log",
+    "temporary",
+    "stats",
+    "trace",
+    "shared",
 ]
 """What a file of a store is."""
 
@@ -33,6 +43,7 @@ _FIXED: Final[dict[FileKind, str]] = {
     "lock": LOCK,
     "info log": LOG,
     "trace": TRACE,
+    "shared": SHARED,
 }
 
 

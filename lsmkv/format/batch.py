@@ -98,6 +98,13 @@ def append_batch(record: BytesWriter, sequence: int, operations: list[Operation]
             record.write(value)
 
 
+def last_sequence(record: bytes) -> int:
+    """The sequence of the last operation, by the header; 0 if the record is shorter than one."""
+    if len(record) < HEADER_SIZE:
+        return 0
+    return decode_fixed64(record, 0) + decode_fixed32(record, 8) - 1
+
+
 def encoded_size(operations: list[Operation]) -> int:
     """Bytes that the operations take in a record.  O(number of operations)."""
     total: i64 = 0

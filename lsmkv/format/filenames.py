@@ -13,6 +13,7 @@ name                 what it is
 ``.worker-T-N.tmp``  a table that the worker process of token T writes
 ``STATS.json``       counters that a live owner publishes; ``STATS.json.tmp`` is the next one
 ``TRACE``            a trace of operations, if the owner was asked to write it here
+``SHARED``           who owns a shared store, and which versions its members lease
 ===================  ==============================================================================
 
 Numbers come from one counter and are never used twice.  A file of any other name is not the
@@ -34,6 +35,7 @@ LOG = "LOG"
 LOG_OLD = "LOG.old"
 STATS = "STATS.json"
 STATS_NEW = "STATS.json.tmp"
+SHARED = "SHARED"
 TRACE = "TRACE"
 """The name under which ``lsmkv trace`` looks for a trace in a store's directory."""
 LOST = "lost"
@@ -58,6 +60,7 @@ class FileType(enum.Enum):
     INFO_LOG = "info log"
     STATS = "stats"
     TRACE = "trace"
+    SHARED = "shared"
 
 
 _FIXED = {
@@ -68,6 +71,7 @@ _FIXED = {
     STATS: FileType.STATS,
     STATS_NEW: FileType.STATS,
     TRACE: FileType.TRACE,
+    SHARED: FileType.SHARED,
 }
 _SUFFIXES = {
     "log": FileType.LOG,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lsmkv.env.base import RandomAccessFile
+from lsmkv.format.batch import last_sequence
+from lsmkv.format.keys import MAX_SEQUENCE
 from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogRecord, check_fragment
 
 if TYPE_CHECKING:
@@ -55,8 +57,12 @@ class LogTail:
             return True
         return bool(self._header_at(_begin_after(self.end)).strip(b"\0"))
 
-    def read(self) -> list[LogRecord]:
-        """The whole records that were appended since, in order."""
+    def read(self, limit: int = MAX_SEQUENCE) -> list[LogRecord]:
+        """The whole records that were appended since, in order.
+
+        With a ``limit`` they are batches, and the first one that goes beyond that sequence is left
+        for later, with all that follows.
+        """
         found: list[LogRecord] = []
         if self.unclear or self._was_rewritten():
             self.unclear = True
@@ -86,6 +92,8 @@ class LogTail:
                 here += HEADER_SIZE + len(data)
                 if kind in (FULL, LAST):
                     payload = data if kind == FULL else b"".join(parts) + data
+                    if limit < MAX_SEQUENCE and last_sequence(payload) > limit:
+                        return found
                     parts = []
                     self._last = start
                     self._last_header = header

@@ -49,7 +49,10 @@ from lsmkv.util.progress import Progress
 _COMPARE_CHUNK = 1024 * 1024
 _MERGE_CHUNK = 512  # entries of the logs that are merged at a time
 _NO_LIMIT = 1 << 62
-_NOT_DATA = (FileType.LOCK, FileType.INFO_LOG, FileType.STATS, FileType.TRACE)
+_NOT_DATA = (
+    *(FileType.LOCK, FileType.INFO_LOG, FileType.STATS, FileType.TRACE),
+    FileType.SHARED,
+)
 
 
 class RepairJob:

@@ -15,7 +15,7 @@ collector calls.  If it calls the store, that is a *nested call*, in the same th
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.machinery import BuiltinImporter
+from importlib.machinery import BuiltinImporter, PathFinder
 from importlib.util import module_from_spec
 from typing import Any, Final, cast
 
@@ -24,19 +24,20 @@ from librt.threading import Lock
 from lsmkv.util.search import IS_COMPILED
 
 
-def _second_instance(name: str) -> Any:
-    spec: Any = BuiltinImporter.find_spec(name)
+def second_instance(name: str) -> Any:
+    """Another instance of a module of the interpreter that is written in C."""
+    spec: Any = BuiltinImporter.find_spec(name) or PathFinder.find_spec(name)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-system: Final[Any] = _second_instance("_thread")
+system: Final[Any] = second_instance("_thread")
 """The module ``_thread`` as the interpreter made it."""
 
 get_ident: Final[Any] = system.get_ident
 """The number of the calling thread: the same in all of its greenlets."""
-pause: Final[Any] = _second_instance("time").sleep
+pause: Final[Any] = second_instance("time").sleep
 """Wait so many seconds, and let other threads run meanwhile, but no other greenlet of this one."""
 
 

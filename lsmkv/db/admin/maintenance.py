@@ -147,7 +147,8 @@ class Maintenance(Handle):
             source = follower.hold(store)  # whose files are the follower's
             write_checkpoint(store, self._opened.env, source, path, progress)
             return
-        source = hold(store, self._open_writer())
+        writer = self._own_writer()
+        source = hold(store, writer)
         try:
             write_checkpoint(store, self._opened.env, source, path, progress)
         finally:
@@ -181,7 +182,7 @@ class Maintenance(Handle):
         ...     dict(db)
         {b'a': b'1'}
         """
-        writer = self._open_writer()
+        writer = self._own_writer()
         background = self._background
         assert background is not None
         paths = as_paths(files)

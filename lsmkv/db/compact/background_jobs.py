@@ -415,6 +415,8 @@ class BackgroundJobs:
         store = self._store
         edit = commit.edit
         version = store.versions.log_and_apply(edit)
+        if store.sharing is not None:
+            store.sharing.installed(version.numbers)
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()
             view = store.open_view()
@@ -422,6 +424,8 @@ class BackgroundJobs:
             if commit.flushed and view.version is not version:
                 immutable = None
             if edit.last_sequence is not None and edit.last_sequence > store.versions.last_sequence:
+                if store.sharing is not None:
+                    store.sharing.publish(edit.last_sequence)
                 store.versions.last_sequence = edit.last_sequence  # an ingest's
             self.has_obsolete_files = True
             publication = commit.publication

@@ -65,6 +65,8 @@ def remove_obsolete_files(store: Store, pending_outputs: PendingOutputs) -> None
         number, kind = parsed
         if kind is FileType.TABLE:
             obsolete = number not in live and number not in pending_outputs
+            if obsolete and store.sharing is not None:
+                obsolete = not store.sharing.is_leased(number)
         elif kind is FileType.LOG:
             obsolete = number < versions.log_number and number != versions.prev_log_number
         elif kind is FileType.MANIFEST:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lsmkv.db.compact.background import Background
@@ -15,6 +16,7 @@ from lsmkv.db.opening.read_only import Follower
 from lsmkv.db.opening.recovery import Recovery
 from lsmkv.db.read.reader import Reader
 from lsmkv.db.tree.info_log import InfoLog
+from lsmkv.db.tree.sharing import Sharing
 from lsmkv.db.tree.store import Store
 from lsmkv.db.tree.store_lock import StoreLock
 from lsmkv.db.write.writer import Writer
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from lsmkv.db.observe.observation import Observation
 
 MEMORY = ":memory:"
+Share = Callable[[Directory], Sharing]
 
 
 class OpenStore:
@@ -46,6 +49,8 @@ class OpenStore:
         self.writer: Writer | None = None
         self.background: Background | None = None
         self.observation: Observation | None = None
+        self.sharing: Sharing | None = None
+        """What publishes the store to other processes, if it is shared."""
         self.released = False
         """Whether :meth:`release` has come to its end."""
         self.follower: Follower | None = None
@@ -76,17 +81,22 @@ class OpenStore:
         try:
             self.end_observation()
         finally:
+            if self.sharing is not None:
+                self.sharing.close()
             if self.file_lock is not None:
                 self.file_lock.close()
             self.directory.close()
             self.released = True
 
 
-def open_store(path: str, arguments: OptionArguments) -> OpenStore:
+def open_store(
+    path: str, arguments: OptionArguments, share: Share | None = None
+) -> OpenStore:
     """Open the store in ``path``; after an error nothing stays open.
 
     ``arguments`` are the keywords of ``lsmkv.DB``.  Where they name no comparator, the store's own
-    name for its order decides.
+    name for its order decides.  ``share`` is called once the store's lock is held, and returns what
+    publishes the store to other processes.
     """
     options = make_options(**arguments)
     create = options.create_if_missing
@@ -103,6 +113,12 @@ def open_store(path: str, arguments: OptionArguments) -> OpenStore:
         try:
             lock = take_lock(directory, options.lock_timeout)
             opened = OpenStore(env, directory, lock, options)
+            if share is not None:
+                try:
+                    opened.sharing = share(directory)
+                except BaseException:
+                    lock.close()
+                    raise
         except BaseException:
             directory.close()
             raise
@@ -163,6 +179,8 @@ def _recover(opened: OpenStore, path: str) -> None:
     background = Background(store)
     writer = Writer(store, background, wal)
     opened.start(store, writer, background)
+    if opened.sharing is not None:
+        opened.sharing.attach(store)
     if recovered.versions.manifest_number > 0:  # else nothing was committed, and nothing replaced
         remove_obsolete_files(store, background.pending_outputs)
     with store.lock.afterwards, store.lock.guard:

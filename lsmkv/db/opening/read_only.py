@@ -20,7 +20,7 @@ import errno
 from lsmkv.db.opening.dropped import RecoveryReport, warn_of
 from lsmkv.db.opening.manifest_tail import ManifestTail
 from lsmkv.db.opening.recovery import Recovered, Recovery
-from lsmkv.db.opening.store_tail import FollowedLog, StoreTail
+from lsmkv.db.opening.store_tail import Bound, FollowedLog, StoreTail
 from lsmkv.db.tree.checkpoint_source import CheckpointSource
 from lsmkv.db.tree.info_log import INFO, InfoLog
 from lsmkv.db.tree.manifest import Manifest
@@ -57,6 +57,8 @@ class ReadOnlyRecovery(Recovery):
     """
 
     log_may_be_missing = False
+    bound: Bound | None = None
+    """How far to read, if there is a bound."""
     _keeps_lost_logs = False
 
     def read(self) -> None:
@@ -71,7 +73,11 @@ class ReadOnlyRecovery(Recovery):
         # Listed only now, so that a log begun before this MANIFEST was read is not overlooked.
         names = self._directory.names()
         self._check_tables(names)
+        if self.bound is not None:
+            self._most = self.bound.last()
         self._replay_logs(names)
+        if self.bound is not None:
+            self.bound.confirm(self._versions.current, self._versions.last_sequence)
         self.recovered = Recovered(self._versions, self._memtable)
         self.tail = self._make_tail()
         """What reads on where this recovery ended; None where that cannot be done, for damage."""
@@ -155,6 +161,8 @@ class Follower:
     nothing any more.
     """
 
+    _bound: Bound | None = None
+
     def __init__(
         self, directory: Directory, options: Options, comparator: InternalKeyComparator
     ) -> None:
@@ -224,20 +232,29 @@ class Follower:
             if self._was_destroyed or (tail is not None and tail.was_destroyed()):
                 self._was_destroyed = True
                 raise DirectoryReplacedError(self._directory.path, destroyed=True)
-            if self._at_work is not None:
-                self._at_work.superseded = True
-            self._turn += 1
-            turn = self._turn
-            self._tail = None
-            self._at_work = tail
-            try:
-                if tail is not None and tail.advance(store):
-                    self._tail = tail
-                elif turn == self._turn:
-                    self._read_again(store, turn)
-            finally:
-                if turn == self._turn:
-                    self._at_work = None
+            self._move(store)
+
+    def _move(self, store: Store) -> None:
+        """Read what is new, from where the view ends, or everything.  Caller holds the lock."""
+        tail = self._tail
+        if self._at_work is not None:
+            self._at_work.superseded = True
+        self._turn += 1
+        turn = self._turn
+        self._tail = None
+        self._at_work = tail
+        try:
+            if tail is not None and self._advance(tail, store):
+                self._tail = tail
+            elif turn == self._turn:
+                self._read_again(store, turn)
+        finally:
+            if turn == self._turn:
+                self._at_work = None
+
+    def _advance(self, tail: StoreTail, store: Store) -> bool:
+        """Read on where the view ends; returns False if everything has to be read."""
+        return tail.advance(store)
 
     def hold(self, store: Store) -> CheckpointSource:
         """The files of a checkpoint of what the store shows.
@@ -303,6 +320,7 @@ class Follower:
                 directory, self._options, self._comparator, self._info_log, self._store_lock
             )
             recovery.log_may_be_missing = log_may_be_missing
+            recovery.bound = self._bound
             try:
                 recovery.read()
                 return recovery

@@ -24,7 +24,7 @@ from lsmkv.db.tree.version_set import VersionSet
 from lsmkv.db.write.wal import WriteAheadLog
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
-from lsmkv.format.batch import Operation, decode_batch
+from lsmkv.format.batch import Operation, decode_batch, last_sequence
 from lsmkv.format.filenames import (
     CURRENT,
     LOST,
@@ -54,6 +54,8 @@ class Recovery:
     """Recovers one directory: ``run``, once.  The caller holds its LOCK."""
 
     _keeps_lost_logs = True
+    _most = MAX_SEQUENCE
+    """The last sequence to be replayed."""
 
     def __init__(
         self,
@@ -269,7 +271,14 @@ class Recovery:
         any_before = self._any_applied
         with self._directory.open(name) as file:
             reader = LogReader(file, reserved=True)
+            end = 0
+            last = -1
             for record in reader:
+                if self._most < MAX_SEQUENCE and last_sequence(record.payload) > self._most:
+                    self._log_end = end
+                    self._log_last = last
+                    return None
+                end, last = record.end, record.offset
                 self._note_damage(number, record.damage)
                 try:
                     sequence, operations = decode_batch(record.payload)

@@ -31,6 +31,22 @@ class _Unclear(Exception):
     """Something was met that only recovery can judge."""
 
 
+class NotYet(Exception):
+    """What was read is not to be shown: a part of it has not happened yet, or may be removed."""
+
+
+class Bound:
+    """How far a view may go.  Without bounds, as here: as far as the files do."""
+
+    def last(self) -> int:
+        """The sequence of the last write that may be shown."""
+        return MAX_SEQUENCE
+
+    def confirm(self, version: Version, last: int) -> None:
+        """Called when everything has been read.  Raises :class:`NotYet` unless the version may be
+        shown, with writes up to ``last``."""
+
+
 class FollowedLog:
     """A log that no table covers, or none did so far, and the memtable of its writes."""
 
@@ -74,6 +90,7 @@ class StoreTail:
         self.logs = logs
         """The logs that the view needs, oldest first."""
         self._expected = expected
+        self._edited = False  # whether the state of the MANIFEST is newer than what is shown
         self._mark: object = None  # of the directory, before its names were listed
         self.superseded = False
         """Set by code that came in between and moved the view itself: nothing is applied then."""
@@ -90,26 +107,46 @@ class StoreTail:
         """Whether another store has taken the place of this one, in the same directory."""
         return self._manifest.was_replaced()
 
-    def advance(self, store: Store) -> bool:
+    def follow(self, store: Store, last: int) -> bool:
+        """Let the store show the writes up to ``last``, if its newest log has them all.
+
+        Returns False if there is more to it, or only recovery can tell.  Raises ``OSError``.
+        """
+        if self._edited or not self.logs:
+            return False
+        log = self.logs[-1]
+        view = store.view
+        if log.tail.end == 0 or view is None or log.memtable is not view.memtable:
+            return False
+        try:
+            batches = _Batches(log, log.tail.end > 0)
+            self._read_log(batches, last)
+            self._check_sequences([batches])
+            return self._apply(store, [batches]) >= last
+        except (_Unclear, CorruptionError):
+            return False
+
+    def advance(self, store: Store, bound: Bound | None = None) -> bool:
         """Let the store show what was written since.
 
         Returns False if only recovery can tell; the store shows some of it then, or nothing.
-        Raises ``OSError``.
+        Raises ``OSError``, and :class:`NotYet` as ``bound`` does.
         """
         try:
-            self._advance(store)
+            self._advance(store, Bound() if bound is None else bound)
         except (_Unclear, CorruptionError, FileNotFoundError):
             return False
         return True
 
-    def _advance(self, store: Store) -> None:
+    def _advance(self, store: Store, bound: Bound) -> None:
         mark = self._directory.change_mark()
-        edited = self._manifest.read()
+        edited = self._manifest.read() or self._edited
+        self._edited = edited
         if edited or mark is None or mark != self._mark:
             if not self._manifest.is_in_force():
                 raise _Unclear
             self._find_logs()
-        read = self._read_logs()
+        read = self._read_logs(bound.last())
         version = store.versions.current
         state = self._manifest.state
         if edited:
@@ -120,8 +157,11 @@ class StoreTail:
         memtables = [one for one in reversed(shown) if one is not None and not one.empty]
         if len(memtables) > _MEMTABLES:
             raise _Unclear
+        last = max(last, state.last_sequence, 0 if self._expected is None else self._expected - 1)
+        bound.confirm(version, last)
         self.logs = [log for log in self.logs if self._is_needed(log.number)]
-        self._show(store, version, memtables, max(last, state.last_sequence))
+        self._show(store, version, memtables, last)
+        self._edited = False
         if edited:
             store.tables.keep_only(store.versions.live_numbers())
         self._mark = mark
@@ -149,17 +189,25 @@ class StoreTail:
             tail = LogTail(self._directory.open(log_name(number)))
             self.logs.append(FollowedLog(number, tail, None))
 
-    def _read_logs(self) -> list[_Batches]:
+    def _read_logs(self, last: int) -> list[_Batches]:
         """The new batches of each log, oldest first: each starts where the one before ended."""
         read: list[_Batches] = []
         for log in reversed(self.logs):
             batches = _Batches(log, log.tail.end > 0)
-            for record in log.tail.read():
-                batches.found.append(decode_batch(record.payload))
-            if log.tail.unclear:
-                raise _Unclear
+            self._read_log(batches, last)
             read.append(batches)
         read.reverse()
+        self._check_sequences(read)
+        return read
+
+    def _read_log(self, batches: _Batches, last: int) -> None:
+        tail = batches.log.tail
+        for record in tail.read(last):
+            batches.found.append(decode_batch(record.payload))
+        if tail.unclear:
+            raise _Unclear
+
+    def _check_sequences(self, read: list[_Batches]) -> None:
         expected = self._expected
         is_oldest = True
         for batches in read:
@@ -175,7 +223,6 @@ class StoreTail:
                 if expected - 1 > MAX_SEQUENCE:
                     raise _Unclear
         self._expected = expected
-        return read
 
     def _apply(self, store: Store, read: list[_Batches]) -> int:
         """Apply the batches to the memtables of their logs; returns the last sequence.

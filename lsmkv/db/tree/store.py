@@ -15,6 +15,7 @@ from lsmkv.db.tree.info_log import InfoLog
 from lsmkv.db.tree.listener import Listener
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.pinned import Pin, PinnedSequences
+from lsmkv.db.tree.sharing import Sharing
 from lsmkv.db.tree.store_lock import StoreLock
 from lsmkv.db.tree.table_cache import TableCache
 from lsmkv.db.tree.version import Version
@@ -144,6 +145,8 @@ class Store:
         """None once the store is closed."""
         self.listener: Listener | None = None
         """What each call is reported to, if the store is observed."""
+        self.sharing: Sharing | None = None
+        """What publishes the store to other processes, if it is shared."""
         self.closing = False
         self.forked = False
         """Whether this is the copy of the store in a forked child."""

@@ -98,8 +98,7 @@ class Commit:
             if batch.sync:
                 self._logs.sync()
         except Error as error:
-            self.batch = None
-            batch.finish(error)
+            self._fail(batch, error)
             return
         except BaseException:
             self.settle_despite_interrupts()
@@ -137,6 +136,13 @@ class Commit:
                 continue
         self.settle()
 
+    def _fail(self, batch: PendingWrite, error: Error) -> None:
+        """Give the batch up: nobody is told that it was written."""
+        if self._store.sharing is not None:
+            self._store.sharing.withdraw()
+        self.batch = None
+        batch.finish(error)
+
     def _apply(self, batch: PendingWrite) -> None:
         """Make the batch visible.
 
@@ -152,6 +158,8 @@ class Commit:
         lock = store.lock
         with lock.guard:
             lock.owner = lock.writers.owner  # as claim() does
+            if store.sharing is not None:
+                store.sharing.publish(first + count - 1)
             memtable = view.memtable
             user_bytes = memtable.add(first, operations, store.pinned.newest())
             store.versions.last_sequence = first + count - 1
@@ -171,6 +179,8 @@ class Commit:
         log = self._logs.current
         if log.end <= self._log_end:
             log.cut_back()
+            if self._store.sharing is not None:
+                self._store.sharing.withdraw()
             self.batch = None
             return
         if batch.sync:
@@ -178,8 +188,7 @@ class Commit:
             try:
                 self._logs.sync()
             except Error as error:
-                self.batch = None
-                batch.finish(error)
+                self._fail(batch, error)
                 return
         self._apply(batch)
 

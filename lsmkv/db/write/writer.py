@@ -23,6 +23,7 @@ from lsmkv.db.tree.store import Store, View
 from lsmkv.db.write.commit import Commit
 from lsmkv.db.write.log_rotation import LogRotation
 from lsmkv.db.write.wal import WriteAheadLog
+from lsmkv.db.write.write_path import WritePath
 from lsmkv.db.write.write_queue import PendingWrite, WriteQueue
 from lsmkv.errors import ClosedError
 from lsmkv.format.batch import Operation
@@ -40,7 +41,7 @@ class _WorkFirst(Exception):
 _LONGEST_COMMIT_DELAY = 0.001  # seconds that a sync may be put off for others to share it
 
 
-class Writer:
+class Writer(WritePath):
     """Serializes all writes of a store.  Any thread may call any method."""
 
     def __init__(self, store: Store, background: Background, wal: WriteAheadLog) -> None:

@@ -1,0 +1,163 @@
+"""The file ``SHARED`` of a shared store: its owner, its members, and the versions they lease.
+
+Its content is small and is written by the owner alone, by the holder of ``LOCK``::
+
+    0     8 bytes   MAGIC
+    8     fixed64   the epoch: the time of one owner
+    16    fixed64   a random number: that of the epoch's page, and part of the socket's name
+    24    fixed64   the owner's process id
+    32    fixed64   1 once the owner answers; 0 while it recovers the store
+    64    64 times  fixed64 epoch, fixed64 the last sequence that its owner has recovered
+    1088  2048 x    fixed32 process id, fixed32 descriptor: where a member holds the page
+
+A member leases a version by a shared lock on one byte, far beyond the content: the byte's offset
+says which version.  The kernel ends the lock with the process.  It is a lock of an open file
+description (OFD), as that on ``LOCK`` is: it belongs to one descriptor and not to the process.
+
+A power cut ends all processes, and with them everything that the content is good for: it is never
+synced.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from typing import Final
+
+from lsmkv.env.lock import OFD_GETLK, OFD_SETLK
+from lsmkv.env.shared_page import SLOTS
+
+try:
+    import fcntl
+except ImportError:  # Windows, where no store is shared
+    fcntl = None  # type: ignore[assignment]
+
+_MAGIC: Final = b"lsmkvsh1"
+_HEAD: Final = struct.Struct("<8sQQQQ")
+_EPOCH: Final = struct.Struct("<QQ")
+_EPOCHS_AT: Final = 64
+_EPOCHS: Final = 64
+_MEMBER: Final = struct.Struct("<II")
+_MEMBERS_AT: Final = _EPOCHS_AT + _EPOCHS * _EPOCH.size
+_SIZE: Final = _MEMBERS_AT + SLOTS * _MEMBER.size
+_FIRST_LEASE: Final = 1 << 62
+"""The offset of version 0.  Every version of every epoch has a byte behind it."""
+VERSIONS_OF_EPOCH: Final = 1 << 32
+"""The versions of epoch ``e`` are numbered from ``e * VERSIONS_OF_EPOCH`` on."""
+_LAST_EPOCH: Final = (1 << 29) - 1
+_FLOCK: Final = "@hhqqi0q"
+
+
+class Head:
+    """The beginning of the file."""
+
+    def __init__(self, epoch: int, token: int, pid: int, ready: bool) -> None:
+        self.epoch = epoch
+        self.token = token
+        self.pid = pid
+        self.ready = ready
+
+    @property
+    def address(self) -> bytes:
+        """The name of the owner's socket, in the abstract namespace: no file, and gone with it."""
+        return b"\0lsmkv-%016x-%d" % (self.token, self.epoch)
+
+
+class SharedFile:
+    """The open file, by one descriptor of this process.  Any thread may call any method."""
+
+    def __init__(self, fd: int, path: str) -> None:
+        self._fd = fd
+        self.path = path
+
+    def close(self) -> None:
+        """Close it; all leases that were taken through it end."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def inode(self) -> int:
+        """Its number in the file system."""
+        return os.fstat(self._fd).st_ino
+
+    # Content
+
+    def read_head(self) -> Head | None:
+        """The head; None if there is none yet."""
+        content = os.pread(self._fd, _HEAD.size, 0)
+        if len(content) < _HEAD.size:
+            return None
+        magic, epoch, token, pid, ready = _HEAD.unpack(content)
+        return Head(epoch, token, pid, ready == 1) if magic == _MAGIC else None
+
+    def begin_epoch(self) -> Head:
+        """Begin the next epoch, in the name of this process.  Caller holds ``LOCK``."""
+        before = self.read_head()
+        epoch = 1 if before is None else before.epoch + 1
+        if epoch > _LAST_EPOCH:
+            raise OSError(errno.EOVERFLOW, "the epochs of this store are used up", self.path)
+        if before is None:
+            os.ftruncate(self._fd, 0)
+        os.ftruncate(self._fd, _SIZE)
+        token = int.from_bytes(os.urandom(8), "little") >> 1
+        head = Head(epoch, token, os.getpid(), False)
+        self._write_head(head)
+        return head
+
+    def announce(self, head: Head, recovered: int) -> None:
+        """Note what was recovered, and that the owner answers from now on."""
+        at = _EPOCHS_AT + head.epoch % _EPOCHS * _EPOCH.size
+        os.pwrite(self._fd, _EPOCH.pack(head.epoch, recovered), at)
+        head.ready = True
+        self._write_head(head)
+
+    def recovered(self, epoch: int) -> int | None:
+        """The last sequence that the owner of an epoch has recovered; None if that is not known."""
+        at = _EPOCHS_AT + epoch % _EPOCHS * _EPOCH.size
+        noted, sequence = _EPOCH.unpack(os.pread(self._fd, _EPOCH.size, at))
+        return sequence if noted == epoch else None
+
+    def note_member(self, slot: int, pid: int, fd: int) -> None:
+        """Note where a member holds the page; zeros once it has gone."""
+        os.pwrite(self._fd, _MEMBER.pack(pid, fd), _MEMBERS_AT + slot * _MEMBER.size)
+
+    def members(self) -> list[tuple[int, int]]:
+        """The noted process ids and descriptors."""
+        content = os.pread(self._fd, SLOTS * _MEMBER.size, _MEMBERS_AT)
+        return [(pid, fd) for pid, fd in _MEMBER.iter_unpack(content) if pid > 0]
+
+    def _write_head(self, head: Head) -> None:
+        ready = 1 if head.ready else 0
+        content = _HEAD.pack(_MAGIC, head.epoch, head.token, head.pid, ready)
+        os.pwrite(self._fd, content, 0)
+
+    # Leases
+
+    def lease(self, version: int) -> None:
+        """Lease a version, until :meth:`release` or the end of the descriptor.
+
+        The owner may not have noticed: the version is sure to be leased if it is still the newest
+        one afterwards.
+        """
+        self._lock(fcntl.F_RDLCK, version)
+
+    def release(self, version: int) -> None:
+        """End the lease of a version."""
+        self._lock(fcntl.F_UNLCK, version)
+
+    def is_leased(self, first: int, last: int) -> bool:
+        """Whether one of the versions from ``first`` to ``last`` is leased, through any descriptor
+        but this one."""
+        start = _FIRST_LEASE + first
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, start, last - first + 1, 0)
+        kind = struct.unpack(_FLOCK, fcntl.fcntl(self._fd, OFD_GETLK, asked))[0]
+        return bool(kind != fcntl.F_UNLCK)
+
+    def is_leased_in_epoch(self, epoch: int) -> bool:
+        """Whether a version of that epoch, or of one before, is leased."""
+        return self.is_leased(0, (epoch + 1) * VERSIONS_OF_EPOCH - 1)
+
+    def _lock(self, kind: int, version: int) -> None:
+        wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, _FIRST_LEASE + version, 1, 0)
+        fcntl.fcntl(self._fd, OFD_SETLK, wanted)

@@ -1,0 +1,154 @@
+"""The page of a shared store: words of memory that its owner writes and all its processes read.
+
+A page lies in a memory file without a name.  The owner hands it to each member with the member's
+connection, for reading only.  It is sealed: nobody can shorten it, so no process that has mapped it
+can be killed by a bus error.  It lives as long as a process has it open.
+
+=============  ====================================================================================
+word           what it is
+=============  ====================================================================================
+0              ``MAGIC``
+1              the epoch: the time of one owner
+2              a random number, by which a page is known again
+3              the sequence of the last write that has happened; ``SUPERSEDED`` after the epoch
+4              how many versions the MANIFEST has had, counted through all epochs
+8 + 3 s        of slot ``s``: the number of the request that is, or was, committed last
+9 + 3 s        the sequence of its first operation
+10 + 3 s       how many operations it has
+=============  ====================================================================================
+
+Each word is stored in one step.  No order between two stores is assumed: what a reader concludes
+from one word it checks by what it reads from the files after it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any, Final
+
+try:
+    import fcntl
+except ImportError:  # Windows, where no store is shared
+    fcntl = None  # type: ignore[assignment]
+
+MAGIC: Final = 0x3173_6B76_6D73_6C00
+EPOCH: Final = 1
+TOKEN: Final = 2
+SEQUENCE: Final = 3
+VERSIONS: Final = 4
+SUPERSEDED: Final = (1 << 64) - 1
+"""A sequence that no store assigns: the epoch of the page is over."""
+SLOTS: Final = 2048
+"""Connections that an owner accepts at a time."""
+_FIRST_SLOT: Final = 8
+_SLOT_WORDS: Final = 3
+_WORDS: Final = _FIRST_SLOT + _SLOT_WORDS * SLOTS
+SIZE: Final = 8 * _WORDS
+
+HAS_PAGES: bool = hasattr(os, "memfd_create") and hasattr(fcntl, "F_ADD_SEALS")
+"""Whether this system has memory files that can be sealed."""
+
+
+class SharedPage:
+    """A mapped page.  The owner's can be written to."""
+
+    def __init__(self, fd: int, writable: bool) -> None:
+        """``fd`` stays open until :meth:`close`.  Raises ``ValueError`` if it is not a page."""
+        if os.fstat(fd).st_size != SIZE:
+            raise ValueError("not a page of a shared store")
+        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+        self._map = mmap.mmap(fd, SIZE, access=access)
+        self.words: Any = memoryview(self._map).cast("Q")
+        """The words, as the table in the module's text has them."""
+        self.fd = fd
+        if self.words[0] != MAGIC:
+            self.unmap()
+            raise ValueError("not a page of a shared store")
+
+    @property
+    def superseded(self) -> bool:
+        """Whether the epoch of this page is over."""
+        return bool(self.words[SEQUENCE] == SUPERSEDED)
+
+    def note(self, slot: int, request: int, first: int, count: int) -> None:
+        """Note which sequences a request is about to get."""
+        at = _FIRST_SLOT + _SLOT_WORDS * slot
+        words = self.words
+        words[at] = 0  # whoever reads it after a kill finds no half of it
+        words[at + 1] = first
+        words[at + 2] = count
+        words[at] = request
+
+    def clear(self, slot: int) -> None:
+        """Note that the slot's request was not written."""
+        self.words[_FIRST_SLOT + _SLOT_WORDS * slot] = 0
+
+    def noted(self, slot: int) -> tuple[int, int]:
+        """The number of the slot's last request, and the sequence of its last operation.
+
+        What it says of a request is final once the owner is dead.
+        """
+        at = _FIRST_SLOT + _SLOT_WORDS * slot
+        words = self.words
+        return words[at], words[at + 1] + words[at + 2] - 1
+
+    def supersede(self) -> None:
+        """End the epoch of a dead owner, through any descriptor of its page."""
+        fd = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
+        other = SharedPage(fd, True)
+        try:
+            other.words[SEQUENCE] = SUPERSEDED
+        finally:
+            other.close()
+
+    def unmap(self) -> None:
+        """Give the memory up, but not the descriptor."""
+        self.words.release()
+        self._map.close()
+
+    def close(self) -> None:
+        """Give up memory and descriptor.  No thread reads the words any more."""
+        if self.fd >= 0:
+            fd, self.fd = self.fd, -1
+            self.unmap()
+            os.close(fd)
+
+
+def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
+    """A new page, and a descriptor of it for reading only, to be handed on.  ``OSError``."""
+    fd = os.memfd_create("lsmkv page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    reading = -1
+    try:
+        os.ftruncate(fd, SIZE)
+        os.fchmod(fd, 0o600)
+        os.pwrite(fd, MAGIC.to_bytes(8, "little"), 0)
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+        reading = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+        page = SharedPage(fd, True)
+    except BaseException:
+        os.close(fd)
+        if reading >= 0:
+            os.close(reading)
+        raise
+    page.words[EPOCH] = epoch
+    page.words[TOKEN] = token
+    return page, reading
+
+
+def find_page(pid: int, fd: int, token: int) -> SharedPage | None:
+    """The page that a process has open under that descriptor; None if it has not, or has ended."""
+    try:
+        found = os.open(f"/proc/{pid}/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        page = SharedPage(found, False)
+    except (OSError, ValueError):
+        os.close(found)
+        return None
+    if page.words[TOKEN] != token:
+        page.close()
+        return None
+    return page

@@ -1,0 +1,270 @@
+"""The member's half of the connections: :class:`Connections`.
+
+Each call takes a connection that no other call uses, or makes one; so threads do not wait for each
+other, and code that interrupts a call, a signal handler say, never writes into a half-sent request.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any
+
+from lsmkv.env.shared_file import Head, SharedFile
+from lsmkv.env.shared_page import EPOCH, SharedPage
+from lsmkv.errors import CorruptionError, Error, IOError
+from lsmkv.shared import sockets
+from lsmkv.shared.frames import (
+    DONE,
+    FAILED,
+    GREETING,
+    HEADER,
+    HELLO,
+    LEAVING,
+    MOST_ENDED,
+    NUMBER,
+    PROGRESS,
+    PROTOCOL,
+    READY,
+    RESULT,
+    decoded,
+    error_in,
+    frame,
+    json_frame,
+)
+from lsmkv.util.threads import get_ident
+
+_CHUNK = 65536
+
+
+class OwnerGone(Exception):
+    """The connection ended before the answer came: the owner has closed its store, or is dead."""
+
+    def __init__(self, slot: int = -1, request: int = 0, left: bool = False) -> None:
+        super().__init__()
+        self.slot = slot
+        self.request = request
+        self.left = left
+        """Whether the owner has said that it has done nothing."""
+
+
+class Connection:
+    """A connection to the owner, for one call at a time."""
+
+    def __init__(self, socket: Any, slot: int) -> None:
+        self._socket = socket
+        self.slot = slot
+        self._request = 0
+        self._rest = b""  # what came after a frame of a call's progress
+        self.failed = False
+        """Whether an answer may still come that nobody waits for."""
+
+    def ask(
+        self,
+        make: Callable[[int], bytes],
+        progress: Callable[..., object] | None = None,
+    ) -> tuple[int, bytes]:
+        """Send the frame that ``make`` returns for a request's number, and return the answer.
+
+        Raises the error that the owner answers, and :class:`OwnerGone`.
+        """
+        self._request += 1
+        request = self._request
+        self.failed = True
+        try:
+            self._socket.sendall(make(request))
+            while True:
+                kind, content = self._receive(request)
+                if kind != PROGRESS:
+                    break
+                if progress is not None:
+                    progress(*decoded(content).get("arguments", []))
+        except BlockingIOError as error:
+            raise IOError(
+                errno.ETIMEDOUT, "the owner of the store does not answer", None
+            ) from error
+        except OSError as error:
+            raise OwnerGone(self.slot, request) from error
+        self.failed = False
+        if kind == FAILED:
+            raise error_in(content)
+        if kind == LEAVING:
+            raise OwnerGone(self.slot, request, left=True)
+        return kind, content
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def detach(self) -> int:
+        """The descriptor, which is the caller's from now on; -1 if it is closed."""
+        fd: int = self._socket.detach()
+        return fd
+
+    def _receive(self, request: int) -> tuple[int, bytes]:
+        """The kind and the content of the next frame."""
+        data = self._rest or self._more()
+        while len(data) < HEADER.size:
+            data += self._more()
+        size, kind, number = HEADER.unpack_from(data)
+        if number != request:
+            raise OwnerGone(self.slot, request)
+        end = HEADER.size + size
+        if len(data) < end:
+            parts = [data]
+            missing = end - len(data)
+            while missing > 0:
+                parts.append(self._more())
+                missing -= len(parts[-1])
+            data = b"".join(parts)
+        self._rest = data[end:]
+        return kind, data[HEADER.size : end]
+
+    def _more(self) -> bytes:
+        data: bytes = self._socket.recv(_CHUNK)
+        if not data:
+            raise ConnectionResetError(errno.ECONNRESET, "the owner has closed the connection")
+        return data
+
+
+class Joined:
+    """What a member has of one epoch: the page, and its connections to the owner."""
+
+    def __init__(
+        self, file: SharedFile, head: Head, names: dict[str, str], patience: float | None
+    ) -> None:
+        """Join: connect to the owner, and get the page.
+
+        Raises ``ConnectionError`` if nobody listens or the owner has gone meanwhile, and the error
+        that it answers.
+        """
+        self._address = head.address
+        self._names = names
+        self._patience = patience
+        self.head = head
+        self._idle: list[Connection] = []
+        self.over: list[int] = []
+        """Transactions that are over, and of which the owner has not been told."""
+        self.page: SharedPage
+        self.owner = head.pid
+        """The owner's process id."""
+        self.page = self._greet(file)
+
+    def ask(
+        self,
+        make: Callable[[int], bytes],
+        progress: Callable[..., object] | None = None,
+    ) -> tuple[int, bytes]:
+        """:meth:`Connection.ask`, by a connection that is free."""
+        connection = self.take()
+        try:
+            return connection.ask(make, progress)
+        finally:
+            self.give_back(connection)
+
+    def take(self) -> Connection:
+        """A connection for the caller alone; :class:`OwnerGone` if there can be none."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            pass
+        try:
+            return self._connect(None)[0]
+        except OSError as error:
+            raise OwnerGone from error
+
+    def give_back(self, connection: Connection) -> None:
+        """Let other calls use it, unless its answer is still to come."""
+        if connection.failed:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    def ended(self) -> bytes:
+        """The numbers in :attr:`over`, to be sent with the next transaction."""
+        numbers: list[int] = []
+        while self.over and len(numbers) < MOST_ENDED:
+            numbers.append(self.over.pop())
+        return b"".join(NUMBER.pack(number) for number in numbers)
+
+    def close(self) -> None:
+        """Close the connections that are free."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def close_in_child(self) -> None:
+        """In a forked child: close the descriptors at once."""
+        self.close()
+
+    def _greet(self, file: SharedFile) -> SharedPage:
+        connection, page = self._connect(file)
+        assert page is not None
+        self._idle.append(connection)
+        return page
+
+    def _connect(self, file: SharedFile | None) -> tuple[Connection, SharedPage | None]:
+        """A new connection; with the page, for the first one."""
+        socket = sockets.connect(self._address)
+        page: SharedPage | None = None
+        try:
+            if self._patience is not None:
+                sockets.set_patience(socket, self._patience)
+            hello = {"protocol": PROTOCOL, "names": self._names, "thread": get_ident()}
+            socket.sendall(json_frame(HELLO, 0, hello))
+            content, fd = sockets.receive_with(socket, _CHUNK)
+            if fd >= 0:
+                page = SharedPage(fd, False)
+            while len(content) >= HEADER.size:
+                size, kind, _ = HEADER.unpack_from(content)
+                if len(content) >= HEADER.size + size:
+                    break
+                content += socket.recv(_CHUNK)
+            if len(content) < HEADER.size:
+                raise ConnectionResetError(errno.ECONNRESET, "the owner has gone")
+            if kind == FAILED:
+                raise error_in(content[HEADER.size :])
+            if kind != GREETING or page is None:
+                raise CorruptionError("the owner's greeting is none")
+            greeting = decoded(content[HEADER.size :])
+            if page.words[EPOCH] != self.head.epoch:
+                raise ConnectionResetError(errno.ECONNRESET, "another owner answers")
+            if file is not None and greeting.get("file") != file.inode():
+                raise ConnectionResetError(errno.ECONNRESET, "SHARED was replaced")
+            connection = Connection(socket, int(greeting["slot"]))
+            self.owner = int(greeting["pid"])
+            held = page.fd if file is not None else self.page.fd
+            connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))
+        except OwnerGone as gone:
+            socket.close()
+            raise ConnectionResetError(errno.ECONNRESET, "the owner has gone") from gone
+        except BaseException:
+            socket.close()
+            if page is not None:
+                page.close()
+            raise
+        if file is None:
+            page.close()
+            return connection, None
+        return connection, page
+
+
+def number_in(answer: tuple[int, bytes]) -> int:
+    """The number of a DONE."""
+    kind, content = answer
+    if kind != DONE:
+        raise Error(f"the owner has answered with a message of kind {kind}")
+    number: int = NUMBER.unpack(content)[0]
+    return number
+
+
+def result_in(answer: tuple[int, bytes]) -> Any:
+    """The result of a call."""
+    kind, content = answer
+    if kind != RESULT:
+        raise Error(f"the owner has answered with a message of kind {kind}")
+    return decoded(content).get("result")
+
+
+def plain(kind: int, content: bytes = b"") -> Callable[[int], bytes]:
+    """What makes such a frame for a request's number."""
+    return lambda request: frame(kind, request, content)

@@ -1,0 +1,261 @@
+"""How a member's view follows its owner: :class:`MemberFollower`, and :class:`SharedReader`.
+
+A member reads the owner's files itself, with the code of a store that is open for reading only, but
+never beyond what the page says.  Before each read the page's sequence is compared with the view's.
+If the view is behind, it reads the new records of the log, and takes over new versions, until it is
+not.  So a read that begins after any process's write was acknowledged sees that write.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lsmkv.db.compact.background import Background
+from lsmkv.db.opening.read_only import Follower, ReadOnlyRecovery
+from lsmkv.db.opening.store_tail import Bound, NotYet, StoreTail
+from lsmkv.db.read.iterator import Iterator, IteratorArguments
+from lsmkv.db.read.raw_iterator import RawIterator
+from lsmkv.db.read.reader import Reader
+from lsmkv.db.tree.store import ReadView, Store, View
+from lsmkv.db.tree.version import Version
+from lsmkv.env.base import Directory
+from lsmkv.env.shared_file import SharedFile
+from lsmkv.env.shared_page import SEQUENCE, SUPERSEDED, VERSIONS, SharedPage
+from lsmkv.errors import Error, StaleViewError
+from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
+from lsmkv.options import Options
+from lsmkv.util.arguments import BytesLike
+from lsmkv.util.threads import pause
+
+_ATTEMPTS = 10_000
+_PAUSE = 0.0005
+"""Seconds between two attempts to read what the owner is about to publish."""
+
+
+class EpochOver(StaleViewError):
+    """The owner of the page has gone, and another one has taken over."""
+
+    def __str__(self) -> str:
+        """Which store."""
+        return f"{self.path}: another process owns the store now"
+
+
+class Leases:
+    """The versions that this process leases, each as long as somebody here may read it."""
+
+    def __init__(self, file: SharedFile) -> None:
+        """``file`` is of a descriptor of its own."""
+        self.file = file
+        self._readers: dict[int, list[weakref.ref[frozenset[int]]]] = {}
+
+    def take(self, version: int) -> None:
+        """Lease a version; :meth:`keep` or :meth:`drop` follows."""
+        self.file.lease(version)
+
+    def keep(self, version: int, numbers: frozenset[int]) -> None:
+        """Keep the lease as long as this set of numbers lives, which belongs to one version."""
+        readers = self._readers.setdefault(version, [])
+        if numbers:
+            readers.append(weakref.ref(numbers))
+        self._release_unread(version)
+
+    def drop(self, version: int) -> None:
+        """End a lease that was just taken, unless it is needed by others."""
+        if version not in self._readers:
+            self.file.release(version)
+
+    def _release_unread(self, newest: int) -> None:
+        for version, readers in list(self._readers.items()):
+            readers[:] = [one for one in readers if one() is not None]
+            if not readers and version != newest:
+                del self._readers[version]
+                self.file.release(version)
+
+
+class _PageBound(Bound):
+    """How far a member's view may go: as far as the page says, in the version that is leased."""
+
+    def __init__(self, page: SharedPage, leases: Leases, path: str) -> None:
+        self._page = page
+        self._leases = leases
+        self._path = path
+        self._leased = -1
+        self._shown = -1
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether the version that is shown is the newest one."""
+        return bool(self._page.words[VERSIONS] == self._shown)
+
+    def lease(self) -> None:
+        """Lease the newest version, before anything is read."""
+        words = self._page.words
+        while True:
+            version = words[VERSIONS]
+            self._leases.take(version)
+            if words[VERSIONS] == version:
+                break
+            self._leases.drop(version)
+        self._leased = version
+
+    def give_up(self) -> None:
+        """Nothing of what was leased will be shown."""
+        if self._leased >= 0:
+            self._leases.drop(self._leased)
+            self._leased = -1
+
+    def last(self) -> int:
+        sequence: int = self._page.words[SEQUENCE]
+        if sequence == SUPERSEDED:
+            raise EpochOver(self._path)
+        return sequence
+
+    def confirm(self, version: Version, last: int) -> None:
+        words = self._page.words
+        if last > self.last() or words[VERSIONS] != self._leased:
+            raise NotYet
+        self._leases.keep(self._leased, version.numbers)
+        self._shown = self._leased
+
+
+class MemberFollower(Follower):
+    """Opens a store whose owner is another process, and keeps up with it."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        options: Options,
+        comparator: InternalKeyComparator,
+        page: SharedPage,
+        leases: Leases,
+    ) -> None:
+        super().__init__(directory, options, comparator)
+        self._page = page
+        self._page_bound = _PageBound(page, leases, directory.path)
+        self._bound = self._page_bound
+
+    def catch_up(self, store: Store) -> None:
+        """Let the store show every write that has happened before this call.
+
+        Raises :class:`EpochOver` if another owner has taken over.
+        """
+        words = self._page.words
+        target: int = words[SEQUENCE]
+        if target == SUPERSEDED:
+            raise EpochOver(self._directory.path)
+        if store.lock.must_not_wait:
+            return  # a nested call: the interrupted one will see it
+        with self._lock:
+            for attempt in range(_ATTEMPTS):
+                if store.versions.last_sequence >= target:
+                    return
+                if attempt > 0:
+                    pause(_PAUSE)
+                self._move(store)
+        raise Error(
+            f"{self._directory.path}: write {target} has happened, but the log does not hold it"
+        )
+
+    def refresh(self, store: Store) -> None:
+        """:meth:`catch_up`, and the newest version too."""
+        self.catch_up(store)
+        if store.lock.must_not_wait:
+            return
+        with self._lock:
+            if not self._page_bound.is_newest:
+                self._move(store)
+
+    def _move(self, store: Store) -> None:
+        try:
+            super()._move(store)
+        except NotYet:
+            pass  # to be tried again
+        finally:
+            self._page_bound.give_up()
+
+    def _advance(self, tail: StoreTail, store: Store) -> bool:
+        last = self._page_bound.last()
+        if self._page_bound.is_newest and tail.follow(store, last):
+            return True
+        self._page_bound.lease()
+        try:
+            return tail.advance(store, self._page_bound)
+        except NotYet:
+            # What was read is in the tail, which can go on.
+            return True
+
+    def _read(self) -> ReadOnlyRecovery:
+        for _ in range(_ATTEMPTS):
+            self._page_bound.lease()
+            try:
+                return super()._read()
+            except NotYet:
+                pause(_PAUSE)
+            finally:
+                self._page_bound.give_up()
+        raise Error(f"{self._directory.path}: the store changes faster than it can be read")
+
+
+class SharedReader(Reader):
+    """A reader that first sees to it that its store shows every write that has happened."""
+
+    def __init__(
+        self,
+        store: Store,
+        background: Background | None,
+        words: Any,
+        catch_up: Callable[[Store], None],
+    ) -> None:
+        """``catch_up`` is called when the page's sequence is not the store's."""
+        super().__init__(store, background)
+        self._words = words
+        self._catch_up = catch_up
+
+    def get(
+        self, key: bytes, sequence: int, fill_cache: bool, view: View | None = None
+    ) -> bytes | None:
+        if view is None and self._words[SEQUENCE] != self.store.versions.last_sequence:
+            self._catch_up(self.store)
+        return super().get(key, sequence, fill_cache, view)
+
+    def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
+        self.see_all()
+        return super().multi_get(keys, fill_cache)
+
+    def may_contain(self, key: bytes) -> bool:
+        self.see_all()
+        return super().may_contain(key)
+
+    def snapshot_view(self) -> ReadView:
+        self.see_all()
+        return self.store.read_view()
+
+    def iterator(
+        self,
+        owner: object,
+        arguments: IteratorArguments,
+        sequence: int = MAX_SEQUENCE,
+        fixed: View | None = None,
+    ) -> Iterator[Any]:
+        if sequence == MAX_SEQUENCE:
+            self.see_all()
+        return super().iterator(owner, arguments, sequence, fixed)
+
+    def raw_iterator(
+        self,
+        owner: object,
+        prefix: BytesLike | None,
+        fill_cache: bool,
+        sequence: int = MAX_SEQUENCE,
+        fixed: View | None = None,
+    ) -> RawIterator:
+        if sequence == MAX_SEQUENCE:
+            self.see_all()
+        return super().raw_iterator(owner, prefix, fill_cache, sequence, fixed)
+
+    def see_all(self) -> None:
+        """Let the store show every write that has happened."""
+        if self._words[SEQUENCE] != self.store.versions.last_sequence:
+            self._catch_up(self.store)

@@ -1,0 +1,199 @@
+"""The messages between an owner and its members, over a Unix socket.
+
+A frame is the ``fixed32`` length of its content, a byte for its kind, the ``fixed64`` number of the
+request, and the content.  A connection carries one request at a time: the owner answers it before
+the member sends the next one.
+
+========  ===================  ================================================================
+kind      content              sense
+========  ===================  ================================================================
+HELLO     JSON                 the member's protocol, and the names that its options give
+GREETING  JSON, and a page     the owner's epoch, and the slot of this connection
+READY     JSON                 where the member holds the page; answered by DONE
+WRITE     flag, batch          a batch as the log has it (``format/batch.py``); 1: synced
+BEGIN     fixed64 each         a transaction begins, and these are over; DONE has its number
+END       fixed64              that transaction is over
+COMMIT    :func:`commit_frame` a transaction's batch, and what it depends on
+CALL      JSON                 a method of the store that its owner runs
+WAIT      fixed64, fixed64     answer after a write beyond that sequence, or so many milliseconds
+DONE      fixed64              carried out: the last sequence
+PROGRESS  JSON                 of a call, before its answer
+RESULT    JSON                 what a call has returned
+FAILED    JSON                 an error: nothing was written
+LEAVING   none                 the owner closes its store and has done nothing: ask the next one
+========  ===================  ================================================================
+
+The header is checked before anything else is read: a wrong byte there ends the connection.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import struct
+from typing import Any, Final
+
+from lsmkv import errors
+from lsmkv.db.read.scan import Bounds
+from lsmkv.errors import CorruptionError, Error, IOError
+from lsmkv.format.key_order import Position
+
+PROTOCOL: Final = 1
+"""Processes of one protocol understand each other, whatever their releases."""
+(HELLO, GREETING, READY, WRITE, BEGIN, END, COMMIT, CALL, WAIT, DONE, PROGRESS, RESULT, FAILED) = (
+    range(1, 14)
+)
+LEAVING: Final = 14
+HEADER: Final = struct.Struct("<IBQ")
+NUMBER: Final = struct.Struct("<Q")
+NUMBERS: Final = struct.Struct("<QQ")
+_COUNT: Final = struct.Struct("<I")
+MOST_ENDED: Final = 4096
+LARGEST_FRAME: Final = (1 << 32) - 1
+_LARGEST_REQUEST: Final = {
+    HELLO: 65536,
+    READY: 4096,
+    BEGIN: 8 * MOST_ENDED,
+    END: 8,
+    CALL: 1 << 24,
+    WAIT: 16,
+    WRITE: LARGEST_FRAME,
+    COMMIT: LARGEST_FRAME,
+}
+"""The kinds of frames that a member sends, and the bytes that their content may have."""
+
+
+def frame(kind: int, request: int, content: bytes = b"") -> bytes:
+    """The bytes of a frame.  ``ValueError`` if it is too large."""
+    if len(content) > LARGEST_FRAME:
+        raise ValueError(f"{len(content):,} bytes are too many for one write to a shared store")
+    return HEADER.pack(len(content), kind, request) + content
+
+
+def json_frame(kind: int, request: int, value: dict[str, Any]) -> bytes:
+    """A frame with JSON in it."""
+    return frame(kind, request, json.dumps(value).encode())
+
+
+def check_request(size: int, kind: int) -> None:
+    """Raise :class:`CorruptionError` unless a member may send such a frame."""
+    most = _LARGEST_REQUEST.get(kind)
+    if most is None:
+        raise CorruptionError(f"a message of kind {kind}, which no member sends")
+    if size > most:
+        raise CorruptionError(f"a message of kind {kind} and of {size:,} bytes")
+
+
+def decoded(content: bytes) -> dict[str, Any]:
+    """The JSON object of a frame; :class:`CorruptionError` for anything else."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise CorruptionError("a message that holds no JSON object")
+    return value
+
+
+# Errors
+
+
+def error_frame(request: int, error: BaseException) -> bytes:
+    """A frame that raises the error again at the other end."""
+    kind = type(error).__name__
+    value: dict[str, Any] = {"kind": kind, "text": str(error)}
+    if isinstance(error, OSError):
+        value |= {"errno": error.errno, "text": error.strerror, "path": error.filename}
+    elif isinstance(error, CorruptionError):
+        value |= {"text": error.reason, "path": error.path, "offset": error.offset}
+    return json_frame(FAILED, request, value)
+
+
+def error_in(content: bytes) -> Exception:
+    """The error of :func:`error_frame`."""
+    value = decoded(content)
+    kind = value.get("kind", "")
+    text = str(value.get("text", ""))
+    if isinstance(value.get("errno"), int):
+        return IOError(value["errno"], text, value.get("path"))
+    if kind == "CorruptionError":
+        return CorruptionError(text, value.get("path"), value.get("offset"))
+    known = getattr(errors, kind, None) if kind in errors.__all__ else getattr(builtins, kind, None)
+    if isinstance(known, type) and kind in _BY_TEXT:
+        made: Exception = known(text)
+        return made
+    return Error(f"{kind}: {text}")
+
+
+_BY_TEXT = frozenset(
+    ("ConflictError", "Error", "ReadOnlyError", "NestedCallError", "TypeError", "ValueError")
+)
+"""Errors that are made from their text."""
+
+
+# Transactions
+
+
+def commit_frame(
+    request: int,
+    transaction: int,
+    sequence: int,
+    sync: bool,
+    keys: set[bytes],
+    ranges: list[Bounds],
+    batch: bytes,
+) -> bytes:
+    """The commit of a transaction: its number, its sequence, ``sync``; then keys, ranges, batch.
+
+    Each list has its ``fixed32`` count first, each key its ``fixed32`` length; a bound is a byte
+    (0: none, 1: before the key, 2: after it), and the key if there is one.
+    """
+    parts = [NUMBERS.pack(transaction, sequence), b"\1" if sync else b"\0", _COUNT.pack(len(keys))]
+    for key in keys:
+        parts += (_COUNT.pack(len(key)), key)
+    parts.append(_COUNT.pack(len(ranges)))
+    for bounds in ranges:
+        for position in (bounds.lower, bounds.upper):
+            if position is None:
+                parts.append(b"\0")
+            else:
+                key = position.user_key
+                parts += (b"\2" if position.after else b"\1", _COUNT.pack(len(key)), key)
+    parts.append(batch)
+    return frame(COMMIT, request, b"".join(parts))
+
+
+class CommitRequest:
+    """What :func:`commit_frame` holds."""
+
+    def __init__(self, content: bytes) -> None:
+        """Raises :class:`CorruptionError` for other bytes."""
+        self._content = content
+        self._at = 0
+        self.transaction, self.sequence = NUMBERS.unpack(self._take(NUMBERS.size))
+        self.sync = self._take(1) != b"\0"
+        self.keys = {self._key() for _ in range(self._count())}
+        self.ranges = [Bounds(self._position(), self._position()) for _ in range(self._count())]
+        self.batch = content[self._at :]
+
+    def _take(self, size: int) -> bytes:
+        part = self._content[self._at : self._at + size]
+        if len(part) < size:
+            raise CorruptionError("a commit that ends early")
+        self._at += size
+        return part
+
+    def _count(self) -> int:
+        count: int = _COUNT.unpack(self._take(_COUNT.size))[0]
+        if count > len(self._content):
+            raise CorruptionError("a commit that ends early")
+        return count
+
+    def _key(self) -> bytes:
+        return self._take(self._count())
+
+    def _position(self) -> Position | None:
+        kind = self._take(1)
+        if kind == b"\0":
+            return None
+        return Position(self._key(), kind == b"\2")

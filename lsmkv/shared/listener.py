@@ -1,0 +1,522 @@
+"""The owner's half of the connections: :class:`Listener`, a thread that carries out requests.
+
+One thread serves all members.  What has come in meanwhile from all of them is committed as one
+batch, with one write of the log and at most one sync.  Requests that may take long, calls of a
+method, have a thread each.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from lsmkv.db.handles.transaction import ConflictCheck
+from lsmkv.db.tree.store import ReadView, Store
+from lsmkv.db.write.writer import Writer
+from lsmkv.env.shared_page import SEQUENCE, SLOTS
+from lsmkv.errors import ClosedError, ConflictError, CorruptionError, Error
+from lsmkv.format.batch import Operation, decode_batch, encoded_size
+from lsmkv.shared import sockets
+from lsmkv.shared.frames import (
+    BEGIN,
+    CALL,
+    COMMIT,
+    DONE,
+    END,
+    GREETING,
+    HEADER,
+    HELLO,
+    LEAVING,
+    NUMBER,
+    NUMBERS,
+    PROGRESS,
+    PROTOCOL,
+    READY,
+    RESULT,
+    WAIT,
+    WRITE,
+    CommitRequest,
+    check_request,
+    decoded,
+    error_frame,
+    frame,
+    json_frame,
+)
+from lsmkv.shared.publishing import Publishing
+from lsmkv.util.threads import new_lock, start_new_thread
+
+_LARGEST_GROUP = 1 << 20
+_CHUNK = 1 << 18
+_MOST_EVENTS = 256
+
+
+class _Member:
+    """A connection, from the owner's side."""
+
+    def __init__(self, socket: Any, slot: int, pid: int) -> None:
+        self.socket = socket
+        self.slot = slot
+        self.pid = pid
+        self.received = bytearray()
+        self.greeted = False
+        self.busy = False
+        """Whether a thread carries out a call for it, which then sends alone."""
+
+
+class _Write:
+    """A batch of a member that is to be committed."""
+
+    def __init__(self, member: _Member, request: int, operations: list[Operation]) -> None:
+        self.member = member
+        self.request = request
+        self.operations = operations
+
+
+class Listener:
+    """Serves the members of one epoch.  Call order: ``start stop``."""
+
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        publishing: Publishing,
+        names: dict[str, str],
+        run: Callable[[str, dict[str, Any], Callable[..., None]], Any],
+    ) -> None:
+        """``names`` are those of what a member's options must agree with; ``run`` calls a method of
+        the handle: its name, its arguments, and what is told of the progress."""
+        self._store = store
+        self._writer = writer
+        self._publishing = publishing
+        self._names = names
+        self._run_method = run
+        self._members: dict[int, _Member] = {}  # by descriptor
+        self._free_slots = list(range(SLOTS - 1, -1, -1))
+        self._writes: list[_Write] = []
+        self._synced: list[_Write] = []
+        self._waiting: list[tuple[_Member, int, int, float]] = []
+        self._finished: list[_Member] = []  # whose call is over
+        self._stopping = False
+        self._next_transaction = 1
+        self._transactions: dict[int, tuple[_Member, ReadView]] = {}
+        """What members' transactions keep pinned, by their numbers; each ends with the connection
+        that it began on."""
+        self._ended = new_lock()
+        self._listening = sockets.listen(publishing.head.address)
+        self._poll = sockets.polling.epoll()
+        self._alarm = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poll.register(self._listening.fileno(), sockets.polling.EPOLLIN)
+        self._poll.register(self._alarm, sockets.polling.EPOLLIN)
+        publishing.wake = self._wake
+
+    @property
+    def members(self) -> list[int]:
+        """The process ids of the connected members, each once, in order."""
+        return sorted({member.pid for member in list(self._members.values()) if member.greeted})
+
+    def start(self) -> None:
+        """Serve from now on; ``RuntimeError`` if there can be no more threads."""
+        self._ended.acquire()
+        try:
+            start_new_thread(self._serve, ())
+        except BaseException:
+            self._ended.release()
+            self._close()
+            raise
+
+    def stop(self) -> None:
+        """Carry out what has come in, and close the connections."""
+        if not self._stopping:
+            self._stopping = True
+            self._wake()
+            with self._ended:
+                pass
+
+    def close_in_child(self) -> None:
+        """In a forked child: close the descriptors at once.  The parent goes on."""
+        self._stopping = True
+        for member in list(self._members.values()):
+            _close_descriptor(member.socket.detach())
+        _close_descriptor(self._listening.detach())
+        self._poll.close()
+        _close_descriptor(self._alarm)
+
+    # The thread
+
+    def _wake(self) -> None:
+        try:
+            os.eventfd_write(self._alarm, 1)
+        except (BlockingIOError, ValueError, OSError):
+            pass  # it is awake, or has ended
+
+    def _serve(self) -> None:
+        try:
+            while not self._stopping:
+                self._turn()
+        except Exception as error:
+            self._store.info_log.warn(f"Members are not served any more: {error!r}")
+        finally:
+            self._close()
+            self._ended.release()
+
+    def _turn(self) -> None:
+        """Wait for requests, and carry out those that have come."""
+        for fd, _ in self._poll.poll(self._patience(), _MOST_EVENTS):
+            if fd == self._alarm:
+                os.eventfd_read(self._alarm)
+                self._take_back_finished()
+            elif fd == self._listening.fileno():
+                self._accept()
+            else:
+                member = self._members.get(fd)
+                if member is not None:
+                    self._receive(member)
+        self._commit_all(self._writes, False)
+        self._commit_all(self._synced, True)
+        if self._waiting:
+            self._answer_waiting()
+
+    def _patience(self) -> float:
+        if not self._waiting:
+            return -1.0
+        return max(0.0, min(until for _, _, _, until in self._waiting) - time.monotonic())
+
+    def _accept(self) -> None:
+        while True:
+            socket = sockets.accept(self._listening)
+            if socket is None:
+                return
+            if not self._free_slots:
+                self._refuse(socket, f"the owner has {SLOTS:,} connections already")
+                continue
+            slot = self._free_slots.pop()
+            self._publishing.page.clear(slot)
+            member = _Member(socket, slot, sockets.peer(socket)[0])
+            self._members[socket.fileno()] = member
+            self._poll.register(socket.fileno(), sockets.polling.EPOLLIN)
+
+    def _refuse(self, socket: Any, reason: str) -> None:
+        try:
+            socket.send(error_frame(0, Error(reason)))
+        except OSError:
+            pass
+        socket.close()
+
+    def _receive(self, member: _Member) -> None:
+        try:
+            data = member.socket.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(member)
+            return
+        received = member.received
+        received += data
+        while len(received) >= HEADER.size:
+            size, kind, request = HEADER.unpack_from(received)
+            try:
+                check_request(size, kind)
+                if len(received) < HEADER.size + size:
+                    return
+                content = bytes(received[HEADER.size : HEADER.size + size])
+                del received[: HEADER.size + size]
+                self._carry_out(member, kind, request, content)
+            except (CorruptionError, struct.error) as error:
+                self._send(member, error_frame(request, error))
+                self._drop(member)
+                return
+
+    def _drop(self, member: _Member) -> None:
+        """Forget a member that has gone."""
+        fd = member.socket.fileno()
+        if self._members.pop(fd, None) is None:
+            return
+        self._poll.unregister(fd)
+        self._release(member)
+        if member.greeted:
+            self._publishing.file.note_member(member.slot, 0, 0)
+        self._free_slots.append(member.slot)
+        self._waiting = [one for one in self._waiting if one[0] is not member]
+
+    def _release(self, member: _Member) -> None:
+        begun = [number for number, (by, _) in self._transactions.items() if by is member]
+        for number in begun:
+            self._end(number)
+        member.socket.close()
+
+    def _send(self, member: _Member, content: bytes) -> None:
+        """Send an answer.  A member sends nothing more before it has it, so there is room, unless
+        it never reads: then it is dropped."""
+        try:
+            if member.socket.send(content) < len(content):
+                raise BlockingIOError
+        except OSError:
+            self._drop(member)
+
+    # Requests
+
+    def _carry_out(self, member: _Member, kind: int, request: int, content: bytes) -> None:
+        if kind == WRITE:
+            _, operations = decode_batch(content[1:])
+            write = _Write(member, request, operations)
+            (self._synced if content[:1] == b"\1" else self._writes).append(write)
+        elif kind == HELLO:
+            self._greet(member, request, decoded(content))
+        elif kind == READY:
+            self._note_member(member, request, decoded(content))
+        elif not member.greeted:
+            raise CorruptionError("a request before the greeting")
+        elif kind == BEGIN:
+            for (number,) in NUMBER.iter_unpack(content):
+                self._end(number)
+            self._begin(member, request)
+        elif kind == END:
+            self._end(NUMBER.unpack(content)[0])
+            self._send(member, frame(DONE, request, NUMBER.pack(0)))
+        elif kind == COMMIT:
+            self._commit_all(self._writes, False)
+            self._commit(member, request, CommitRequest(content))
+        elif kind == WAIT:
+            sequence, milliseconds = NUMBERS.unpack(content)
+            until = time.monotonic() + milliseconds / 1000
+            self._publishing.waiting = True
+            self._waiting.append((member, request, sequence, until))
+        elif kind == CALL:
+            self._call(member, request, decoded(content))
+
+    def _greet(self, member: _Member, request: int, hello: dict[str, Any]) -> None:
+        """Answer a process that wants to join."""
+        if hello.get("protocol") != PROTOCOL:
+            reason = (
+                f"the owner speaks protocol {PROTOCOL}, not {hello.get('protocol')}: its release"
+                " of lsmkv is another one"
+            )
+            self._send(member, error_frame(request, Error(reason)))
+            return
+        for what, name in self._names.items():
+            given = hello.get("names", {}).get(what)
+            if given != name:
+                reason = f"the store is shared with the {what} {name!r}, not {given!r}"
+                self._send(member, error_frame(request, Error(reason)))
+                return
+        publishing = self._publishing
+        greeting = json_frame(
+            GREETING,
+            request,
+            {
+                "epoch": publishing.head.epoch,
+                "slot": member.slot,
+                "pid": os.getpid(),
+                "file": publishing.file.inode(),
+            },
+        )
+        try:
+            sockets.send_with(member.socket, greeting, publishing.reading)
+        except OSError:
+            self._drop(member)
+
+    def _note_member(self, member: _Member, request: int, ready: dict[str, Any]) -> None:
+        """Note where a member holds the page, before anybody answers to it."""
+        fd = ready.get("descriptor")
+        if not isinstance(fd, int):
+            raise CorruptionError("a member that does not say where it holds the page")
+        self._publishing.file.note_member(member.slot, member.pid, fd)
+        member.greeted = True
+        self._send(member, frame(DONE, request, NUMBER.pack(0)))
+
+    def _commit_all(self, writes: list[_Write], sync: bool) -> None:
+        """Commit what has come in, in groups that are not too large."""
+        while writes:
+            group = [writes[0]]
+            size = encoded_size(writes[0].operations)
+            for write in writes[1:]:
+                size += encoded_size(write.operations)
+                if size > _LARGEST_GROUP:
+                    break
+                group.append(write)
+            del writes[: len(group)]
+            self._commit_group(group, sync)
+
+    def _commit_group(self, group: list[_Write], sync: bool) -> None:
+        if len(group) == 1:
+            operations = group[0].operations
+        else:
+            operations = [operation for write in group for operation in write.operations]
+        slots = [(one.member.slot, one.request, len(one.operations)) for one in group]
+        answer = self._write(operations, sync, slots, None)
+        if answer is not None and not isinstance(answer, Error) and len(group) > 1:
+            for one in group:  # a key, say, that the user's comparator cannot take
+                self._commit_group([one], sync)
+            return
+        for one in group:
+            self._answer(one.member, one.request, answer)
+
+    def _write(
+        self,
+        operations: list[Operation],
+        sync: bool,
+        slots: list[tuple[int, int, int]],
+        check: Callable[[], None] | None,
+    ) -> BaseException | None:
+        """Write a batch; returns the error, or None."""
+        note = partial(self._note, slots, check)
+        try:
+            self._writer.write(operations, sync, note)
+        except Exception as error:
+            return error
+        return None
+
+    def _note(self, slots: list[tuple[int, int, int]], check: Callable[[], None] | None) -> None:
+        """The condition of a write: called when nothing else can be written before it."""
+        if check is not None:
+            check()
+        self._publishing.note(slots, self._store.versions.last_sequence + 1)
+
+    def _answer(self, member: _Member, request: int, error: BaseException | None) -> None:
+        if error is None:
+            last = self._publishing.page.words[SEQUENCE]
+            self._send(member, frame(DONE, request, NUMBER.pack(last)))
+        elif isinstance(error, ClosedError):
+            self._send(member, frame(LEAVING, request))
+        else:
+            self._send(member, error_frame(request, error))
+
+    # Transactions
+
+    def _begin(self, member: _Member, request: int) -> None:
+        number = self._next_transaction
+        self._next_transaction += 1
+        try:
+            self._transactions[number] = member, self._store.read_view()
+        except Error as error:
+            self._answer(member, request, error)
+            return
+        self._send(member, frame(DONE, request, NUMBER.pack(number)))
+
+    def _end(self, number: int) -> None:
+        begun = self._transactions.pop(number, None)
+        if begun is not None:
+            begun[1].release()
+
+    def _commit(self, member: _Member, request: int, commit: CommitRequest) -> None:
+        begun = self._transactions.pop(commit.transaction, None)
+        if begun is None:
+            error = ConflictError("the transaction began under another owner of the store")
+            self._answer(member, request, error)
+            return
+        read = begun[1]
+        try:
+            check = ConflictCheck(
+                self._store,
+                commit.sequence,
+                read.view.version.numbers,
+                commit.keys,
+                commit.ranges,
+            )
+            _, operations = decode_batch(commit.batch)
+            if commit.ranges:
+                check.look_ahead()
+            slots = [(member.slot, request, len(operations))]
+            failure = self._write(operations, commit.sync, slots, check.raise_if_changed)
+        except CorruptionError:
+            raise
+        except Exception as error:
+            failure = error
+        finally:
+            read.release()
+        self._answer(member, request, failure)
+
+    # Waiting for a change
+
+    def _answer_waiting(self) -> None:
+        last = self._publishing.page.words[SEQUENCE]
+        now = time.monotonic()
+        left: list[tuple[_Member, int, int, float]] = []
+        due: list[tuple[_Member, int]] = []
+        for member, request, sequence, until in self._waiting:
+            if last > sequence or now >= until:
+                due.append((member, request))
+            else:
+                left.append((member, request, sequence, until))
+        self._waiting = left
+        self._publishing.waiting = bool(left)
+        for member, request in due:
+            self._send(member, frame(DONE, request, NUMBER.pack(last)))
+
+    # Calls
+
+    def _call(self, member: _Member, request: int, call: dict[str, Any]) -> None:
+        """Run a method of the handle in a thread of its own."""
+        member.busy = True
+        self._poll.unregister(member.socket.fileno())
+        try:
+            start_new_thread(self._run_call, (member, request, call))
+        except RuntimeError as error:
+            self._poll.register(member.socket.fileno(), sockets.polling.EPOLLIN)
+            member.busy = False
+            self._send(member, error_frame(request, error))
+
+    def _run_call(self, member: _Member, request: int, call: dict[str, Any]) -> None:
+        socket = member.socket
+
+        def tell(*arguments: Any) -> None:
+            _send_all(socket, json_frame(PROGRESS, request, {"arguments": list(arguments)}))
+
+        try:
+            try:
+                name = str(call.get("method"))
+                result = self._run_method(name, call.get("arguments", {}), tell)
+                answer = json_frame(RESULT, request, {"result": result})
+            except ClosedError:
+                answer = frame(LEAVING, request)
+            except Exception as error:
+                answer = error_frame(request, error)
+            try:
+                _send_all(socket, answer)
+            except OSError:
+                pass  # the member has gone, as the loop will see
+        finally:
+            self._finished.append(member)
+            self._wake()
+
+    def _take_back_finished(self) -> None:
+        while self._finished:
+            member = self._finished.pop()
+            member.busy = False
+            if member.socket.fileno() in self._members:
+                self._poll.register(member.socket.fileno(), sockets.polling.EPOLLIN)
+
+    def _close(self) -> None:
+        self._publishing.wake = None
+        for member in list(self._members.values()):
+            if not member.busy:
+                self._release(member)
+        self._members.clear()
+        self._listening.close()
+        self._poll.close()
+        os.close(self._alarm)
+
+
+def _send_all(socket: Any, content: bytes) -> None:
+    """Send everything through a socket that does not block, from a thread that may wait."""
+    poll = sockets.polling.poll()
+    poll.register(socket.fileno(), sockets.polling.POLLOUT)
+    at = 0
+    while at < len(content):
+        try:
+            at += socket.send(content[at:])
+        except BlockingIOError:
+            poll.poll()
+
+
+def _close_descriptor(fd: int) -> None:
+    try:
+        os.close(fd)
+    except OSError:
+        pass

@@ -1,0 +1,91 @@
+"""What the owner of a shared store publishes: :class:`Publishing`.
+
+The engine calls it at the moments that matter (:class:`~lsmkv.db.tree.sharing.Sharing`), and it
+writes them into the page.  Storing the page's sequence is the one moment at which a write happens
+for every process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lsmkv.db.tree.sharing import Sharing
+from lsmkv.db.tree.store import Store
+from lsmkv.env.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
+from lsmkv.env.shared_page import SEQUENCE, VERSIONS, SharedPage, make_page
+
+
+class Publishing(Sharing):
+    """The page of an epoch, and what members still need of earlier versions."""
+
+    def __init__(self, file: SharedFile, head: Head) -> None:
+        """``file`` is of a descriptor that no member of this process leases by.  ``OSError``."""
+        self.file = file
+        self.head = head
+        self.page: SharedPage
+        self.page, self.reading = make_page(head.epoch, head.token)
+        """``reading`` is a descriptor for members."""
+        self._version = head.epoch * VERSIONS_OF_EPOCH
+        self._numbers: frozenset[int] = frozenset()
+        self._born: dict[int, int] = {}  # table: the first version that has it
+        self._died: dict[int, int] = {}  # table: the first version that lacks it
+        self._noted: list[int] = []  # the slots of the batch that is being committed
+        self.waiting = False
+        """Whether a member waits for the next write."""
+        self.wake: Callable[[], None] | None = None
+        """Called after a write for which a member waits."""
+
+    def attach(self, store: Store) -> None:
+        store.sharing = self
+        self._numbers = store.versions.current.numbers
+        words = self.page.words
+        words[VERSIONS] = self._version
+        words[SEQUENCE] = store.versions.last_sequence
+
+    def note(self, slots: list[tuple[int, int, int]], first: int) -> None:
+        """Note the slots, requests and counts of operations of a batch that begins at ``first``.
+
+        Called under the writers' lock, before the batch goes into the log.
+        """
+        self._noted = [slot for slot, _, _ in slots]
+        for slot, request, count in slots:
+            self.page.note(slot, request, first, count)
+            first += count
+
+    def publish(self, sequence: int) -> None:
+        self.page.words[SEQUENCE] = sequence
+        self._noted = []
+        if self.waiting and self.wake is not None:
+            self.wake()
+
+    def withdraw(self) -> None:
+        for slot in self._noted:
+            self.page.clear(slot)
+        self._noted = []
+
+    def installed(self, numbers: frozenset[int]) -> None:
+        before = self._numbers
+        if numbers == before:
+            return
+        version = self._version + 1
+        for number in numbers - before:
+            # A member that leases the version before may have read the edit that names it.
+            self._born[number] = version - 1
+        for number in before - numbers:
+            self._died[number] = version
+        self._numbers = numbers
+        self._version = version
+        self.page.words[VERSIONS] = version
+
+    def is_leased(self, number: int) -> bool:
+        last = self._died.get(number, self.head.epoch * VERSIONS_OF_EPOCH) - 1
+        if self.file.is_leased(self._born.get(number, 0), last):
+            return True
+        self._born.pop(number, None)
+        self._died.pop(number, None)
+        return False
+
+    def close(self) -> None:
+        """Give up the page; members keep theirs."""
+        self.file.close()
+        self.page.close()

@@ -1,0 +1,108 @@
+"""Unix sockets that no library has changed, between the processes of a shared store.
+
+gevent and eventlet replace the module ``socket``; these are the interpreter's own.  Names are in
+Linux's abstract namespace: there is no file, so a kill leaves none behind, and no path is too long.
+Both ends compare the user of the other one, which the kernel knows, with their own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from typing import Any, Final
+
+from lsmkv.util.threads import second_instance
+
+_PEER: Final = struct.Struct("3i")
+_TIME: Final = struct.Struct("@qq")
+_BACKLOG: Final = 1024
+
+module: Any = second_instance("_socket")
+polling: Any = second_instance("select")
+"""The interpreter's own ``select``, with ``epoll``."""
+
+
+class Impostor(OSError):
+    """The process at the other end belongs to another user."""
+
+
+def listen(address: bytes) -> Any:
+    """A socket that other processes connect to, which never blocks.  ``OSError``."""
+    made = module.socket(module.AF_UNIX, module.SOCK_STREAM | module.SOCK_CLOEXEC)
+    try:
+        made.setblocking(False)
+        made.bind(address)
+        made.listen(_BACKLOG)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def connect(address: bytes) -> Any:
+    """A socket that is connected to an owner; ``OSError``, ``ConnectionRefusedError`` if nobody
+    listens."""
+    made = module.socket(module.AF_UNIX, module.SOCK_STREAM | module.SOCK_CLOEXEC)
+    try:
+        made.connect(address)
+        check_peer(made)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def accept(listening: Any) -> Any:
+    """The next connection, which never blocks; None if there is none."""
+    try:
+        fd, _ = listening._accept()
+    except BlockingIOError:
+        return None
+    made = module.socket(module.AF_UNIX, module.SOCK_STREAM, 0, fd)
+    try:
+        made.setblocking(False)
+        check_peer(made)
+    except Impostor:
+        made.close()
+        return None
+    return made
+
+
+def check_peer(connected: Any) -> None:
+    """Raise :class:`Impostor` if the other end belongs to another user."""
+    _, user, _ = peer(connected)
+    if user != os.geteuid():
+        raise Impostor(errno.EPERM, "a process of another user answers for this store")
+
+
+def peer(connected: Any) -> tuple[int, int, int]:
+    """The process, user and group at the other end."""
+    found = connected.getsockopt(module.SOL_SOCKET, module.SO_PEERCRED, _PEER.size)
+    return _PEER.unpack(found)
+
+
+def set_patience(connected: Any, seconds: float) -> None:
+    """Let each later call wait for so long at most, then raise ``BlockingIOError``."""
+    whole = int(seconds)
+    time = _TIME.pack(whole, int((seconds - whole) * 1_000_000))
+    connected.setsockopt(module.SOL_SOCKET, module.SO_RCVTIMEO, time)
+    connected.setsockopt(module.SOL_SOCKET, module.SO_SNDTIMEO, time)
+
+
+def send_with(connected: Any, content: bytes, fd: int) -> None:
+    """Send bytes, and with them a descriptor."""
+    passed = [(module.SOL_SOCKET, module.SCM_RIGHTS, struct.pack("i", fd))]
+    sent = connected.sendmsg([content], passed)
+    if sent < len(content):
+        connected.sendall(content[sent:])
+
+
+def receive_with(connected: Any, size: int) -> tuple[bytes, int]:
+    """Some bytes, at most ``size``, and the descriptor that came with them; -1 if there is none."""
+    content, passed, _, _ = connected.recvmsg(size, module.CMSG_SPACE(4), module.MSG_CMSG_CLOEXEC)
+    fd = -1
+    for level, kind, data in passed:
+        if level == module.SOL_SOCKET and kind == module.SCM_RIGHTS and len(data) == 4:
+            fd = struct.unpack("i", data)[0]
+    return content, fd

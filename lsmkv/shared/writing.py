@@ -1,0 +1,94 @@
+"""A member's writes: :class:`MemberWriter` sends them to the owner, whoever that is by then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from librt.strings import BytesWriter
+
+from lsmkv.db.read.scan import Bounds
+from lsmkv.db.write.write_path import WritePath
+from lsmkv.format.batch import Operation, append_batch
+from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain
+from lsmkv.shared.frames import WRITE, commit_frame
+
+_ATTEMPTS = 1000
+
+
+class Membership(Protocol):
+    """What a writer knows of the handle that it belongs to."""
+
+    def call(self, method: str, arguments: dict[str, object]) -> object:
+        """Let the owner run a method of the store."""
+        ...
+
+    def resolve(self, joined: Joined, gone: OwnerGone, wait: bool) -> WritePath | None:
+        """Find out what became of a request whose owner has gone.
+
+        Joins the next owner, or becomes it.  None if the request was carried out; else what writes
+        from now on.
+        """
+        ...
+
+
+class MemberWriter(WritePath):
+    """Writes of a member, in one epoch.  Any thread may call any method."""
+
+    def __init__(self, joined: Joined, membership: Membership) -> None:
+        self._joined = joined
+        self._membership = membership
+
+    @property
+    def log_is_mapped(self) -> bool:
+        return False
+
+    def write(
+        self,
+        operations: list[Operation],
+        sync: bool,
+        condition: Callable[[], None] | None = None,
+    ) -> None:
+        assert condition is None  # a member's transactions are checked by the owner
+        record = BytesWriter()
+        append_batch(record, 0, operations)
+        content = (b"\1" if sync else b"\0") + record.getvalue()
+        joined = self._joined
+        try:
+            number_in(joined.ask(plain(WRITE, content)))
+        except OwnerGone as gone:
+            instead = self._membership.resolve(joined, gone, sync)
+            if instead is not None:
+                instead.write(operations, sync)
+
+    def commit(
+        self,
+        transaction: int,
+        operations: list[Operation],
+        sequence: int,
+        keys: set[bytes],
+        ranges: list[Bounds],
+        sync: bool,
+    ) -> bool:
+        """Commit a transaction.  False if its owner has gone and has not written it."""
+        record = BytesWriter()
+        append_batch(record, 0, operations)
+        batch = record.getvalue()
+        joined = self._joined
+        try:
+            number_in(
+                joined.ask(
+                    lambda request: commit_frame(
+                        request, transaction, sequence, sync, keys, ranges, batch
+                    )
+                )
+            )
+        except OwnerGone as gone:
+            return self._membership.resolve(joined, gone, sync) is None
+        return True
+
+    def sync(self) -> None:
+        self._membership.call("sync", {})
+
+    def flush_memtable(self) -> None:
+        self._membership.call("flush", {})
