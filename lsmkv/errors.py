@@ -202,14 +202,17 @@ class LockedError(IOError, BlockingIOError):
     True
     """
 
-    def __init__(self, path: str, pid: int | None = None) -> None:
+    def __init__(self, path: str, pid: int | None = None, shared: bool = False) -> None:
         who = "this process" if pid == _os.getpid() else f"process {pid}"
         holder = "" if pid is None else f" (held by {who})"
+        if shared:
+            holder = f" (shared by {who}: open it with lsmkv.SharedDB)"
         super().__init__(_errno.EAGAIN, f"the database is in use{holder}", path)
         self.pid = pid
+        self._shared = shared
 
-    def __reduce__(self) -> tuple[type[LockedError], tuple[str, int | None]]:
-        return type(self), (self.filename, self.pid)
+    def __reduce__(self) -> tuple[type[LockedError], tuple[str, int | None, bool]]:
+        return type(self), (self.filename, self.pid, self._shared)
 
 
 class DirectoryReplacedError(IOError):

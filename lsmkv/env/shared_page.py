@@ -63,7 +63,6 @@ class SharedPage:
         """The words, as the table in the module's text has them."""
         self.fd = fd
         if self.words[0] != MAGIC:
-            self.unmap()
             raise ValueError("not a page of a shared store")
 
     @property
@@ -94,7 +93,7 @@ class SharedPage:
         return words[at], words[at + 1] + words[at + 2] - 1
 
     def supersede(self) -> None:
-        """End the epoch of a dead owner, through any descriptor of its page."""
+        """End the epoch of a dead owner, or one's own, through any descriptor of the page."""
         fd = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
         other = SharedPage(fd, True)
         try:
@@ -102,16 +101,10 @@ class SharedPage:
         finally:
             other.close()
 
-    def unmap(self) -> None:
-        """Give the memory up, but not the descriptor."""
-        self.words.release()
-        self._map.close()
-
     def close(self) -> None:
-        """Give up memory and descriptor.  No thread reads the words any more."""
-        if self.fd >= 0:
-            fd, self.fd = self.fd, -1
-            self.unmap()
+        """Close the descriptor.  The memory stays mapped while somebody has :attr:`words`."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
             os.close(fd)
 
 
@@ -152,3 +145,11 @@ def find_page(pid: int, fd: int, token: int) -> SharedPage | None:
         page.close()
         return None
     return page
+
+
+def close_descriptor(fd: int) -> None:
+    """Close a descriptor that may be closed already, in a forked child for example."""
+    try:
+        os.close(fd)
+    except OSError:
+        pass

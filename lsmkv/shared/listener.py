@@ -17,7 +17,7 @@ from typing import Any
 from lsmkv.db.handles.transaction import ConflictCheck
 from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.db.write.writer import Writer
-from lsmkv.env.shared_page import SEQUENCE, SLOTS
+from lsmkv.env.shared_page import SEQUENCE, SLOTS, close_descriptor
 from lsmkv.errors import ClosedError, ConflictError, CorruptionError, Error
 from lsmkv.format.batch import Operation, decode_batch, encoded_size
 from lsmkv.shared import sockets
@@ -140,10 +140,10 @@ class Listener:
         """In a forked child: close the descriptors at once.  The parent goes on."""
         self._stopping = True
         for member in list(self._members.values()):
-            _close_descriptor(member.socket.detach())
-        _close_descriptor(self._listening.detach())
+            close_descriptor(member.socket.detach())
+        close_descriptor(self._listening.detach())
         self._poll.close()
-        _close_descriptor(self._alarm)
+        close_descriptor(self._alarm)
 
     # The thread
 
@@ -513,10 +513,3 @@ def _send_all(socket: Any, content: bytes) -> None:
             at += socket.send(content[at:])
         except BlockingIOError:
             poll.poll()
-
-
-def _close_descriptor(fd: int) -> None:
-    try:
-        os.close(fd)
-    except OSError:
-        pass

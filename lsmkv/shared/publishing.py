@@ -11,15 +11,26 @@ from collections.abc import Callable
 
 from lsmkv.db.tree.sharing import Sharing
 from lsmkv.db.tree.store import Store
+from lsmkv.env.base import Directory
 from lsmkv.env.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
-from lsmkv.env.shared_page import SEQUENCE, VERSIONS, SharedPage, make_page
+from lsmkv.env.shared_page import (
+    SEQUENCE,
+    SUPERSEDED,
+    VERSIONS,
+    SharedPage,
+    close_descriptor,
+    make_page,
+)
+from lsmkv.format.filenames import SHARED
 
 
 class Publishing(Sharing):
     """The page of an epoch, and what members still need of earlier versions."""
 
-    def __init__(self, file: SharedFile, head: Head) -> None:
+    def __init__(self, directory: Directory, file: SharedFile, head: Head) -> None:
         """``file`` is of a descriptor that no member of this process leases by.  ``OSError``."""
+        self._directory = directory
+        self._leaving = False
         self.file = file
         self.head = head
         self.page: SharedPage
@@ -85,7 +96,21 @@ class Publishing(Sharing):
         self._died.pop(number, None)
         return False
 
+    def leave(self) -> None:
+        """Let ``SHARED`` be removed when the store is closed, unless a member still reads."""
+        self._leaving = True
+
     def close(self) -> None:
         """Give up the page; members keep theirs."""
+        if self._leaving and not self.file.is_leased_in_epoch(self.head.epoch):
+            # A member that is just joining would never learn of the owner after this one.
+            self.page.words[SEQUENCE] = SUPERSEDED
+            try:
+                self._directory.remove(SHARED)
+            except OSError:
+                pass  # the next owner goes on with it
         self.file.close()
         self.page.close()
+        fd, self.reading = self.reading, -1
+        if fd >= 0:
+            close_descriptor(fd)

@@ -19,8 +19,10 @@ from mypy_extensions import mypyc_attr
 from lsmkv.db.db import DB
 from lsmkv.db.handles.snapshot import Snapshot
 from lsmkv.db.handles.transaction import Isolation, Transaction, refuse_unknown
-from lsmkv.db.opening.directory import LockWait, open_database_directory
+from lsmkv.db.handles.turns import Turns
+from lsmkv.db.opening.directory import open_database_directory
 from lsmkv.db.opening.open import MEMORY, OpenStore, open_store
+from lsmkv.db.read.reader import Reader
 from lsmkv.db.read.scan import Bounds
 from lsmkv.db.tree.sharing import Sharing
 from lsmkv.db.tree.store import Store
@@ -28,7 +30,7 @@ from lsmkv.db.write.write_path import WritePath
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalDirectory, LocalEnv
 from lsmkv.env.shared_file import SharedFile
-from lsmkv.env.shared_page import HAS_PAGES, SharedPage, find_page
+from lsmkv.env.shared_page import HAS_PAGES, find_page
 from lsmkv.errors import (
     ClosedError,
     ConflictError,
@@ -51,12 +53,14 @@ from lsmkv.shared.writing import MemberWriter
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
-from lsmkv.util.threads import new_reentrant_lock, pause
+from lsmkv.util.threads import ThreadLock, new_reentrant_lock, pause
 
 _PAUSE = 0.002
 """Seconds between two attempts to join, or to own."""
 _START = 30.0
 """Seconds that a process which holds ``LOCK`` may take to recover the store before it answers."""
+_GRACE = 1.0
+"""Seconds from the lock on ``LOCK`` until its holder is expected to have said that it shares."""
 _LONGEST_WAIT = 3600.0
 
 
@@ -98,8 +102,9 @@ class SharedDB(DB):
     _owning: _Owning | None = None
     _member: _Member | None = None
     _leases: Leases | None = None
-    _page: SharedPage | None = None
     _left = False
+    _forked = False
+    """Whether this is the copy of a handle in a forked child, which has not joined yet."""
 
     def __init__(
         self,
@@ -156,44 +161,41 @@ class SharedDB(DB):
     # Joining
 
     def _open_parts(self) -> OpenStore:
-        options = make_options(**self._arguments)
-        wait = LockWait(options.lock_timeout)
+        """Join, or own, whatever comes first; a store that is not shared is waited for as long as
+        ``lock_timeout`` says."""
+        patience = make_options(**self._arguments).lock_timeout
         started = time.monotonic()
         while True:
             opened = self._join()
             if opened is not None:
                 return opened
+            held = LockedError(self.path)
             if self._may_own:
                 try:
                     return self._own()
                 except LockedError as error:
                     held = error
-            else:
-                held = LockedError(self.path)
-            if self._is_starting(held):
-                if time.monotonic() - started > max(_START, options.lock_timeout):
-                    raise held
-                pause(_PAUSE)
-            elif wait.pause() == 0:
+            most = _START if self._is_starting() else _GRACE
+            if time.monotonic() - started > max(most, patience):
                 raise held
-            else:
-                pause(_PAUSE)
+            pause(_PAUSE)
 
-    def _is_starting(self, held: LockedError) -> bool:
-        """Whether the holder of ``LOCK`` shares the store, or has just gone."""
+    def _is_starting(self) -> bool:
+        """Whether the holder of ``LOCK`` shares the store, and does not answer yet; or there is
+        none."""
         try:
             with LocalEnv().open_directory(self.path) as directory:
                 assert isinstance(directory, LocalDirectory)
                 holder = directory.lock_holder(LOCK)
                 if holder is None:
-                    return self._may_own
+                    return True
                 file = directory.shared_file(SHARED, False)
                 try:
                     head = file.read_head()
                 finally:
                     file.close()
         except FileNotFoundError:
-            return False
+            return not self._may_own
         except OSError as error:
             raise_typed(error)
         return head is not None and head.pid == holder
@@ -230,7 +232,7 @@ class SharedDB(DB):
             if before is not None:
                 self._supersede(file, before.epoch, before.token)
             head = file.begin_epoch()
-            return Publishing(file, head)
+            return Publishing(directory, file, head)
         except BaseException:
             file.close()
             raise
@@ -327,6 +329,46 @@ class SharedDB(DB):
             self._writer = MemberWriter(member.joined, self)
         self._pid = os.getpid()
 
+    def _abandon(self, store: Store) -> None:
+        """In a forked child: close what belongs to the parent, at once; join at the next use."""
+        if self._opened.released:
+            return
+        owning, member = self._owning, self._member
+        if owning is not None:
+            owning.listener.close_in_child()
+        if member is not None:
+            member.joined.close_in_child()
+            member.page.close()
+        super()._abandon(store)
+        if self._leases is not None:
+            self._leases.file.close()
+        self._owning = self._member = self._leases = None
+        self._store = self._reader = self._writer = None
+        self._join_lock = new_reentrant_lock()
+        self._close_lock = ThreadLock()
+        self._turns = Turns()
+        self._forked = True
+
+    def _join_in_child(self) -> None:
+        with self._join_lock:
+            if self._forked:
+                try:
+                    self._opened = self._open_parts()
+                except OSError as error:
+                    raise_typed(error)
+                self._adopt(self._opened)
+                self._forked = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store was closed."""
+        return not self._forked and super().closed
+
+    def _open_reader(self) -> Reader:
+        if self._forked:
+            self._join_in_child()
+        return super()._open_reader()
+
     def _rejoin(self, gone: _Member) -> None:
         """Join the next owner, or become it, unless another thread has."""
         with self._join_lock:
@@ -349,6 +391,8 @@ class SharedDB(DB):
             self._rejoin(member)
 
     def _open_store(self) -> Store:
+        if self._forked:
+            self._join_in_child()
         while True:
             store = super()._open_store()
             member = self._member
@@ -530,6 +574,7 @@ class SharedDB(DB):
         if owning is not None and os.getpid() == self._pid and not self._left:
             self._left = True
             owning.listener.stop()
+            owning.publishing.leave()
         super()._close()
         member = self._member
         if member is not None:

@@ -19,6 +19,7 @@ from lsmkv.format.filenames import (
     LOST,
     LOST_RECORD,
     LOST_RECORD_NEW,
+    SHARED,
     FileType,
     parse_filename,
 )
@@ -72,9 +73,11 @@ def take_lock(directory: Directory, timeout: float) -> FileLock:
     while True:
         try:
             return directory.lock(LOCK)
-        except LockedError:
+        except LockedError as error:
             pause = wait.pause()
             if pause == 0:
+                if error.pid is not None and directory.exists(SHARED):
+                    raise LockedError(str(error.filename), error.pid, shared=True) from None
                 raise
         time.sleep(pause)  # Ctrl-C ends it
 

@@ -15,7 +15,7 @@ from lsmkv.db.read.internal_iterator import InternalIterator, Pair
 from lsmkv.db.read.scan import Bounds, Scan
 from lsmkv.db.read.window import Window
 from lsmkv.db.tree.store import ReadView, Store
-from lsmkv.errors import ClosedError, raise_typed
+from lsmkv.errors import ClosedError, ForkedError, raise_typed
 from lsmkv.format.key_order import Position
 from lsmkv.util.arguments import as_bytes
 from lsmkv.util.copying import refuse_copy
@@ -112,8 +112,15 @@ class BaseIterator:
         if self._scan is None:
             raise ClosedError("the iterator is closed")
         if self._store is None or self._store.view is None:
-            raise ClosedError("the database of this iterator is closed")
+            raise self._store_closed()
         return self._scan
+
+    def _store_closed(self) -> ClosedError:
+        """The error of a call after the store was closed, or left behind by a fork."""
+        store = self._store
+        if store is not None and store.forked:
+            return ForkedError("the iterator was opened before a fork")
+        return ClosedError("the database of this iterator is closed")
 
     def _place(self, gap: Position | None, at_end: bool = False) -> None:
         """Put the gap at a position; None means the start of everything, or the end of it."""
@@ -166,7 +173,7 @@ class BaseIterator:
             return source.next_chunk()
         except OSError as error:
             if self.closed:
-                raise ClosedError("the database of this iterator is closed") from error
+                raise self._store_closed() from error
             raise_typed(error)
 
     def _within_bounds(self, position: Position) -> Position:
