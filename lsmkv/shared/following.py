@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 from lsmkv.db.compact.background import Background
 from lsmkv.db.opening.read_only import Follower, ReadOnlyRecovery
 from lsmkv.db.opening.store_tail import Bound, NotYet, StoreTail
@@ -34,6 +36,7 @@ _PAUSE = 0.0005
 """Seconds between two attempts to read what the owner is about to publish."""
 
 
+@mypyc_attr(native_class=False)
 class EpochOver(StaleViewError):
     """The owner of the page has gone, and another one has taken over."""
 

@@ -593,6 +593,7 @@ class SharedDB(DB):
         opened.release()
 
 
+@mypyc_attr(native_class=False)
 class _Registered:
     """A transaction that the owner knows, and what its snapshot needs until it is over."""
 
@@ -634,6 +635,7 @@ class _MemberSnapshot(Snapshot):
             registered.end()
 
 
+@mypyc_attr(native_class=False)
 class _MemberCommit:
     """Commits a member's transaction, at the owner that it began under."""
 

@@ -12,6 +12,8 @@ import os
 import struct
 from typing import Any, Final
 
+from mypy_extensions import mypyc_attr
+
 from lsmkv.util.threads import second_instance
 
 _PEER: Final = struct.Struct("3i")
@@ -23,6 +25,7 @@ polling: Any = second_instance("select")
 """The interpreter's own ``select``, with ``epoll``."""
 
 
+@mypyc_attr(native_class=False)
 class Impostor(OSError):
     """The process at the other end belongs to another user."""
 
