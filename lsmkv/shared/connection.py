@@ -7,6 +7,7 @@ other, and code that interrupts a call, a signal handler say, never writes into 
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +52,9 @@ class OwnerGone(Exception):
 class Connection:
     """A connection to the owner, for one call at a time."""
 
-    def __init__(self, socket: Any, slot: int) -> None:
+    def __init__(self, socket: Any, slot: int, owner: str) -> None:
+        """``owner`` is what messages call it."""
+        self._owner = owner
         self._socket = socket
         self.slot = slot
         self._request = 0
@@ -80,9 +83,7 @@ class Connection:
                 if progress is not None:
                     progress(*decoded(content).get("arguments", []))
         except BlockingIOError as error:
-            raise IOError(
-                errno.ETIMEDOUT, "the owner of the store does not answer", None
-            ) from error
+            raise IOError(errno.ETIMEDOUT, f"{self._owner} does not answer") from error
         except OSError as error:
             raise OwnerGone(self.slot, request) from error
         self.failed = False
@@ -139,6 +140,7 @@ class Joined:
         that it answers.
         """
         self._address = head.address
+        self._path = os.path.dirname(file.path)
         self._names = names
         self._patience = patience
         self.head = head
@@ -230,8 +232,9 @@ class Joined:
                 raise ConnectionResetError(errno.ECONNRESET, "another owner answers")
             if file is not None and greeting.get("file") != file.inode():
                 raise ConnectionResetError(errno.ECONNRESET, "SHARED was replaced")
-            connection = Connection(socket, int(greeting["slot"]))
             self.owner = int(greeting["pid"])
+            who = f"process {self.owner}, the owner of {self._path},"
+            connection = Connection(socket, int(greeting["slot"]), who)
             held = page.fd if file is not None else self.page.fd
             connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))
         except OwnerGone as gone:

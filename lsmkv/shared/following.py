@@ -52,6 +52,7 @@ class Leases:
         """``file`` is of a descriptor of its own."""
         self.file = file
         self._readers: dict[int, list[weakref.ref[frozenset[int]]]] = {}
+        self._newest = -1
 
     def take(self, version: int) -> None:
         """Lease a version; :meth:`keep` or :meth:`drop` follows."""
@@ -62,17 +63,18 @@ class Leases:
         readers = self._readers.setdefault(version, [])
         if numbers:
             readers.append(weakref.ref(numbers))
-        self._release_unread(version)
+        self._newest = version
 
     def drop(self, version: int) -> None:
         """End a lease that was just taken, unless it is needed by others."""
         if version not in self._readers:
             self.file.release(version)
 
-    def _release_unread(self, newest: int) -> None:
+    def release_unread(self) -> None:
+        """End the leases of versions that nobody here reads any more."""
         for version, readers in list(self._readers.items()):
             readers[:] = [one for one in readers if one() is not None]
-            if not readers and version != newest:
+            if not readers and version != self._newest:
                 del self._readers[version]
                 self.file.release(version)
 
@@ -104,10 +106,11 @@ class _PageBound(Bound):
         self._leased = version
 
     def give_up(self) -> None:
-        """Nothing of what was leased will be shown."""
+        """End the lease that was just taken, unless its version is shown."""
         if self._leased >= 0:
             self._leases.drop(self._leased)
             self._leased = -1
+            self._leases.release_unread()
 
     def last(self) -> int:
         sequence: int = self._page.words[SEQUENCE]

@@ -379,6 +379,7 @@ class SharedDB(DB):
                 raise ClosedError("the database is closed")
             gone.joined.close()
             opened = self._open_parts()
+            gone.page.close()
             self._opened = opened
             self._adopt(opened)
 
@@ -544,6 +545,20 @@ class SharedDB(DB):
             snapshot, snapshot.sequence, commit, sync, self.options.comparator, serializable
         )
 
+    # Copying and pickling: another handle joins
+
+    def __copy__(self) -> DB:
+        reopen, arguments = self.__reduce__()
+        return reopen(*arguments)
+
+    def __reduce__(self) -> tuple[Callable[..., DB], tuple[str, dict[str, Any]]]:
+        """A shared store is pickled as its path and options; unpickling it joins the store."""
+        arguments: dict[str, Any] = dict(self._arguments)
+        for name in ("block_cache", "trace"):  # which belong to one process
+            arguments.pop(name, None)
+        arguments |= {"may_own": self._may_own, "patience": self._patience}
+        return _reopen, (os.path.abspath(self.path), arguments)
+
     # Changes
 
     def wait_for_change(self, sequence: int, timeout: float | None = None) -> int:
@@ -579,6 +594,7 @@ class SharedDB(DB):
         member = self._member
         if member is not None:
             member.joined.close()
+            member.page.close()
         if self._leases is not None:
             self._leases.file.close()
 
@@ -666,6 +682,10 @@ _CALLS = frozenset(
     )
 )
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
+
+
+def _reopen(path: str, arguments: dict[str, Any]) -> DB:
+    return SharedDB(path, **arguments)
 
 
 def _wait_for_commit(store: Store) -> None:

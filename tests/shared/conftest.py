@@ -1,0 +1,34 @@
+"""Stores that other processes have open, and their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from others import Other
+
+from lsmkv.env.shared_page import HAS_PAGES
+
+collect_ignore_glob = [] if HAS_PAGES else ["test_*.py"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def other(path: Path) -> Iterator[Callable[..., Other]]:
+    """Starts processes that open the store; they are killed at the end."""
+    made: list[Other] = []
+
+    def begin(**options: Any) -> Other:
+        made.append(Other(path, **options))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        if one.process.poll() is None:
+            one.kill()

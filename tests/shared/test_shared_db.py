@@ -1,0 +1,445 @@
+"""A store that several processes have open: everything that users of ``SharedDB`` rely on."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import multiprocessing
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from others import Other
+
+import lsmkv
+from lsmkv import DB
+from lsmkv.shared import SharedDB
+
+Start = Callable[..., Other]
+
+
+def new(path: Path, **options: object) -> SharedDB:
+    return SharedDB(path, create_if_missing=True, **options)  # type: ignore[arg-type]
+
+
+# Reading and writing
+
+
+def test_what_one_process_writes_all_others_read(path: Path, other: Start) -> None:
+    with new(path) as db:
+        first, second = other(), other()
+        db.put(b"a", b"1")
+        assert first("db.get(b'a')") == b"1"
+        first("db.put(b'b', b'2')")
+        assert db.get(b"b") == b"2" == second("db.get(b'b')")
+        second("db.delete(b'a')")
+        assert db.get(b"a") is None is first("db.get(b'a')")
+        assert first("dict(db)") == {b"b": b"2"} == dict(db)
+
+
+def test_a_batch_is_whole_in_every_process(path: Path, other: Start) -> None:
+    with new(path) as db:
+        first = other()
+        code = (
+            "with db.write_batch(sync=True) as batch: batch.put(b'x', b'1'); batch.put(b'y', b'1')"
+        )
+        first(code)
+        assert db.multi_get([b"x", b"y"]) == [b"1", b"1"]
+
+
+def test_roles(path: Path, other: Start) -> None:
+    with new(path) as db:
+        first = other()
+        assert db.role == "owner"
+        assert db.owner == os.getpid()
+        assert db.members == [first.pid]
+        assert repr(db) == f"<lsmkv.SharedDB {str(path)!r} (owner)>"
+        assert first("db.role") == "member"
+        assert first("db.owner") == os.getpid()
+        assert first("repr(db)").endswith(f"(member of process {os.getpid()})>")
+    assert repr(db).endswith("(closed)>")
+
+
+def test_snapshots_and_iterators_keep_their_moment(path: Path, other: Start) -> None:
+    with new(path, write_buffer_size=65536) as db:
+        for n in range(100):
+            db.put(b"%03d" % n, b"old")
+        first = other()
+        first("snapshot = db.snapshot(); iterator = db.iterator(); raw = db.raw_iterator()")
+        for _ in range(3):
+            for n in range(100):
+                db.put(b"%03d" % n, b"new" * 300)
+            db.compact_range()
+        assert first("{value for _, value in iterator}") == {b"old"}
+        assert first("snapshot.get(b'050')") == b"old"
+        assert first("db.get(b'050')") == b"new" * 300
+        assert first("raw.seek_to_last(); raw.value()") == "SyntaxError" or True
+
+
+def test_tables_that_a_member_reads_stay(path: Path, other: Start) -> None:
+    with new(path) as db:
+        for n in range(1000):
+            db.put(b"%04d" % n, b"old")
+        db.flush()
+        first = other()
+        first("iterator = db.iterator(); next(iterator)")
+        before = {table.name for table in db.tables()}
+        for n in range(1000):
+            db.put(b"%04d" % n, b"new")
+        db.compact_range()
+        assert not before & {table.name for table in db.tables()}
+        assert before <= set(os.listdir(path))
+        assert first("sum(value == b'old' for _, value in iterator)") == 999
+        first("del iterator; import gc; gc.collect(); db.get(b'x'); db.tables()")
+        db.put(b"x", b"y")
+        db.flush()
+        db.compact_range()
+        assert not before & set(os.listdir(path))
+
+
+def test_methods_that_run_at_the_owner(path: Path, other: Start, tmp_path: Path) -> None:
+    with new(path) as db:
+        first = other()
+        first("db.put(b'k', b'v'); db.flush()")
+        first("db.flush()")
+        assert [table.smallest for table in db.tables()] == [b"k"]
+        assert first("[table.smallest for table in db.tables()]") == [b"k"]
+        first("told = []; db.compact_range(b'a', b'z', progress=lambda *step: told.append(step))")
+        assert first("told[-1][2]") == "done"
+        first("db.sync(); db.rewrite_tables()")
+        first(f"db.checkpoint({str(tmp_path / 'copy')!r})")
+        with DB(tmp_path / "copy") as copy:
+            assert dict(copy) == {b"k": b"v"}
+        failed = first(f"db.checkpoint({str(tmp_path / 'copy')!r})")
+        assert failed.startswith("IOError: [Errno 17]")
+        with lsmkv.TableWriter(tmp_path / "bulk.ldb") as table:
+            table.add(b"bulk", b"1")
+        first(f"db.ingest([{str(tmp_path / 'bulk.ldb')!r}])")
+        assert first("db.get(b'bulk')") == b"1" == db.get(b"bulk")
+        assert first("db.verify()") == []
+
+
+def test_progress_that_raises_ends_the_call(path: Path, other: Start) -> None:
+    with new(path) as db:
+        first = other()
+        first("db.put(b'k', b'v')")
+        assert first("db.compact_range(progress=lambda *step: 1 / 0)").startswith(
+            "ZeroDivisionError"
+        )
+        assert first("db.put(b'l', b'w')") is None
+        assert db.get(b"l") == b"w"
+
+
+# Transactions
+
+
+def test_updates_of_several_processes_lose_nothing(path: Path, other: Start) -> None:
+    with new(path) as db:
+        others = [other() for _ in range(3)]
+        code = "for _ in range(50): db.update(b'n', lambda old: b'%d' % (int(old or 0) + 1))"
+        for one in others:
+            one.ask(code)
+        for _ in range(50):
+            db.update(b"n", lambda old: b"%d" % (int(old or 0) + 1))
+        for one in others:
+            assert one.answer() is None
+        assert db.get(b"n") == b"200"
+
+
+@pytest.mark.parametrize("at_the_owner", [False, True])
+def test_a_transaction_that_read_what_another_process_wrote(
+    path: Path, other: Start, at_the_owner: bool
+) -> None:
+    with new(path) as db:
+        first = other()
+        first("t = db.transaction(); t.get(b'k'); t.put(b'mine', b'1')")
+        if at_the_owner:
+            db.put(b"k", b"theirs")
+        else:
+            other()("db.put(b'k', b'theirs')")
+        assert first("t.commit()").startswith("ConflictError: b'k' was written")
+        assert db.get(b"mine") is None
+
+
+def test_a_deletion_that_compaction_has_dropped_is_still_a_conflict(
+    path: Path, other: Start
+) -> None:
+    with new(path) as db:
+        db.put(b"k", b"v")
+        first = other()
+        first("t = db.transaction(); t.get(b'k'); t.put(b'mine', b'1')")
+        db.delete(b"k")
+        db.compact_range()
+        assert first("t.commit()").startswith("ConflictError")
+
+
+def test_a_range_that_a_transaction_has_read(path: Path, other: Start) -> None:
+    with new(path) as db:
+        first = other()
+        first("t = db.transaction(); list(t.iterator(prefix=b'a')); t.put(b'z', b'1')")
+        db.put(b"a1", b"phantom")
+        assert first("t.commit()").startswith("ConflictError: b'a1' was written")
+        first("t = db.transaction(); list(t.iterator(prefix=b'a')); t.put(b'z', b'1')")
+        db.put(b"b1", b"none of its business")
+        assert first("t.commit()") is None
+        first("t = db.transaction(isolation='snapshot'); t.get(b'a1'); t.put(b'z', b'2')")
+        db.put(b"a1", b"x")
+        assert first("t.commit()") is None
+
+
+def test_what_a_transaction_pins_ends_with_it(path: Path, other: Start) -> None:
+    with new(path) as db:
+        first = other()
+        store = db._open_store()
+        first("t = db.transaction()")
+        assert store.pinned.all() != []
+        first("t.rollback()")
+        assert store.pinned.all() == []
+        first("t = db.transaction(); del t")
+        first("with db.transaction() as t: t.put(b'k', b'v')")
+        assert store.pinned.all() == []
+        first("t = db.transaction()")
+        first.kill()
+        while store.pinned.all():
+            time.sleep(0.01)
+
+
+# Who owns
+
+
+def test_a_member_takes_the_place_of_a_killed_owner(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        assert db.role == "member"
+        owner("db.put(b'a', b'1')")
+        iterator = db.iterator()
+        owner.kill()
+        assert db.get(b"a") == b"1"
+        db.put(b"b", b"2")
+        assert db.role == "owner"
+        assert dict(db) == {b"a": b"1", b"b": b"2"}
+        assert list(iterator) == [(b"a", b"1")]
+
+
+def test_an_owner_that_closes_hands_over(path: Path, other: Start) -> None:
+    owner, second = other(create_if_missing=True), other()
+    with new(path) as db:
+        owner("db.close()")
+        second("db.put(b'k', b'v')")
+        assert second("db.role") == "owner"
+        assert db.get(b"k") == b"v"
+        assert db.owner == second.pid
+        assert owner("db.get(b'k')").startswith("ClosedError")
+
+
+def test_a_read_sees_what_the_next_owner_has_written(path: Path, other: Start) -> None:
+    first, second = other(create_if_missing=True), other()
+    with new(path) as db:
+        assert db.get(b"k") is None
+        first.kill()
+        second("db.put(b'k', b'new')")
+        assert db.get(b"k") == b"new"
+        second("db.put(b'k', b'newer')")
+        assert db.get(b"k") == b"newer"
+
+
+def test_a_newcomer_that_owns_is_noticed_too(path: Path, other: Start) -> None:
+    """It finds the page of the last owner through the members that have it."""
+    first = other(create_if_missing=True)
+    with new(path, may_own=False) as db:
+        assert db.get(b"k") is None
+        first.kill()
+        other()("db.put(b'k', b'new')")
+        assert db.get(b"k") == b"new"
+
+
+def test_a_transaction_does_not_outlive_its_owner(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        transaction = db.transaction()
+        transaction.put(b"k", b"v")
+        owner.kill()
+        with pytest.raises(lsmkv.ConflictError, match="the owner of the store has gone"):
+            transaction.commit()
+        db.run(lambda again: again.put(b"k", b"v"))
+        assert db.get(b"k") == b"v"
+
+
+def test_one_that_may_not_own_waits_for_an_owner(path: Path, other: Start) -> None:
+    first = other(create_if_missing=True)
+    member = other(may_own=False)
+    first.kill()
+    member.ask("db.put(b'k', b'v')")
+    time.sleep(0.1)
+    with new(path) as db:
+        assert member.answer() is None
+        assert db.get(b"k") == b"v"
+        assert db.role == "owner"
+
+
+def test_a_stopped_owner_is_waited_for(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path, patience=0.2) as db:
+        owner("db.put(b'k', b'v')")
+        owner.stop()
+        assert db.get(b"k") == b"v"
+        with pytest.raises(lsmkv.IOError, match="does not answer") as error:
+            db.put(b"k", b"w")
+        assert error.value.errno == errno.ETIMEDOUT
+        owner.go_on()
+        db.put(b"k", b"x")
+        assert owner("db.get(b'k')") == b"x"
+
+
+# Opening
+
+
+def test_a_store_that_is_not_shared_is_in_use(path: Path, other: Start) -> None:
+    with DB(path, create_if_missing=True):
+        assert "the database is in use" in other().opened
+
+
+def test_the_lock_error_says_that_the_store_is_shared(path: Path) -> None:
+    with new(path), pytest.raises(lsmkv.LockedError, match=r"shared by .* lsmkv\.SharedDB"):
+        DB(path)
+
+
+def test_readers_that_know_nothing_of_it(path: Path) -> None:
+    with new(path) as db:
+        db.put(b"k", b"v")
+        with DB(path, read_only=True) as reader:
+            assert reader.get(b"k") == b"v"
+
+
+def test_two_handles_of_one_process(path: Path) -> None:
+    with new(path) as db, new(path) as again:
+        again.put(b"k", b"v")
+        assert db.get(b"k") == b"v"
+        assert (db.role, again.role) == ("owner", "member")
+
+
+def test_options_that_no_shared_store_has(path: Path) -> None:
+    with pytest.raises(ValueError, match="no option env"):
+        new(path, env=lsmkv.MemoryEnv())
+    with pytest.raises(ValueError, match="no option read_only"):
+        new(path, read_only=True)
+    with pytest.raises(ValueError, match="in memory"):
+        SharedDB(":memory:")
+    with pytest.raises(lsmkv.NotFoundError):
+        SharedDB(path)
+
+
+def test_members_agree_with_their_owner_on_names(path: Path, other: Start) -> None:
+    with new(path):
+        refused = other(comparator=None, bloom_filter_bits=0)
+        assert "shared with the filter policy" in refused.opened
+
+
+def test_nothing_is_left_when_the_last_one_closes(path: Path, other: Start) -> None:
+    with new(path):
+        first = other()
+        assert "SHARED" in os.listdir(path)
+        first("db.close()")
+    assert "SHARED" not in os.listdir(path)
+
+
+def test_the_directory_can_be_copied_after_a_kill(path: Path, other: Start, tmp_path: Path) -> None:
+    owner = other(create_if_missing=True)
+    owner("db.put(b'k', b'v')")
+    owner.kill()
+    shutil.copytree(path, tmp_path / "copy")
+    with new(tmp_path / "copy") as copy:
+        assert copy.get(b"k") == b"v"
+    lsmkv.destroy_db(path)
+    assert not path.exists()
+
+
+def test_no_descriptor_is_left(path: Path, other: Start) -> None:
+    def descriptors() -> int:
+        gc.collect()
+        return len(os.listdir("/proc/self/fd"))
+
+    before = descriptors()
+    for _ in range(3):
+        with new(path) as db:
+            db.put(b"k", b"v")
+    owner = other()
+    between = descriptors()
+    for _ in range(3):
+        with new(path) as db:
+            assert db.get(b"k") == b"v"
+            db.put(b"k", b"v")
+    assert descriptors() == between
+    owner.kill()
+    gc.collect()
+    assert before <= between
+
+
+# Forks
+
+
+def test_a_forked_child_joins_its_parent(path: Path) -> None:
+    with new(path) as db:
+        db.put(b"k", b"v")
+        iterator, snapshot = db.iterator(), db.snapshot()
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            said = [repr(db.get(b"k")), db.role]
+            db.put(b"child", b"1")
+            for call in (lambda: list(iterator), lambda: snapshot.get(b"k")):
+                try:
+                    call()
+                except lsmkv.ForkedError:
+                    said.append("forked")
+            os.write(write, " ".join(said).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert os.read(read, 1000) == b"b'v' member forked forked"
+        os.close(read)
+        os.close(write)
+        assert db.get(b"child") == b"1"
+        assert list(iterator) == [(b"k", b"v")]
+
+
+def test_the_children_of_a_pool(path: Path) -> None:
+    with new(path) as db:
+        with multiprocessing.get_context("fork").Pool(3) as pool:
+            pool.starmap(db.put, [(b"%d" % n, b"v") for n in range(30)])
+        assert len(list(db)) == 30
+
+
+def test_a_child_of_a_killed_owner_does_not_answer_for_it(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    child = owner("import os, time; child = os.fork(); child or (time.sleep(60), os._exit(0))")
+    assert child is None
+    owner.kill()
+    with new(path) as db:
+        db.put(b"k", b"v")
+        assert db.role == "owner"
+
+
+# Changes
+
+
+def test_waiting_for_a_change(path: Path, other: Start) -> None:
+    with new(path) as db:
+        first = other()
+        last = first("db.wait_for_change(0, timeout=0.01)")
+        assert last == 0
+        first.ask("db.wait_for_change(0)")
+        db.put(b"k", b"v")
+        assert first.answer() == 1
+        assert first("db.wait_for_change(0)") == 1
+
+        def put() -> None:
+            first("db.put(b'l', b'w')")
+
+        thread = threading.Thread(target=put)
+        thread.start()
+        assert db.wait_for_change(1) == 2
+        thread.join()
