@@ -112,11 +112,18 @@ class SharedFile:
         head.ready = True
         self._write_head(head)
 
-    def recovered(self, epoch: int) -> int | None:
-        """The last sequence that the owner of an epoch has recovered; None if that is not known."""
-        at = _EPOCHS_AT + epoch % _EPOCHS * _EPOCH.size
-        noted, sequence = _EPOCH.unpack(os.pread(self._fd, _EPOCH.size, at))
-        return sequence if noted == epoch else None
+    def recovered_after(self, epoch: int) -> int | None:
+        """The last sequence that the owner after an epoch has recovered; None if that is not known
+        any more.
+
+        An epoch that ended before its owner answered does not count: nothing was written in it.
+        """
+        newest = self.read_head()
+        if newest is None or newest.epoch - epoch >= _EPOCHS:
+            return None
+        content = os.pread(self._fd, _EPOCHS * _EPOCH.size, _EPOCHS_AT)
+        later = [(noted, last) for noted, last in _EPOCH.iter_unpack(content) if noted > epoch]
+        return min(later)[1] if later else None
 
     def note_member(self, slot: int, pid: int, fd: int) -> None:
         """Note where a member holds the page; zeros once it has gone."""
@@ -155,8 +162,13 @@ class SharedFile:
         return bool(kind != fcntl.F_UNLCK)
 
     def is_leased_in_epoch(self, epoch: int) -> bool:
-        """Whether a version of that epoch, or of one before, is leased."""
-        return self.is_leased(0, (epoch + 1) * VERSIONS_OF_EPOCH - 1)
+        """Whether a version of that epoch is leased."""
+        first = epoch * VERSIONS_OF_EPOCH
+        return self.is_leased(first, first + VERSIONS_OF_EPOCH - 1)
+
+    def is_leased_at_all(self) -> bool:
+        """Whether any version is leased."""
+        return self.is_leased(0, (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH - 1)
 
     def _lock(self, kind: int, version: int) -> None:
         wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, _FIRST_LEASE + version, 1, 0)

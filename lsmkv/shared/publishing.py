@@ -102,7 +102,7 @@ class Publishing(Sharing):
 
     def close(self) -> None:
         """Give up the page; members keep theirs."""
-        if self._leaving and not self.file.is_leased_in_epoch(self.head.epoch):
+        if self._leaving and not self.file.is_leased_at_all():
             # A member that is just joining would never learn of the owner after this one.
             self.page.words[SEQUENCE] = SUPERSEDED
             try:

@@ -161,10 +161,14 @@ class SharedDB(DB):
     # Joining
 
     def _open_parts(self) -> OpenStore:
-        """Join, or own, whatever comes first; a store that is not shared is waited for as long as
-        ``lock_timeout`` says."""
+        """Join, or own, whatever comes first.
+
+        A process that holds ``LOCK`` and does not share the store is waited for as long as
+        ``lock_timeout`` says, but at least for the moment in which an owner has just got it.
+        """
         patience = make_options(**self._arguments).lock_timeout
-        started = time.monotonic()
+        holder = -1
+        since = 0.0
         while True:
             opened = self._join()
             if opened is not None:
@@ -175,30 +179,33 @@ class SharedDB(DB):
                     return self._own()
                 except LockedError as error:
                     held = error
-            most = _START if self._is_starting() else _GRACE
-            if time.monotonic() - started > max(most, patience):
+            holding, shares = self._holder()
+            if holding != holder:
+                holder = holding
+                since = time.monotonic()
+            if time.monotonic() - since > max(_START if shares else _GRACE, patience):
                 raise held
             pause(_PAUSE)
 
-    def _is_starting(self) -> bool:
-        """Whether the holder of ``LOCK`` shares the store, and does not answer yet; or there is
-        none."""
+    def _holder(self) -> tuple[int, bool]:
+        """Who holds ``LOCK``, 0 if nobody does; and whether that process shares the store, or may
+        be about to."""
         try:
             with LocalEnv().open_directory(self.path) as directory:
                 assert isinstance(directory, LocalDirectory)
                 holder = directory.lock_holder(LOCK)
                 if holder is None:
-                    return True
+                    return 0, True
                 file = directory.shared_file(SHARED, False)
                 try:
                     head = file.read_head()
                 finally:
                     file.close()
+                return holder, head is not None and head.pid == holder
         except FileNotFoundError:
-            return not self._may_own
+            return -1, False
         except OSError as error:
             raise_typed(error)
-        return head is not None and head.pid == holder
 
     def _own(self) -> OpenStore:
         """Open the store as its owner; :class:`LockedError` if another process has it."""
@@ -241,7 +248,8 @@ class SharedDB(DB):
         """Let the members of the last epoch know that it is over, before anything changes.
 
         A member's page is found by what the owner has noted of its members.  If none can be found,
-        members that still lease a version are waited for: they read what nobody can update.
+        members that still lease a version of that epoch are waited for: they read what nobody can
+        update.  Members of earlier epochs know already.
         """
         ours = self._member
         page = None if ours is None or ours.page.words[2] != token else ours.page
@@ -436,9 +444,9 @@ class SharedDB(DB):
     def _recovered_after(self, epoch: int) -> int | None:
         owning = self._owning
         if owning is not None:
-            return owning.publishing.file.recovered(epoch + 1)
+            return owning.publishing.file.recovered_after(epoch)
         assert self._leases is not None
-        return self._leases.file.recovered(epoch + 1)
+        return self._leases.file.recovered_after(epoch)
 
     def call(self, method: str, arguments: dict[str, object]) -> object:
         """Let the owner run a method of the store.  Not for users."""
