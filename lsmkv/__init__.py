@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from lsmkv.metrics import metrics_text
     from lsmkv.repair.plan import RepairPlan
     from lsmkv.repair.repair import plan_repair, repair_db
+    from lsmkv.shared.shared_db import SharedDB
     from lsmkv.stats import LevelStats, Stats
 
     __version__: str
@@ -125,6 +126,7 @@ __all__ = [
     "RecoveryWarning",
     "RepairPlan",
     "ReverseBytewiseComparator",
+    "SharedDB",
     "Snapshot",
     "StaleViewError",
     "Stats",
@@ -151,6 +153,7 @@ _LATER = {
     "Explanation": "lsmkv.db.handles.explanation",
     "LevelStats": "lsmkv.stats",
     "RepairPlan": "lsmkv.repair.plan",
+    "SharedDB": "lsmkv.shared.shared_db",
     "Stats": "lsmkv.stats",
     "TraceReader": "lsmkv.db.observe.trace",
     "TraceRecord": "lsmkv.db.observe.trace",

@@ -77,6 +77,8 @@ def open(
     path: str | os.PathLike[str],
     flag: Flag = "r",
     mode: int = 0o666,
+    *,
+    shared: bool = False,
     **options: Unpack[OptionArguments],
 ) -> KeyValueMapping:
     """Open the store in directory ``path`` as a mapping, with the flags of ``dbm.open``.
@@ -92,6 +94,9 @@ def open(
     ``mode`` applies to a directory that is created here.  Directories need ``x`` bits, so ``x`` is
     set wherever ``r`` is (``0o640`` gives ``rwxr-x---``).  The owner gets all three bits, and the
     process's umask applies.  A directory that exists keeps its mode.
+
+    With ``shared`` other processes may have the store open too: it is a
+    :class:`~lsmkv.SharedDB` (``'r'`` joins it as well, and refuses writes).
 
     ``options`` are the keywords of :class:`lsmkv.DB`, except those that the flag decides.
     ``':memory:'`` is always a new store: it takes ``'c'`` and ``'n'``.
@@ -117,10 +122,10 @@ def open(
         if in_memory:
             reason = "a store in memory is always new: open it with 'c' or 'n'"
             raise NotFoundError(errno.ENOENT, reason, where)
-        if flag == "r":
+        if flag == "r" and not shared:
             options["read_only"] = True
         try:
-            return KeyValueMapping(DB(where, **options), read_only=flag == "r")
+            return KeyValueMapping(_opened(where, shared, options), read_only=flag == "r")
         except NotFoundError as error:
             reason = f"no database here, and {flag=} makes none: flag='c' does"
             raise NotFoundError(errno.ENOENT, reason, error.filename or where) from None
@@ -130,15 +135,23 @@ def open(
         seconds = options.get("lock_timeout", 0.0)
         _remove_store(LocalEnv() if env is None else env, where, seconds)
     options["create_if_missing"] = True
-    options["error_if_exists"] = flag == "n"
+    options["error_if_exists"] = flag == "n" and not shared
     made = env is None and not in_memory and make_directory(where, mode)
     try:
-        return KeyValueMapping(DB(where, **options))
+        return KeyValueMapping(_opened(where, shared, options))
     except BaseException:
         if made:
             with suppress(OSError):  # not empty: it stays
                 LocalEnv().remove_directory(where)
         raise
+
+
+def _opened(path: str, shared: bool, options: OptionArguments) -> DB:
+    if not shared:
+        return DB(path, **options)
+    from lsmkv.shared.shared_db import SharedDB  # noqa: PLC0415 - most stores are not shared
+
+    return SharedDB(path, **options)
 
 
 class KeyValueMapping(MutableMapping[bytes, bytes]):

@@ -28,6 +28,7 @@ from lsmkv.aio.db import DB, open_db
 from lsmkv.aio.iterator import Iterator
 from lsmkv.aio.prefixed import PrefixedDB
 from lsmkv.aio.shards import Shards, open_shards
+from lsmkv.aio.shared import SharedDB
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.transaction import Transaction
 
@@ -35,6 +36,7 @@ __all__ = [
     "DB",
     "Iterator",
     "PrefixedDB",
+    "SharedDB",
     "Shards",
     "Snapshot",
     "Transaction",

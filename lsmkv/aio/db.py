@@ -32,6 +32,9 @@ from lsmkv.util.copying import refuse_copy
 
 T = TypeVar("T")
 
+_LONGEST_WAIT = 0.5
+"""Seconds that one wait for a change takes a thread, so that a cancellation is not held up."""
+
 Progress = Callable[[int, int, str], None]
 """Called with the work done, the total, and the phase that follows."""
 
@@ -312,6 +315,29 @@ class DB(Openable):
         threads, db = self._opened()
         refuse_unknown(isolation)
         return Transaction(threads, partial(db.transaction, isolation=isolation, sync=sync))
+
+    async def wait_for_change(self, sequence: int, timeout: float | None = None) -> int:
+        """Wait until something was written after ``sequence``: :meth:`lsmkv.DB.wait_for_change`.
+
+        It takes one of the store's threads while it waits.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with open_db(":memory:") as db:
+        ...         await db.put(b"k", b"v")
+        ...         return await db.wait_for_change(0)
+        >>> asyncio.run(main())
+        1
+        """
+        threads, db = self._opened()
+        until = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        while True:
+            left = _LONGEST_WAIT
+            if until is not None:
+                left = min(left, until - asyncio.get_running_loop().time())
+            last = await threads.run(partial(db.wait_for_change, sequence, max(0.0, left)))
+            if last > sequence or (until is not None and left < _LONGEST_WAIT):
+                return last
 
     async def update(
         self,

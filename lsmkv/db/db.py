@@ -7,6 +7,7 @@ module that does the work.  Any thread may call any method.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
@@ -21,6 +22,8 @@ from lsmkv.db.handles.transaction import ConflictCheck, Isolation, Transaction, 
 from lsmkv.db.read.iterator import Iterator, IteratorArguments
 from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.db.read.scan import Bounds
+from lsmkv.db.tree.sharing import Sharing
+from lsmkv.db.tree.store import Store
 from lsmkv.errors import StaleViewError
 from lsmkv.format.batch import WriteBatch, as_deletion, as_put
 from lsmkv.format.keys import (
@@ -33,6 +36,12 @@ if TYPE_CHECKING:
     from lsmkv.db.handles.explanation import Explanation
 
 T = TypeVar("T")
+
+LONGEST_WAIT = 3600.0
+"""Seconds of one wait for a change; a longer one is made of several."""
+REFRESH_EVERY = 0.05
+CLOSED_EVERY = 0.1
+"""Seconds after which one that waits looks whether the store was closed."""
 
 
 @described
@@ -437,6 +446,55 @@ class DB(Maintenance, Scannable):
         1
         """
         self._open_writer().flush_memtable()
+
+    @property
+    def sequence(self) -> int:
+        """The sequence of the last write: how many operations the store has had.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     db.delete(b"k")
+        ...     db.sequence
+        2
+        """
+        return self._open_store().versions.last_sequence
+
+    def wait_for_change(self, sequence: int, timeout: float | None = None) -> int:
+        """Wait until something has been written after ``sequence``, and return the last sequence.
+
+        If ``timeout`` seconds were not enough, that is still ``sequence``, or less.  Cost: nothing
+        while it waits, in a store that is open for writing; one that is open for reading only is
+        refreshed twenty times a second.
+
+        >>> with DB(":memory:") as db:
+        ...     before = db.sequence
+        ...     db.put(b"k", b"v")
+        ...     db.wait_for_change(before), db.wait_for_change(1, timeout=0.01)
+        (1, 1)
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            store = self._open_store()
+            left = LONGEST_WAIT if until is None else until - time.monotonic()
+            if store.versions.last_sequence > sequence or left <= 0:
+                return store.versions.last_sequence
+            self._wait_for_write(store, sequence, min(left, LONGEST_WAIT))
+
+    def _wait_for_write(self, store: Store, sequence: int, seconds: float) -> None:
+        """Wait for a write after ``sequence``, or for a part of that time."""
+        if self._writer is None:
+            time.sleep(min(seconds, REFRESH_EVERY))
+            self.refresh()
+            return
+        store.lock.refuse_to_wait("wait_for_change()")
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            if store.sharing is None:
+                store.sharing = Sharing()
+            waits = store.versions.last_sequence <= sequence
+            ticket = store.sharing.ticket() if waits else None
+        if ticket is not None:
+            ticket.acquire_soon(min(seconds, CLOSED_EVERY))
 
     def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
         reader = self._reader

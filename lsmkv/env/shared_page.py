@@ -37,7 +37,7 @@ EPOCH: Final = 1
 TOKEN: Final = 2
 SEQUENCE: Final = 3
 VERSIONS: Final = 4
-SUPERSEDED: Final = (1 << 64) - 1
+SUPERSEDED: Final = (1 << 63) - 1
 """A sequence that no store assigns: the epoch of the page is over."""
 SLOTS: Final = 2048
 """Connections that an owner accepts at a time."""

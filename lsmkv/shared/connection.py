@@ -93,6 +93,15 @@ class Connection:
             raise OwnerGone(self.slot, request, left=True)
         return kind, content
 
+    def tell(self, kind: int, content: bytes) -> None:
+        """Send what is not answered; :class:`OwnerGone` if that cannot be."""
+        self._request += 1
+        try:
+            self._socket.sendall(frame(kind, self._request, content))
+        except OSError as error:
+            self.failed = True
+            raise OwnerGone(self.slot, self._request) from error
+
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
@@ -161,6 +170,14 @@ class Joined:
         connection = self.take()
         try:
             return connection.ask(make, progress)
+        finally:
+            self.give_back(connection)
+
+    def tell(self, kind: int, content: bytes) -> None:
+        """:meth:`Connection.tell`, by a connection that is free."""
+        connection = self.take()
+        try:
+            connection.tell(kind, content)
         finally:
             self.give_back(connection)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mypy_extensions import mypyc_attr
 
@@ -30,6 +30,9 @@ from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.util.arguments import BytesLike
 from lsmkv.util.threads import pause
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 _ATTEMPTS = 10_000
 _PAUSE = 0.0005
@@ -222,8 +225,10 @@ class SharedReader(Reader):
     def get(
         self, key: bytes, sequence: int, fill_cache: bool, view: View | None = None
     ) -> bytes | None:
-        if view is None and self._words[SEQUENCE] != self.store.versions.last_sequence:
-            self._catch_up(self.store)
+        if view is None:
+            happened: i64 = self._words[SEQUENCE]
+            if happened != self.store.versions.last_sequence:
+                self._catch_up(self.store)
         return super().get(key, sequence, fill_cache, view)
 
     def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:

@@ -12,7 +12,7 @@ GREETING  JSON, and a page     the owner's epoch, and the slot of this connectio
 READY     JSON                 where the member holds the page; answered by DONE
 WRITE     flag, batch          a batch as the log has it (``format/batch.py``); 1: synced
 BEGIN     fixed64 each         a transaction begins, and these are over; DONE has its number
-END       fixed64              that transaction is over
+END       fixed64              that transaction is over; not answered
 COMMIT    :func:`commit_frame` a transaction's batch, and what it depends on
 CALL      JSON                 a method of the store that its owner runs
 WAIT      fixed64, fixed64     answer after a write beyond that sequence, or so many milliseconds

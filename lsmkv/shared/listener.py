@@ -278,7 +278,6 @@ class Listener:
             self._begin(member, request)
         elif kind == END:
             self._end(NUMBER.unpack(content)[0])
-            self._send(member, frame(DONE, request, NUMBER.pack(0)))
         elif kind == COMMIT:
             self._commit_all(self._writes, False)
             self._commit(member, request, CommitRequest(content))

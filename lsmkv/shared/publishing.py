@@ -29,6 +29,7 @@ class Publishing(Sharing):
 
     def __init__(self, directory: Directory, file: SharedFile, head: Head) -> None:
         """``file`` is of a descriptor that no member of this process leases by.  ``OSError``."""
+        super().__init__()
         self._directory = directory
         self._leaving = False
         self.file = file
@@ -47,7 +48,7 @@ class Publishing(Sharing):
         """Called after a write for which a member waits."""
 
     def attach(self, store: Store) -> None:
-        store.sharing = self
+        super().attach(store)
         self._numbers = store.versions.current.numbers
         words = self.page.words
         words[VERSIONS] = self._version
@@ -66,6 +67,7 @@ class Publishing(Sharing):
     def publish(self, sequence: int) -> None:
         self.page.words[SEQUENCE] = sequence
         self._noted = []
+        super().publish(sequence)
         if self.waiting and self.wake is not None:
             self.wake()
 

@@ -61,7 +61,6 @@ _START = 30.0
 """Seconds that a process which holds ``LOCK`` may take to recover the store before it answers."""
 _GRACE = 1.0
 """Seconds from the lock on ``LOCK`` until its holder is expected to have said that it shares."""
-_LONGEST_WAIT = 3600.0
 
 
 class _Owning:
@@ -569,26 +568,16 @@ class SharedDB(DB):
 
     # Changes
 
-    def wait_for_change(self, sequence: int, timeout: float | None = None) -> int:
-        """Wait until a write beyond ``sequence`` has happened, in any process; returns the last
-        sequence, which is at most ``sequence`` if ``timeout`` seconds were not enough."""
-        until = None if timeout is None else time.monotonic() + timeout
-        while True:
-            store = self._open_store()
-            last = store.versions.last_sequence
-            left = _LONGEST_WAIT if until is None else until - time.monotonic()
-            if last > sequence or left <= 0:
-                return last
-            member = self._member
-            milliseconds = int(1000 * min(left, _LONGEST_WAIT)) + 1
-            if member is None:
-                pause(min(left, 0.01))
-                continue
-            try:
-                wanted = NUMBERS.pack(sequence, milliseconds)
-                number_in(member.joined.ask(plain(WAIT, wanted)))
-            except OwnerGone:
-                self._rejoin(member)
+    def _wait_for_write(self, store: Store, sequence: int, seconds: float) -> None:
+        member = self._member
+        if member is None:
+            super()._wait_for_write(store, sequence, seconds)
+            return
+        try:
+            wanted = NUMBERS.pack(sequence, int(1000 * seconds) + 1)
+            number_in(member.joined.ask(plain(WAIT, wanted)))
+        except OwnerGone:
+            self._rejoin(member)
 
     # Closing
 
@@ -635,9 +624,9 @@ class _Registered:
         number = self.take()
         if number > 0:
             try:
-                self.joined.ask(plain(END, NUMBER.pack(number)))
-            except (OwnerGone, Error):
-                pass  # it ends with the connection
+                self.joined.tell(END, NUMBER.pack(number))
+            except OwnerGone:
+                pass  # it ended with the connection
 
     def __del__(self) -> None:
         # A finalizer may run anywhere: the owner learns of it with the next transaction.

@@ -89,9 +89,7 @@ class OpenStore:
             self.released = True
 
 
-def open_store(
-    path: str, arguments: OptionArguments, share: Share | None = None
-) -> OpenStore:
+def open_store(path: str, arguments: OptionArguments, share: Share | None = None) -> OpenStore:
     """Open the store in ``path``; after an error nothing stays open.
 
     ``arguments`` are the keywords of ``lsmkv.DB``.  Where they name no comparator, the store's own

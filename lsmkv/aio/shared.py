@@ -1,0 +1,56 @@
+"""The store of several processes, for ``asyncio``."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Unpack
+
+from lsmkv.aio.db import DB
+from lsmkv.options import OptionArguments
+from lsmkv.options.shown import KeywordSignature
+from lsmkv.shared import shared_db as _shared
+
+
+class SharedDB(DB):
+    """:class:`lsmkv.SharedDB` with ``async`` methods; otherwise as :class:`lsmkv.aio.DB`.
+
+    >>> import asyncio, tempfile
+    >>> async def main(place):
+    ...     async with SharedDB(f"{place}/store", create_if_missing=True) as db:
+    ...         await db.put(b"k", b"v")
+    ...         return await db.get(b"k"), db.role
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     asyncio.run(main(place))
+    (b'v', 'owner')
+    """
+
+    __signature__: Any = KeywordSignature(OptionArguments)
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        may_own: bool = True,
+        patience: float | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> None:
+        """Does not open anything yet.  The keywords are those of :class:`lsmkv.SharedDB`."""
+        super().__init__(path, **options)
+        self._may_own = may_own
+        self._patience = patience
+
+    def _open_in_thread(self) -> None:
+        self._sync_db = _shared.SharedDB(
+            self.path, may_own=self._may_own, patience=self._patience, **self._options
+        )
+
+    @property
+    def role(self) -> str:
+        """``"owner"`` or ``"member"``, at this moment."""
+        db = self._opened()[1]
+        assert isinstance(db, _shared.SharedDB)
+        return db.role
+
+    def __repr__(self) -> str:
+        role = "closed" if self.closed else self.role
+        return f"<lsmkv.aio.SharedDB {self.path!r} ({role})>"
