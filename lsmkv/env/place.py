@@ -1,4 +1,4 @@
-"""Two calls on local paths for ``lsmkv.open`` when it makes a store."""
+"""Calls on local paths: for ``lsmkv.open`` when it makes a store, and between processes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import os
 def resolve(path: str) -> str:
     """The path with symbolic links resolved, so that the directory behind them can be replaced."""
     return os.path.realpath(path)
+
+
+def absolute(path: str) -> str:
+    """The path for another process, whose working directory is another one."""
+    return os.path.abspath(path)
 
 
 def make_directory(path: str, mode: int) -> bool:

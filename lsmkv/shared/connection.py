@@ -11,10 +11,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from lsmkv.env import sockets
 from lsmkv.env.shared_file import Head, SharedFile
 from lsmkv.env.shared_page import EPOCH, SharedPage
 from lsmkv.errors import CorruptionError, Error, IOError
-from lsmkv.shared import sockets
 from lsmkv.shared.frames import (
     DONE,
     FAILED,
@@ -152,7 +152,7 @@ class Joined:
         self._path = os.path.dirname(file.path)
         self._names = names
         self._patience = patience
-        self.head = head
+        self._head = head
         self._idle: list[Connection] = []
         self.over: list[int] = []
         """Transactions that are over, and of which the owner has not been told."""
@@ -189,6 +189,8 @@ class Joined:
             pass
         try:
             return self._connect(None)[0]
+        except IOError:
+            raise  # the owner does not answer
         except OSError as error:
             raise OwnerGone from error
 
@@ -211,6 +213,11 @@ class Joined:
         while self._idle:
             self._idle.pop().close()
 
+    @property
+    def epoch(self) -> int:
+        """The epoch that was joined."""
+        return self._head.epoch
+
     def close_in_child(self) -> None:
         """In a forked child: close the descriptors at once."""
         self.close()
@@ -223,11 +230,20 @@ class Joined:
 
     def _connect(self, file: SharedFile | None) -> tuple[Connection, SharedPage | None]:
         """A new connection; with the page, for the first one."""
-        socket = sockets.connect(self._address)
+        try:
+            return self._greeted(file)
+        except BlockingIOError as error:
+            raise IOError(errno.ETIMEDOUT, f"{self._who} does not answer") from error
+
+    @property
+    def _who(self) -> str:
+        """What messages call the owner."""
+        return f"process {self.owner}, the owner of {self._path},"
+
+    def _greeted(self, file: SharedFile | None) -> tuple[Connection, SharedPage | None]:
+        socket = sockets.connect(self._address, self._patience)
         page: SharedPage | None = None
         try:
-            if self._patience is not None:
-                sockets.set_patience(socket, self._patience)
             hello = {"protocol": PROTOCOL, "names": self._names, "thread": get_ident()}
             socket.sendall(json_frame(HELLO, 0, hello))
             content, fd = sockets.receive_with(socket, _CHUNK)
@@ -245,13 +261,12 @@ class Joined:
             if kind != GREETING or page is None:
                 raise CorruptionError("the owner's greeting is none")
             greeting = decoded(content[HEADER.size :])
-            if page.words[EPOCH] != self.head.epoch:
+            if page.words[EPOCH] != self._head.epoch:
                 raise ConnectionResetError(errno.ECONNRESET, "another owner answers")
             if file is not None and greeting.get("file") != file.inode():
                 raise ConnectionResetError(errno.ECONNRESET, "SHARED was replaced")
             self.owner = int(greeting["pid"])
-            who = f"process {self.owner}, the owner of {self._path},"
-            connection = Connection(socket, int(greeting["slot"]), who)
+            connection = Connection(socket, int(greeting["slot"]), self._who)
             held = page.fd if file is not None else self.page.fd
             connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))
         except OwnerGone as gone:

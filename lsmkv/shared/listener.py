@@ -17,10 +17,10 @@ from typing import Any
 from lsmkv.db.handles.transaction import ConflictCheck
 from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.db.write.writer import Writer
-from lsmkv.env.shared_page import SEQUENCE, SLOTS, close_descriptor
+from lsmkv.env import sockets
+from lsmkv.env.shared_page import SEQUENCE, SLOTS
 from lsmkv.errors import ClosedError, ConflictError, CorruptionError, Error
 from lsmkv.format.batch import Operation, decode_batch, encoded_size
-from lsmkv.shared import sockets
 from lsmkv.shared.frames import (
     BEGIN,
     CALL,
@@ -108,10 +108,10 @@ class Listener:
         self._ended = new_lock()
         self._listening = sockets.listen(publishing.head.address)
         self._poll = sockets.polling.epoll()
-        self._alarm = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._alarm = sockets.Alarm()
         self._poll.register(self._listening.fileno(), sockets.polling.EPOLLIN)
-        self._poll.register(self._alarm, sockets.polling.EPOLLIN)
-        publishing.wake = self._wake
+        self._poll.register(self._alarm.fd, sockets.polling.EPOLLIN)
+        publishing.wake = self._alarm.ring
 
     @property
     def members(self) -> list[int]:
@@ -132,7 +132,7 @@ class Listener:
         """Carry out what has come in, and close the connections."""
         if not self._stopping:
             self._stopping = True
-            self._wake()
+            self._alarm.ring()
             with self._ended:
                 pass
 
@@ -140,18 +140,12 @@ class Listener:
         """In a forked child: close the descriptors at once.  The parent goes on."""
         self._stopping = True
         for member in list(self._members.values()):
-            close_descriptor(member.socket.detach())
-        close_descriptor(self._listening.detach())
+            sockets.close_at_once(member.socket)
+        sockets.close_at_once(self._listening)
         self._poll.close()
-        close_descriptor(self._alarm)
+        self._alarm.close()
 
     # The thread
-
-    def _wake(self) -> None:
-        try:
-            os.eventfd_write(self._alarm, 1)
-        except (BlockingIOError, ValueError, OSError):
-            pass  # it is awake, or has ended
 
     def _serve(self) -> None:
         try:
@@ -166,8 +160,8 @@ class Listener:
     def _turn(self) -> None:
         """Wait for requests, and carry out those that have come."""
         for fd, _ in self._poll.poll(self._patience(), _MOST_EVENTS):
-            if fd == self._alarm:
-                os.eventfd_read(self._alarm)
+            if fd == self._alarm.fd:
+                self._alarm.quiet()
                 self._take_back_finished()
             elif fd == self._listening.fileno():
                 self._accept()
@@ -481,8 +475,10 @@ class Listener:
             except OSError:
                 pass  # the member has gone, as the loop will see
         finally:
+            if self._stopping:
+                socket.close()
             self._finished.append(member)
-            self._wake()
+            self._alarm.ring()
 
     def _take_back_finished(self) -> None:
         while self._finished:
@@ -499,7 +495,7 @@ class Listener:
         self._members.clear()
         self._listening.close()
         self._poll.close()
-        os.close(self._alarm)
+        self._alarm.close()
 
 
 def _send_all(socket: Any, content: bytes) -> None:

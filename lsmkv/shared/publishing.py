@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lsmkv.db.tree.sharing import Sharing
-from lsmkv.db.tree.store import Store
 from lsmkv.env.base import Directory
 from lsmkv.env.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
 from lsmkv.env.shared_page import (
@@ -47,12 +46,11 @@ class Publishing(Sharing):
         self.wake: Callable[[], None] | None = None
         """Called after a write for which a member waits."""
 
-    def attach(self, store: Store) -> None:
-        super().attach(store)
-        self._numbers = store.versions.current.numbers
+    def attach(self, sequence: int, numbers: frozenset[int]) -> None:
+        self._numbers = numbers
         words = self.page.words
         words[VERSIONS] = self._version
-        words[SEQUENCE] = store.versions.last_sequence
+        words[SEQUENCE] = sequence
 
     def note(self, slots: list[tuple[int, int, int]], first: int) -> None:
         """Note the slots, requests and counts of operations of a batch that begins at ``first``.

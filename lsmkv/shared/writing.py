@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from librt.strings import BytesWriter
 
@@ -12,22 +12,23 @@ from lsmkv.db.write.write_path import WritePath
 from lsmkv.format.batch import Operation, append_batch
 from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain
 from lsmkv.shared.frames import WRITE, commit_frame
-
-_ATTEMPTS = 1000
+from lsmkv.util.progress import Progress
 
 
 class Membership(Protocol):
     """What a writer knows of the handle that it belongs to."""
 
-    def call(self, method: str, arguments: dict[str, object]) -> object:
+    def _call_owner(
+        self, method: str, arguments: dict[str, Any], progress: Progress | None = None
+    ) -> Any:
         """Let the owner run a method of the store."""
         ...
 
-    def resolve(self, joined: Joined, gone: OwnerGone, wait: bool) -> WritePath | None:
+    def _resolve(self, joined: Joined, gone: OwnerGone, sync: bool) -> WritePath | None:
         """Find out what became of a request whose owner has gone.
 
-        Joins the next owner, or becomes it.  None if the request was carried out; else what writes
-        from now on.
+        Joins the next owner, or becomes it.  None if the request was carried out, and made durable
+        if it asked for a ``sync``; else what writes from now on.
         """
         ...
 
@@ -57,7 +58,7 @@ class MemberWriter(WritePath):
         try:
             number_in(joined.ask(plain(WRITE, content)))
         except OwnerGone as gone:
-            instead = self._membership.resolve(joined, gone, sync)
+            instead = self._membership._resolve(joined, gone, sync)
             if instead is not None:
                 instead.write(operations, sync)
 
@@ -84,11 +85,11 @@ class MemberWriter(WritePath):
                 )
             )
         except OwnerGone as gone:
-            return self._membership.resolve(joined, gone, sync) is None
+            return self._membership._resolve(joined, gone, sync) is None
         return True
 
     def sync(self) -> None:
-        self._membership.call("sync", {})
+        self._membership._call_owner("sync", {})
 
     def flush_memtable(self) -> None:
-        self._membership.call("flush", {})
+        self._membership._call_owner("flush", {})

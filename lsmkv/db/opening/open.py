@@ -178,7 +178,8 @@ def _recover(opened: OpenStore, path: str) -> None:
     writer = Writer(store, background, wal)
     opened.start(store, writer, background)
     if opened.sharing is not None:
-        opened.sharing.attach(store)
+        store.sharing = opened.sharing
+        store.sharing.attach(store.versions.last_sequence, store.versions.current.numbers)
     if recovered.versions.manifest_number > 0:  # else nothing was committed, and nothing replaced
         remove_obsolete_files(store, background.pending_outputs)
     with store.lock.afterwards, store.lock.guard:

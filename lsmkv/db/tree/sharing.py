@@ -9,12 +9,9 @@ Fast path: without it a put compares a field with None once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsmkv.util.ticket import Ticket
-
-if TYPE_CHECKING:
-    from lsmkv.db.tree.store import Store
 
 
 class Sharing:
@@ -29,9 +26,11 @@ class Sharing:
         self._tickets.append(ticket.lock)
         return ticket
 
-    def attach(self, store: Store) -> None:
-        """The store has been recovered.  No other thread knows it yet, and no file was removed."""
-        store.sharing = self
+    def attach(self, sequence: int, numbers: frozenset[int]) -> None:
+        """The store has been recovered: its last sequence, and the numbers of its tables.
+
+        No other thread knows it yet, and no file was removed.
+        """
 
     def publish(self, sequence: int) -> None:
         """Every write up to ``sequence`` happens now, for all threads and processes.

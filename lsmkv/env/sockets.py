@@ -12,20 +12,20 @@ import os
 import struct
 from typing import Any, Final
 
-from mypy_extensions import mypyc_attr
-
 from lsmkv.util.threads import second_instance
+
+try:
+    module: Any = second_instance("_socket")
+    polling: Any = second_instance("select")
+    """The interpreter's own ``select``, with ``epoll``."""
+except (AttributeError, ImportError):  # an interpreter without them, which shares no store
+    module = polling = None
 
 _PEER: Final = struct.Struct("3i")
 _TIME: Final = struct.Struct("@qq")
 _BACKLOG: Final = 1024
 
-module: Any = second_instance("_socket")
-polling: Any = second_instance("select")
-"""The interpreter's own ``select``, with ``epoll``."""
 
-
-@mypyc_attr(native_class=False)
 class Impostor(OSError):
     """The process at the other end belongs to another user."""
 
@@ -43,11 +43,16 @@ def listen(address: bytes) -> Any:
     return made
 
 
-def connect(address: bytes) -> Any:
+def connect(address: bytes, patience: float | None) -> Any:
     """A socket that is connected to an owner; ``OSError``, ``ConnectionRefusedError`` if nobody
-    listens."""
+    listens.
+
+    This call and each later one wait for so many seconds at most, and raise ``BlockingIOError``.
+    """
     made = module.socket(module.AF_UNIX, module.SOCK_STREAM | module.SOCK_CLOEXEC)
     try:
+        if patience is not None:
+            _set_patience(made, patience)
         made.connect(address)
         check_peer(made)
     except BaseException:
@@ -85,8 +90,7 @@ def peer(connected: Any) -> tuple[int, int, int]:
     return _PEER.unpack(found)
 
 
-def set_patience(connected: Any, seconds: float) -> None:
-    """Let each later call wait for so long at most, then raise ``BlockingIOError``."""
+def _set_patience(connected: Any, seconds: float) -> None:
     whole = int(seconds)
     time = _TIME.pack(whole, int((seconds - whole) * 1_000_000))
     connected.setsockopt(module.SOL_SOCKET, module.SO_RCVTIMEO, time)
@@ -109,3 +113,35 @@ def receive_with(connected: Any, size: int) -> tuple[bytes, int]:
         if level == module.SOL_SOCKET and kind == module.SCM_RIGHTS and len(data) == 4:
             fd = struct.unpack("i", data)[0]
     return content, fd
+
+
+class Alarm:
+    """Wakes a thread that polls."""
+
+    def __init__(self) -> None:
+        """Raises ``OSError``."""
+        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def ring(self) -> None:
+        """Wake the thread, at once or when it polls next.  Any thread may call this."""
+        try:
+            os.eventfd_write(self.fd, 1)
+        except (OSError, ValueError):
+            pass  # it rings already, or is closed
+
+    def quiet(self) -> None:
+        """Be silent until the next :meth:`ring`."""
+        os.eventfd_read(self.fd)
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def close_at_once(socket: Any) -> None:
+    """In a forked child: close a descriptor that is the parent's too."""
+    fd = socket.detach()
+    if fd >= 0:
+        os.close(fd)

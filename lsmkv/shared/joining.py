@@ -1,0 +1,299 @@
+"""How a process gets into a shared store: :class:`Entrance` makes it an owner or a member.
+
+Whoever gets ``LOCK`` is the owner.  It begins an epoch: it lets the members of the last one know
+that theirs is over, before it changes anything, and recovers the store as any opening does.  A
+member connects to the owner, gets the page, leases the newest version, and reads the files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from lsmkv.db.opening.directory import open_database_directory
+from lsmkv.db.opening.open import OpenStore, open_store
+from lsmkv.db.tree.sharing import Sharing
+from lsmkv.db.tree.store import Store
+from lsmkv.env.base import Directory
+from lsmkv.env.local import LocalDirectory, LocalEnv
+from lsmkv.env.shared_file import SharedFile
+from lsmkv.env.shared_page import TOKEN, find_page
+from lsmkv.errors import LockedError, NotFoundError, raise_typed
+from lsmkv.format.filenames import LOCK, SHARED
+from lsmkv.format.keys import InternalKeyComparator
+from lsmkv.options import OptionArguments, Options, make_options
+from lsmkv.shared.connection import Joined
+from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
+from lsmkv.shared.listener import Listener
+from lsmkv.shared.publishing import Publishing
+from lsmkv.util.threads import pause
+
+RunMethod = Callable[[str, dict[str, Any], Callable[..., None]], Any]
+"""Runs a method of the handle for a member: its name, its arguments, and what is told of the
+progress."""
+
+_PAUSE = 0.002
+"""Seconds between two attempts to join, or to own."""
+_START = 30.0
+"""Seconds that a process which holds ``LOCK`` may take to recover the store before it answers."""
+_GRACE = 1.0
+"""Seconds from the lock on ``LOCK`` until its holder is expected to have said that it shares."""
+
+
+class Owning:
+    """What an owner has of the store."""
+
+    def __init__(self, opened: OpenStore, publishing: Publishing, listener: Listener) -> None:
+        self.opened = opened
+        self.publishing = publishing
+        self.listener = listener
+
+
+class Member:
+    """What a member has of the store."""
+
+    def __init__(self, opened: OpenStore, joined: Joined, follower: MemberFollower) -> None:
+        self.opened = opened
+        self.joined = joined
+        self.follower = follower
+        self.page = joined.page
+
+
+class Entrance:
+    """The way of one handle into one store.  One thread at a time calls it."""
+
+    def __init__(
+        self,
+        path: str,
+        arguments: OptionArguments,
+        may_own: bool,
+        patience: float | None,
+        run_method: RunMethod,
+    ) -> None:
+        self._path = path
+        self._arguments = arguments
+        self._may_own = may_own
+        self._patience = patience
+        self._run_method = run_method
+        self._names = names_of(make_options(**arguments))
+        self.leases: Leases | None = None
+        """The versions that this process leases, in this epoch and in earlier ones."""
+
+    def enter(self, before: Member | None = None) -> Owning | Member:
+        """Join, or own, whatever comes first; ``before`` is what the handle was.
+
+        A process that holds ``LOCK`` and does not share the store is waited for as long as
+        ``lock_timeout`` says, but at least for the moment in which an owner has just got it.
+        Raises what opening raises.
+        """
+        patience = make_options(**self._arguments).lock_timeout
+        holder = -1
+        since = 0.0
+        while True:
+            member = self._join()
+            if member is not None:
+                return member
+            held = LockedError(self._path)
+            if self._may_own:
+                try:
+                    return self._own(before)
+                except LockedError as error:
+                    held = error
+            holding, shares = self._holder()
+            if holding != holder:
+                holder = holding
+                since = time.monotonic()
+            if time.monotonic() - since > max(_START if shares else _GRACE, patience):
+                raise held
+            pause(_PAUSE)
+
+    def recovered_after(self, epoch: int, now: Owning | Member) -> int | None:
+        """The last sequence that the owner after an epoch has recovered; None if that is not known
+        any more."""
+        if isinstance(now, Owning):
+            return now.publishing.file.recovered_after(epoch)
+        assert self.leases is not None
+        return self.leases.file.recovered_after(epoch)
+
+    def close(self) -> None:
+        """End the leases; in a forked child, close the descriptor that is the parent's too."""
+        if self.leases is not None:
+            self.leases.file.close()
+            self.leases = None
+
+    def _holder(self) -> tuple[int, bool]:
+        """Who holds ``LOCK``, 0 if nobody does; and whether that process shares the store, or may
+        be about to."""
+        try:
+            with LocalEnv().open_directory(self._path) as directory:
+                assert isinstance(directory, LocalDirectory)
+                holder = directory.lock_holder(LOCK)
+                if holder is None:
+                    return 0, True
+                file = directory.shared_file(SHARED, False)
+                try:
+                    head = file.read_head()
+                finally:
+                    file.close()
+                return holder, head is not None and head.pid == holder
+        except FileNotFoundError:
+            return -1, False
+        except OSError as error:
+            raise_typed(error)
+
+    # Owning
+
+    def _own(self, before: Member | None) -> Owning:
+        """Open the store as its owner; :class:`LockedError` if another process has it."""
+        arguments = self._arguments.copy()
+        arguments["lock_timeout"] = 0.0
+
+        def share(directory: Directory) -> Sharing:
+            return self._begin_epoch(directory, before)
+
+        opened = open_store(self._path, arguments, share)
+        publishing = opened.sharing
+        assert isinstance(publishing, Publishing)
+        try:
+            writer = opened.writer
+            assert writer is not None
+            listener = Listener(opened.store, writer, publishing, self._names, self._run_method)
+            listener.start()
+        except BaseException:
+            _close_parts(opened)
+            raise
+        publishing.file.announce(publishing.head, opened.store.versions.last_sequence)
+        words = publishing.page.words
+        opened.reader = SharedReader(opened.store, opened.background, words, _wait_for_commit)
+        return Owning(opened, publishing, listener)
+
+    def _begin_epoch(self, directory: Directory, before: Member | None) -> Sharing:
+        """Begin an epoch; the store's lock is held, and nothing has been changed."""
+        assert isinstance(directory, LocalDirectory)
+        file = directory.shared_file(SHARED, True)
+        try:
+            last = file.read_head()
+            if last is not None:
+                if before is not None and before.page.words[TOKEN] == last.token:
+                    before.page.supersede()
+                else:
+                    self._supersede(file, last.epoch, last.token)
+            return Publishing(directory, file, file.begin_epoch())
+        except BaseException:
+            file.close()
+            raise
+
+    def _supersede(self, file: SharedFile, epoch: int, token: int) -> None:
+        """Let the members of the last epoch know that it is over.
+
+        Their page is found by what the owner has noted of its members.  If none can be found,
+        members that still lease a version of that epoch are waited for: they read what nobody can
+        update.  Members of earlier epochs know already.
+        """
+        started = time.monotonic()
+        while True:
+            for pid, fd in file.members():
+                found = find_page(pid, fd, token)
+                if found is not None:
+                    try:
+                        found.supersede()
+                    finally:
+                        found.close()
+                    return
+            if not file.is_leased_in_epoch(epoch):
+                return
+            if time.monotonic() - started > _START:
+                raise LockedError(self._path)
+            pause(_PAUSE)
+
+    # Joining
+
+    def _join(self) -> Member | None:
+        """Join the owner; None if there is none, or none that answers."""
+        try:
+            directory = open_database_directory(LocalEnv(), self._path, False)
+        except NotFoundError:
+            return None
+        try:
+            assert isinstance(directory, LocalDirectory)
+            joined = self._connect(directory)
+            try:
+                return self._follow(directory, joined)
+            except BaseException:
+                joined.close()
+                joined.page.close()
+                raise
+        except (ConnectionError, EpochOver):
+            directory.close()
+            return None
+        except OSError as error:
+            directory.close()
+            raise_typed(error)
+        except BaseException:
+            directory.close()
+            raise
+
+    def _connect(self, directory: LocalDirectory) -> Joined:
+        """Connect to the owner; ``ConnectionError`` if there is none that answers."""
+        try:
+            file = directory.shared_file(SHARED, False)
+        except FileNotFoundError:
+            raise ConnectionRefusedError from None
+        try:
+            head = file.read_head()
+            if head is None or not head.ready:
+                raise ConnectionRefusedError
+            joined = Joined(file, head, self._names, self._patience)
+        except BaseException:
+            file.close()
+            raise
+        if self.leases is not None and self.leases.file.inode() == file.inode():
+            file.close()
+        else:
+            self.close()
+            self.leases = Leases(file)
+        return joined
+
+    def _follow(self, directory: LocalDirectory, joined: Joined) -> Member:
+        options: Options = make_options(**self._arguments)
+        options = options._replace(read_only=True)
+        comparator = InternalKeyComparator(options.comparator)
+        assert self.leases is not None
+        follower = MemberFollower(directory, options, comparator, joined.page, self.leases)
+        store = follower.open()
+        opened = OpenStore(LocalEnv(), directory, None, options)
+        opened.start(store, None, None)
+        opened.follower = follower
+        opened.reader = SharedReader(store, None, joined.page.words, follower.catch_up)
+        return Member(opened, joined, follower)
+
+
+def names_of(options: Options) -> dict[str, str]:
+    """What all processes of a shared store agree on, by name."""
+    policy = options.filter_policy
+    prefixes = options.prefix_extractor
+    return {
+        "comparator": options.comparator.name,
+        "filter policy": "none" if policy is None else policy.name,
+        "prefix extractor": "none" if prefixes is None else prefixes.name,
+    }
+
+
+def _wait_for_commit(store: Store) -> None:
+    """In the owner: wait for the memtable, which is about to get what the page says."""
+    if not store.lock.must_not_wait:
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+
+
+def _close_parts(opened: OpenStore) -> None:
+    """Close a store that could not be shared."""
+    if opened.background is not None:
+        opened.background.stop()
+    if opened.writer is not None:
+        opened.writer.close()
+    opened.store.view = None
+    opened.store.versions.close()
+    opened.store.info_log.close()
+    opened.release()
