@@ -14,6 +14,8 @@ from lsmkv.shared import shared_db as _shared
 class SharedDB(DB):
     """:class:`lsmkv.SharedDB` with ``async`` methods; otherwise as :class:`lsmkv.aio.DB`.
 
+    Errors and costs are those of :class:`lsmkv.SharedDB`, and of a trip to a thread.
+
     >>> import asyncio, tempfile
     >>> async def main(place):
     ...     async with SharedDB(f"{place}/store", create_if_missing=True) as db:

@@ -449,7 +449,7 @@ class DB(Maintenance, Scannable):
 
     @property
     def sequence(self) -> int:
-        """The sequence of the last write: how many operations the store has had.
+        """The sequence of the last write: every put and delete has a higher one than those before.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"k", b"v")

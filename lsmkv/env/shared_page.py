@@ -74,7 +74,7 @@ class SharedPage:
         """Note which sequences a request is about to get."""
         at = _FIRST_SLOT + _SLOT_WORDS * slot
         words = self.words
-        words[at] = 0  # whoever reads it after a kill finds no half of it
+        words[at] = 0  # so that a kill in between leaves no half of it
         words[at + 1] = first
         words[at + 2] = count
         words[at] = request

@@ -155,7 +155,7 @@ class Joined:
         self._head = head
         self._idle: list[Connection] = []
         self.over: list[int] = []
-        """Transactions that are over, and of which the owner has not been told."""
+        """Transactions that are over, which the owner does not know yet."""
         self.page: SharedPage
         self.owner = head.pid
         """The owner's process id."""

@@ -1,6 +1,6 @@
 """How a process gets into a shared store: :class:`Entrance` makes it an owner or a member.
 
-Whoever gets ``LOCK`` is the owner.  It begins an epoch: it lets the members of the last one know
+The process that gets ``LOCK`` is the owner.  It begins an epoch: it lets the members of the last one know
 that theirs is over, before it changes anything, and recovers the store as any opening does.  A
 member connects to the owner, gets the page, leases the newest version, and reads the files.
 """
@@ -30,8 +30,8 @@ from lsmkv.shared.publishing import Publishing
 from lsmkv.util.threads import pause
 
 RunMethod = Callable[[str, dict[str, Any], Callable[..., None]], Any]
-"""Runs a method of the handle for a member: its name, its arguments, and what is told of the
-progress."""
+"""Runs a method of the handle for a member: its name, its arguments, and what is called
+with the progress."""
 
 _PAUSE = 0.002
 """Seconds between two attempts to join, or to own."""

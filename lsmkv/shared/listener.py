@@ -88,7 +88,7 @@ class Listener:
         run: Callable[[str, dict[str, Any], Callable[..., None]], Any],
     ) -> None:
         """``names`` are those of what a member's options must agree with; ``run`` calls a method of
-        the handle: its name, its arguments, and what is told of the progress."""
+        the handle: its name, its arguments, and what is called with the progress."""
         self._store = store
         self._writer = writer
         self._publishing = publishing

@@ -31,6 +31,7 @@ class Publishing(Sharing):
         super().__init__()
         self._directory = directory
         self._leaving = False
+        self._closed = False
         self.file = file
         self.head = head
         self.page: SharedPage
@@ -102,6 +103,9 @@ class Publishing(Sharing):
 
     def close(self) -> None:
         """Give up the page; members keep theirs."""
+        if self._closed:
+            return
+        self._closed = True
         if self._leaving and not self.file.is_leased_at_all():
             # A member that is just joining would never learn of the owner after this one.
             self.page.words[SEQUENCE] = SUPERSEDED

@@ -46,7 +46,7 @@ class SharedDB(DB):
     It has the methods and the options of :class:`DB`.  Every process opens it in the same way: the
     first one owns it and serves the others, its members.  When the owner closes the store or is
     killed, a member takes its place.  No acknowledged write is lost when any of them is killed, and
-    a read sees every write that any process was told of before the read began.
+    a read sees every write that was acknowledged, in any process, before the read began.
 
     ``may_own=False`` is for processes that should not own the store, since they are often stopped
     or restarted.  ``patience`` is for how many seconds a call waits for an owner that does not
@@ -61,13 +61,30 @@ class SharedDB(DB):
     ``env``, ``read_only`` and ``':memory:'`` are refused (``ValueError``); Linux alone has what it
     takes (``NotImplementedError`` elsewhere).
 
-    >>> import tempfile
+    >>> import tempfile, lsmkv
     >>> with tempfile.TemporaryDirectory() as place:
     ...     with SharedDB(f"{place}/store", create_if_missing=True) as db:
     ...         with SharedDB(f"{place}/store") as another:  # most often in another process
     ...             another.put(b"k", b"v")
     ...             db.get(b"k"), db.role, another.role, db.members == [another.owner]
     (b'v', 'owner', 'member', True)
+
+    What runs at the owner, and a transaction of a member:
+
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with SharedDB(f"{place}/store", create_if_missing=True) as db:
+    ...         another = SharedDB(f"{place}/store")
+    ...         with another.transaction() as transaction:
+    ...             transaction.put(b"n", b"%d" % (int(transaction.get(b"n", b"0")) + 1))
+    ...         another.compact_range()
+    ...         another.rewrite_tables()
+    ...         another.checkpoint(f"{place}/copy")
+    ...         with lsmkv.TableWriter(f"{place}/more.ldb") as table:
+    ...             table.add(b"m", b"2")
+    ...         another.ingest([f"{place}/more.ldb"])
+    ...         another.close()
+    ...         dict(db), another.closed, another.name == db.name, db.acknowledge_recovery()
+    ({b'm': b'2', b'n': b'1'}, True, True, [])
     """
 
     _part: Owning | Member | None = None
@@ -250,8 +267,8 @@ class SharedDB(DB):
         while True:
             part = self._part
             if not isinstance(part, Member):
-                told = arguments if progress is None else arguments | {"progress": progress}
-                return getattr(self, method)(**told)
+                given = arguments if progress is None else arguments | {"progress": progress}
+                return getattr(self, method)(**given)
             call = {"method": method, "arguments": _as_json(arguments)}
             try:
                 return result_in(part.joined.ask(partial(_call_frame, call), progress))
@@ -262,10 +279,10 @@ class SharedDB(DB):
         """Run a method that a member asks for."""
         if name not in _CALLS:
             raise ValueError(f"no member may call {name!r}")
-        told = _from_json(arguments)
+        given = _from_json(arguments)
         if name in _WITH_PROGRESS:
-            told["progress"] = tell
-        return getattr(self, name)(**told)
+            given["progress"] = tell
+        return getattr(self, name)(**given)
 
     def _is_member(self) -> bool:
         self._open_store()

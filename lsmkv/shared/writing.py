@@ -1,4 +1,4 @@
-"""A member's writes: :class:`MemberWriter` sends them to the owner, whoever that is by then."""
+"""A member's writes: :class:`MemberWriter` sends them to the owner."""
 
 from __future__ import annotations
 

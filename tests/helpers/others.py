@@ -10,10 +10,12 @@ from typing import Any
 
 from processes import start
 
+from lsmkv import SharedDB
+
 _SCRIPT = """
 import sys
 import lsmkv
-from lsmkv.shared import SharedDB
+SharedDB = lsmkv.SharedDB
 options = eval(sys.argv[2])
 names = {"lsmkv": lsmkv, "SharedDB": SharedDB}
 try:
@@ -32,6 +34,11 @@ for line in sys.stdin:
         answer = repr(f"{type(error).__name__}: {error}")
     print(answer, flush=True)
 """
+
+
+def new(path: Path, **options: Any) -> SharedDB:
+    """The store in this process, made if there is none."""
+    return SharedDB(path, create_if_missing=True, **options)
 
 
 class Other:

@@ -30,5 +30,4 @@ def other(path: Path) -> Iterator[Callable[..., Other]]:
 
     yield begin
     for one in made:
-        if one.process.poll() is None:
-            one.kill()
+        one.kill()

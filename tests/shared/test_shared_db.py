@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import errno
 import gc
 import multiprocessing
 import os
 import shutil
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from others import Other
+from others import Other, new
 
 import lsmkv
 from lsmkv import DB
 from lsmkv.shared import SharedDB
 
 Start = Callable[..., Other]
-
-
-def new(path: Path, **options: object) -> SharedDB:
-    return SharedDB(path, create_if_missing=True, **options)  # type: ignore[arg-type]
 
 
 # Reading and writing
@@ -133,172 +127,6 @@ def test_progress_that_raises_ends_the_call(path: Path, other: Start) -> None:
         )
         assert first("db.put(b'l', b'w')") is None
         assert db.get(b"l") == b"w"
-
-
-# Transactions
-
-
-def test_updates_of_several_processes_lose_nothing(path: Path, other: Start) -> None:
-    with new(path) as db:
-        others = [other() for _ in range(3)]
-        code = "for _ in range(50): db.update(b'n', lambda old: b'%d' % (int(old or 0) + 1))"
-        for one in others:
-            one.ask(code)
-        for _ in range(50):
-            db.update(b"n", lambda old: b"%d" % (int(old or 0) + 1))
-        for one in others:
-            assert one.answer() is None
-        assert db.get(b"n") == b"200"
-
-
-@pytest.mark.parametrize("at_the_owner", [False, True])
-def test_a_transaction_that_read_what_another_process_wrote(
-    path: Path, other: Start, at_the_owner: bool
-) -> None:
-    with new(path) as db:
-        first = other()
-        first("t = db.transaction(); t.get(b'k'); t.put(b'mine', b'1')")
-        if at_the_owner:
-            db.put(b"k", b"theirs")
-        else:
-            other()("db.put(b'k', b'theirs')")
-        assert first("t.commit()").startswith("ConflictError: b'k' was written")
-        assert db.get(b"mine") is None
-
-
-def test_a_deletion_that_compaction_has_dropped_is_still_a_conflict(
-    path: Path, other: Start
-) -> None:
-    with new(path) as db:
-        db.put(b"k", b"v")
-        first = other()
-        first("t = db.transaction(); t.get(b'k'); t.put(b'mine', b'1')")
-        db.delete(b"k")
-        db.compact_range()
-        assert first("t.commit()").startswith("ConflictError")
-
-
-def test_a_range_that_a_transaction_has_read(path: Path, other: Start) -> None:
-    with new(path) as db:
-        first = other()
-        first("t = db.transaction(); list(t.iterator(prefix=b'a')); t.put(b'z', b'1')")
-        db.put(b"a1", b"phantom")
-        assert first("t.commit()").startswith("ConflictError: b'a1' was written")
-        first("t = db.transaction(); list(t.iterator(prefix=b'a')); t.put(b'z', b'1')")
-        db.put(b"b1", b"none of its business")
-        assert first("t.commit()") is None
-        first("t = db.transaction(isolation='snapshot'); t.get(b'a1'); t.put(b'z', b'2')")
-        db.put(b"a1", b"x")
-        assert first("t.commit()") is None
-
-
-def test_what_a_transaction_pins_ends_with_it(path: Path, other: Start) -> None:
-    with new(path) as db:
-        first = other()
-        pinned = db._open_store().pinned.all
-
-        def none_is_left() -> bool:
-            while pinned():
-                time.sleep(0.001)
-            return True
-
-        first("t = db.transaction()")
-        assert pinned() != []
-        first("t.rollback()")
-        assert none_is_left()
-        first("t = db.transaction(); del t")
-        first("with db.transaction() as t: t.put(b'k', b'v')")
-        assert none_is_left()
-        first("t = db.transaction()")
-        first.kill()
-        assert none_is_left()
-
-
-# Who owns
-
-
-def test_a_member_takes_the_place_of_a_killed_owner(path: Path, other: Start) -> None:
-    owner = other(create_if_missing=True)
-    with new(path) as db:
-        assert db.role == "member"
-        owner("db.put(b'a', b'1')")
-        iterator = db.iterator()
-        owner.kill()
-        assert db.get(b"a") == b"1"
-        db.put(b"b", b"2")
-        assert db.role == "owner"
-        assert dict(db) == {b"a": b"1", b"b": b"2"}
-        assert list(iterator) == [(b"a", b"1")]
-
-
-def test_an_owner_that_closes_hands_over(path: Path, other: Start) -> None:
-    owner, second = other(create_if_missing=True), other()
-    with new(path) as db:
-        owner("db.close()")
-        second("db.put(b'k', b'v')")
-        assert second("db.role") == "owner"
-        assert db.get(b"k") == b"v"
-        assert db.owner == second.pid
-        assert owner("db.get(b'k')").startswith("ClosedError")
-
-
-def test_a_read_sees_what_the_next_owner_has_written(path: Path, other: Start) -> None:
-    first, second = other(create_if_missing=True), other()
-    with new(path) as db:
-        assert db.get(b"k") is None
-        first.kill()
-        second("db.put(b'k', b'new')")
-        assert db.get(b"k") == b"new"
-        second("db.put(b'k', b'newer')")
-        assert db.get(b"k") == b"newer"
-
-
-def test_a_newcomer_that_owns_is_noticed_too(path: Path, other: Start) -> None:
-    """It finds the page of the last owner through the members that have it."""
-    first = other(create_if_missing=True)
-    with new(path, may_own=False) as db:
-        assert db.get(b"k") is None
-        first.kill()
-        other()("db.put(b'k', b'new')")
-        assert db.get(b"k") == b"new"
-
-
-def test_a_transaction_does_not_outlive_its_owner(path: Path, other: Start) -> None:
-    owner = other(create_if_missing=True)
-    with new(path) as db:
-        transaction = db.transaction()
-        transaction.put(b"k", b"v")
-        owner.kill()
-        with pytest.raises(lsmkv.ConflictError, match="the owner of the store has gone"):
-            transaction.commit()
-        db.run(lambda again: again.put(b"k", b"v"))
-        assert db.get(b"k") == b"v"
-
-
-def test_one_that_may_not_own_waits_for_an_owner(path: Path, other: Start) -> None:
-    first = other(create_if_missing=True)
-    member = other(may_own=False)
-    first.kill()
-    member.ask("db.put(b'k', b'v')")
-    time.sleep(0.1)
-    with new(path) as db:
-        assert member.answer() is None
-        assert db.get(b"k") == b"v"
-        assert db.role == "owner"
-
-
-def test_a_stopped_owner_is_waited_for(path: Path, other: Start) -> None:
-    owner = other(create_if_missing=True)
-    with new(path, patience=0.2) as db:
-        owner("db.put(b'k', b'v')")
-        owner.stop()
-        assert db.get(b"k") == b"v"
-        with pytest.raises(lsmkv.IOError, match="does not answer") as error:
-            db.put(b"k", b"w")
-        assert error.value.errno == errno.ETIMEDOUT
-        owner.go_on()
-        db.put(b"k", b"x")
-        assert owner("db.get(b'k')") == b"x"
 
 
 # Opening

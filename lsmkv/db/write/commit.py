@@ -137,7 +137,7 @@ class Commit:
         self.settle()
 
     def _fail(self, batch: PendingWrite, error: Error) -> None:
-        """Give the batch up: nobody is told that it was written."""
+        """Give up the batch, which was not acknowledged."""
         if self._store.sharing is not None:
             self._store.sharing.withdraw()
         self.batch = None

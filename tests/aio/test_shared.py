@@ -1,0 +1,65 @@
+"""``lsmkv.aio.SharedDB``: the store of several processes, without blocking the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from others import Other
+
+import lsmkv
+from lsmkv import aio
+from lsmkv.env.shared_page import HAS_PAGES
+
+pytestmark = pytest.mark.skipif(not HAS_PAGES, reason="this system shares no store")
+
+
+def test_a_member_in_an_event_loop(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    owner = Other(path, create_if_missing=True)
+
+    async def main() -> None:
+          async with aio.SharedDB(path) as db:
+                assert db.role == "member"
+                await db.put(b"k", b"v")
+                assert owner("db.get(b'k')") == b"v"
+                async with db.transaction() as transaction:
+                    transaction.put(b"n", b"1")
+                assert [pair async for pair in db.iterator()] == [(b"k", b"v"), (b"n", b"1")]
+                waiting = asyncio.create_task(db.wait_for_change(2))
+                await asyncio.sleep(0.05)
+                owner("db.put(b'l', b'w')")
+                assert await waiting == 3
+                assert await db.wait_for_change(3, timeout=0.01) == 3
+                assert repr(db).endswith("(member)>")
+
+        try:
+            asyncio.run(main())
+        finally:
+            owner.kill()
+
+
+    def test_a_cancelled_wait(tmp_path: Path) -> None:
+        async def main() -> None:
+          async with aio.SharedDB(tmp_path / "store", create_if_missing=True) as db:
+            waiting = asyncio.create_task(db.wait_for_change(0))
+            await asyncio.sleep(0.01)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert db.role == "owner"
+
+    asyncio.run(main())
+
+
+def test_a_mapping_of_several_processes(tmp_path: Path) -> None:
+    with (
+        lsmkv.open(tmp_path / "store", "c", shared=True) as first,
+        lsmkv.open(tmp_path / "store", "w", shared=True) as second,
+        lsmkv.open(tmp_path / "store", "r", shared=True) as third,
+    ):
+        first["k"] = "v"
+        assert second["k"] == third["k"] == b"v"
+        with pytest.raises(lsmkv.ReadOnlyError):
+            third["k"] = "w"

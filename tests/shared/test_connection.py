@@ -1,0 +1,86 @@
+"""The member's half of the connections."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from others import Other, new
+
+import lsmkv
+from lsmkv.shared.joining import Member
+
+Start = Callable[..., Other]
+
+
+def part_of(db: lsmkv.SharedDB) -> Member:
+    assert isinstance(db._part, Member)
+    return db._part
+
+
+def test_calls_of_several_threads_have_a_connection_each(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        threads = [
+            threading.Thread(target=lambda n=n: [db.put(b"%d" % n, b"v") for _ in range(20)])
+            for n in range(5)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert 1 <= len(part_of(db).joined._idle) <= 6
+        assert owner("len(list(db))") == 5
+        assert owner("len(db.members)") == 1
+
+
+def test_a_call_in_the_middle_of_another_has_a_connection_of_its_own(
+    path: Path, other: Start
+) -> None:
+    """As a signal handler's would: the request that it interrupts is half sent."""
+    other(create_if_missing=True)
+    with new(path) as db:
+        joined = part_of(db).joined
+        outer = joined.take()
+        db.put(b"k", b"v")
+        joined.give_back(outer)
+        assert db.get(b"k") == b"v"
+
+
+def test_progress_that_calls_the_store(path: Path, other: Start) -> None:
+    other(create_if_missing=True)
+    with new(path) as db:
+        db.put(b"k", b"v")
+        seen: list[bytes | None] = []
+
+        def look(done: int, total: int, phase: str) -> None:
+            db.put(b"seen", phase.encode())
+            seen.append(db.get(b"seen"))
+
+        db.compact_range(progress=look)
+        assert seen[-1] == b"done"
+
+
+def test_answers_of_many_megabytes_are_not_needed_but_requests_are(
+    path: Path, other: Start
+) -> None:
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        value = bytes(5_000_000)
+        db.put(b"large", value)
+        assert db.get(b"large") == value
+        assert owner("len(db.get(b'large'))") == len(value)
+
+
+def test_what_the_owner_refuses_is_raised_and_the_connection_is_used_again(
+    path: Path, other: Start, tmp_path: Path
+) -> None:
+    other(create_if_missing=True)
+    with new(path) as db:
+        (tmp_path / "taken").mkdir()
+        for _ in range(3):
+            with pytest.raises(lsmkv.IOError):
+                db.checkpoint(tmp_path / "taken")
+        assert len(part_of(db).joined._idle) == 1

@@ -1,0 +1,145 @@
+"""Who owns a shared store: kills, closes, and processes that take over."""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from others import Other, new
+
+import lsmkv
+from lsmkv.env.local import LocalDirectory, LocalEnv
+from lsmkv.env.shared_file import VERSIONS_OF_EPOCH
+
+Start = Callable[..., Other]
+
+
+def test_a_member_takes_the_place_of_a_killed_owner(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        assert db.role == "member"
+        owner("db.put(b'a', b'1')")
+        iterator = db.iterator()
+        owner.kill()
+        assert db.get(b"a") == b"1"
+        db.put(b"b", b"2")
+        assert db.role == "owner"
+        assert dict(db) == {b"a": b"1", b"b": b"2"}
+        assert list(iterator) == [(b"a", b"1")]
+
+
+def test_an_owner_that_closes_hands_over(path: Path, other: Start) -> None:
+    owner, second = other(create_if_missing=True), other()
+    with new(path) as db:
+        owner("db.close()")
+        second("db.put(b'k', b'v')")
+        assert second("db.role") == "owner"
+        assert db.get(b"k") == b"v"
+        assert db.owner == second.pid
+        assert owner("db.get(b'k')").startswith("ClosedError")
+
+
+def test_a_read_sees_what_the_next_owner_has_written(path: Path, other: Start) -> None:
+    first, second = other(create_if_missing=True), other()
+    with new(path) as db:
+        assert db.get(b"k") is None
+        first.kill()
+        second("db.put(b'k', b'new')")
+        assert db.get(b"k") == b"new"
+        second("db.put(b'k', b'newer')")
+        assert db.get(b"k") == b"newer"
+
+
+def test_a_newcomer_that_owns_is_noticed_too(path: Path, other: Start) -> None:
+    """It finds the page of the last owner through the members that have it."""
+    first = other(create_if_missing=True)
+    with new(path, may_own=False) as db:
+        assert db.get(b"k") is None
+        first.kill()
+        other()("db.put(b'k', b'new')")
+        assert db.get(b"k") == b"new"
+
+
+def test_a_transaction_does_not_outlive_its_owner(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        transaction = db.transaction()
+        transaction.put(b"k", b"v")
+        owner.kill()
+        with pytest.raises(lsmkv.ConflictError, match="the owner of the store has gone"):
+            transaction.commit()
+        db.run(lambda again: again.put(b"k", b"v"))
+        assert db.get(b"k") == b"v"
+
+
+def test_one_that_may_not_own_waits_for_an_owner(path: Path, other: Start) -> None:
+    first = other(create_if_missing=True)
+    member = other(may_own=False)
+    first.kill()
+    member.ask("db.put(b'k', b'v')")
+    time.sleep(0.1)
+    with new(path) as db:
+        assert member.answer() is None
+        assert db.get(b"k") == b"v"
+        assert db.role == "owner"
+
+
+def test_a_stopped_owner_is_waited_for(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path, patience=0.2) as db:
+        owner("db.put(b'k', b'v')")
+        owner.stop()
+        assert db.get(b"k") == b"v"
+        with pytest.raises(lsmkv.IOError, match="does not answer") as error:
+            db.put(b"k", b"w")
+        assert error.value.errno == errno.ETIMEDOUT
+        owner.go_on()
+        db.put(b"k", b"x")
+        assert owner("db.get(b'k')") == b"x"
+
+
+def test_a_starting_owner_is_waited_for(path: Path) -> None:
+    """It has the lock, and has said that it shares; it answers when it has recovered the store."""
+    new(path).close()
+    with LocalEnv().open_directory(str(path)) as directory:
+        assert isinstance(directory, LocalDirectory)
+        lock = directory.lock("LOCK")
+        file = directory.shared_file("SHARED", True)
+        file.begin_epoch()
+        threading.Timer(1.3, lock.close).start()
+        started = time.monotonic()
+        with new(path) as db:
+            assert time.monotonic() - started > 1.2
+            assert db.role == "owner"
+        file.close()
+
+
+def test_an_owner_that_cannot_reach_the_last_page_waits_for_its_readers(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member that leases a version of the last epoch, and of which nothing is noted."""
+    new(path).close()
+    with LocalEnv().open_directory(str(path)) as directory:
+        assert isinstance(directory, LocalDirectory)
+        file = directory.shared_file("SHARED", True)
+        head = file.begin_epoch()
+        file.announce(head, 0)
+        file.lease(head.epoch * VERSIONS_OF_EPOCH)
+        threading.Timer(0.5, file.close).start()
+        started = time.monotonic()
+        with new(path) as db:
+            assert time.monotonic() - started > 0.4
+            assert db.role == "owner"
+
+
+def test_an_opening_that_fails_leaves_nothing_behind(path: Path) -> None:
+    with new(path) as db:
+        db.put(b"k", b"v")
+    (path / "CURRENT").write_bytes(b"damage")
+    for _ in range(2):
+        with pytest.raises(lsmkv.CorruptionError):
+            new(path)

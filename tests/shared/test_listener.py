@@ -1,0 +1,194 @@
+"""The owner's half of the connections: what it does with members that do not behave."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from others import new
+
+from lsmkv import SharedDB
+from lsmkv.format.batch import encode_batch
+from lsmkv.shared.frames import (
+    CALL,
+    COMMIT,
+    DONE,
+    END,
+    FAILED,
+    GREETING,
+    HEADER,
+    HELLO,
+    LEAVING,
+    NUMBERS,
+    PROTOCOL,
+    READY,
+    WAIT,
+    WRITE,
+    frame,
+    json_frame,
+)
+
+
+@pytest.fixture
+def db(path: Path) -> Iterator[SharedDB]:
+    with new(path) as opened:
+        yield opened
+
+
+def connected(db: SharedDB) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX)
+    made.connect(db._part.publishing.head.address)  # type: ignore[union-attr]
+    return made
+
+
+def received(connection: socket.socket) -> tuple[int, int, bytes]:
+    """Kind, request and content of the next frame."""
+    data = b""
+    while len(data) < HEADER.size:
+        some = connection.recv(1 << 16)
+        assert some, "the connection was closed"
+        data += some
+    size, kind, request = HEADER.unpack_from(data)
+    while len(data) < HEADER.size + size:
+        data += connection.recv(1 << 16)
+    return kind, request, data[HEADER.size :]
+
+
+def greeted(db: SharedDB) -> socket.socket:
+    """A connection of a process that holds the page under descriptor 0."""
+    made = connected(db)
+    names = db._entrance._names
+    made.sendall(json_frame(HELLO, 0, {"protocol": PROTOCOL, "names": names}))
+    content, fds, _, _ = socket.recv_fds(made, 1 << 16, 1)
+    for fd in fds:
+        os.close(fd)
+    assert HEADER.unpack_from(content)[1] == GREETING
+    made.sendall(json_frame(READY, 1, {"descriptor": 0}))
+    assert received(made)[0] == DONE
+    return made
+
+
+def test_another_protocol_is_refused(db: SharedDB) -> None:
+    with connected(db) as member:
+        member.sendall(json_frame(HELLO, 0, {"protocol": PROTOCOL + 1, "names": {}}))
+        kind, _, content = received(member)
+        assert kind == FAILED
+        assert "speaks protocol" in json.loads(content)["text"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        HEADER.pack(1 << 31, HELLO, 1),
+        frame(99, 1),
+        frame(DONE, 1),
+        frame(HELLO, 1, b"no JSON"),
+        frame(WRITE, 1, b"\0" + b"no batch"),
+        frame(COMMIT, 1, b"short"),
+        frame(END, 1, b"odd"),
+        json_frame(READY, 1, {}),
+    ],
+)
+def test_wrong_bytes_end_the_connection_and_nothing_else(db: SharedDB, message: bytes) -> None:
+    with greeted(db) as good, greeted(db) as bad:
+        bad.sendall(message)
+        kind, _, _ = received(bad)
+        assert kind == FAILED
+        assert bad.recv(1) == b""
+        good.sendall(frame(WRITE, 5, b"\0" + encode_batch(0, [(b"k", b"v")])))
+        assert received(good)[:2] == (DONE, 5)
+    assert db.get(b"k") == b"v"
+
+
+def test_a_request_before_the_greeting(db: SharedDB) -> None:
+    with connected(db) as member:
+        member.sendall(json_frame(CALL, 1, {"method": "flush"}))
+        assert received(member)[0] == FAILED
+        assert member.recv(1) == b""
+
+
+def test_a_frame_may_come_byte_by_byte(db: SharedDB) -> None:
+    with greeted(db) as member:
+        for byte in frame(WRITE, 5, b"\1" + encode_batch(0, [(b"k", b"v")])):
+            member.sendall(bytes([byte]))
+        assert received(member)[:2] == (DONE, 5)
+
+
+def test_no_member_may_call_what_is_not_for_members(db: SharedDB) -> None:
+    with greeted(db) as member:
+        for method in ("close", "put", "__init__", "_close"):
+            member.sendall(json_frame(CALL, 2, {"method": method, "arguments": {}}))
+            kind, _, content = received(member)
+            assert kind == FAILED
+            assert "no member may call" in json.loads(content)["text"]
+
+
+def test_a_member_that_never_reads_holds_up_nobody(db: SharedDB) -> None:
+    with greeted(db) as silent, greeted(db) as good:
+        silent.setblocking(False)
+        batch = frame(WRITE, 5, b"\0" + encode_batch(0, [(b"k", b"v")]))
+        try:
+            while True:
+                silent.send(batch)
+                if len(db.members) == 0:
+                    break
+        except (BlockingIOError, ConnectionError):
+            pass
+        good.sendall(batch)
+        assert received(good)[:2] == (DONE, 5)
+
+
+def test_many_connections(db: SharedDB) -> None:
+    members = [greeted(db) for _ in range(200)]
+    for at, member in enumerate(members):
+        member.sendall(frame(WRITE, at, b"\0" + encode_batch(0, [(b"%d" % at, b"v")])))
+    for at, member in enumerate(members):
+        assert received(member)[:2] == (DONE, at)
+        member.close()
+    assert len(list(db)) == 200
+    while db.members:
+        time.sleep(0.001)
+
+
+def test_what_came_in_at_once_is_one_write_of_the_log(db: SharedDB) -> None:
+    """While a slow call of the owner's thread goes on, others queue up."""
+    members = [greeted(db) for _ in range(20)]
+    before = db.stats().log_writes
+    with db._store.lock.writers.guard:  # type: ignore[union-attr]
+        for at, member in enumerate(members):
+            member.sendall(frame(WRITE, at, b"\0" + encode_batch(0, [(b"%d" % at, b"v")])))
+        time.sleep(0.1)
+    for at, member in enumerate(members):
+        assert received(member)[:2] == (DONE, at)
+        member.close()
+    assert db.stats().log_writes - before <= 3
+
+
+def test_a_wait_ends_in_time(db: SharedDB) -> None:
+    with greeted(db) as member:
+        member.sendall(frame(WAIT, 3, NUMBERS.pack(0, 20)))
+        kind, request, content = received(member)
+        assert (kind, request, struct.unpack("<Q", content)) == (DONE, 3, (0,))
+
+
+def test_a_waiting_member_that_leaves_is_forgotten(db: SharedDB) -> None:
+    with greeted(db) as member:
+        member.sendall(frame(WAIT, 3, NUMBERS.pack(0, 60_000)))
+        time.sleep(0.05)
+    db.put(b"k", b"v")
+    assert db.get(b"k") == b"v"
+
+
+def test_closing_ends_all_connections(path: Path) -> None:
+    with new(path) as db:
+        member: Any = greeted(db)
+    assert member.recv(1) in (b"", bytes([LEAVING]))
+    member.close()

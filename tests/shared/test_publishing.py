@@ -1,0 +1,121 @@
+"""Which tables an owner keeps for its members, and what it notes of their requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lsmkv.env.local import LocalDirectory, LocalEnv
+from lsmkv.env.shared_file import VERSIONS_OF_EPOCH, SharedFile
+from lsmkv.env.shared_page import SEQUENCE, VERSIONS
+from lsmkv.shared.publishing import Publishing
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[LocalDirectory]:
+    with LocalEnv().open_directory(str(tmp_path)) as opened:
+        assert isinstance(opened, LocalDirectory)
+        yield opened
+
+
+@pytest.fixture
+def publishing(directory: LocalDirectory) -> Iterator[Publishing]:
+    file = directory.shared_file("SHARED", True)
+    made = Publishing(directory, file, file.begin_epoch())
+    made.attach(70, frozenset((1, 2)))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def member(directory: LocalDirectory, publishing: Publishing) -> Iterator[SharedFile]:
+    file = directory.shared_file("SHARED", False)
+    yield file
+    file.close()
+
+
+def test_the_page_says_what_was_recovered(publishing: Publishing) -> None:
+    assert publishing.page.words[SEQUENCE] == 70
+    assert publishing.page.words[VERSIONS] == VERSIONS_OF_EPOCH
+    publishing.publish(71)
+    assert publishing.page.words[SEQUENCE] == 71
+
+
+def test_a_table_stays_as_long_as_a_version_with_it_is_leased(
+    publishing: Publishing, member: SharedFile
+) -> None:
+    first: int = publishing.page.words[VERSIONS]
+    member.lease(first)
+    publishing.installed(frozenset((2, 3)))
+    assert publishing.is_leased(1)
+    publishing.installed(frozenset((3, 4)))
+    assert publishing.is_leased(1)
+    assert publishing.is_leased(2)
+    member.release(first)
+    assert not publishing.is_leased(1)
+    assert not publishing.is_leased(2)
+
+
+def test_a_member_may_have_read_the_edit_before_the_page_said_so(
+    publishing: Publishing, member: SharedFile
+) -> None:
+    first: int = publishing.page.words[VERSIONS]
+    member.lease(first)
+    publishing.installed(frozenset((1, 2, 3)))
+    publishing.installed(frozenset((1, 2)))
+    assert publishing.is_leased(3)
+
+
+def test_a_table_that_came_later_is_not_kept_for_an_old_lease(
+    publishing: Publishing, member: SharedFile
+) -> None:
+    member.lease(publishing.page.words[VERSIONS])
+    publishing.installed(frozenset((1, 2, 3)))
+    publishing.installed(frozenset((1, 2, 3, 4)))
+    publishing.installed(frozenset((1, 2, 3)))
+    assert not publishing.is_leased(4)
+
+
+def test_tables_of_the_last_epoch_stay_as_long_as_anything_of_it_is_leased(
+    publishing: Publishing, member: SharedFile
+) -> None:
+    assert not publishing.is_leased(99)
+    member.lease(VERSIONS_OF_EPOCH - 1)
+    assert publishing.is_leased(99)
+
+
+def test_the_same_version_twice_is_no_news(publishing: Publishing) -> None:
+    before = publishing.page.words[VERSIONS]
+    publishing.installed(frozenset((1, 2)))
+    assert publishing.page.words[VERSIONS] == before
+
+
+def test_requests_are_noted_and_withdrawn(publishing: Publishing) -> None:
+    publishing.note([(4, 11, 2), (9, 12, 3)], 71)
+    assert publishing.page.noted(4) == (11, 72)
+    assert publishing.page.noted(9) == (12, 75)
+    publishing.withdraw()
+    assert publishing.page.noted(4)[0] == publishing.page.noted(9)[0] == 0
+    publishing.note([(4, 13, 1)], 71)
+    publishing.publish(71)
+    publishing.withdraw()  # of another batch, that no member has sent
+    assert publishing.page.noted(4) == (13, 71)
+
+
+def test_shared_goes_with_the_last_process(
+    directory: LocalDirectory, publishing: Publishing, member: SharedFile
+) -> None:
+    member.lease(publishing.page.words[VERSIONS])
+    publishing.leave()
+    publishing.close()
+    assert directory.exists("SHARED")
+    file = directory.shared_file("SHARED", True)
+    again = Publishing(directory, file, file.begin_epoch())
+    member.close()
+    again.leave()
+    again.close()
+    assert again.page.words[SEQUENCE] != 0
+    assert again.page.superseded
+    assert not directory.exists("SHARED")

@@ -1,0 +1,95 @@
+"""What becomes of a member's write whose owner goes before it answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from others import Other, new
+
+from lsmkv.shared.connection import OwnerGone
+
+Start = Callable[..., Other]
+
+# In the owner: the next answer is not sent, and the owner dies.
+_DIES_BEFORE_ITS_ANSWER = """
+import os
+part = db._part
+part.listener._answer = lambda *arguments: os._exit(0)
+"""
+# In the owner: the next batch is noted in the page, and never gets into the log.
+_DIES_BEFORE_ITS_APPEND = """
+import os
+publishing = db._part.publishing
+note = publishing.note
+def note_and_die(*arguments):
+    note(*arguments)
+    os._exit(0)
+publishing.note = note_and_die
+"""
+pytestmark = pytest.mark.skipif(
+    __import__("lsmkv").COMPILED, reason="methods of compiled classes cannot be replaced"
+)
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_a_write_that_the_log_holds_has_happened(path: Path, other: Start, sync: bool) -> None:
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        owner(_DIES_BEFORE_ITS_ANSWER)
+        before = owner("db.sequence")
+        db.put(b"k", b"v", sync=sync)
+        assert db.get(b"k") == b"v"
+        assert db.sequence == before + 1
+
+
+@pytest.mark.parametrize("others_write_first", [False, True])
+def test_a_write_that_the_log_lacks_is_sent_again(
+    path: Path, other: Start, others_write_first: bool
+) -> None:
+    """Even if another write has got its sequence meanwhile."""
+    owner, second = other(create_if_missing=True), other()
+    with new(path, may_own=False) as db:
+        owner(_DIES_BEFORE_ITS_APPEND)
+        thread = threading.Thread(target=db.put, args=(b"k", b"v"))
+        thread.start()
+        owner.process.wait()
+        if others_write_first:
+            second("db.put(b'other', b'1')")
+        else:
+            second("db.flush()")
+        thread.join()
+        assert db.get(b"k") == b"v"
+        assert db.sequence == 1 + others_write_first
+
+
+def test_a_transaction_that_the_log_holds_is_committed(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        transaction = db.transaction()
+        transaction.put(b"k", b"v")
+        owner(_DIES_BEFORE_ITS_ANSWER)
+        transaction.commit()
+        assert db.get(b"k") == b"v"
+
+
+def test_after_very_many_owners_nobody_knows(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path, may_own=False) as db:
+        part = db._part
+        assert part is not None
+        page = part.joined.page  # type: ignore[union-attr]
+        owner.kill()
+        for _ in range(70):
+            one = other()
+            one.kill()
+        other()
+        assert db._entrance.recovered_after(1, db._part) is None  # type: ignore[arg-type]
+        assert page.superseded
+
+
+def test_the_error_of_a_lost_owner_says_where_to_look() -> None:
+    gone = OwnerGone(3, 7)
+    assert (gone.slot, gone.request, gone.left) == (3, 7, False)
