@@ -27,7 +27,6 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "env/breath.py": "db/read/test_deletions.py",
     # Its cases (env/windows_cases.py) run in a process under an imitation of Windows' rules.
     "env/windows_lock.py": "env/test_windows.py",
-    "db/write/write_path.py": "shared/test_writing.py",
     # Parts of one object, which its tests take as a whole: what one of them does shows there.
     "db/tree/checkpoint_source.py": "db/admin/test_checkpoint.py",
     "db/read/level_reader.py": "db/read/test_level_iterator.py",

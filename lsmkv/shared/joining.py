@@ -1,8 +1,9 @@
 """How a process gets into a shared store: :class:`Entrance` makes it an owner or a member.
 
-The process that gets ``LOCK`` is the owner.  It begins an epoch: it lets the members of the last one know
-that theirs is over, before it changes anything, and recovers the store as any opening does.  A
-member connects to the owner, gets the page, leases the newest version, and reads the files.
+The process that gets ``LOCK`` is the owner.  It begins an epoch: it lets the members of the last
+one know that theirs is over, before it changes anything, and recovers the store as any opening
+does.  A member connects to the owner, gets the page, leases the newest version, and reads the
+files.
 """
 
 from __future__ import annotations

@@ -20,29 +20,29 @@ def test_a_member_in_an_event_loop(tmp_path: Path) -> None:
     owner = Other(path, create_if_missing=True)
 
     async def main() -> None:
-          async with aio.SharedDB(path) as db:
-                assert db.role == "member"
-                await db.put(b"k", b"v")
-                assert owner("db.get(b'k')") == b"v"
-                async with db.transaction() as transaction:
-                    transaction.put(b"n", b"1")
-                assert [pair async for pair in db.iterator()] == [(b"k", b"v"), (b"n", b"1")]
-                waiting = asyncio.create_task(db.wait_for_change(2))
-                await asyncio.sleep(0.05)
-                owner("db.put(b'l', b'w')")
-                assert await waiting == 3
-                assert await db.wait_for_change(3, timeout=0.01) == 3
-                assert repr(db).endswith("(member)>")
+        async with aio.SharedDB(path) as db:
+            assert db.role == "member"
+            await db.put(b"k", b"v")
+            assert owner("db.get(b'k')") == b"v"
+            async with db.transaction() as transaction:
+                transaction.put(b"n", b"1")
+            assert [pair async for pair in db.iterator()] == [(b"k", b"v"), (b"n", b"1")]
+            waiting = asyncio.create_task(db.wait_for_change(2))
+            await asyncio.sleep(0.05)
+            owner("db.put(b'l', b'w')")
+            assert await waiting == 3
+            assert await db.wait_for_change(3, timeout=0.01) == 3
+            assert repr(db).endswith("(member)>")
 
-        try:
-            asyncio.run(main())
-        finally:
-            owner.kill()
+    try:
+        asyncio.run(main())
+    finally:
+        owner.kill()
 
 
-    def test_a_cancelled_wait(tmp_path: Path) -> None:
-        async def main() -> None:
-          async with aio.SharedDB(tmp_path / "store", create_if_missing=True) as db:
+def test_a_cancelled_wait(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with aio.SharedDB(tmp_path / "store", create_if_missing=True) as db:
             waiting = asyncio.create_task(db.wait_for_change(0))
             await asyncio.sleep(0.01)
             waiting.cancel()
