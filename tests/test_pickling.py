@@ -154,6 +154,7 @@ def _error_of(kind: type[Error], *arguments: object) -> tuple[Make, Callable[[An
 
 
 SAME: list[tuple[Make, Callable[[Any], object]]] = [
+    (lambda place: place.shared, lambda db: (db.name, db.get(b"key1"))),
     (lambda place: place.db.stats(), _identical),
     (lambda place: place.db.stats().levels[0], _identical),
     (lambda place: place.db.explain(b"key7"), _identical),

@@ -358,12 +358,55 @@ def durability() -> str:
     )
 
 
+def processes() -> str:
+    """One put of a member: the member on the left, the owner on the right, files below."""
+    left, right, wide = MARGIN, 258, 204
+    middle, other = left + wide / 2, right + wide / 2
+    parts = [
+        HEAD,
+        text(left, 60, "head", "a member"),
+        text(right, 60, "head", "the owner"),
+        box(left, 72, wide, 44, "put", "any thread"),
+        arrow(left + wide, 94, right - 4, 94),
+        text(234, 88, "small muted middle", "1"),
+        box(right, 72, wide, 62, "its thread", "all that came in:", "one group"),
+        arrow(other, 134, other, 156),
+        text(other + 12, 150, "small muted", "2"),
+        box(right, 158, wide, 44, "log", "and fsync, if sync=True", kind="mark"),
+        arrow(other, 202, other, 224),
+        text(other + 12, 218, "small muted", "3"),
+        box(right, 226, wide, 44, "the page's sequence", "now the write happens", kind="mark"),
+        arrow(other, 270, other, 292),
+        text(other + 12, 286, "small muted", "4"),
+        box(right, 294, wide, 44, "memtable, answer", "the put returns"),
+        text(left, 176, "head", "any member"),
+        box(left, 188, wide, 44, "get, iterator, ...", "any thread"),
+        arrow(right - 4, 248, left + wide, 220),
+        text(left + wide + 22, 222, "small muted middle", "a"),
+        arrow(middle, 232, middle, 292),
+        text(middle + 12, 262, "small muted", "b: behind? read on"),
+        text(middle + 12, 279, "small muted", "in the log, up to it"),
+        box(left, 294, wide, 44, "its own memtable", "and tables, leased"),
+    ]
+    return card(
+        "One write of a member, and who sees it",
+        "A member sends its batch to the owner, which appends it to the log, syncs it if that is"
+        " asked for, and then stores its sequence in shared memory: from then on the write has"
+        " happened. Every read of a member compares that sequence with its own, and reads on in the"
+        " log first if it is behind.",
+        354,
+        parts,
+        style=BOXES,
+    )
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "write": write,
     "read": read,
     "compaction": compaction,
     "recovery": recovery,
     "durability": durability,
+    "processes": processes,
 }
 
 if __name__ == "__main__":

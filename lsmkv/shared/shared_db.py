@@ -402,6 +402,7 @@ class SharedDB(DB):
             self._left = True
             part.listener.stop()
             part.publishing.leave()
+            self._entrance.close()  # of when it was a member
         super()._close()
         if isinstance(part, Member):
             part.joined.close()
