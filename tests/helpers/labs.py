@@ -23,6 +23,18 @@ class Mistake(NamedTuple):
     words: str
 
 
+Planted = dict[tuple[str, str], list[tuple[str, Callable[..., Any], str]]]
+"""By function and check: the name of each mistake, a function that does it wrong, and words."""
+
+
+def mistakes(planted: Planted) -> list[Mistake]:
+    return [
+        Mistake(name, function, wrong, check, words)
+        for (function, check), rows in planted.items()
+        for name, wrong, words in rows
+    ]
+
+
 def reference(lab: Lab) -> str:
     """The path of a lab's reference solution."""
     return str(COURSE / "references" / lab.file_name)
