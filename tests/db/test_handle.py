@@ -9,18 +9,8 @@ import warnings
 from collections.abc import Callable
 
 import pytest
-from stores import (
-    ENTRIES,
-    TINY,
-    GatedEnv,
-    background_of,
-    files,
-    files_at,
-    fill,
-    run_python,
-    run_threads,
-    settle,
-)
+from stores import ENTRIES, TINY, GatedEnv, files, files_at, fill, run_python, settle
+from threads import background_of, run_threads
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, WriteBatch

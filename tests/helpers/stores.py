@@ -1,4 +1,4 @@
-"""What tests of whole stores share: content, views of the files, threads, and an env that waits."""
+"""What tests of whole stores share: content, views of the files, and an env that waits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from lsmkv import DB, MemoryEnv
@@ -76,24 +75,6 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def run_threads(*targets: Callable[[], None]) -> list[BaseException]:
-    """Run them all at once, to their end; what they raised."""
-    errors: list[BaseException] = []
-
-    def guarded(target: Callable[[], None]) -> None:
-        try:
-            target()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(target,)) for target in targets]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return errors
-
-
 class GatedEnv(MemoryEnv):
     """Holds up every creation of a table until it is let go, or fails then.
 
@@ -138,17 +119,3 @@ class GatedEnv(MemoryEnv):
         directory.create = gated
         directory.remove = remove
         return directory
-
-
-def background_of(target: Callable[[], object]) -> tuple[threading.Thread, list[BaseException]]:
-    errors: list[BaseException] = []
-
-    def guarded() -> None:
-        try:
-            target()
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=guarded, daemon=True)  # a hang must not hold up the exit
-    thread.start()
-    return thread, errors

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from threads import background_of
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
@@ -101,21 +102,6 @@ def three_levels(db: DB) -> dict[bytes, bytes]:
 
 def tables_at(db: DB) -> list[int]:
     return [level.files for level in db.stats().levels]
-
-
-def run(target: Callable[[], object]) -> tuple[threading.Thread, list[BaseException]]:
-    """Run the function in a thread, and return what it raised."""
-    errors: list[BaseException] = []
-
-    def guarded() -> None:
-        try:
-            target()
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=guarded, daemon=True)  # a hang must not hold up the exit
-    thread.start()
-    return thread, errors
 
 
 def assert_whole(db: DB, content: dict[bytes, bytes]) -> None:
@@ -337,7 +323,7 @@ def test_ctrl_c_while_the_caller_waits(env: PacedEnv) -> None:
             created = env.created
             env.gate.clear()
             env.at_gate.clear()
-            sender, errors = run(send)
+            sender, errors = background_of(send)
             with pytest.raises(KeyboardInterrupt):
                 db.compact_range()
             sender.join()
@@ -357,7 +343,7 @@ def test_a_request_may_be_cancelled_while_it_waits(env: PacedEnv) -> None:
         content = three_levels(db)
         env.gate.clear()
         env.at_gate.clear()
-        first, errors = run(db.compact_range)
+        first, errors = background_of(db.compact_range)
         env.at_gate.wait()
 
         def refuse(_moved: int) -> None:
@@ -471,9 +457,9 @@ def test_closing_from_another_thread(env: PacedEnv) -> None:
     created = env.created
     env.gate.clear()
     env.at_gate.clear()
-    compacting, errors = run(lambda: db.compact_range(progress=lambda *step: None))
+    compacting, errors = background_of(lambda: db.compact_range(progress=lambda *step: None))
     env.at_gate.wait()
-    closing, more_errors = run(db.close)
+    closing, more_errors = background_of(db.close)
     compacting.join()  # the caller does not wait for the merge to notice
     assert [type(error) for error in errors] == [lsmkv.ClosedError]
     env.gate.set()

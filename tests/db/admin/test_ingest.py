@@ -18,13 +18,14 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from hooked import HookedEnv, ignore
 
 import lsmkv
 from lsmkv import DB, TableWriter
 from lsmkv.env.base import Env
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
-from lsmkv.env.memory import MemoryDirectory, MemoryEnv, MemoryFolder, MemoryWritableFile
+from lsmkv.env.memory import MemoryEnv
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.options import Options
 from lsmkv.table.builder import TableBuilder
@@ -85,55 +86,6 @@ def _quiet() -> Iterator[None]:
     logger.setLevel(logging.CRITICAL)
     yield
     logger.setLevel(before)
-
-
-class HookedFile(MemoryWritableFile):
-    """Calls its env's hook before each call."""
-
-    def append(self, data: bytes) -> None:
-        self.env.before("append", self.path)
-        super().append(data)
-
-    env: HookedEnv
-
-
-class HookedDirectory(MemoryDirectory):
-    """Calls its env's hook before each call."""
-
-    def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
-        super().__init__(path, env.mutex, folder)
-        self._env = env
-
-    def create(self, name: str) -> MemoryWritableFile:
-        self._env.before("create", name)
-        inner = super().create(name)
-        file = HookedFile(inner.path, self._env.mutex, inner.file)
-        file.env = self._env
-        return file
-
-    def rename(self, old: str, new: str) -> None:
-        self._env.before("rename", old)
-        super().rename(old, new)
-
-    def remove(self, name: str) -> None:
-        self._env.before("remove", name)
-        super().remove(name)
-
-
-class HookedEnv(MemoryEnv):
-    """A file system in memory; ``before`` is called with each call and its file."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before: Callable[[str, str], None] = ignore
-
-    def open_directory(self, path: str, create: bool = False) -> MemoryDirectory:
-        inner = super().open_directory(path, create)
-        return HookedDirectory(path, self, inner._folder)
-
-
-def ignore(call: str, about: str) -> None:
-    """No hook."""
 
 
 # Against what is there

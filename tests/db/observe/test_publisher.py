@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from observing import owner_of, published, wait_for
 from processes import python, start
-from stores import TINY, GatedEnv, background_of, contents, data_files, fill
+from stores import TINY, GatedEnv, contents, data_files, fill
+from threads import background_of
 
 import lsmkv
 from lsmkv import DB, MemoryEnv

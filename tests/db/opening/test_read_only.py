@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hooked import HookedEnv
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
@@ -422,30 +423,6 @@ def test_refresh_opens_new_tables_only(path: str) -> None:
         assert 0 < (view.stats() - before).tables_opened < len(tables)
 
 
-class HookedDirectory(MemoryDirectory):
-    """Calls its env's hook before a file is opened."""
-
-    def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
-        super().__init__(path, env.mutex, folder)
-        self._env = env
-
-    def open(self, name: str) -> MemoryRandomAccessFile:
-        self._env.before_open(name)
-        return super().open(name)
-
-
-class HookedEnv(MemoryEnv):
-    """Shows another env's files; ``before_open`` is called with each name."""
-
-    def __init__(self, inner: MemoryEnv, before_open: Callable[[str], None]) -> None:
-        super().__init__(inner.root)
-        self.mutex = inner.mutex
-        self.before_open = before_open
-
-    def open_directory(self, path: str, create: bool = False) -> MemoryDirectory:
-        return HookedDirectory(path, self, super().open_directory(path, create)._folder)
-
-
 @pytest.mark.parametrize("moment", ["MANIFEST", ".log", ".ldb"])
 @pytest.mark.parametrize("times", [1, 5])
 def test_starts_again_when_files_are_removed(moment: str, times: int) -> None:
@@ -456,9 +433,9 @@ def test_starts_again_when_files_are_removed(moment: str, times: int) -> None:
         left = times
         states = [dict(writer)]
 
-        def move(name: str) -> None:
+        def move(call: str, name: str) -> None:
             nonlocal left
-            if moment in name and left > 0:
+            if call == "open" and moment in name and left > 0:
                 left -= 1
                 fill(writer, dict.fromkeys(some(0, 60), b"%d" % left))
                 states.append(dict(writer))
@@ -466,7 +443,7 @@ def test_starts_again_when_files_are_removed(moment: str, times: int) -> None:
                 writer.put(b"n", b"%d" % left)
                 states.append(dict(writer))
 
-        with DB("/db", read_only=True, env=HookedEnv(inner, move)) as view:
+        with DB("/db", read_only=True, env=HookedEnv(move, inner)) as view:
             assert dict(view) in states
             assert left < times
             assert view.verify() == []
@@ -480,9 +457,9 @@ def test_gives_up_after_many_attempts() -> None:
     with DB("/db", create_if_missing=True, env=inner) as writer:
         opened = 0
 
-        def move(name: str) -> None:
+        def move(call: str, name: str) -> None:
             nonlocal opened
-            if name.endswith(".log"):
+            if call == "open" and name.endswith(".log"):
                 opened += 1
                 assert opened < 10_000
                 writer.put(b"n", b"%d" % opened)
@@ -491,7 +468,7 @@ def test_gives_up_after_many_attempts() -> None:
         writer.put(b"k", b"v")
         writer.flush()
         with pytest.raises(lsmkv.Error):
-            DB("/db", read_only=True, env=HookedEnv(inner, move))
+            DB("/db", read_only=True, env=HookedEnv(move, inner))
         assert opened >= 100
         assert writer.get(b"k") == b"v"
 
