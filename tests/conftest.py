@@ -24,6 +24,7 @@ import pytest
 import states
 from hypothesis import settings
 from progress import Progress
+from quiet import quiet
 
 collect_ignore = ["browser", "fuzz", "packaging", "stress", "yardstick"]
 
@@ -91,6 +92,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     run = asyncio.run if runner is None else runner.run
     run(test(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}))
     return True
+
+
+@pytest.fixture
+def warnings_off() -> Iterator[None]:
+    """Stores are damaged on purpose."""
+    with quiet():
+        yield
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from processes import run_python
 
 import lsmkv
 from lsmkv.testing import CrashState, RecordingEnv, explore, serving
@@ -44,15 +45,7 @@ HOME = str(Path(lsmkv.__file__).parents[1])
 
 def run(name: str, directory: Path, *arguments: str | Path) -> str:
     """An example's output, run as a user starts it, where it may leave files behind."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, arguments)],
-        cwd=directory,
-        env=os.environ | {"PYTHONPATH": HOME},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
+    done = run_python("-W", "error", EXAMPLES / name, *arguments, cwd=directory, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout

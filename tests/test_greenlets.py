@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 import lsmkv
 
@@ -107,14 +108,7 @@ db.close()
 
 
 def run(program: str, *arguments: str, cwd: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-        cwd=cwd,
-    )
+    done = run_python("-W", "ignore", "-c", program, *arguments, timeout=200, cwd=cwd)
     assert done.returncode == 0, done.stderr
 
 

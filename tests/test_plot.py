@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from matplotlib.figure import Figure
-from processes import ENVIRON
+from processes import ENVIRON, run_python
 
 from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
 from lsmkv.filter.rates import expected_fill, expected_rate
@@ -84,9 +84,7 @@ def test_a_missing_matplotlib_names_the_extra() -> None:
         except ImportError as error:
             print(error.name, "|", error)
     """
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env=ENVIRON, check=True, capture_output=True, text=True
-    )
+    ran = run_python("-c", code, check=True)
     assert ran.stdout.startswith("matplotlib | lsmkv.plot needs matplotlib, ")
     assert "pip install '.[plot]'" in ran.stdout
 

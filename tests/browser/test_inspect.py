@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driven import PHONE, WIDE, launched, quiet_page, serious_faults, served
+from driven import PHONE, WIDE, fits, launched, quiet_page, serious_faults, served
 from inspected import HOSTILE, WORDS, damage, levelled_store
 from typer.testing import CliRunner
 
@@ -70,12 +70,6 @@ def go(page: Any, url: str, view: str, **query: object) -> None:
     page.goto(f"{url}#/{view}{'?' + text if text else ''}")
     page.wait_for_selector(".view")
     page.wait_for_load_state("networkidle")
-
-
-def fits(page: Any) -> bool:
-    """Whether nothing sticks out to the right."""
-    script = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    return bool(page.evaluate(script))
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])

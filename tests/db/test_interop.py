@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import random
 import subprocess
@@ -13,6 +12,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from processes import run_python
 
 import lsmkv
 from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, LocalEnv, WriteBatch
@@ -371,11 +371,7 @@ def test_leveldbs_snapshots_leave_versions_that_lsmkv_passes_over(path: pathlib.
 
 def killed(program: str, path: pathlib.Path) -> None:
     """Run a program that ends itself by ``os._exit``."""
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
-    result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), str(path)],
-        capture_output=True, text=True, check=False, env=environment, timeout=120,
-    )  # fmt: skip
+    result = run_python("-c", textwrap.dedent(program), str(path), timeout=120)
     assert (result.returncode, result.stderr) == (9, "")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from commands import lsm
 from processes import python, start
+from stores import log_of
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, TableWriter
@@ -51,11 +52,6 @@ def killed(store: str) -> str:
     assert python(WRITE_AND_DIE, store, check=False).returncode == -signal.SIGKILL
     assert log_of(store).stat().st_size % UNIT == 0
     return store
-
-
-def log_of(store: str) -> Path:
-    (log,) = Path(store).glob("*.log")
-    return log
 
 
 # Crashes

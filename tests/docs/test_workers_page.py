@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from processes import ENVIRON
+from processes import ENVIRON, run_python
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "workers.md").read_text(encoding="utf-8")
@@ -191,12 +191,5 @@ def test_celery_opens_a_store_in_each_process_of_its_pool(tmp_path: Path) -> Non
         "print(sorted({one.get(timeout=60) for one in asked}))\n"
     )
     with running(tmp_path, "celery", "-A", "tasks", "worker", "-P", "prefork", "-c", "2"):
-        done = subprocess.run(
-            [sys.executable, "-c", asked],
-            cwd=tmp_path,
-            env=ENVIRON,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_python("-c", asked, cwd=tmp_path)
     assert done.stdout == "['cache/worker-0', 'cache/worker-1']\n", done.stderr

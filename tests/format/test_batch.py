@@ -6,6 +6,7 @@ import itertools
 import struct
 
 import pytest
+from batches import batch_record, encode_delete, encode_put
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,18 +26,6 @@ from lsmkv.util.comparator import BYTEWISE
 operations_lists = st.lists(
     st.tuples(st.binary(max_size=200), st.none() | st.binary(max_size=200)), max_size=8
 )
-
-
-def encode_put(key: bytes, value: bytes) -> bytes:
-    return encode_batch(0, [(key, value)])[HEADER_SIZE:]
-
-
-def encode_delete(key: bytes) -> bytes:
-    return encode_batch(0, [(key, None)])[HEADER_SIZE:]
-
-
-def batch_record(sequence: int, count: int, operations: bytes) -> bytes:
-    return sequence.to_bytes(8, "little") + count.to_bytes(4, "little") + operations
 
 
 def contents(record: bytes) -> str:

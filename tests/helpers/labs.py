@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from lsmkv.course.lab import Lab
@@ -38,6 +40,12 @@ def mistakes(planted: Planted) -> list[Mistake]:
 def reference(lab: Lab) -> str:
     """The path of a lab's reference solution."""
     return str(COURSE / "references" / lab.file_name)
+
+
+@functools.cache
+def solution(lab: Lab) -> ModuleType:
+    """A lab's reference solution."""
+    return load(reference(lab))
 
 
 def run_all(lab: Lab, path: str) -> list[Result]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import linecache
 import random
 import sys
 import threading
 import weakref
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -563,31 +561,18 @@ def test_removed_values_do_not_make_the_queues_grow() -> None:
 
 
 @pytest.mark.untraced
-def test_an_interrupt_anywhere_leaves_no_value_uncounted() -> None:
+def test_an_interrupt_anywhere_leaves_no_value_uncounted(
+    interrupted_at: Callable[..., bool],
+) -> None:
     """After a Ctrl-C at any line, usage is within the capacity and evicted entries are empty.
 
     Compiled code is not interrupted inside the cache."""
 
-    def interrupted_at(number: int) -> bool:
-        lines = 0
-
-        def trace(frame: FrameType, event: str, argument: object) -> Any:
-            nonlocal lines
-            if frame.f_code.co_filename != block_cache.__file__:
-                return None
-            # CPython looks for signals after calls: none comes just behind a with, or at its end.
-            here = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-            if event == "line" and not here.lstrip().startswith(("with ", "try:")):
-                lines += 1
-                if lines == number:
-                    raise KeyboardInterrupt
-            return trace
-
+    def is_whole_after(line: int) -> bool:
         cache = BlockCache[None, str](3)
         entries: list[CacheEntry] = []
-        before = sys.gettrace()
-        sys.settrace(trace)
-        try:
+
+        def use() -> None:
             for number_of_value in range(12):
                 entry = cache.add(str(number_of_value), 1)
                 assert entry is not None
@@ -599,10 +584,8 @@ def test_an_interrupt_anywhere_leaves_no_value_uncounted() -> None:
             cache.forget(entries[-2:])
             cache.clear()
             cache.refill(entries[0], "once more", 1)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(before)
+
+        interrupted = interrupted_at(block_cache, line, use)
         last: list[CacheEntry] = []
         for value in range(40):
             last += added(cache, str(value))
@@ -612,12 +595,12 @@ def test_an_interrupt_anywhere_leaves_no_value_uncounted() -> None:
         assert [entry.value for entry in entries] == [None] * len(entries)
         cache.clear()
         assert all(entry.value is None for entry in last)
-        return lines >= number
+        return interrupted
 
-    number = 1
-    while interrupted_at(number):
-        number += 1
-    assert number > 50 or lsmkv.COMPILED
+    line = 1
+    while is_whole_after(line):
+        line += 1
+    assert line > 50 or lsmkv.COMPILED
 
 
 @pytest.mark.usefixtures("quick_switches")

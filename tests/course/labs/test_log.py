@@ -5,21 +5,15 @@ from __future__ import annotations
 import functools
 
 import pytest
-from labs import Mistake, Planted, assert_caught, mistakes, reference
+from labs import Mistake, Planted, assert_caught, mistakes, solution
 
 from lsmkv.course.labs.log import LAB
-from lsmkv.course.running import load
 from lsmkv.format.log import BLOCK_SIZE, FULL, HEADER_SIZE, LAST, MIDDLE, frame
 from lsmkv.util.checksum import crc32c, masked_crc32c
 
 
-@functools.cache
-def solution() -> object:
-    return load(reference(LAB))
-
-
 def good(data: bytes) -> list[bytes]:
-    records: list[bytes] = solution().read_log(data)  # type: ignore[attr-defined]
+    records: list[bytes] = solution(LAB).read_log(data)  # type: ignore[attr-defined]
     return records
 
 

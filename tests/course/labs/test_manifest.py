@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any
 
 import pytest
-from labs import Mistake, Planted, assert_caught, mistakes, reference
+from labs import Mistake, Planted, assert_caught, mistakes, solution
 
 from lsmkv.course.labs.edits import (
     COMPARATOR,
@@ -23,24 +22,18 @@ from lsmkv.course.labs.edits import (
     replayed,
 )
 from lsmkv.course.labs.manifest import LAB
-from lsmkv.course.running import load
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.format.filenames import CURRENT, manifest_name
 from lsmkv.format.log import BLOCK_SIZE, frame
 
 
-@functools.cache
-def solution() -> ModuleType:
-    return load(reference(LAB))
-
-
 def decoded(record: bytes) -> list[Field]:
-    fields: list[Field] = solution().decode_edit(record)
+    fields: list[Field] = solution(LAB).decode_edit(record)
     return fields
 
 
 def applied(levels: Levels, fields: Sequence[Field]) -> Levels:
-    after: Levels = solution().apply_edit(levels, fields)
+    after: Levels = solution(LAB).apply_edit(levels, fields)
     return after
 
 
@@ -133,14 +126,14 @@ def in_place(levels: Levels, fields: Sequence[Field]) -> Levels:
 
 
 def first_values(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
-    counters, levels = solution().replay_edits(records)
+    counters, levels = solution(LAB).replay_edits(records)
     for record in reversed(records):
         counters |= {field[0]: field[1] for field in decoded(record) if field[0] in counters}
     return counters, levels
 
 
 def last_edit_alone(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
-    counters, _ = solution().replay_edits(records)
+    counters, _ = solution(LAB).replay_edits(records)
     return counters, applied(no_levels(), decoded(records[-1]))
 
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import ModuleType
 
 import pytest
-from labs import Mistake, Planted, assert_caught, mistakes, reference
+from labs import Mistake, Planted, assert_caught, mistakes, solution
 
 from lsmkv.course.labs.committing import failing
 from lsmkv.course.labs.recovery import LAB
-from lsmkv.course.running import load
 from lsmkv.env.base import Directory
 from lsmkv.format.batch import decode_batch
 from lsmkv.format.filenames import FileType, manifest_name, parse_filename, set_current
@@ -24,40 +23,35 @@ Replayed = tuple[dict[bytes, bytes | None], int]
 Logs = Sequence[Sequence[bytes | None]]
 
 
-@functools.cache
-def solution() -> ModuleType:
-    return load(reference(LAB))
-
-
 # Mistakes in the choice of logs.
 
 
 def sorted_by_name(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
-    return sorted(solution().logs_to_replay(names, log_number, prev_log_number))
+    return sorted(solution(LAB).logs_to_replay(names, log_number, prev_log_number))
 
 
 def newer_ones_alone(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
-    logs: list[str] = solution().logs_to_replay(names, log_number + 1, prev_log_number)
+    logs: list[str] = solution(LAB).logs_to_replay(names, log_number + 1, prev_log_number)
     return logs
 
 
 def no_previous_log(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
-    logs: list[str] = solution().logs_to_replay(names, log_number, 0)
+    logs: list[str] = solution(LAB).logs_to_replay(names, log_number, 0)
     return logs
 
 
 def no_log_zero(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
-    logs: list[str] = solution().logs_to_replay(names, log_number, prev_log_number)
+    logs: list[str] = solution(LAB).logs_to_replay(names, log_number, prev_log_number)
     return [name for name in logs if name != "000000.log"]
 
 
 def the_newest_alone(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
-    logs: list[str] = solution().logs_to_replay(names, log_number, prev_log_number)
+    logs: list[str] = solution(LAB).logs_to_replay(names, log_number, prev_log_number)
     return logs[-1:]
 
 
 def every_log(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
-    logs: list[str] = solution().logs_to_replay(names, 0, 0)
+    logs: list[str] = solution(LAB).logs_to_replay(names, 0, 0)
     return logs
 
 
@@ -197,7 +191,7 @@ def obsolete_by(
     def obsolete(
         names: Sequence[str], tables: Collection[int], log: int, prev: int, manifest: int
     ) -> list[str]:
-        found: list[str] = solution().obsolete_files(names, tables, log, prev, manifest)
+        found: list[str] = solution(LAB).obsolete_files(names, tables, log, prev, manifest)
         for name in names:
             parsed = parse_filename(name)
             if parsed is not None and name not in found and wrong(*parsed, tables, log):
@@ -210,7 +204,7 @@ def obsolete_by(
 def all_but_what_is_needed(
     names: Sequence[str], tables: Collection[int], log: int, prev: int, manifest: int
 ) -> list[str]:
-    needed = {*solution().logs_to_replay(names, log, prev), manifest_name(manifest), "CURRENT"}
+    needed = {*solution(LAB).logs_to_replay(names, log, prev), manifest_name(manifest), "CURRENT"}
     suffixes = "ldb", "sst"
     needed |= {f"{number:06d}.{suffix}" for number in tables for suffix in suffixes}
     return [name for name in names if name not in needed]
@@ -218,7 +212,7 @@ def all_but_what_is_needed(
 
 def without_kind(kind: FileType) -> Callable[..., list[str]]:
     def obsolete(*arguments: object) -> list[str]:
-        found: list[str] = solution().obsolete_files(*arguments)
+        found: list[str] = solution(LAB).obsolete_files(*arguments)
         return [name for name in found if (parse_filename(name) or (0, kind))[1] is not kind]
 
     return obsolete
@@ -285,7 +279,7 @@ def ignores_a_failed_sync(
 def stops_removing(
     directory: Directory, files: Mapping[str, bytes], manifest_number: int, obsolete: Sequence[str]
 ) -> None:
-    solution().commit(directory, files, manifest_number, ())
+    solution(LAB).commit(directory, files, manifest_number, ())
     with contextlib.suppress(OSError):
         for name in obsolete:
             directory.remove(name)
@@ -295,7 +289,7 @@ def goes_on_removing(
     directory: Directory, files: Mapping[str, bytes], manifest_number: int, obsolete: Sequence[str]
 ) -> None:
     """No mistake: so does the engine."""
-    solution().commit(directory, files, manifest_number, ())
+    solution(LAB).commit(directory, files, manifest_number, ())
     for name in obsolete:
         with contextlib.suppress(OSError):
             directory.remove(name)

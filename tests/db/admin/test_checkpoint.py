@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hooked import HookedEnv, ignore
+from stores import contents, fill, names, some
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, WriteBatch
@@ -21,20 +22,6 @@ from lsmkv.env.faulty import FaultyEnv
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
 State = dict[bytes, bytes]
-
-
-def some(first: int, last: int) -> State:
-    return {b"key%04d" % n: b"value %d " % n * 4 for n in range(first, last)}
-
-
-def fill(db: DB, entries: State) -> None:
-    for key, value in entries.items():
-        db.put(key, value)
-
-
-def names(env: FaultyEnv | MemoryEnv, path: str = "/") -> list[str]:
-    with env.open_directory(path) as directory:
-        return sorted(directory.names())
 
 
 def filled(db: DB) -> State:
@@ -49,18 +36,9 @@ def filled(db: DB) -> State:
 
 
 @pytest.fixture
-def path(tmp_path: pathlib.Path) -> str:
-    return str(tmp_path / "db")
-
-
-@pytest.fixture
 def db(path: str) -> Iterator[DB]:
     with DB(path, create_if_missing=True, **TINY) as db:
         yield db
-
-
-def contents(directory: pathlib.Path | str) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in pathlib.Path(directory).iterdir() if p.is_file()}
 
 
 def test_a_checkpoint_has_the_contents_of_the_store(db: DB, tmp_path: pathlib.Path) -> None:

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from stores import files_at
 from threads import background_of
 
 import lsmkv
@@ -96,12 +97,8 @@ def three_levels(db: DB) -> dict[bytes, bytes]:
         db.flush()
         for level in range(down_to):
             db._background.compact_level(level, None, None)  # which cuts large tables up
-    assert [n > 1 for n in tables_at(db)] == [True, True, True, *[False] * 4]
+    assert [n > 1 for n in files_at(db)] == [True, True, True, *[False] * 4]
     return content
-
-
-def tables_at(db: DB) -> list[int]:
-    return [level.files for level in db.stats().levels]
 
 
 def assert_whole(db: DB, content: dict[bytes, bytes]) -> None:
@@ -111,7 +108,7 @@ def assert_whole(db: DB, content: dict[bytes, bytes]) -> None:
     assert list(db.iterator(reverse=True)) == sorted(content.items(), reverse=True)
     db.put(b"after", b"1")
     db.compact_range()
-    assert tables_at(db).count(0) == 6
+    assert files_at(db).count(0) == 6
     db.check()
     assert dict(db) == {**content, b"after": b"1"}
 
@@ -140,7 +137,7 @@ def test_progress_within_every_level(env: PacedEnv) -> None:
         db.compact_range(progress=progress)
         env.armed = False
         assert env.unpaced == 0
-        assert tables_at(db).count(0) == 6
+        assert files_at(db).count(0) == 6
         assert_whole(db, content)
     first, second = size[0] + size[1], sum(size)
     total = first + second
@@ -270,7 +267,7 @@ def interrupted(
 
     with DB("/db", env=env, **OPTIONS) as db:
         content = three_levels(db)
-        before = tables_at(db)
+        before = files_at(db)
         env.armed = True
         with pytest.raises(expected):
             db.compact_range(progress=progress)
@@ -278,7 +275,7 @@ def interrupted(
         env.reported.set()
         db._background.wait_until_idle()
         assert env.unpaced == 0
-        after = tables_at(db)
+        after = files_at(db)
         if at == "level 0":
             assert after == before
         else:
@@ -319,7 +316,7 @@ def test_ctrl_c_while_the_caller_waits(env: PacedEnv) -> None:
     try:
         with DB("/db", env=env, **OPTIONS) as db:
             content = three_levels(db)
-            tables = tables_at(db)
+            tables = files_at(db)
             created = env.created
             env.gate.clear()
             env.at_gate.clear()
@@ -331,7 +328,7 @@ def test_ctrl_c_while_the_caller_waits(env: PacedEnv) -> None:
             env.gate.set()
             db._background.wait_until_idle()
             assert env.created == created + 1  # it ended at its next step
-            assert tables_at(db) == tables
+            assert files_at(db) == tables
             assert_whole(db, content)
     finally:
         signal.signal(signal.SIGINT, before)
@@ -524,5 +521,5 @@ def test_cancelling_leaves_no_file(env: PacedEnv) -> None:
             db._background.wait_until_idle()
             with env.open_directory("/db") as directory:
                 tables = [name for name in directory.names() if name.endswith(".ldb")]
-            assert len(tables) == sum(tables_at(db))
+            assert len(tables) == sum(files_at(db))
         assert_whole(db, content)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import pathlib
 import random
@@ -13,12 +12,13 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import pytest
 from hooked import HookedEnv, ignore
+from orders import fold
 
 import lsmkv
 from lsmkv import DB, TableWriter
@@ -29,6 +29,8 @@ from lsmkv.env.memory import MemoryEnv
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.options import Options
 from lsmkv.table.builder import TableBuilder
+
+pytestmark = pytest.mark.usefixtures("warnings_off")
 
 PATH = "/db"
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
@@ -76,16 +78,6 @@ def names_of(env: Env, kind: FileType) -> list[str]:
 
 def tables_named(db: DB) -> int:
     return sum(level.files for level in db.stats().levels)
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Turn off the many warnings about torn logs."""
-    logger = logging.getLogger("lsmkv")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(before)
 
 
 # Against what is there
@@ -1150,12 +1142,7 @@ def test_an_ingest_while_another_thread_closes_the_store() -> None:
 
 def test_other_orders() -> None:
     env = MemoryEnv()
-
-    def folded(a: bytes, b: bytes) -> int:
-        x, y = a.lower(), b.lower()
-        return (x > y) - (x < y)
-
-    order: dict[str, Any] = {"comparator": folded, "comparator_name": "folded"}
+    order: dict[str, Any] = {"comparator": fold, "comparator_name": "folded"}
     with TableWriter("/new", env=env, **order) as table:
         for key in (b"a", b"B", b"c"):
             table.add(key, b"new")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from stores import flip
 
 import lsmkv
 from lsmkv import DB, BinaryFusePolicy, Bloom64Policy
@@ -29,14 +30,6 @@ def path(tmp_path: pathlib.Path) -> str:
 
 def tables(path: str) -> list[str]:
     return sorted(os.path.join(path, n) for n in os.listdir(path) if n.endswith(".ldb"))
-
-
-def flip(name: str, offset: int) -> None:
-    with open(name, "r+b") as file:
-        file.seek(offset)
-        byte = file.read(1)
-        file.seek(offset)
-        file.write(bytes([byte[0] ^ 0x10]))
 
 
 def test_a_sound_store(path: str) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import settle
 
 from lsmkv import DB, BlockCache, CorruptionError, IOError, MemoryEnv
 from lsmkv.db.compact import pool as workers
@@ -55,11 +56,6 @@ def pids_of(pool: Any) -> list[int]:
     """The process ids of the workers that run: at most two."""
     workers = [pool._flush_worker, pool._compaction_worker]
     return [worker.process.pid for worker in workers if worker.process and worker.is_running]
-
-
-def idle(db: DB) -> None:
-    assert db._background is not None
-    db._background.wait_until_idle()
 
 
 def temporaries(path: str) -> list[str]:
@@ -121,14 +117,14 @@ def build(db: DB, seed: int) -> None:
         if rng.random() < 0.5:
             kept.append(db.snapshot())
         db.flush()
-        idle(db)
+        settle(db)
         if rng.random() < 0.3:
             db.compact_range(b"%03d" % rng.randrange(200), None)
-            idle(db)
+            settle(db)
         if kept and rng.random() < 0.4:
             kept.pop(0).close()
     db.compact_range()
-    idle(db)
+    settle(db)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +159,7 @@ def test_workers_make_the_same_store_as_the_thread(
 def test_writes_during_flushes_and_compactions(path: str) -> None:
     with DB(path, **SMALL) as db:
         model = fill(db, 20_000, 1)
-        idle(db)
+        settle(db)
         assert len(pids_of(pool_of(db))) == 2
         assert db.stats().flushes > 20
         assert db.stats().compactions > 2
@@ -213,7 +209,7 @@ def test_stores_that_are_written_to_a_lot_have_a_worker(path: str) -> None:
         model = fill(db, 10_000, 1, size=1000)
         until(lambda: pids_of(pool_of(db)))
         model |= fill(db, 10_000, 2, size=1000)
-        idle(db)
+        settle(db)
         log = Path(path, "LOG").read_text()
         assert "Worker process" in log
         assert "lost" not in log
@@ -390,10 +386,10 @@ def test_a_memtable_that_fills_fast_starts_a_worker_at_a_quarter(
             put_until_full(db, 0.125)
             if slowly:
                 db._writer._eighth_full -= 60  # type: ignore[union-attr]
-            idle(db)
+            settle(db)
             assert pids_of(mine) == []
             put_until_full(db, 0.25)
-            idle(db)
+            settle(db)
             assert len(pids_of(mine)) == (0 if slowly else 1)
             db.flush()
             mine.kill()
@@ -408,7 +404,7 @@ def test_a_worker_that_has_ended_is_replaced(path: str) -> None:
         for _ in range(2):
             assert pids_of(mine) == []
             put_until_full(db, 0.25)
-            idle(db)
+            settle(db)
             (pid,) = pids_of(mine)
             db.flush()
             os.kill(pid, signal.SIGKILL)
@@ -424,7 +420,7 @@ def test_a_small_memtable_or_one_large_batch_starts_no_worker(
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
         pool_of(db)._enabled = True
         put_until_full(db, 0.5, value)
-        idle(db)
+        settle(db)
         assert pids_of(pool_of(db)) == []
 
 
@@ -715,7 +711,7 @@ def test_workers_killed_at_random_lose_no_write(path: str, seed: int) -> None:
             killer.join()
         assert killed
         expected = dict(db)
-        idle(db)
+        settle(db)
         db.check()
     assert temporaries(path) == []
     with DB(path) as db:
@@ -1103,7 +1099,7 @@ def test_ctrl_c_at_any_moment(path: str) -> None:
                     uncertain.setdefault(key, []).append(value)
                 finally:
                     signal.setitimer(signal.ITIMER_REAL, 0)
-            idle(db)
+            settle(db)
             found = dict(db)
             for key in model.keys() | uncertain.keys():
                 assert found.get(key) in [model.get(key), *uncertain.get(key, [])]

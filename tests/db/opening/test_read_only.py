@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from hooked import HookedEnv
+from stores import fill, some
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
@@ -26,15 +27,6 @@ from lsmkv.format.log import LogWriter
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
 CALLS = {"open_directory", "names", "exists", "size", "open", "read"}
-
-
-def some(first: int, last: int) -> dict[bytes, bytes]:
-    return {b"key%04d" % n: b"value %d " % n * 4 for n in range(first, last)}
-
-
-def fill(db: Any, entries: dict[bytes, bytes]) -> None:
-    for key, value in entries.items():
-        db.put(key, value)
 
 
 def traces(path: str) -> dict[str, tuple[int, int, int, bytes]]:
