@@ -24,6 +24,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from documents import load_script
 from processes import run_python
 
 import lsmkv
@@ -53,12 +54,7 @@ def run(name: str, directory: Path, *arguments: str | Path) -> str:
 
 def load(name: str) -> Any:
     """An example as a module, for what a reader would copy from it."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(EXAMPLES / f"{name}.py")
 
 
 def quoted(name: str) -> list[str]:

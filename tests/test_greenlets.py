@@ -5,7 +5,6 @@ Each runs as a program of its own, since it changes the interpreter's modules.
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from processes import run_python
+from processes import free_port, run_python
 
 import lsmkv
 
@@ -137,9 +136,7 @@ def test_a_server_of_gevent_with_eight_clients(tmp_path: Path) -> None:
 
 def test_gunicorn_with_gevent_workers(tmp_path: Path) -> None:
     (tmp_path / "application.py").write_text(APPLICATION)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "gunicorn", "-k", "gevent", "-b", f"127.0.0.1:{port}"]
     log = tmp_path / "log"
     with (

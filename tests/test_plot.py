@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from xml.etree import ElementTree
 
 import pytest
+from documents import svg_texts
 from matplotlib.figure import Figure
 from processes import ENVIRON, run_python
 
@@ -14,15 +14,13 @@ from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
 from lsmkv.filter.rates import expected_fill, expected_rate
 from lsmkv.plot import blocks_per_get, false_positive_rates, fill, to_svg
 
-SVG = "{http://www.w3.org/2000/svg}"
-
 
 def points(figure: Figure, line: int) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in figure.axes[0].lines[line].get_xydata()]
 
 
 def words(figure: Figure) -> set[str]:
-    return {node.text or "" for node in ElementTree.fromstring(to_svg(figure)).iter(f"{SVG}text")}
+    return set(svg_texts(to_svg(figure)))
 
 
 def test_rates() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from processes import ENVIRON, run_python
+from processes import ENVIRON, free_port, run_python
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "workers.md").read_text(encoding="utf-8")
@@ -42,12 +41,6 @@ async def app(scope, receive, send):
     await send({{"type": "http.response.start", "status": 200, "headers": []}})
     await send({{"type": "http.response.body", "body": b"served"}})
 """
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @contextlib.contextmanager
