@@ -9,6 +9,7 @@ import pytest
 from batches import batch_record, encode_delete, encode_put
 from hypothesis import given
 from hypothesis import strategies as st
+from numbered import batch_of
 
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.store_lock import StoreLock
@@ -42,16 +43,6 @@ def contents(record: bytes) -> str:
             what = f"{key.decode()}, {tagged[TAG_SIZE:].decode()}" if kept else key.decode()
             text += f"{'Put' if kept else 'Delete'}({what})@{sequence_in(tagged)}"
     return text
-
-
-def batch_of(operations: list[Operation]) -> WriteBatch:
-    batch = WriteBatch()
-    for key, value in operations:
-        if value is None:
-            batch.delete(key)
-        else:
-            batch.put(key, value)
-    return batch
 
 
 # Bytes

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from batches import batch_record, encode_delete, encode_put
+from byte_files import BytesFile
 from made_files import log_of
 from typer.testing import CliRunner
 
-from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.keys import pack
@@ -40,26 +40,9 @@ def lines(text: str) -> list[str]:
     return text.strip("\n").split("\n")
 
 
-class Bytes(RandomAccessFile):
-    """A file's content, which records the largest read of it."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.size = len(data)
-        self.path = "bytes"
-        self.longest_read = 0
-
-    def read(self, offset: int, length: int) -> bytes:
-        self.longest_read = max(self.longest_read, length)
-        return self.data[offset : offset + length]
-
-    def close(self) -> None:
-        pass
-
-
 def records(name: str, data: bytes, annotate: bool = False) -> list[Record]:
     """The records of a file of this name, without its heading."""
-    return list(dump_file(Bytes(data), name, Wanted(annotate)))[1:]
+    return list(dump_file(BytesFile(data), name, Wanted(annotate)))[1:]
 
 
 def faults(name: str, data: bytes, annotate: bool = False) -> list[Fault]:

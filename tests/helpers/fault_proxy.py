@@ -16,7 +16,6 @@ import http.client
 import random
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -396,11 +395,3 @@ def _end(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:  # it has ended already
         pass
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Return once a condition holds; ``AssertionError`` after these seconds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.005)

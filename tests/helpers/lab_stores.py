@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from suffix_policy import SuffixPolicy
+from policies import LastByte
 
 import lsmkv
 from lsmkv.filter_lab import FilterSetting, parse_setting
@@ -64,7 +64,7 @@ def put_into(
         db.flush()
 
 
-class LastByte(SuffixPolicy):
+class LastByteOfBits(LastByte):
     """A filter policy that is not LevelDB's, without a hash, made as for a number of bits."""
 
     def __init__(self, _bits: float) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from stores import settle
+from waiting import wait_until
 
 from lsmkv import DB, BlockCache, CorruptionError, IOError, MemoryEnv
 from lsmkv.db.compact import pool as workers
@@ -38,13 +39,6 @@ _PATIENCE = 30.0  # seconds; only a fault takes that long
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     return str(tmp_path / "store")
-
-
-def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def pool_of(db: DB) -> Any:
@@ -179,7 +173,7 @@ def test_a_flush_does_not_wait_for_a_compaction(path: str) -> None:
         thread = threading.Thread(target=db.compact_range)
         thread.start()
         try:
-            until(lambda: db._background.jobs.compaction is not None)  # type: ignore[union-attr]
+            wait_until(lambda: db._background.jobs.compaction is not None)  # type: ignore[union-attr]
             flushes = db.stats().flushes
             db.put(b"more", b"")
             db.flush()
@@ -207,7 +201,7 @@ def test_small_stores_have_no_workers(path: str, monkeypatch: pytest.MonkeyPatch
 def test_stores_that_are_written_to_a_lot_have_a_worker(path: str) -> None:
     with DB(path, create_if_missing=True, write_buffer_size=1_000_000) as db:
         model = fill(db, 10_000, 1, size=1000)
-        until(lambda: pids_of(pool_of(db)))
+        wait_until(lambda: pids_of(pool_of(db)))
         model |= fill(db, 10_000, 2, size=1000)
         settle(db)
         log = Path(path, "LOG").read_text()
@@ -299,7 +293,7 @@ def put_until_full(db: DB, part: float, size: int = 10_000) -> None:
 
 
 def put_until_immutable(db: DB) -> None:
-    """Fill a memtable of a few puts until it is immutable."""
+    """Fill a memtable of a few puts wait_until it is immutable."""
     while db._store.view.immutable is None:  # type: ignore[union-attr]
         db.put(b"k", bytes(1000))
 
@@ -408,7 +402,7 @@ def test_a_worker_that_has_ended_is_replaced(path: str) -> None:
             (pid,) = pids_of(mine)
             db.flush()
             os.kill(pid, signal.SIGKILL)
-            until(lambda: pids_of(mine) == [])
+            wait_until(lambda: pids_of(mine) == [])
         assert temporaries(path) == []
 
 
@@ -452,10 +446,10 @@ def test_a_flush_that_no_thread_waits_for_waits_for_its_worker(
     with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
         let_next_job_start_worker(db)
         put_until_immutable(db)
-        until(lambda: pids_of(pool_of(db)))
+        wait_until(lambda: pids_of(pool_of(db)))
         assert pool_of(db)._jobs == 0
         Path(path, "go").touch()
-        until(lambda: db.stats().flushes)
+        wait_until(lambda: db.stats().flushes)
         assert pool_of(db)._jobs == 1
 
 
@@ -478,7 +472,7 @@ def test_a_flush_that_a_thread_waits_for_does_not_wait_for_a_worker(
 
         thread = threading.Thread(target=write, daemon=True)
         thread.start()
-        until(lambda: not thread.is_alive())
+        wait_until(lambda: not thread.is_alive())
         assert len(pids_of(pool_of(db))) == 1
         assert pool_of(db)._jobs == 0
         assert db.stats().flushes >= 1
@@ -492,10 +486,10 @@ def test_closing_does_not_wait_for_a_worker_to_start(
     db = DB(path, create_if_missing=True, write_buffer_size=10_000)
     let_next_job_start_worker(db)
     put_until_immutable(db)
-    until(lambda: pids_of(pool_of(db)))
+    wait_until(lambda: pids_of(pool_of(db)))
     thread = threading.Thread(target=db.close, daemon=True)
     thread.start()
-    until(lambda: not thread.is_alive())
+    wait_until(lambda: not thread.is_alive())
     assert len(tables(path)) == 1  # the thread had time for its flush, since it did not wait
     with DB(path) as db:
         assert db.get(b"k") == bytes(1000)
@@ -510,7 +504,7 @@ def test_a_worker_that_takes_too_long_to_start_is_not_waited_for(
         mine = let_next_job_start_worker(db)
         for flushes in (1, 2):
             put_until_immutable(db)
-            until(lambda: not db._background.busy)  # type: ignore[union-attr]
+            wait_until(lambda: not db._background.busy)  # type: ignore[union-attr]
             assert db.stats().flushes >= flushes
             assert mine._jobs == 0
             # It had its time: no flush waits for this process any more.
@@ -570,30 +564,28 @@ def test_a_worker_that_ends_before_its_settings_arrive(
     assert "could not be started: Broken pipe" in caplog.text
 
 
-def test_a_worker_that_dies_at_once(
-    path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("boot", "said"),
+    [
+        ("import os; os._exit(3)", "is lost"),
+        ("import time; print('nonsense', flush=True); time.sleep(60)", "malformed report"),
+    ],
+    ids=["dies at once", "sends nonsense"],
+)
+def test_a_worker_that_never_works(
+    path: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    boot: str,
+    said: str,
 ) -> None:
-    monkeypatch.setattr("lsmkv.env.process._BOOT", "import os; os._exit(3)")
+    monkeypatch.setattr("lsmkv.env.process._BOOT", boot)
     with DB(path, **PROCESS) as db:
         model = fill(db, 1000, 1)
         db.flush()
         assert dict(db) == model
         assert pids_of(pool_of(db)) == []
-    assert "is lost" in caplog.text
-
-
-def test_a_worker_that_sends_nonsense(
-    path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(
-        "lsmkv.env.process._BOOT", "import time; print('nonsense', flush=True); time.sleep(60)"
-    )
-    with DB(path, **PROCESS) as db:
-        model = fill(db, 1000, 1)
-        db.flush()
-        assert dict(db) == model
-        assert pids_of(pool_of(db)) == []
-    assert "malformed report" in caplog.text
+    assert said in caplog.text
 
 
 def test_a_worker_that_does_not_answer(
@@ -636,12 +628,12 @@ Port.send = pausing
 
         thread = threading.Thread(target=write, daemon=True)
         thread.start()
-        until(lambda: pool_of(db)._jobs == 2)
-        until(lambda: not os.path.exists(os.path.join(path, log)))
+        wait_until(lambda: pool_of(db)._jobs == 2)
+        wait_until(lambda: not os.path.exists(os.path.join(path, log)))
         assert pool_of(db)._jobs == 2
         assert db.stats().flushes == 1
         Path(path, "go").touch()
-        until(lambda: not thread.is_alive())
+        wait_until(lambda: not thread.is_alive())
         assert len(dict(db)) == 40
 
 
@@ -669,7 +661,7 @@ def test_an_idle_worker_that_has_ended_is_replaced(
             db
         )._flush_worker.process._process.stdin.close()  # it ends by itself once it continues
         os.kill(first, signal.SIGCONT)
-        until(lambda: pids_of(pool_of(db)) == [])
+        wait_until(lambda: pids_of(pool_of(db)) == [])
         db.put(b"k", b"2")
         db.flush()
         [second] = pids_of(pool_of(db))
@@ -813,7 +805,7 @@ def test_close_does_not_wait_for_a_compaction(path: str, state: str) -> None:
     expected = dict(db)
     thread = threading.Thread(target=swallow, args=(db.compact_range,))
     thread.start()
-    until(lambda: len(pids_of(pool_of(db))) == 2 and temporaries(path))
+    wait_until(lambda: len(pids_of(pool_of(db))) == 2 and temporaries(path))
     pids = pids_of(pool_of(db))
     if state == "stopped":
         for pid in pids:
@@ -842,7 +834,7 @@ def test_close_does_not_wait_for_a_worker_that_hangs(path: str) -> None:
         db.put(b"k", b"w")
         thread = threading.Thread(target=swallow, args=(db.flush,))
         thread.start()
-        until(lambda: db._store.view.immutable is not None)  # type: ignore[union-attr]
+        wait_until(lambda: db._store.view.immutable is not None)  # type: ignore[union-attr]
         db.close()
         thread.join()
         assert not alive(pid)
@@ -882,7 +874,7 @@ def test_an_interrupted_range_compaction_is_given_up(path: str) -> None:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, old)
-        until(lambda: not alive(compacting))
+        wait_until(lambda: not alive(compacting))
         db.put(b"k", b"v")
         db.compact_range()
         assert compacting not in pids_of(pool_of(db))
@@ -1015,7 +1007,7 @@ def test_the_owner_is_killed(path: str, tmp_path: Path, seed: int) -> None:
     """The store can be opened at once, nothing is lost, and temporary tables are removed."""
     report = tmp_path / "report"
     process = owner(path, report, 10**9)
-    until(lambda: len(written(report)[1]) == 2)
+    wait_until(lambda: len(written(report)[1]) == 2)
     time.sleep(random.Random(seed).uniform(0, 0.5))
     process.kill()
     process.wait()
@@ -1027,7 +1019,7 @@ def test_the_owner_is_killed(path: str, tmp_path: Path, seed: int) -> None:
             key = b"%08d" % (n * 7919 % 1000003)
             assert db.get(key) == b"%08d" % n * 12
         died = time.monotonic()
-        until(lambda: not any(alive(pid) for pid in pids))
+        wait_until(lambda: not any(alive(pid) for pid in pids))
         assert time.monotonic() - died < 30
         db.put(b"k", b"v")
         db.flush()
