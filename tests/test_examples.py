@@ -26,6 +26,7 @@ from xml.etree import ElementTree
 import pytest
 from documents import load_script
 from processes import run_python
+from threads import run_threads
 
 import lsmkv
 from lsmkv.testing import CrashState, RecordingEnv, explore, serving
@@ -173,11 +174,7 @@ def test_the_ordered_queue_hands_each_job_to_one_thread() -> None:
                 assert queue.finish(claim)
                 done.append(claim.name)
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[work] * 4) == []
         assert sorted(done) == [f"job {number:02d}" for number in range(60)]
         assert list(db) == []
 

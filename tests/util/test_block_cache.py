@@ -7,10 +7,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from filled_caches import NamedEntries
+from threads import run_threads
 
 import lsmkv
 from lsmkv.util import block_cache
@@ -607,38 +609,29 @@ def test_an_interrupt_anywhere_leaves_no_value_uncounted(
 def test_many_threads_at_once() -> None:
     cache = BlockCache[int, tuple[int, int]](50)
     shared: list[CacheEntry] = []
-    failures: list[BaseException] = []
     start = threading.Barrier(4)
 
     def work(seed: int) -> None:
         rng = random.Random(seed)
-        try:
-            start.wait()
-            for _ in range(10_000):
-                at, dice = rng.randrange(20), rng.random()
-                entry = shared[at] if at < len(shared) else None
-                if entry is None:
-                    entry = cache.add((at, seed), rng.randrange(12))
-                    if entry is not None and len(shared) < 20:
-                        shared.append(entry)
-                elif dice < 0.7:
-                    if entry.take() is None:
-                        cache.refill(entry, (at, seed), rng.randrange(12))
-                elif dice < 0.999:
-                    cache.forget([entry])
-                else:
-                    cache.clear()
-                value = None if entry is None else entry.take()
-                assert value is None or len(value) == 2
-        except BaseException as error:
-            failures.append(error)
+        start.wait()
+        for _ in range(10_000):
+            at, dice = rng.randrange(20), rng.random()
+            entry = shared[at] if at < len(shared) else None
+            if entry is None:
+                entry = cache.add((at, seed), rng.randrange(12))
+                if entry is not None and len(shared) < 20:
+                    shared.append(entry)
+            elif dice < 0.7:
+                if entry.take() is None:
+                    cache.refill(entry, (at, seed), rng.randrange(12))
+            elif dice < 0.999:
+                cache.forget([entry])
+            else:
+                cache.clear()
+            value = None if entry is None else entry.take()
+            assert value is None or len(value) == 2
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    assert run_threads(*[partial(work, seed) for seed in range(4)]) == []
     cache.check()
 
 

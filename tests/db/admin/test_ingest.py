@@ -13,12 +13,14 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import pytest
 from hooked import HookedEnv, ignore
 from orders import fold
+from threads import background_of, run_threads
 
 import lsmkv
 from lsmkv import DB, TableWriter
@@ -499,19 +501,9 @@ def test_writers_and_readers_continue_during_an_ingest() -> None:
     env = MemoryEnv()
     turns = 12
     paths = [write_table(env, f"/{n}", some(0, 300, b"%d" % n)) for n in range(turns)]
-    errors: list[BaseException] = []
     done = threading.Event()
     with opened(env, write_buffer_size=8 * 1024, max_file_size=8 * 1024) as db:
         db.ingest([paths[0]])
-
-        def guarded(work: Callable[[], None]) -> Callable[[], None]:
-            def run() -> None:
-                try:
-                    work()
-                except BaseException as error:
-                    errors.append(error)
-
-            return run
 
         def write() -> None:
             own = threading.get_ident() % 10_000
@@ -534,15 +526,13 @@ def test_writers_and_readers_continue_during_an_ingest() -> None:
                 turns_seen = {value.split()[0] for _, value in db.iterator(prefix=b"key")}
                 assert len(turns_seen) == 1
 
-        threads = [threading.Thread(target=guarded(work)) for work in (write, write, read, read)]
-        for thread in threads:
-            thread.start()
+        threads = [background_of(work) for work in (write, write, read, read)]
         for path in paths[1:]:
             db.ingest([path])
         done.set()
-        for thread in threads:
+        for thread, errors in threads:
             thread.join()
-        assert errors == []
+            assert errors == []
         db.check()
         expected = dict(db)
     assert {k: v for k, v in expected.items() if k.startswith(b"key")} == some(
@@ -555,11 +545,7 @@ def test_many_ingests_at_once() -> None:
     env = MemoryEnv()
     paths = [write_table(env, f"/{n}", some(n * 10, n * 10 + 100, b"%d" % n)) for n in range(6)]
     with opened(env, **TINY) as db:
-        threads = [threading.Thread(target=db.ingest, args=([path],)) for path in paths]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[partial(db.ingest, [path]) for path in paths]) == []
         found = dict(db)
         assert found.keys() == some(0, 150).keys()
         for key, value in found.items():
@@ -1112,20 +1098,12 @@ def test_an_ingest_while_another_thread_closes_the_store() -> None:
     made: list[str] = []
     env.before = lambda call, about: made.append(about) if call == "create" else None
     begun, closing = threading.Event(), threading.Event()
-    outcome: list[BaseException] = []
 
     def progress(_done: int, _total: int, _what: str) -> None:
         begun.set()
         closing.wait(30)
 
-    def ingest() -> None:
-        try:
-            db.ingest([path], progress=progress)
-        except BaseException as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=ingest)
-    thread.start()
+    thread, outcome = background_of(lambda: db.ingest([path], progress=progress))
     assert begun.wait(30)
     closer = threading.Thread(target=db.close)
     closer.start()
@@ -1222,25 +1200,16 @@ def test_two_ingests_whose_callbacks_close_the_store() -> None:
     path = write_table(env, "/new.ldb", NEW)
     db = opened(env)
     both = threading.Barrier(2)
-    errors: list[BaseException] = []
 
     def progress(_done: int, _total: int, what: str) -> None:
         if what == "tables":
             both.wait(30)
             db.close()
 
-    def ingest() -> None:
-        try:
-            db.ingest([path], progress=progress)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=ingest, daemon=True) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
+    threads = [background_of(lambda: db.ingest([path], progress=progress)) for _ in range(2)]
+    for thread, errors in threads:
         thread.join(20)
-    assert [type(error) for error in errors] == [lsmkv.ClosedError] * 2
+        assert [type(error) for error in errors] == [lsmkv.ClosedError]
     assert db.closed
     assert reopened(env) == {}
     assert names_of(env, FileType.TABLE) == []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from orders import fold
+from threads import run_threads
 
 import lsmkv
 from lsmkv import DB
@@ -286,9 +287,5 @@ def test_no_increment_is_lost() -> None:
                     except lsmkv.ConflictError:
                         conflicts[own] += 1
 
-        threads = [threading.Thread(target=count, args=(own,)) for own in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[partial(count, own) for own in range(4)]) == []
         assert db.get(b"n") == b"240"
