@@ -569,7 +569,7 @@ def test_a_codec_that_nobody_here_knows(part: str) -> None:
     strange = body + masked_crc32c(body).to_bytes(4, "little")
     data = sample.data[: handle.offset] + strange + sample.data[end + BLOCK_TRAILER_SIZE :]
     assert len(data) == len(sample.data)
-    with pytest.raises(UnsupportedCompressionError, match=f"table.*offset {handle.offset}"):
+    with pytest.raises(UnsupportedCompressionError, match=f"ldb.*offset {handle.offset}"):
         pieces(data, sample.options)
 
 
