@@ -24,7 +24,7 @@ import pytest
 import states
 from hypothesis import settings
 from progress import Progress
-from quiet import quiet
+from quiet import quiet_log
 
 collect_ignore = ["browser", "fuzz", "packaging", "stress", "yardstick"]
 
@@ -95,9 +95,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.fixture
-def warnings_off() -> Iterator[None]:
-    """Stores are damaged on purpose."""
-    with quiet():
+def quiet() -> Iterator[None]:
+    """What the log of lsmkv says of damage is turned off."""
+    with quiet_log():
         yield
 
 

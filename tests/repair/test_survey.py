@@ -22,7 +22,7 @@ from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.repair.report import DAMAGED, REMARKABLE, SOUND, Survey
 from lsmkv.repair.survey import survey_db
 
-pytestmark = pytest.mark.usefixtures("warnings_off")
+pytestmark = pytest.mark.usefixtures("quiet")
 
 State = dict[bytes, bytes]
 SMALL: dict[str, Any] = {"block_size": 256, "compression": None, "seek_compaction": False}

@@ -32,7 +32,7 @@ from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.options import Options
 from lsmkv.table.builder import TableBuilder
 
-pytestmark = pytest.mark.usefixtures("warnings_off")
+pytestmark = pytest.mark.usefixtures("quiet")
 
 PATH = "/db"
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}

@@ -17,7 +17,7 @@ from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv
 
-pytestmark = pytest.mark.usefixtures("warnings_off")
+pytestmark = pytest.mark.usefixtures("quiet")
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 128}
 KEYS = 120

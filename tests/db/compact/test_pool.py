@@ -293,7 +293,7 @@ def put_until_full(db: DB, part: float, size: int = 10_000) -> None:
 
 
 def put_until_immutable(db: DB) -> None:
-    """Fill a memtable of a few puts wait_until it is immutable."""
+    """Fill a memtable of a few puts until it is immutable."""
     while db._store.view.immutable is None:  # type: ignore[union-attr]
         db.put(b"k", bytes(1000))
 

@@ -12,7 +12,10 @@ from lsmkv import DB, MemoryEnv
 from lsmkv.db.opening.lost import read_lost
 from lsmkv.env.base import Directory
 
-pytestmark = pytest.mark.usefixtures("warnings_off")
+pytestmark = [
+    pytest.mark.usefixtures("quiet"),
+    pytest.mark.filterwarnings("ignore::lsmkv.RecoveryWarning"),
+]
 
 
 def put_all(env: lsmkv.Env, first: int, last: int) -> None:

@@ -30,7 +30,10 @@ from lsmkv.format.filenames import LOST_RECORD, FileType, parse_filename
 from lsmkv.format.log import BLOCK_SIZE, frame
 from lsmkv.repair.survey import survey_db
 
-pytestmark = pytest.mark.usefixtures("warnings_off")
+pytestmark = [
+    pytest.mark.usefixtures("quiet"),
+    pytest.mark.filterwarnings("ignore::lsmkv.RecoveryWarning"),
+]
 
 
 # Kills and power cuts: see tests/stress/crash_study.py, too
