@@ -12,6 +12,7 @@ import faulthandler
 import gc
 import inspect
 import linecache
+import logging
 import os
 import signal
 import sys
@@ -24,7 +25,6 @@ import pytest
 import states
 from hypothesis import settings
 from progress import Progress
-from quiet import quiet_log
 
 collect_ignore = ["browser", "fuzz", "packaging", "stress", "yardstick"]
 
@@ -95,10 +95,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.fixture
-def quiet() -> Iterator[None]:
-    """What the log of lsmkv says of damage is turned off."""
-    with quiet_log():
-        yield
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Thousands of warnings about torn logs are turned off."""
+    caplog.set_level(logging.CRITICAL, logger="lsmkv")
 
 
 @pytest.fixture

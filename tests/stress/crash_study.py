@@ -14,9 +14,8 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from numbered import PLAIN, TINY, Progress, Workload, differences, judge
+from numbered import PLAIN, TINY, Progress, Workload, differences, judge, quiet
 from numbered import run as run_workload
-from quiet import quiet
 from study import Outcome, Say
 
 import lsmkv

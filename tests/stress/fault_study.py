@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from faulty_system import faulty_system
-from numbered import PLAIN, TINY, History, Progress, Workload, judge, run_on
+from numbered import PLAIN, TINY, History, Progress, Workload, judge, quiet, run_on
 from numbered import run as run_workload
-from quiet import quiet
 from study import Outcome, Say
 
 import lsmkv

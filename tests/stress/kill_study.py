@@ -23,8 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import kill_child
-from numbered import State, changed, differences
-from quiet import quiet
+from numbered import State, changed, differences, quiet
 from study import Outcome, Say
 from torn_tails import Torn, append_as_leveldb, tear_last_record
 

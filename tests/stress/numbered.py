@@ -7,12 +7,15 @@ promised to stay, and nothing deleted come back.
 
 from __future__ import annotations
 
+import logging
 import random
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import lsmkv
-from lsmkv import DB, TableWriter, WriteBatch
+from lsmkv import DB, RecoveryWarning, TableWriter, WriteBatch
 from lsmkv.env.base import Env
 
 PATH = "/db"
@@ -290,3 +293,15 @@ def run_on(
     if attempt(closed):
         history.synced = len(history.writes)
     return errors
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Thousands of warnings that a log is torn or damaged are no help to anybody."""
+    logger = logging.getLogger("lsmkv")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecoveryWarning)
+        yield
+    logger.setLevel(before)
