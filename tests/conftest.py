@@ -1,5 +1,5 @@
-"""What all tests share: no example of a property test is held against a clock, and a watchdog ends
-a run that hangs, since a lost wakeup would hang it for good.
+"""What all tests share: no example of a property test is held against a clock, a test may be a
+coroutine, and a watchdog ends a run that hangs, since a lost wakeup would hang it for good.
 
 The folders in ``collect_ignore`` have make targets of their own.  Pytest collects them only where
 they are named: ``pytest tests/browser``.
@@ -7,9 +7,12 @@ they are named: ``pytest tests/browser``.
 
 from __future__ import annotations
 
+import asyncio
 import faulthandler
 import gc
+import inspect
 import linecache
+import logging
 import os
 import signal
 import sys
@@ -77,6 +80,24 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.getplugin("terminalreporter")
     if reporter is not None and config.option.verbose <= 0 and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Progress(reporter))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine: in the loop of its fixture ``runner``, or in a new one."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    runner: asyncio.Runner | None = pyfuncitem.funcargs.get("runner")
+    run = asyncio.run if runner is None else runner.run
+    run(test(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}))
+    return True
+
+
+@pytest.fixture
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Thousands of warnings about torn logs are turned off."""
+    caplog.set_level(logging.CRITICAL, logger="lsmkv")
 
 
 @pytest.fixture

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import ROOT, table_rows
 
 import lsmkv
 from lsmkv.db.read.iterator import IteratorArguments, RangeArguments
 from lsmkv.options import OPTIONS, make_options
 from lsmkv.options.shown import option_meanings
 
-PAGE = Path(__file__).parents[1] / "docs" / "api.md"
+PAGE = ROOT / "docs" / "api.md"
 PACKAGE = Path(lsmkv.__file__).parent
 UNITS = {"": 1, " KiB": 1024, " MiB": 1024 * 1024}
 CLASSES: dict[str, type] = {
@@ -134,13 +135,6 @@ def attributes(node: Function) -> Iterator[str]:
             yield target.attr
 
 
-def rows(page: str) -> Iterator[list[str]]:
-    """The cells of each row of each table, headings left out."""
-    for table in re.findall(r"(?m)^\|.*\|\n\|(?:---\|)+\n((?:\|.*\|\n)+)", page):
-        for row in table.splitlines():
-            yield [cell.strip() for cell in row[1:-1].split("|")]
-
-
 def code(text: str) -> list[str]:
     """What stands in backticks."""
     return re.findall(r"`([^`]+)`", text)
@@ -149,7 +143,7 @@ def code(text: str) -> list[str]:
 def option_rows(page: str) -> dict[str, list[str]]:
     """Each option of the page's table: its default, its meaning, and what LevelDB has."""
     found: dict[str, list[str]] = {}
-    for cells in rows(page[page.index("\n## Options") : page.index("\n## DB")]):
+    for cells in table_rows(page[page.index("\n## Options") : page.index("\n## DB")]):
         (name,) = code(cells[0])
         assert len(cells) == 4
         assert name not in found
@@ -216,7 +210,7 @@ def wrong_members(page: str) -> list[str]:
             if operator in known:
                 true[form.format(variable)] = form.format(variable)
     stated: dict[str, str] = {}
-    for cells in rows(page[page.index("\n## DB") : page.index("\n## Everything else")]):
+    for cells in table_rows(page[page.index("\n## DB") : page.index("\n## Everything else")]):
         for shown in code(cells[0]):
             key = re.sub(r"^(\w+\.\w+)\(.*\)$", r"\1", shown)
             assert key not in stated, shown
@@ -268,7 +262,7 @@ def wrong_errors(page: str) -> list[str]:
     }
     stated = {
         code(cells[0])[0].removeprefix("lsmkv."): ", ".join(code(cells[1]))
-        for cells in rows(page[page.index("\n## Errors") :])
+        for cells in table_rows(page[page.index("\n## Errors") :])
     }
     return different(stated, true)
 

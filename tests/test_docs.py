@@ -17,11 +17,8 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.core import TyperGroup
+from documents import ROOT, parsed_command
 
-from lsmkv.tools.app import app
-
-ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 NEEDED = {
     "migrating-engines.md": ("lmdb", "rocksdict"),
@@ -95,21 +92,11 @@ def lsmkv_commands(text: str) -> list[list[str]]:
     return found
 
 
-def parse(words: list[str]) -> None:
-    """Parse a command line as lsmkv does; raises what it raises for a wrong one."""
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    with group.make_context("lsmkv", list(words)) as context:
-        _, command, rest = group.resolve_command(context, [*words])
-        assert command is not None
-        command.make_context(command.name, rest, parent=context)
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_are_ones_that_lsmkv_takes(page: Path) -> None:
     for words in lsmkv_commands(page.read_text(encoding="utf-8")):
         with contextlib.suppress(typer.Exit):  # --version and --help are done by then
-            parse(words)
+            parsed_command(words)
 
 
 def test_a_wrong_command_is_noticed() -> None:
@@ -121,4 +108,4 @@ def test_a_wrong_command_is_noticed() -> None:
     ]
     for words in (["gett", "zoo", "ant"], ["get", "zoo"], ["get", "zoo", "ant", "--color"]):
         with pytest.raises(Exception, match=r"No such|Missing|gett|color"):
-            parse(words)
+            parsed_command(words)

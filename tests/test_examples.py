@@ -24,6 +24,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from documents import load_script
+from processes import run_python
+from threads import run_threads
 
 import lsmkv
 from lsmkv.testing import CrashState, RecordingEnv, explore, serving
@@ -44,15 +47,7 @@ HOME = str(Path(lsmkv.__file__).parents[1])
 
 def run(name: str, directory: Path, *arguments: str | Path) -> str:
     """An example's output, run as a user starts it, where it may leave files behind."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, arguments)],
-        cwd=directory,
-        env=os.environ | {"PYTHONPATH": HOME},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
+    done = run_python("-W", "error", EXAMPLES / name, *arguments, cwd=directory, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -60,12 +55,7 @@ def run(name: str, directory: Path, *arguments: str | Path) -> str:
 
 def load(name: str) -> Any:
     """An example as a module, for what a reader would copy from it."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(EXAMPLES / f"{name}.py")
 
 
 def quoted(name: str) -> list[str]:
@@ -184,11 +174,7 @@ def test_the_ordered_queue_hands_each_job_to_one_thread() -> None:
                 assert queue.finish(claim)
                 done.append(claim.name)
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[work] * 4) == []
         assert sorted(done) == [f"job {number:02d}" for number in range(60)]
         assert list(db) == []
 

@@ -5,16 +5,14 @@ Each runs as a program of its own, since it changes the interpreter's modules.
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from processes import free_port, run_python
+from web_servers import ask, running
 
 import lsmkv
 
@@ -107,14 +105,7 @@ db.close()
 
 
 def run(program: str, *arguments: str, cwd: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-        cwd=cwd,
-    )
+    done = run_python("-W", "ignore", "-c", program, *arguments, timeout=200, cwd=cwd)
     assert done.returncode == 0, done.stderr
 
 
@@ -143,27 +134,16 @@ def test_a_server_of_gevent_with_eight_clients(tmp_path: Path) -> None:
 
 def test_gunicorn_with_gevent_workers(tmp_path: Path) -> None:
     (tmp_path / "application.py").write_text(APPLICATION)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "gunicorn", "-k", "gevent", "-b", f"127.0.0.1:{port}"]
-    log = tmp_path / "log"
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            [*command, "application:application"], cwd=tmp_path, stdout=output, stderr=output
-        ) as server,
-    ):
-        try:
-            answer(port, "first")
-            clients = [
-                subprocess.Popen([sys.executable, "-c", CLIENT, str(port), str(client)])
-                for client in range(4)
-            ]
-            assert [client.wait(timeout=100) for client in clients] == [0] * 4, log.read_text()
-        finally:
-            server.terminate()  # its handler runs wherever the worker is, in a put perhaps
-            server.wait(timeout=60)
+    port = free_port()
+    command = ("gunicorn", "-k", "gevent", "-b", f"127.0.0.1:{port}", "application:application")
+    with running(tmp_path, *command) as (_, log):
+        ask(port, "/first")
+        clients = [
+            subprocess.Popen([sys.executable, "-c", CLIENT, str(port), str(client)])
+            for client in range(4)
+        ]
+        assert [client.wait(timeout=100) for client in clients] == [0] * 4, log.read_text()
+    # It was terminated: its handler runs wherever the worker is, in a put perhaps.
     with lsmkv.DB(tmp_path / "db") as db:
         assert sum(1 for _ in db) == 4 * 40 + 1
         db.check()
@@ -175,15 +155,3 @@ for number in range(40):
     url = f"http://127.0.0.1:{sys.argv[1]}/{sys.argv[2]}-{number}"
     assert urllib.request.urlopen(url, timeout=60).read() == b"1"
 """
-
-
-def answer(port: int, name: str) -> bytes:
-    """The server's answer, once it has started."""
-    end = time.monotonic() + 60
-    while True:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{name}", timeout=60) as reply:
-                return bytes(reply.read())
-        except urllib.error.URLError:
-            assert time.monotonic() < end, "it does not answer"
-            time.sleep(0.05)

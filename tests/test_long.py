@@ -23,7 +23,7 @@ def test_a_line_names_tests_and_their_seconds(line: str) -> None:
     assert (ROOT / path).exists()
     if function:
         source = (ROOT / path).read_text(encoding="utf-8")
-        assert re.search(rf"^def {function}\(", source, re.MULTILINE)
+        assert re.search(rf"^(?:async )?def {function}\(", source, re.MULTILINE)
 
 
 def test_the_lines_are_sorted_and_none_is_within_another() -> None:

@@ -12,11 +12,13 @@ import stat
 import sys
 import threading
 from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threads import run_threads
 
 import lsmkv
 from lsmkv.env.memory import MemoryEnv
@@ -543,25 +545,12 @@ def test_sync_asks_the_disk() -> None:
 
 def in_threads(count: int, work: Any) -> None:
     """``work(number)`` in that many threads, which are switched as often as can be."""
-    failures: list[BaseException] = []
-
-    def run(number: int) -> None:
-        try:
-            work(number)
-        except BaseException as error:
-            failures.append(error)
-
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[partial(work, number) for number in range(count)]) == []
     finally:
         sys.setswitchinterval(interval)
-    assert failures == []
 
 
 def test_each_key_is_set_removed_and_popped_by_one_thread(m: KeyValueMapping) -> None:

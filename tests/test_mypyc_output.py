@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from documents import ROOT, load_script
 
-ROOT = Path(__file__).parents[1]
 SOURCE = '''
 class Store:
     """A store."""
@@ -47,12 +46,7 @@ PyObject *CPyPy_m___Store_____init__(PyObject *self, PyObject *args, PyObject *k
 @pytest.fixture(scope="module")
 def patching() -> ModuleType:
     """The module, which is not in the package."""
-    spec = importlib.util.spec_from_file_location("mypyc_output", ROOT / "mypyc_output.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(ROOT / "mypyc_output.py")
 
 
 class Extension:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from observing import published
+from processes import run_python
 
 import lsmkv
 from lsmkv.owner import OPERATIONS, Owner, read_owner
@@ -43,9 +42,7 @@ def test_another_process_reads_what_this_one_publishes(tmp_path: Path) -> None:
     with lsmkv.DB(store, create_if_missing=True, publish_stats=True) as db:
         db.put(b"key", b"value")
         published(store, lambda it: it.stats.writes == 1)
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(store)], check=True, capture_output=True, text=True
-        )
+        done = run_python("-c", code, str(store), check=True)
     assert json.loads(done.stdout) == [os.getpid(), True, 1]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import subprocess
@@ -13,25 +12,20 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from documents import ROOT, SVG, load_script, svg_texts
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = ROOT / "docs"
 PICTURES = DOCS / "pictures"
-SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(autouse=True)
+def _pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script imports its neighbor as a program started there does."""
+    monkeypatch.syspath_prepend(str(PICTURES))
 
 
 def script(name: str) -> ModuleType:
-    """A script of docs/pictures, which imports its neighbor as a program started there does."""
-    spec = importlib.util.spec_from_file_location(name, PICTURES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(PICTURES))
+    return load_script(PICTURES / f"{name}.py")
 
 
 def readme(block: str) -> str:
@@ -39,10 +33,6 @@ def readme(block: str) -> str:
     found = re.search(rf"(?s)<!-- {block} -->\n(.*?)<!-- end {block} -->", page)
     assert found is not None
     return found[1]
-
-
-def words(svg: str) -> list[str]:
-    return [node.text or "" for node in ElementTree.fromstring(svg).iter(f"{SVG}text")]
 
 
 def bars(svg: str, color: str) -> list[float]:
@@ -69,12 +59,11 @@ def demo(off: float, block: float, table: float, fuse: float) -> dict[str, Any]:
     return {"keys": 138552, "bits_per_key": 10, "as_loaded": measured}
 
 
-@pytest.mark.usefixtures("pictures")
 def test_bars_of_the_filters_are_as_long_as_the_figures() -> None:
     svg = script("filters").draw(demo(3.0, 0.25, 1.0, 0.125))
-    assert "138,552 Unicode names in 3 tables, 5,000 Gets of either kind" in words(svg)
-    assert {"3.00", "0.25", "1.00", "0.12", "4.00", "1.25", "2.00", "1.12"} <= set(words(svg))
-    assert "10 bits a key, fuse 9.2; no block cache. Made by lsmkv demo." in words(svg)
+    assert "138,552 Unicode names in 3 tables, 5,000 Gets of either kind" in svg_texts(svg)
+    assert {"3.00", "0.25", "1.00", "0.12", "4.00", "1.25", "2.00", "1.12"} <= set(svg_texts(svg))
+    assert "10 bits a key, fuse 9.2; no block cache. Made by lsmkv demo." in svg_texts(svg)
     lengths = bars(svg, "weak") + bars(svg, "strong")
     longest = max(lengths)
     shares = [length / longest for length in lengths]
@@ -82,15 +71,13 @@ def test_bars_of_the_filters_are_as_long_as_the_figures() -> None:
     assert shares == pytest.approx([3 / 4, 1, *(one / 4 for one in filtered)], abs=0.01)
 
 
-@pytest.mark.usefixtures("pictures")
 def test_the_picture_of_filters_says_what_its_alternative_text_says() -> None:
     svg = (PICTURES / "filters.svg").read_text(encoding="utf-8")
     figures = re.findall(r"\d\.\d+", readme("filters"))
     assert len(figures) == 8
-    assert [word for word in words(svg) if re.fullmatch(r"\d\.\d+", word)] == figures
+    assert [word for word in svg_texts(svg) if re.fullmatch(r"\d\.\d+", word)] == figures
 
 
-@pytest.mark.usefixtures("pictures")
 def test_the_demo_prints_what_the_picture_of_filters_needs(tmp_path: Path) -> None:
     names = tmp_path / "names.txt"
     names.write_text("".join(f"name {number}\n" for number in range(2000)), encoding="utf-8")
@@ -101,7 +88,6 @@ def test_the_demo_prints_what_the_picture_of_filters_needs(tmp_path: Path) -> No
     assert len(bars(svg, "strong")) == 6
 
 
-@pytest.mark.usefixtures("pictures")
 def test_readme_states_the_speed_that_the_page_of_figures_does() -> None:
     speed = script("speed")
     found = speed.speeds((DOCS / "performance.md").read_text(encoding="utf-8"))
@@ -110,24 +96,22 @@ def test_readme_states_the_speed_that_the_page_of_figures_does() -> None:
     assert (PICTURES / "speed.svg").read_text(encoding="utf-8") == speed.draw(found)
 
 
-@pytest.mark.usefixtures("pictures")
 def test_the_picture_of_top_is_one_of_a_live_store() -> None:
     svg = (PICTURES / "top.svg").read_text(encoding="utf-8")
     assert svg == script("top").tidied(svg)
     assert "url(http" not in svg
-    shown = " ".join(words(svg)).replace("\xa0", " ")
+    shown = " ".join(svg_texts(svg)).replace("\xa0", " ")
     for word in ("inventory", "Operations", "Hits", "Filters", "Written", "Background", "Levels"):
         assert word in shown
     assert re.search(r"[1-9][\d,]*/s", shown)
     assert re.search(r"[1-9][\d.]* us", shown)
 
 
-@pytest.mark.usefixtures("pictures")
 def test_the_picture_of_explain_is_up_to_date() -> None:
     svg = (PICTURES / "explain.svg").read_text(encoding="utf-8")
     assert "url(http" not in svg
     # Bytes of compressed blocks are those of another codec's release, perhaps.
-    shown, drawn = (re.sub(r"[\d.,]+", "#", " ".join(words(one))) for one in (svg, explained()))
+    shown, drawn = (re.sub(r"[\d.,]+", "#", " ".join(svg_texts(one))) for one in (svg, explained()))
     assert shown == drawn, "run make pictures"
     for word in ("saved", "wasted", "false", "positive", "without", "filters"):
         assert word in shown.replace("\xa0", " ")
@@ -138,13 +122,11 @@ def explained() -> str:
     return picture
 
 
-@pytest.mark.usefixtures("pictures")
 def test_a_page_without_the_table_is_refused() -> None:
     with pytest.raises(ValueError, match="no table"):
         script("speed").speeds("# Performance\n")
 
 
-@pytest.mark.usefixtures("pictures")
 def test_a_block_that_the_page_lacks_is_refused() -> None:
     drawing = script("drawing")
     page = "a\n<!-- speed -->\nold\n<!-- end speed -->\nb\n"
@@ -164,10 +146,9 @@ def test_the_page_of_filters_shows_the_curves() -> None:
         ("replay", "data blocks read per Get"),
     ):
         assert f"](pictures/{name}.svg)" in page
-        assert axis in words((PICTURES / f"{name}.svg").read_text(encoding="utf-8"))
+        assert axis in svg_texts((PICTURES / f"{name}.svg").read_text(encoding="utf-8"))
 
 
-@pytest.mark.usefixtures("pictures")
 def test_the_curves_are_measured_the_same_again() -> None:
     rate = script("rate")
     assert rate.rate(35, 5, 2000) == rate.rate(35, 5, 2000) == pytest.approx(0.094, abs=0.03)
@@ -176,7 +157,6 @@ def test_the_curves_are_measured_the_same_again() -> None:
     assert points[9] == (100, pytest.approx(0.451, abs=0.02))
 
 
-@pytest.mark.usefixtures("pictures")
 def test_the_reads_that_are_drawn() -> None:
     reads = script("rate").reads(600, 0x3000)
     assert next(iter(reads)) == "none"
@@ -194,7 +174,6 @@ def test_the_pictures_of_the_lab_are_small() -> None:
     assert all(at.stat().st_size < 150_000 for at in (PICTURES / "lab").iterdir())
 
 
-@pytest.mark.usefixtures("pictures")
 def test_the_drawings_of_how_it_works_are_those_that_the_script_makes() -> None:
     made = script("how").PICTURES
     assert sorted(made) == sorted(path.stem for path in (PICTURES / "how").glob("*.svg"))
@@ -204,7 +183,6 @@ def test_the_drawings_of_how_it_works_are_those_that_the_script_makes() -> None:
         assert f"](../pictures/how/{name}.svg)" in page
 
 
-@pytest.mark.usefixtures("pictures")
 def test_the_drawing_of_shard_sets_is_the_one_that_the_script_makes() -> None:
     drawn = script("scale").draw()
     assert (PICTURES / "scale.svg").read_text(encoding="utf-8") == drawn

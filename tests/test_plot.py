@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from xml.etree import ElementTree
 
 import pytest
+from documents import svg_texts
 from matplotlib.figure import Figure
-from processes import ENVIRON
+from processes import ENVIRON, run_python
 
 from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
 from lsmkv.filter.rates import expected_fill, expected_rate
 from lsmkv.plot import blocks_per_get, false_positive_rates, fill, to_svg
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def points(figure: Figure, line: int) -> list[tuple[float, float]]:
@@ -22,7 +20,7 @@ def points(figure: Figure, line: int) -> list[tuple[float, float]]:
 
 
 def words(figure: Figure) -> set[str]:
-    return {node.text or "" for node in ElementTree.fromstring(to_svg(figure)).iter(f"{SVG}text")}
+    return set(svg_texts(to_svg(figure)))
 
 
 def test_rates() -> None:
@@ -84,9 +82,7 @@ def test_a_missing_matplotlib_names_the_extra() -> None:
         except ImportError as error:
             print(error.name, "|", error)
     """
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env=ENVIRON, check=True, capture_output=True, text=True
-    )
+    ran = run_python("-c", code, check=True)
     assert ran.stdout.startswith("matplotlib | lsmkv.plot needs matplotlib, ")
     assert "pip install '.[plot]'" in ran.stdout
 

@@ -15,8 +15,6 @@ import itertools
 import os
 import random
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +22,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from orders import fold
+from processes import run_python
 
 import lsmkv
 import lsmkv.plyvel
@@ -262,12 +262,8 @@ def test_open_refuses(
 
 
 def test_open_with_a_comparator(module: ModuleType, tmp_path: Path) -> None:
-    def fold_case(a: bytes, b: bytes) -> int:
-        a, b = a.lower(), b.lower()
-        return (a > b) - (a < b)
-
     name = str(tmp_path / "db")
-    options = {"comparator": fold_case, "comparator_name": b"FoldCase"}
+    options = {"comparator": fold, "comparator_name": b"FoldCase"}
     with module.DB(name, create_if_missing=True, **options) as db:
         for key in (b"ccc", b"BBB", b"aaa", b"DDD"):
             db.put(key, key)
@@ -1228,14 +1224,7 @@ def test_a_program_written_for_plyvel(module: ModuleType, tmp_path: Path) -> Non
     assert source.count(line) == 1
     program = tmp_path / "program.py"
     program.write_text(source.replace(line, f"import {module.__name__} as plyvel"), "utf-8")
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(Path(lsmkv.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "nothing there yet",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import pathlib
 import re
 from collections.abc import Iterator
@@ -116,18 +115,14 @@ def test_those_of_the_drop_in() -> None:
         assert repr(db.prefixed_db(b"p")) == f"<lsmkv.PrefixedDB b'p' of {whole}>"
 
 
-def test_a_store_open_for_reading_only_says_so(tmp_path: pathlib.Path) -> None:
+async def test_a_store_open_for_reading_only_says_so(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "db")
     lsmkv.DB(path, create_if_missing=True).close()
     with lsmkv.DB(path, read_only=True) as reader:
         assert repr(reader) == f"<lsmkv.DB {path!r} (read-only)>"
     assert repr(reader) == f"<lsmkv.DB {path!r} (closed)>"
-
-    async def main() -> None:
-        async with lsmkv.aio.open_db(path, read_only=True) as awaited:
-            assert repr(awaited) == f"<lsmkv.aio.DB {path!r} (read-only)>"
-
-    asyncio.run(main())
+    async with lsmkv.aio.open_db(path, read_only=True) as awaited:
+        assert repr(awaited) == f"<lsmkv.aio.DB {path!r} (read-only)>"
 
 
 def test_statistics_are_one_line(db: lsmkv.DB) -> None:

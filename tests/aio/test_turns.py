@@ -49,37 +49,34 @@ def test_tasks_that_conflict_take_turns(kind: str) -> None:
     assert max(most) <= FREE_ATTEMPTS + tasks
 
 
-def test_a_call_inside_a_call_and_a_cancelled_one_hold_up_nobody() -> None:
-    async def main() -> None:
-        async with aio.open_db(":memory:") as db:
-            turns: Any = db._turns
-            turns.longest = PATIENCE
-            calls = 0
-            inside = asyncio.Event()
+async def test_a_call_inside_a_call_and_a_cancelled_one_hold_up_nobody() -> None:
+    async with aio.open_db(":memory:") as db:
+        turns: Any = db._turns
+        turns.longest = PATIENCE
+        calls = 0
+        inside = asyncio.Event()
 
-            async def outer(old: bytes | None) -> bytes:
-                nonlocal calls
-                calls += 1
-                if calls <= FREE_ATTEMPTS:
-                    await db.put(b"k", b"%d" % calls)
-                    return b""
-                inner = db.update(b"k2", lambda old: b"inner")
-                child = db.run(lambda transaction: transaction.put(b"k3", b"child"))
-                await asyncio.gather(inner, child)
-                inside.set()
-                await asyncio.sleep(PATIENCE)
+        async def outer(old: bytes | None) -> bytes:
+            nonlocal calls
+            calls += 1
+            if calls <= FREE_ATTEMPTS:
+                await db.put(b"k", b"%d" % calls)
                 return b""
+            inner = db.update(b"k2", lambda old: b"inner")
+            child = db.run(lambda transaction: transaction.put(b"k3", b"child"))
+            await asyncio.gather(inner, child)
+            inside.set()
+            await asyncio.sleep(PATIENCE)
+            return b""
 
-            task = asyncio.create_task(db.update(b"k", outer))
-            async with asyncio.timeout(PATIENCE / 2):
-                await inside.wait()
-                waiting = asyncio.create_task(db.update(b"k", lambda old: b"waited"))
-                await asyncio.sleep(0.05)
-                assert not waiting.done()
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-                assert await waiting == b"waited"
-            assert await db.multi_get([b"k2", b"k3"]) == [b"inner", b"child"]
-
-    asyncio.run(main())
+        task = asyncio.create_task(db.update(b"k", outer))
+        async with asyncio.timeout(PATIENCE / 2):
+            await inside.wait()
+            waiting = asyncio.create_task(db.update(b"k", lambda old: b"waited"))
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await waiting == b"waited"
+        assert await db.multi_get([b"k2", b"k3"]) == [b"inner", b"child"]

@@ -88,3 +88,9 @@ def serious_faults(page: Any) -> list[str]:
         if one["impact"] in ("serious", "critical")
         for node in one["nodes"][:3]
     ]
+
+
+def fits(page: Any) -> bool:
+    """Whether nothing sticks out to the right."""
+    script = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    return bool(page.evaluate(script))

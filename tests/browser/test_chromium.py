@@ -11,8 +11,7 @@ import logging
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from chromium_data import (
 )
 from chromium_page import PATIENCE, Browser, Page, chromium
 from typer.testing import CliRunner
+from waiting import wait_until
 
 import lsmkv
 from lsmkv.indexeddb import IndexedDBComparator, decode_key
@@ -84,14 +84,6 @@ def finished(profile: Profile) -> Profile:
     profile.browser.quit()
     profile.page.hang_up()
     return profile
-
-
-def until(happened: Callable[[], bool], what: str) -> None:
-    """Ask again and again: nothing tells when Chromium has written Local Storage."""
-    give_up = time.monotonic() + PATIENCE
-    while not happened():
-        assert time.monotonic() < give_up, f"still waiting for {what}"
-        time.sleep(0.05)
 
 
 def read_whole(directory: Path, **options: Any) -> dict[bytes, bytes]:
@@ -163,7 +155,7 @@ def test_local_storage(profile: Profile) -> None:
             db.refresh()
             return local_storage(db, profile.seen["origin"]) == seen
 
-        until(is_written, "Local Storage to be written")
+        wait_until(is_written, PATIENCE)  # nothing tells when Chromium has written Local Storage
     read_whole(profile.local_storage)
 
 

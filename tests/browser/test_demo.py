@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from driven import PHONE, WIDE, launched, quiet_page, serious_faults
+from driven import PHONE, WIDE, fits, launched, quiet_page, serious_faults
 from typer.testing import CliRunner
 
 from lsmkv.tools.app import app
@@ -39,11 +39,6 @@ def go(page: Any, url: str, view: str, **query: object) -> None:
     page.goto("about:blank")
     page.goto(f"{url}#/{view}?{urllib.parse.urlencode(query)}")
     page.wait_for_selector(".view")
-
-
-def fits(page: Any) -> bool:
-    script = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    return bool(page.evaluate(script))
 
 
 @SIZES

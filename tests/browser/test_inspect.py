@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driven import PHONE, WIDE, launched, quiet_page, serious_faults, served
-from inspected import HOSTILE, WORDS, damage, levelled_store
+from driven import PHONE, WIDE, fits, launched, quiet_page, serious_faults, served
+from inspected import HOSTILE, WORDS, damage, levelled_store, one_table
 from typer.testing import CliRunner
 
 import lsmkv
@@ -70,12 +70,6 @@ def go(page: Any, url: str, view: str, **query: object) -> None:
     page.goto(f"{url}#/{view}{'?' + text if text else ''}")
     page.wait_for_selector(".view")
     page.wait_for_load_state("networkidle")
-
-
-def fits(page: Any) -> bool:
-    """Whether nothing sticks out to the right."""
-    script = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    return bool(page.evaluate(script))
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
@@ -444,15 +438,6 @@ def test_a_damaged_filter_names_its_table(
         context.close()
 
 
-def one_table(path: Path, keys: list[bytes], **options: Any) -> str:
-    """A store of one table; the table's name."""
-    with lsmkv.DB(path, create_if_missing=True, **options) as db:
-        for key in keys:
-            db.put(key, b"value " * 5)
-        db.flush()
-    return next(path.glob("*.ldb")).name
-
-
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_slots_of_a_fuse_filter(
@@ -460,7 +445,7 @@ def test_the_slots_of_a_fuse_filter(
 ) -> None:
     keys = [b"%08d" % number for number in range(0, 8000, 2)]
     policy = BinaryFusePolicy()
-    name = one_table(tmp_path / "db", keys, filter_policy=policy)
+    name = next(one_table(tmp_path / "db", keys, filter_policy=policy).glob("*.ldb")).name
     with contextlib.closing(Api(str(tmp_path / "db"))) as api:
         explained = api.answer("filter", {"name": name})
     data = (tmp_path / "db" / name).read_bytes()[explained["block"] :][: explained["bytes"]]
@@ -514,7 +499,7 @@ def test_the_slots_of_a_fuse_filter(
 def test_the_bits_of_a_filter_of_64_bit_hashes(browser: Any, tmp_path: Path) -> None:
     keys = [b"%08d" % number for number in range(0, 400, 2)]
     policy = Bloom64Policy(10)
-    name = one_table(tmp_path / "db", keys, filter_policy=policy)
+    name = next(one_table(tmp_path / "db", keys, filter_policy=policy).glob("*.ldb")).name
     with contextlib.closing(Api(str(tmp_path / "db"))) as api:
         explained = api.answer("filter", {"name": name})
     data = bytes.fromhex(explained["hex"]) + bytes([explained["probes"]])
@@ -557,7 +542,7 @@ def test_a_report_draws_these_filters_too(browser: Any, tmp_path: Path) -> None:
 
 def test_a_store_without_filters(browser: Any, tmp_path: Path) -> None:
     keys = [b"%08d" % number for number in range(0, 6000, 2)]
-    name = one_table(tmp_path / "db", keys, bloom_filter_bits=0)
+    name = next(one_table(tmp_path / "db", keys, bloom_filter_bits=0).glob("*.ldb")).name
     with served(tmp_path / "db") as url, quiet_page(browser, url) as page:
         go(page, url, "filters", show="table")
         page.locator(".filters p", has_text=f"{name} has no filter").wait_for()
@@ -636,7 +621,7 @@ def test_numbers_have_one_format(browser: Any, tmp_path: Path) -> None:
     """No number of four digits or more stands without its separators, but in names and bytes."""
     store = tmp_path / "db"
     keys = [b"key %d" % number for number in range(9000)]
-    name = one_table(store, keys, compression=None, max_file_size=8 << 20)
+    name = next(one_table(store, keys, compression=None, max_file_size=8 << 20).glob("*.ldb")).name
     with contextlib.closing(Api(str(store))) as api:
         parts = api.answer("table", {"name": name})["parts"]
         last = [part["offset"] for part in parts if part["kind"] == "data"][-1]

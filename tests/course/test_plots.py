@@ -8,7 +8,6 @@ import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
-from xml.etree import ElementTree
 
 import pytest
 from commands import lsm
@@ -20,14 +19,11 @@ from lsmkv.filter.bloom import BloomFilterPolicy
 
 pytest.importorskip("matplotlib")
 
+from documents import svg_texts
+
 from lsmkv.course.plots import PLOTS
 
 BLOOM, READING = find("bloom"), find("reading")
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def words(svg: bytes) -> set[str]:
-    return {node.text or "" for node in ElementTree.fromstring(svg).iter(f"{SVG}text")}
 
 
 @pytest.fixture
@@ -37,7 +33,7 @@ def bloom() -> ModuleType:
 
 def test_rates_of_the_reference_are_leveldbs(bloom: ModuleType) -> None:
     plot = PLOTS["bloom"](bloom)
-    assert {"yours", "LevelDB's", "bits a key", "false-positive rate"} <= words(plot.svg)
+    assert {"yours", "LevelDB's", "bits a key", "false-positive rate"} <= {*svg_texts(plot.svg)}
     assert plot.measured["yours"] == plot.measured["LevelDB's"]
     assert 0.005 < plot.measured["yours"][10] < 0.02
 
@@ -52,7 +48,7 @@ def test_rates_of_another_filter_are_its_own(bloom: ModuleType) -> None:
 
 def test_reads_of_the_reference_are_the_engines() -> None:
     plot = PLOTS["reading"](load(reference(READING)))
-    assert {"no filters: yours", "10 bits a key: lsmkv"} <= words(plot.svg)
+    assert {"no filters: yours", "10 bits a key: lsmkv"} <= {*svg_texts(plot.svg)}
     for filters in ("no filters", "2 bits a key", "16 bits a key"):
         assert plot.measured[f"{filters}: yours"] == plot.measured[f"{filters}: lsmkv"]
     wasted = [plot.measured[f"{one}: yours"][1] for one in ("no filters", "5 bits a key")]
@@ -74,7 +70,7 @@ def test_the_command_writes_a_picture(tmp_path: Path, monkeypatch: pytest.Monkey
     done = lsm("course", "plot", "4")
     line = "lab4_bloom.svg  lab 4: false positive rates by bits per key, yours and LevelDB's\n"
     assert (done.status, done.out) == (0, line)
-    assert "yours" in words((tmp_path / "lab4_bloom.svg").read_bytes())
+    assert "yours" in svg_texts((tmp_path / "lab4_bloom.svg").read_bytes())
     done = lsm("course", "plot", "bloom", BLOOM.file_name, "--output", "mine.svg", "--json")
     figures = json.loads(done.out)
     assert (figures["lab"], figures["output"]) == (4, "mine.svg")

@@ -9,18 +9,9 @@ import warnings
 from collections.abc import Callable
 
 import pytest
-from stores import (
-    ENTRIES,
-    TINY,
-    GatedEnv,
-    background_of,
-    files,
-    files_at,
-    fill,
-    run_python,
-    run_threads,
-    settle,
-)
+from processes import python_without_warnings
+from stores import ENTRIES, TINY, GatedEnv, files, files_at, fill, settle
+from threads import background_of, run_threads
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, WriteBatch
@@ -135,7 +126,7 @@ def test_at_interpreter_exit(path: str) -> None:
         for n in range(500):
             db.put(b"%05d" % n, b"v" * 50)
     """
-    result = run_python(program, path)
+    result = python_without_warnings(program, path)
     assert result.stderr == ""
     assert result.returncode == 0
     with DB(path) as db:

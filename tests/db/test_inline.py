@@ -11,11 +11,13 @@ import os
 import random
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nested_calls import Interrupted, at_line
+from threads import run_threads
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, TableWriter
@@ -142,11 +144,7 @@ def test_writers_of_several_threads() -> None:
             for n in range(start, start + 800):
                 db.put(key(n), bytes(100))
 
-        threads = [threading.Thread(target=write, args=(1000 * n,)) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[partial(write, 1000 * n) for n in range(4)]) == []
         assert len(list(db)) == 3200
         db.check()
 

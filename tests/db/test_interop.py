@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import random
 import subprocess
@@ -13,6 +12,8 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from numbered import changed, put_all
+from processes import run_python
 
 import lsmkv
 from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, LocalEnv, WriteBatch
@@ -35,29 +36,6 @@ def changes_of(seed: int, count: int, keys: int = 400, value_size: int = 60) -> 
         deleted = rng.random() < 0.25
         changes.append((key, None if deleted else rng.randbytes(rng.randrange(value_size))))
     return changes
-
-
-def applied(state: State, changes: list[Change]) -> State:
-    state = dict(state)
-    for key, value in changes:
-        if value is None:
-            state.pop(key, None)
-        else:
-            state[key] = value
-    return state
-
-
-def write(db: Any, changes: list[Change], batched: bool = False) -> None:
-    """By an interface that both have."""
-    if batched:
-        with db.write_batch() as batch:
-            write(batch, changes)
-        return
-    for key, value in changes:
-        if value is None:
-            db.delete(key)
-        else:
-            db.put(key, value)
 
 
 def check(db: Any, state: State, absent: int = 50) -> None:
@@ -99,18 +77,19 @@ def test_leveldb_reads_what_lsmkv_wrote(
         path, create_if_missing=True, compression=compression, bloom_filter_bits=bits,
         write_buffer_size=1 << 20 if step == "log only" else 16_000, max_file_size=20_000,
     ) as db:  # fmt: skip
-        write(db, changes[:1000])
+        put_all(db, changes[:1000])
         if step == "flushed":
             db.flush()
         elif step in ("compacted", "both"):
             db.compact_range()
         if step in ("log only", "both"):
-            write(db, changes[1000:1250])
-            write(db, changes[1250:], batched=True)
+            put_all(db, changes[1000:1250])
+            with db.write_batch() as batch:
+                put_all(batch, changes[1250:])
         else:
             changes = changes[:1000]
         db.check()
-    state = applied({}, changes)
+    state = changed({}, changes)
     with open_leveldb(path, bloom_filter_bits=bits) as db:
         check(db, state)
         db.compact_range()
@@ -132,15 +111,16 @@ def test_lsmkv_reads_what_leveldb_wrote(
         path, create_if_missing=True, compression=compression, bloom_filter_bits=bits,
         write_buffer_size=1 << 20 if step == "log only" else 65536, max_file_size=1 << 20,
     ) as db:  # fmt: skip
-        write(db, changes[:1000])
+        put_all(db, changes[:1000])
         if step in ("compacted", "both"):
             db.compact_range()
         if step in ("log only", "both"):
-            write(db, changes[1000:1250])
-            write(db, changes[1250:], batched=True)
+            put_all(db, changes[1000:1250])
+            with db.write_batch() as batch:
+                put_all(batch, changes[1250:])
         else:
             changes = changes[:1000]
-    state = applied({}, changes)
+    state = changed({}, changes)
     with DB(path, bloom_filter_bits=bits, paranoid_checks=True, lru_cache_size=0) as db:
         db.check()
         check(db, state)
@@ -160,10 +140,10 @@ def test_leveldb_reads_all_filter_layouts(path: pathlib.Path, layout: Any) -> No
     """A whole-table filter is an entry of the metaindex that LevelDB passes over."""
     changes = changes_of(3, 600)
     with DB(path, create_if_missing=True, filter_layout=layout) as db:
-        write(db, changes)
+        put_all(db, changes)
         db.compact_range()
     with open_leveldb(path, bloom_filter_bits=10) as db:
-        check(db, applied({}, changes))
+        check(db, changed({}, changes))
 
 
 OTHER_FILTERS: list[dict[str, Any]] = [
@@ -182,10 +162,10 @@ def test_leveldb_reads_beside_filters_that_it_does_not_know(
     changes = changes_of(3, 3000, keys=3000)
     small = {"write_buffer_size": 1 << 16, "max_file_size": 1 << 18}
     with DB(path, create_if_missing=True, **small, **options) as db:
-        write(db, changes)
+        put_all(db, changes)
         db.compact_range()
         assert len(db.tables()) == 1
-    state = applied({}, changes)
+    state = changed({}, changes)
     assert len(state) > 1000  # else there is no fuse filter
     with open_leveldb(path, bloom_filter_bits=10) as db:
         check(db, state)
@@ -203,13 +183,13 @@ def test_tables_of_all_filters_in_one_store(path: pathlib.Path) -> None:
         if turn % 2:
             with open_leveldb(path, bloom_filter_bits=10) as db:
                 check(db, state)
-                write(db, changes)
-            state = applied(state, changes)
+                put_all(db, changes)
+            state = changed(state, changes)
             continue
         with DB(path, create_if_missing=True, **extra[turn // 2]) as db:
             check(db, state)
-            write(db, changes)
-            state = applied(state, changes)
+            put_all(db, changes)
+            state = changed(state, changes)
             db.flush()
             check(db, state)
             for n in range(0, 900, 50):
@@ -234,10 +214,10 @@ def test_uncompressed_tables_are_byte_identical(tmp_path: pathlib.Path, bits: in
     puts += [(b"", b"empty key"), (b"\xff\xff", b""), (b"x" * 5000, b"y" * 70000)]
     options: dict[str, Any] = {"compression": None, "bloom_filter_bits": bits}
     with DB(ours, create_if_missing=True, **options) as db:
-        write(db, puts)
+        put_all(db, puts)
         db.compact_range()
     with open_leveldb(theirs, create_if_missing=True, **options) as db:
-        write(db, puts)
+        put_all(db, puts)
         db.compact_range()
     our_files, their_files = list(tables(ours).values()), list(tables(theirs).values())
     assert len(our_files) == len(their_files) == 1
@@ -266,12 +246,12 @@ def test_byte_identical_under_other_settings(
     options = {"compression": None, "bloom_filter_bits": 10, "create_if_missing": True, **options}
     with DB(ours, **options) as db:
         for part in (changes[:6000], changes[6000:]):
-            write(db, part)
+            put_all(db, part)
             db.compact_range()
-        assert dict(db) == applied({}, changes)
+        assert dict(db) == changed({}, changes)
     with open_leveldb(theirs, **options) as db:
         for part in (changes[:6000], changes[6000:]):
-            write(db, part)
+            put_all(db, part)
             db.compact_range()
     assert list(tables(ours).values()) == list(tables(theirs).values())
     assert (len(tables(ours)) > 1) == ("max_file_size" in options)
@@ -279,9 +259,9 @@ def test_byte_identical_under_other_settings(
 
 def test_tables_named_sst(path: pathlib.Path) -> None:
     changes = changes_of(7, 500)
-    state = applied({}, changes)
+    state = changed({}, changes)
     with open_leveldb(path, create_if_missing=True, bloom_filter_bits=10) as db:
-        write(db, changes)
+        put_all(db, changes)
         db.compact_range()
     for file in path.glob("*.ldb"):
         file.rename(file.with_suffix(".sst"))
@@ -323,17 +303,17 @@ def test_the_names_of_comparators(tmp_path: pathlib.Path) -> None:
         return (a < b) - (a > b)
 
     changes = changes_of(8, 600)
-    state = applied({}, changes)
+    state = changed({}, changes)
     for first in ("lsmkv", "leveldb"):
         path = tmp_path / first
         options: dict[str, Any] = {"comparator": compare, "create_if_missing": True}
         if first == "lsmkv":
             with DB(path, comparator_name="test.reverse", **options) as db:
-                write(db, changes)
+                put_all(db, changes)
                 db.compact_range()
         else:
             with open_leveldb(path, comparator_name=b"test.reverse", **options) as db:
-                write(db, changes)
+                put_all(db, changes)
                 db.compact_range()
         expected = sorted(state.items(), reverse=True)
         with DB(path, comparator_name="test.reverse", **options) as db:
@@ -371,11 +351,7 @@ def test_leveldbs_snapshots_leave_versions_that_lsmkv_passes_over(path: pathlib.
 
 def killed(program: str, path: pathlib.Path) -> None:
     """Run a program that ends itself by ``os._exit``."""
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
-    result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), str(path)],
-        capture_output=True, text=True, check=False, env=environment, timeout=120,
-    )  # fmt: skip
+    result = run_python("-c", textwrap.dedent(program), str(path), timeout=120)
     assert (result.returncode, result.stderr) == (9, "")
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import lsm
 from processes import python, start
+from stores import log_of
+from threads import run_threads
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, TableWriter
@@ -51,11 +53,6 @@ def killed(store: str) -> str:
     assert python(WRITE_AND_DIE, store, check=False).returncode == -signal.SIGKILL
     assert log_of(store).stat().st_size % UNIT == 0
     return store
-
-
-def log_of(store: str) -> Path:
-    (log,) = Path(store).glob("*.log")
-    return log
 
 
 # Crashes
@@ -297,14 +294,11 @@ def test_views_beside_a_live_writer_see_no_gap(store: str) -> None:
     assert writer.stdout is not None
     assert writer.stdout.readline() == b"open\n"
     said: list[str] = []
-    threads = [
-        threading.Thread(target=lambda: said.append(python(VIEW, store, "12", check=False).stderr))
-        for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+
+    def view() -> None:
+        said.append(python(VIEW, store, "12", check=False).stderr)
+
+    assert run_threads(view, view) == []
     out, _ = writer.communicate(b"enough\n")
     assert said == ["", ""]
     with DB(store, paranoid_checks=True) as db:
@@ -347,11 +341,7 @@ def test_two_threads(store: str, quick_switches: None) -> None:
             for n in range(400):
                 db.put(b"%d %d" % (own, n), b"x" * (n * 31 % 900), sync=n % 100 == 0)
 
-        threads = [threading.Thread(target=write, args=(own,)) for own in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[partial(write, own) for own in range(2)]) == []
         expected = dict(db)
     assert len(expected) == 800
     with DB(store, paranoid_checks=True) as db:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hooked import HookedEnv
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -19,6 +20,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from threads import run_threads
 
 from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, MemoryEnv, Snapshot, WriteBatch
 from lsmkv import Iterator as StoreIterator
@@ -235,25 +237,6 @@ def test_a_store_is_a_dict() -> None:
 # Threads
 
 
-def run_threads(targets: list[Callable[[], None]]) -> None:
-    """Run them all at once; raise what any of them raised."""
-    errors: list[BaseException] = []
-
-    def guarded(target: Callable[[], None]) -> None:
-        try:
-            target()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(target,)) for target in targets]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
 @pytest.mark.usefixtures("quick_switches")
 def test_overwrites_are_never_stale_or_missing() -> None:
     """Each thread owns a key, which it overwrites and reads; and reads others', that only rise."""
@@ -283,7 +266,7 @@ def test_overwrites_are_never_stale_or_missing() -> None:
 
             return run
 
-        run_threads([overwrite(thread) for thread in range(8)])
+        assert run_threads(*[overwrite(thread) for thread in range(8)]) == []
         assert set(dict(db).values()) == {b"%08d" % 799}
         db.check()
 
@@ -314,11 +297,11 @@ def test_batches_are_whole_in_snapshots() -> None:
 
         def writers() -> None:
             try:
-                run_threads([write(thread) for thread in range(4)])
+                assert run_threads(*[write(thread) for thread in range(4)]) == []
             finally:
                 done.set()
 
-        run_threads([writers, read, read])
+        assert run_threads(writers, read, read) == []
         assert db.stats().writes == 1200
         db.check()
 
@@ -355,36 +338,21 @@ def test_readers_and_compactions() -> None:
 
             return run
 
-        run_threads([churn, read(False), read(True)])
+        assert run_threads(churn, read(False), read(True)) == []
         db.check()
 
 
-class SlowSyncEnv(MemoryEnv):
+class SlowSyncEnv(HookedEnv):
     """A disk whose syncs wait until several writers stand in line, or nobody else comes."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(self._wait)
         self.syncs = 0
 
-    def open_directory(self, path: str, create: bool = False) -> Any:
-        directory: Any = super().open_directory(path, create)
-        inner = directory.create
-
-        def create_file(name: str) -> Any:
-            file = inner(name)
-            if name.endswith(".log"):
-                sync = file.sync
-
-                def slow() -> None:
-                    self.syncs += 1
-                    threading.Event().wait(0.001)
-                    sync()
-
-                file.sync = slow
-            return file
-
-        directory.create = create_file
-        return directory
+    def _wait(self, call: str, name: str) -> None:
+        if call == "sync" and name.endswith(".log"):
+            self.syncs += 1
+            threading.Event().wait(0.001)
 
 
 def test_group_commit() -> None:
@@ -399,7 +367,7 @@ def test_group_commit() -> None:
 
             return run
 
-        run_threads([write(thread) for thread in range(4)])
+        assert run_threads(*[write(thread) for thread in range(4)]) == []
         stats = db.stats()
         assert stats.writes == 200
         assert stats.log_syncs == stats.log_writes == env.syncs < 150
@@ -432,7 +400,7 @@ def test_mixed_writers() -> None:
 
             return run
 
-        run_threads([write(thread) for thread in range(4)])
+        assert run_threads(*[write(thread) for thread in range(4)]) == []
         assert dict(db) == expected
         db.check()
     with DB("/db", env=env) as db:

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from nested_calls import CALLS, VALUE, Call, World, count_lines, interrupt
+from processes import run_python
 
 import lsmkv
 from lsmkv import NestedCallError
@@ -260,13 +261,7 @@ def test_what_runs_at_the_exit_may_still_save(tmp_path: Path) -> None:
     """What was registered before lsmkv was imported, and the finalizer of a global; more than a
     memtable full each."""
     path = str(tmp_path / "db")
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", AT_EXIT, path],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = run_python("-X", "dev", "-c", AT_EXIT, path, timeout=100)
     assert (done.returncode, done.stdout, done.stderr) == (0, "saved\n", "")
     with lsmkv.DB(path) as db:
         assert sum(1 for _ in db) == 4001

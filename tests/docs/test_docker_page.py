@@ -18,13 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import typer
-from processes import ENVIRON
-from typer.core import TyperGroup
+from documents import ROOT, parsed_command
+from processes import ENVIRON, free_port
 
-from lsmkv.tools.app import app
-
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "docker.md").read_text(encoding="utf-8")
 (DOCKERFILE,) = re.findall(r"(?ms)^```dockerfile\n(.*?)^```", PAGE)
 KNOWN = {
@@ -103,13 +99,7 @@ def test_the_command_is_one_that_lsmkv_takes() -> None:
     assert name == "lsmkv"
     assert shlex.join(words).startswith("serve /data/")
     assert words[1].startswith(tuple(f"{volume}/" for volume in the("VOLUME")))
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    with group.make_context("lsmkv", words) as context:
-        _, found, rest = group.resolve_command(context, words)
-        assert found is not None
-        parsed = found.make_context(found.name, rest, parent=context).params
-    assert the("EXPOSE") == [str(parsed["port"])]
+    assert the("EXPOSE") == [str(parsed_command(words)["port"])]
 
 
 def connected(port: int) -> socket.socket:
@@ -126,9 +116,7 @@ def connected(port: int) -> socket.socket:
 def test_the_command_serves_and_ends_by_sigterm(tmp_path: Path) -> None:
     pytest.importorskip("hiredis")
     words = [word.replace("/data", str(tmp_path)) for word in command()[1:]]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "lsmkv", *words, "--port", str(port)],
         env=ENVIRON | {"LSMKV_SERVE_PASSWORD": "secret"},

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from documents import load_script
 
 pytest.importorskip("griffe")
 
@@ -17,16 +16,9 @@ SITE = Path(__file__).parents[2] / "docs" / "site"
 @pytest.fixture(scope="module")
 def docstrings() -> ModuleType:
     """The extension, imported as griffe does: by its path."""
-    spec = importlib.util.spec_from_file_location("docstrings", SITE / "docstrings.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(SITE))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(SITE))
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(SITE))
+        return load_script(SITE / "docstrings.py")
 
 
 @pytest.fixture(scope="module")

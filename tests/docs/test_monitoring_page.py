@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from documents import ROOT, section
+
 from lsmkv import DB
 
-PAGE = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
 
 
 def samples(tmp_path: Path) -> set[str]:
@@ -21,8 +23,7 @@ def samples(tmp_path: Path) -> set[str]:
 
 def test_every_metric_of_an_expression_is_there(tmp_path: Path) -> None:
     known = samples(tmp_path) | {"lsmkv_publishing"}
-    section = PAGE.partition("## What to watch")[2].partition("\n## ")[0]
-    asked = set(re.findall(r"\blsmkv_\w+", section))
+    asked = set(re.findall(r"\blsmkv_\w+", section(PAGE, "What to watch")))
     assert len(asked) > 10
     assert asked - known == set()
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+
+from documents import ROOT, section, table_rows
 
 from lsmkv.server import encoding
 from lsmkv.server.commands import COMMANDS
 from lsmkv.server.commands.raw import RAW_COMMANDS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
-
-
-def section(title: str) -> str:
-    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+PAGE = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
 
 
 def rows(text: str) -> dict[str, str]:
-    """The first two columns of a section's first table, without its head."""
-    table = text.partition("\n|")[2].partition("\n\n")[0].splitlines()[2:]
-    cells = [[cell.strip() for cell in line.split("|")] for line in table]
-    return {first: second for _, first, second, *_ in cells}
+    """The first two columns of a section's table, without its head."""
+    return {first: second for first, second, *_ in table_rows(text)}
 
 
 def named(text: str) -> list[str]:
@@ -29,7 +24,7 @@ def named(text: str) -> list[str]:
 
 
 def test_the_table_has_every_command_once() -> None:
-    table = rows(section("What it speaks"))
+    table = rows(section(PAGE, "What it speaks"))
     commands = [name for row in table.values() for name in row.split()]
     there = {name.decode() for name in COMMANDS}
     assert sorted(commands) == sorted(there)
@@ -37,8 +32,8 @@ def test_the_table_has_every_command_once() -> None:
 
 
 def test_the_raw_commands_are_named() -> None:
-    text = section("Existing data").partition("\n\n    ")[0]
-    table = rows(section("What it speaks"))
+    text = section(PAGE, "Existing data").partition("\n\n    ")[0]
+    table = rows(section(PAGE, "What it speaks"))
     assert "transactions and messages" in " ".join(text.split())
     commands = {*named(text), *table["transactions"].split(), *table["messages"].split()}
     assert commands - {"DIR", "NX", "XX"} | {"LSMKV.RANGE"} == {
@@ -48,7 +43,7 @@ def test_the_raw_commands_are_named() -> None:
 
 
 def test_the_records_begin_as_the_table_says() -> None:
-    marks = re.findall(r"^\| `(\S+?)`", section("The records"), re.MULTILINE)
+    marks = re.findall(r"^\| `(\S+?)`", section(PAGE, "The records"), re.MULTILINE)
     names = ("FORMAT_KEY", "DATABASE", "CEILINGS", "EXPIRY_BOUND", "GARBAGE_ENDS", "KEY")
     names += ("ELEMENT", "RANKED", "EXPIRY", "GARBAGE", "CURSOR")
     assert set(marks) == {getattr(encoding, name).decode() for name in names}

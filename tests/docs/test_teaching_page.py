@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from documents import section, table_rows
 
 from lsmkv.course.grading import Grader, Limits
 from lsmkv.course.labs.compaction import engine_scores, levels_of
@@ -32,14 +33,9 @@ QUESTIONS = {
 """Questions and answers, by number."""
 
 
-def section(title: str) -> str:
-    return PAGE.partition(f" {title}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
-
-
 def rows(title: str) -> list[list[str]]:
     """The cells of a section's table, without its head."""
-    lines = [line for line in section(title).splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
+    return table_rows(section(PAGE, title))
 
 
 def words_of_a_varint(data: bytes) -> Iterable[str]:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import signal
-import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from processes import ENVIRON
+from processes import free_port, run_python
+from web_servers import ask, running
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "workers.md").read_text(encoding="utf-8")
@@ -42,45 +36,6 @@ async def app(scope, receive, send):
     await send({{"type": "http.response.start", "status": 200, "headers": []}})
     await send({{"type": "http.response.body", "body": b"served"}})
 """
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-@contextlib.contextmanager
-def running(directory: Path, *command: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """A server in a process of its own, and the file with its log."""
-    log = directory / "log"
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            [sys.executable, "-m", *command],
-            cwd=directory,
-            env=ENVIRON,
-            stdout=output,
-            stderr=output,
-        ) as server,
-    ):
-        try:
-            yield server, log
-        finally:
-            server.terminate()
-            server.wait(timeout=60)
-
-
-def ask(port: int, path: str = "/") -> str:
-    """The server's answer, once it has started."""
-    end = time.monotonic() + 60
-    while True:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as reply:
-                return str(reply.read().decode())
-        except (urllib.error.URLError, ConnectionError):
-            assert time.monotonic() < end, "it does not answer"
-            time.sleep(0.05)
 
 
 def wait_for(log: Path, words: str) -> str:
@@ -191,12 +146,5 @@ def test_celery_opens_a_store_in_each_process_of_its_pool(tmp_path: Path) -> Non
         "print(sorted({one.get(timeout=60) for one in asked}))\n"
     )
     with running(tmp_path, "celery", "-A", "tasks", "worker", "-P", "prefork", "-c", "2"):
-        done = subprocess.run(
-            [sys.executable, "-c", asked],
-            cwd=tmp_path,
-            env=ENVIRON,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_python("-c", asked, cwd=tmp_path)
     assert done.stdout == "['cache/worker-0', 'cache/worker-1']\n", done.stderr

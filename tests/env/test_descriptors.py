@@ -5,13 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import pathlib
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from processes import run_python
 
 import lsmkv
 from lsmkv import DB
@@ -53,12 +52,7 @@ def run(program: str, *arguments: str, soft: int = 64, hard: int | None = None) 
         import resource
         resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {soft if hard is None else hard}))
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(start) + textwrap.dedent(program), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-c", textwrap.dedent(start) + textwrap.dedent(program), *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 import lsmkv
 from lsmkv.env import installed
@@ -111,8 +111,6 @@ def test_the_version_is_looked_up_when_it_is_asked_for() -> None:
     )
     path = [sys.path[0] or ".", *sys.path[1:]]
     start = f"import sys; sys.path[:] = {path!r}\n"
-    done = subprocess.run(
-        [sys.executable, "-c", start + program], capture_output=True, text=True, check=False
-    )
+    done = run_python("-c", start + program)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{lsmkv.__version__}\n"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 from lsmkv.env.local import LocalDirectory, LocalEnv
 from lsmkv.env.process import (
@@ -105,13 +106,6 @@ def await_line(process: Process) -> bytes:
     raise AssertionError("no answer")
 
 
-def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_lines_go_both_ways(start: Callable[[], Process]) -> None:
     process = start()
     assert answer(process, b"hello") == b"hello"
@@ -188,7 +182,7 @@ def test_sending_to_one_that_has_ended(start: Callable[[], Process]) -> None:
     process = start()
     assert answer(process, b"hello") == b"hello"
     os.kill(process.pid, signal.SIGKILL)
-    until(lambda: process.ended)
+    wait_until(lambda: process.ended)
     with pytest.raises(ProcessEnded):
         answer(process, b"x" * 10)
     assert process.status == -signal.SIGKILL
@@ -198,7 +192,7 @@ def test_an_ended_process_is_reaped_at_once(start: Callable[[], Process]) -> Non
     process = start()
     assert answer(process, b"hello") == b"hello"
     os.kill(process.pid, signal.SIGKILL)
-    until(lambda: process.ended)
+    wait_until(lambda: process.ended)
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)  # not even a zombie
 
@@ -305,7 +299,7 @@ def test_a_process_ends_when_its_owner_is_killed(
         child = max(int(line[1]) for line in lines)
         os.kill(pid, 0)
         owner.kill()
-        until(lambda: place.exists("ended"))
+        wait_until(lambda: place.exists("ended"))
     finally:
         owner.kill()
         owner.wait()

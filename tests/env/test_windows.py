@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from processes import ENVIRON, python
+from processes import ENVIRON, python, run_python
 
 TESTS = Path(__file__).parents[1]
 
@@ -26,13 +25,8 @@ def run(*arguments: str) -> int:
     environ = dict(ENVIRON)
     environ["PYTHONPATH"] = os.pathsep.join([ENVIRON["PYTHONPATH"], str(TESTS / "helpers")])
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "windows_rules"]
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "pytest", *options, "--capture=sys", *arguments],
-        cwd=TESTS.parent,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_python(
+        "-P", "-m", "pytest", *options, "--capture=sys", *arguments, cwd=TESTS.parent, env=environ
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
     passed = re.search(r"(\d+) passed", done.stdout)

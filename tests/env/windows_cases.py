@@ -13,15 +13,16 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import types
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from random import Random
 
 import pytest
 import windows_rules
+from threads import run_threads
 
 import lsmkv
 from lsmkv import DB, IOError, LocalEnv, LockedError, destroy_db, repair_db
@@ -186,11 +187,7 @@ def test_threads_share_a_file(directory: WindowsDirectory) -> None:
                 if data != b"%08d" % at:
                     wrong.append((at, data))
 
-        threads = [threading.Thread(target=look, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[partial(look, seed) for seed in range(4)]) == []
     sys.setswitchinterval(interval)
     assert wrong == []
 

@@ -5,30 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from byte_files import BytesFile
 from made_files import Made, flipped, make_store
 
 from lsmkv.errors import CorruptionError, ForeignFormatError, UnsupportedCompressionError
 from lsmkv.files import Damage, Table, TableEntry
 from lsmkv.util.checksum import masked_crc32c
-
-
-class Counted:
-    """A file's content, which counts reads and their bytes."""
-
-    path = "counted"
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.size = len(data)
-        self.reads: list[int] = []
-        self.closed = False
-
-    def read(self, offset: int, length: int, /) -> bytes:
-        self.reads.append(length)
-        return self._data[offset : offset + length]
-
-    def close(self) -> None:
-        self.closed = True
 
 
 def damages(table: Table) -> list[Damage]:
@@ -111,17 +93,18 @@ def test_an_unknown_codec_is_damage_of_its_own_kind(made: Made) -> None:
 
 
 def test_a_table_is_walked_block_by_block() -> None:
-    counted = Counted(make_store(2000, 1, block_size=512).table())
+    counted = BytesFile(make_store(2000, 1, block_size=512).table())
     table = Table(counted)
     assert counted.reads == []
     entries = table.entries()
     next(entries)
     index = table.index.place
-    assert counted.reads[:2] == [48, index.size + 5]
+    assert [length for _, length in counted.reads][:2] == [48, index.size + 5]
     assert len(counted.reads) == 3
     assert sum(1 for _ in entries) == 2000
-    assert max(counted.reads) == index.size + 5
-    assert sum(counted.reads) < counted.size + 48
+    lengths = [length for _, length in counted.reads]
+    assert max(lengths) == index.size + 5
+    assert sum(lengths) < counted.size + 48
     table.close()
     assert counted.closed
 

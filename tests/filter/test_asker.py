@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
+from policies import FirstByte
 
 from lsmkv.filter.asker import asker_for
 from lsmkv.filter.bloom import BloomFilterPolicy
@@ -17,19 +16,7 @@ KEYS = [b"key%d" % number for number in range(1000)]
 ABSENT = [b"absent%d" % number for number in range(1000)]
 
 
-class ByKey:
-    """A policy without hashes: the first bytes of the keys."""
-
-    name = "test.ByKey"
-
-    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        return bytes(sorted({key[0] for key in keys}))
-
-    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        return key[0] in filter_data
-
-
-class ByHash(ByKey):
+class ByHash(FirstByte):
     """The same, by a hash of its own; it keeps what it was asked."""
 
     name = "test.ByHash"
@@ -68,7 +55,7 @@ POLICIES: list[FilterPolicy] = [
     BloomFilterPolicy(10),
     Bloom64Policy(10),
     BinaryFusePolicy(),
-    ByKey(),
+    FirstByte(),
     ByHash(),
 ]
 

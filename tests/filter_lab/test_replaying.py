@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_stores import READING, SETTINGS, SHAPE, LastByte, build, key
+from lab_stores import READING, SETTINGS, SHAPE, LastByteOfBits, build, key
 from orders import FOLDING
 
 import lsmkv
@@ -77,11 +77,11 @@ def test_the_store_as_it_is(base: Path) -> None:
 
 
 def test_another_policy(base: Path, tmp_path: Path) -> None:
-    setting = FilterSetting("block", (1,), make_policy=LastByte)
+    setting = FilterSetting("block", (1,), make_policy=LastByteOfBits)
     rebuilt = build(tmp_path / "rebuilt", setting)
     with lsmkv.DB(base, **READING) as db:
         done = replay(db, KEYS, [setting])
-    assert predicted(done.results[1]) == counted(rebuilt, KEYS, filter_policy=LastByte(1))[1]
+    assert predicted(done.results[1]) == counted(rebuilt, KEYS, filter_policy=LastByteOfBits(1))[1]
     assert done.results[1].total("filter_negatives") > 100
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from lab_stores import LastByte
+from lab_stores import LastByteOfBits
 
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy
@@ -144,8 +144,8 @@ def test_a_list() -> None:
 
 
 def test_another_policy() -> None:
-    setting = FilterSetting("block", (10, 0), make_policy=LastByte)
-    assert isinstance(setting.policy(0), LastByte)
+    setting = FilterSetting("block", (10, 0), make_policy=LastByteOfBits)
+    assert isinstance(setting.policy(0), LastByteOfBits)
     assert not setting.leveldb_asks
     assert setting.policy(3) is None
 

@@ -6,8 +6,10 @@ import itertools
 import struct
 
 import pytest
+from batches import batch_record, encode_delete, encode_put
 from hypothesis import given
 from hypothesis import strategies as st
+from numbered import batch_of
 
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.store_lock import StoreLock
@@ -27,18 +29,6 @@ operations_lists = st.lists(
 )
 
 
-def encode_put(key: bytes, value: bytes) -> bytes:
-    return encode_batch(0, [(key, value)])[HEADER_SIZE:]
-
-
-def encode_delete(key: bytes) -> bytes:
-    return encode_batch(0, [(key, None)])[HEADER_SIZE:]
-
-
-def batch_record(sequence: int, count: int, operations: bytes) -> bytes:
-    return sequence.to_bytes(8, "little") + count.to_bytes(4, "little") + operations
-
-
 def contents(record: bytes) -> str:
     """The content of a memtable after the batch, in the notation of LevelDB's tests."""
     sequence, operations = decode_batch(record)
@@ -53,16 +43,6 @@ def contents(record: bytes) -> str:
             what = f"{key.decode()}, {tagged[TAG_SIZE:].decode()}" if kept else key.decode()
             text += f"{'Put' if kept else 'Delete'}({what})@{sequence_in(tagged)}"
     return text
-
-
-def batch_of(operations: list[Operation]) -> WriteBatch:
-    batch = WriteBatch()
-    for key, value in operations:
-        if value is None:
-            batch.delete(key)
-        else:
-            batch.put(key, value)
-    return batch
 
 
 # Bytes

@@ -10,10 +10,10 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import pytest
+from byte_files import BytesFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.local import LocalEnv, LocalWritableFile
 from lsmkv.env.memory import MemoryEnv
@@ -35,19 +35,6 @@ RUNS_PAST = "a fragment runs past its block"
 MISMATCH = "fragment checksum mismatch"
 NO_END = "a record without its end"
 NO_BEGINNING = "a fragment without its beginning"
-
-
-class BytesFile(RandomAccessFile):
-    def __init__(self, data: bytes) -> None:
-        self.path = "log"
-        self.size = len(data)
-        self._data = data
-
-    def read(self, offset: int, length: int) -> bytes:
-        return self._data[offset : offset + length]
-
-    def close(self) -> None:
-        pass
 
 
 class Record(NamedTuple):
@@ -523,11 +510,9 @@ def test_a_reader_beside_the_writer_takes_the_block_as_it_is_now() -> None:
     half = log_of(b"one") + bytes(6) + whole[16:]
 
     class Growing(BytesFile):
-        reads = 0
-
         def read(self, offset: int, length: int) -> bytes:
-            self.reads += 1
-            return (half if self.reads == 1 else whole)[offset : offset + length]
+            self.reads.append((offset, length))
+            return (half if len(self.reads) == 1 else whole)[offset : offset + length]
 
     reader = LogReader(Growing(whole), reserved=True)
     assert [record.payload for record in reader][1::2] == [b"two", b"four"]
@@ -548,11 +533,9 @@ def test_half_a_copy_is_never_damage(missing: tuple[int, int], second: bytes, la
     half += bytes(len(whole) - len(half))
 
     class Late(BytesFile):
-        reads = 0
-
         def read(self, offset: int, length: int) -> bytes:
-            self.reads += 1
-            return (half if self.reads <= late else whole)[offset : offset + length]
+            self.reads.append((offset, length))
+            return (half if len(self.reads) <= late else whole)[offset : offset + length]
 
     reader = LogReader(Late(whole), reserved=True)
     records = list(reader)

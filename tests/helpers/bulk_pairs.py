@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import lsmkv
 import lsmkv.bulk
@@ -15,6 +17,11 @@ Pairs = list[tuple[bytes, bytes]]
 def some(count: int, seed: int = 0) -> Pairs:
     rng = random.Random(seed)
     return [(b"%08x" % rng.getrandbits(24), rng.randbytes(20)) for _ in range(count)]
+
+
+def pairs_of(parts: Iterable[Any]) -> Pairs:
+    """The pairs of all parts."""
+    return [pair for part in parts for pair in part.pairs()]
 
 
 def read(url: Path, version: int | None = None) -> Pairs:

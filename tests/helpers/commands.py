@@ -7,9 +7,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from processes import ENVIRON
 from typer.testing import CliRunner
@@ -19,8 +18,7 @@ from lsmkv.tools.app import app
 Out = TypeVar("Out", str, bytes)
 
 
-@dataclass(frozen=True)
-class Done(Generic[Out]):
+class Done(NamedTuple, Generic[Out]):
     status: int
     out: Out
     err: str

@@ -1,14 +1,11 @@
-"""Stores that differ, and ``lsmkv diff`` in this process."""
+"""Stores that differ."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
 import lsmkv
-from lsmkv.tools.app import app
 
 TINY: dict[str, Any] = {
     "write_buffer_size": 2048,
@@ -17,13 +14,6 @@ TINY: dict[str, Any] = {
     "compression": None,
 }
 KEYS = [b"%03d" % number for number in range(300)]
-
-
-def lsm(*arguments: str | Path) -> tuple[int, str, str]:
-    done = CliRunner().invoke(app, [*map(str, arguments)])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done.exit_code, done.stdout, done.stderr
 
 
 def fill(db: lsmkv.DB, keys: list[bytes], text: bytes) -> None:

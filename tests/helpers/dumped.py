@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from batches import batch_record, encode_delete, encode_put
+from byte_files import BytesFile
 from made_files import log_of
 from typer.testing import CliRunner
 
-from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.format.batch import HEADER_SIZE, encode_batch
 from lsmkv.format.keys import pack
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
@@ -25,19 +25,6 @@ from lsmkv.tools.dump.sources import Wanted, dump_file
 from lsmkv.util.checksum import masked_crc32c
 
 Done = tuple[int, list[str], str]
-
-
-def encode_put(key: bytes, value: bytes) -> bytes:
-    return encode_batch(0, [(key, value)])[HEADER_SIZE:]
-
-
-def encode_delete(key: bytes) -> bytes:
-    return encode_batch(0, [(key, None)])[HEADER_SIZE:]
-
-
-def batch_record(sequence: int, count: int, operations: bytes) -> bytes:
-    """A batch with any count."""
-    return sequence.to_bytes(8, "little") + count.to_bytes(4, "little") + operations
 
 
 def dump(*arguments: str | Path) -> Done:
@@ -53,26 +40,9 @@ def lines(text: str) -> list[str]:
     return text.strip("\n").split("\n")
 
 
-class Bytes(RandomAccessFile):
-    """A file's content, which records the largest read of it."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.size = len(data)
-        self.path = "bytes"
-        self.longest_read = 0
-
-    def read(self, offset: int, length: int) -> bytes:
-        self.longest_read = max(self.longest_read, length)
-        return self.data[offset : offset + length]
-
-    def close(self) -> None:
-        pass
-
-
 def records(name: str, data: bytes, annotate: bool = False) -> list[Record]:
     """The records of a file of this name, without its heading."""
-    return list(dump_file(Bytes(data), name, Wanted(annotate)))[1:]
+    return list(dump_file(BytesFile(data), name, Wanted(annotate)))[1:]
 
 
 def faults(name: str, data: bytes, annotate: bool = False) -> list[Fault]:

@@ -16,11 +16,9 @@ import http.client
 import random
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "expect"))
@@ -213,12 +211,7 @@ class FaultProxy:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # For the threads of the requests
@@ -396,11 +389,3 @@ def _end(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:  # it has ended already
         pass
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Return once a condition holds; ``AssertionError`` after these seconds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.005)

@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from policies import LastByte
+
 import lsmkv
 from lsmkv.filter_lab import FilterSetting, parse_setting
 
@@ -62,19 +64,11 @@ def put_into(
         db.flush()
 
 
-class LastByte:
-    """A filter policy that is not LevelDB's: the last bytes of the keys, without a hash."""
-
-    name = "test.LastByte"
+class LastByteOfBits(LastByte):
+    """A filter policy that is not LevelDB's, without a hash, made as for a number of bits."""
 
     def __init__(self, _bits: float) -> None:
         pass
-
-    def create_filter(self, keys: Any, /) -> bytes:
-        return bytes(sorted({one[-1] for one in keys}))
-
-    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        return key[-1] in filter_data
 
 
 SETTINGS = [

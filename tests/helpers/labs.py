@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from lsmkv.course.lab import Lab
@@ -23,9 +25,27 @@ class Mistake(NamedTuple):
     words: str
 
 
+Planted = dict[tuple[str, str], list[tuple[str, Callable[..., Any], str]]]
+"""By function and check: the name of each mistake, a function that does it wrong, and words."""
+
+
+def mistakes(planted: Planted) -> list[Mistake]:
+    return [
+        Mistake(name, function, wrong, check, words)
+        for (function, check), rows in planted.items()
+        for name, wrong, words in rows
+    ]
+
+
 def reference(lab: Lab) -> str:
     """The path of a lab's reference solution."""
     return str(COURSE / "references" / lab.file_name)
+
+
+@functools.cache
+def solution(lab: Lab) -> ModuleType:
+    """A lab's reference solution."""
+    return load(reference(lab))
 
 
 def run_all(lab: Lab, path: str) -> list[Result]:

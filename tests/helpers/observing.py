@@ -16,12 +16,6 @@ def owner_of(path: str | Path, env: Env | None = None) -> Owner:
         return read_owner(directory)
 
 
-def wait_for(true: Callable[[], object]) -> None:
-    """Return once it is true; the watchdog of the suite ends a test for which it never is."""
-    while not true():
-        time.sleep(0.02)
-
-
 def published(
     path: str | Path,
     when: Callable[[Published], object] = lambda _: True,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import lsmkv
 
@@ -13,19 +16,33 @@ import lsmkv
 ENVIRON = {**os.environ, "PYTHONPATH": str(Path(lsmkv.__file__).parent.parent)}
 
 
+def run_python(
+    *arguments: str | Path, check: bool = False, **settings: Any
+) -> subprocess.CompletedProcess[Any]:
+    """Run Python with these arguments to its end; settings are those of ``subprocess.run``."""
+    command = [sys.executable, *map(str, arguments)]
+    settings = {"capture_output": True, "text": True, "env": ENVIRON} | settings
+    return subprocess.run(command, check=check, **settings)
+
+
 def python(script: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run a script to its end, with nothing to read."""
-    return subprocess.run(
-        [sys.executable, "-P", "-c", script, *arguments],
-        input="",
-        capture_output=True,
-        text=True,
-        check=check,
-        env=ENVIRON,
-    )
+    return run_python("-P", "-c", script, *arguments, input="", check=check)
+
+
+def python_without_warnings(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run an indented script to its end, where a warning is an error."""
+    return run_python("-W", "error", "-c", textwrap.dedent(script), *arguments, timeout=120)
 
 
 def start(script: str, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a script that talks through its pipes."""
     command = [sys.executable, "-P", "-c", script, *arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRON)
+
+
+def free_port() -> int:
+    """A port on which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])

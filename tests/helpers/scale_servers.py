@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fault_proxy import FaultProxy
+from s3_servers import s3_options
 from tethered import Tethered
 
 from lsmkv.shards.remote.objects.open import open_objects
@@ -69,17 +70,6 @@ def nanio_server(directory: Path, log: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.read_line()}"
 
 
-def options_at(endpoint: str) -> dict[str, object]:
-    """Options for ``lsmkv`` with a server on this machine."""
-    return {
-        "endpoint": endpoint,
-        "access_key_id": "test",
-        "secret_access_key": "test",
-        "region": "us-east-1",
-        "allow_http": True,
-    }
-
-
 def new_bucket(proxy: FaultProxy) -> Bucket:
     """An empty bucket of the server behind a proxy, by way of the proxy."""
     name = f"test-{secrets.token_hex(8)}"
@@ -87,7 +77,7 @@ def new_bucket(proxy: FaultProxy) -> Bucket:
         connection.request("PUT", f"/{name}")
         reply = connection.getresponse()
         assert reply.status == 200, reply.read()
-    return Bucket(f"s3://{name}/set", options_at(proxy.url))
+    return Bucket(f"s3://{name}/set", s3_options(proxy.url))
 
 
 def object_requests(proxy: FaultProxy) -> list[str]:

@@ -1,18 +1,14 @@
-"""What tests of whole stores share: content, views of the files, threads, and an env that waits."""
+"""What tests of whole stores share: content, views of the files, and an env that waits."""
 
 from __future__ import annotations
 
 import errno
 import os
 import pathlib
-import subprocess
-import sys
-import textwrap
 import threading
-from collections.abc import Callable
 from typing import Any
 
-from lsmkv import DB, MemoryEnv
+from lsmkv import DB, Env, MemoryEnv
 from lsmkv.format.filenames import FileType, parse_filename
 
 ENTRIES = {b"key%04d" % n: b"value %d" % n * 4 for n in range(300)}
@@ -26,7 +22,12 @@ TINY: dict[str, Any] = {
 }
 
 
-def fill(db: DB, entries: dict[bytes, bytes] | None = None) -> None:
+def some(first: int, last: int) -> dict[bytes, bytes]:
+    """Numbered entries."""
+    return {b"key%04d" % n: b"value %d " % n * 4 for n in range(first, last)}
+
+
+def fill(db: Any, entries: dict[bytes, bytes] | None = None) -> None:
     for key, value in (ENTRIES if entries is None else entries).items():
         db.put(key, value)
 
@@ -41,7 +42,13 @@ def files(path: str, kind: FileType) -> set[str]:
     return found
 
 
-def contents(path: str) -> dict[str, bytes]:
+def names(env: Env, path: str = "/") -> list[str]:
+    """All names in a directory of an env."""
+    with env.open_directory(path) as directory:
+        return sorted(directory.names())
+
+
+def contents(path: str | pathlib.Path) -> dict[str, bytes]:
     """Every file of a directory, byte for byte."""
     return {p.name: p.read_bytes() for p in pathlib.Path(path).iterdir() if p.is_file()}
 
@@ -53,45 +60,34 @@ def data_files(path: str) -> dict[str, bytes]:
     }
 
 
+def log_of(store: str | pathlib.Path) -> pathlib.Path:
+    """The only log."""
+    (log,) = pathlib.Path(store).glob("*.log")
+    return log
+
+
+def flip(path: str | pathlib.Path, at: int, mask: int = 0xFF) -> None:
+    """Flip bits of a byte: all, or those of the mask."""
+    file = pathlib.Path(path)
+    data = bytearray(file.read_bytes())
+    data[at] ^= mask
+    file.write_bytes(data)
+
+
 def settle(db: DB) -> None:
     """Wait until background work, should there be any, has ended."""
     assert db._background is not None
     db._background.wait_until_idle()
 
 
+def pinned(db: DB) -> int:
+    """How many sequences are pinned."""
+    assert db._store is not None
+    return len(db._store.pinned)
+
+
 def files_at(db: DB) -> list[int]:
     return [int(str(db.get_property(f"leveldb.num-files-at-level{n}"))) for n in range(7)]
-
-
-def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in another process, with the same search path."""
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code), *arguments],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        timeout=120,
-    )
-
-
-def run_threads(*targets: Callable[[], None]) -> list[BaseException]:
-    """Run them all at once, to their end; what they raised."""
-    errors: list[BaseException] = []
-
-    def guarded(target: Callable[[], None]) -> None:
-        try:
-            target()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(target,)) for target in targets]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return errors
 
 
 class GatedEnv(MemoryEnv):
@@ -138,17 +134,3 @@ class GatedEnv(MemoryEnv):
         directory.create = gated
         directory.remove = remove
         return directory
-
-
-def background_of(target: Callable[[], object]) -> tuple[threading.Thread, list[BaseException]]:
-    errors: list[BaseException] = []
-
-    def guarded() -> None:
-        try:
-            target()
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=guarded, daemon=True)  # a hang must not hold up the exit
-    thread.start()
-    return thread, errors

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from policies import LastByte
 from stores import ENTRIES, fill
-from suffix_policy import SuffixPolicy
 
 import lsmkv
 from lsmkv import DB
@@ -16,7 +16,7 @@ from lsmkv.options import make_options
 
 def test_a_custom_filter_policy(tmp_path: Path) -> None:
     path = tmp_path / "db"
-    with DB(path, create_if_missing=True, filter_policy=SuffixPolicy(), lru_cache_size=0) as db:
+    with DB(path, create_if_missing=True, filter_policy=LastByte(), lru_cache_size=0) as db:
         fill(db)
         db.flush()
         assert db.get(b"key0001x") is None
@@ -37,7 +37,7 @@ def test_a_custom_filter_policy(tmp_path: Path) -> None:
         ({"bloom_filter_bits": -1}, ValueError, "bloom_filter_bits cannot be negative: -1"),
         ({"bloom_filter_bits": True}, TypeError, "bloom_filter_bits must be a number, not bool"),
         (
-            {"bloom_filter_bits": [12, 4], "filter_policy": SuffixPolicy()},
+            {"bloom_filter_bits": [12, 4], "filter_policy": LastByte()},
             ValueError,
             "only bits by level go with a BloomFilterPolicy",
         ),

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from orders import fold
+from policies import LastByte
 from stores import ENTRIES, TINY, contents, fill
-from suffix_policy import SuffixPolicy
 
 import lsmkv
 import lsmkv.aio
@@ -136,7 +136,7 @@ def test_a_block_cache_may_be_shared(tmp_path: pathlib.Path) -> None:
         ({"filter_layout": "page"}, ValueError, r"filter_layout.*'page'"),
         ({"background": "fiber"}, ValueError, r"background.*'fiber'"),
         ({"background": "process", "env": MemoryEnv()}, ValueError, "background='process'"),
-        ({"background": "process", "filter_policy": SuffixPolicy()}, ValueError, "another process"),
+        ({"background": "process", "filter_policy": LastByte()}, ValueError, "another process"),
         (
             {"background": "process", "comparator": reverse, "comparator_name": "reverse"},
             ValueError,
@@ -147,7 +147,7 @@ def test_a_block_cache_may_be_shared(tmp_path: pathlib.Path) -> None:
         ({"max_open_files": True}, TypeError, "max_open_files must be an int, not bool"),
         ({"env": "disk"}, TypeError, r"env must derive from .*Env, not str"),
         ({"filter_policy": object()}, TypeError, "filter_policy lacks 'name'"),
-        ({"filter_policy": SuffixPolicy(), "bloom_filter_bits": 5}, ValueError, "not both"),
+        ({"filter_policy": LastByte(), "bloom_filter_bits": 5}, ValueError, "not both"),
         ({"comparator": 5}, TypeError, "comparator must be a function"),
         ({"comparator": reverse}, ValueError, "needs a comparator_name"),
         ({"comparator_name": "x"}, ValueError, "without a comparator"),

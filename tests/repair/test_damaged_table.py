@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import pytest
+from byte_files import BytesFile
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
@@ -47,21 +48,6 @@ def any_keys(keys: list[bytes]) -> None:
     """Every key will do, but for those of the metaindex (whose names are no internal keys)."""
     if any(key.startswith((b"filter.", b"fullfilter.")) for key in keys):
         raise CorruptionError("a filter's name")
-
-
-class BytesFile(RandomAccessFile):
-    """Bytes as a file."""
-
-    def __init__(self, data: bytes) -> None:
-        self.path = "table"
-        self.data = data
-        self.size = len(data)
-
-    def read(self, offset: int, length: int) -> bytes:
-        return self.data[offset : offset + length]
-
-    def close(self) -> None:
-        pass
 
 
 class BadSectors(BytesFile):
@@ -395,16 +381,9 @@ def test_one_block_named_a_thousand_times() -> None:
     handle = BlockHandle(0, len(data) - BLOCK_TRAILER_SIZE)
     table = crafted([(ik(b"key-%06d" % number), handle) for number in range(1000)], data)
 
-    class Counted(BytesFile):
-        total = 0
-
-        def read(self, offset: int, length: int) -> bytes:
-            self.total += length
-            return super().read(offset, length)
-
-    file = Counted(table)
+    file = BytesFile(table)
     assert found_in(pieces(file, options_of())) == {ik(b"key-a-long"): bytes(10_000)}
-    assert file.total < 10 * len(table)
+    assert sum(length for _, length in file.reads) < 10 * len(table)
 
 
 def test_blocks_that_name_the_index_itself() -> None:
@@ -514,18 +493,11 @@ def test_a_large_file_without_any_block() -> None:
     """Every place in it might begin a block; all are tried in one pass."""
     rng = random.Random(7)
     hostile = b"\0\x08\x01" * 30_000 + rng.randbytes(100_000) + b"\x78" * 50_000
-    reads = 0
-
-    class Counted(BytesFile):
-        def read(self, offset: int, length: int) -> bytes:
-            nonlocal reads
-            reads += length
-            return super().read(offset, length)
-
-    (hole,) = pieces(Counted(hostile), options_of())
+    file = BytesFile(hostile)
+    (hole,) = pieces(file, options_of())
     assert isinstance(hole, Hole)
     assert (hole.offset, hole.size) == (0, len(hostile))
-    assert reads < 3 * len(hostile)
+    assert sum(length for _, length in file.reads) < 3 * len(hostile)
 
 
 def test_a_file_that_shrinks_meanwhile() -> None:
@@ -597,7 +569,7 @@ def test_a_codec_that_nobody_here_knows(part: str) -> None:
     strange = body + masked_crc32c(body).to_bytes(4, "little")
     data = sample.data[: handle.offset] + strange + sample.data[end + BLOCK_TRAILER_SIZE :]
     assert len(data) == len(sample.data)
-    with pytest.raises(UnsupportedCompressionError, match=f"table.*offset {handle.offset}"):
+    with pytest.raises(UnsupportedCompressionError, match=f"ldb.*offset {handle.offset}"):
         pieces(data, sample.options)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import flip
 
 import lsmkv
 from lsmkv import DB, plan_repair, repair_db
@@ -113,12 +114,6 @@ def history(pristine: History, tmp_path: Path) -> History:
     copy.path = tmp_path / "db"
     shutil.copytree(pristine.path, copy.path)
     return copy
-
-
-def flip(path: Path, offset: int, mask: int = 0xFF) -> None:
-    data = bytearray(path.read_bytes())
-    data[offset] ^= mask
-    path.write_bytes(data)
 
 
 def snapshot(path: Path) -> dict[str, bytes]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +22,10 @@ from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.repair.report import DAMAGED, REMARKABLE, SOUND, Survey
 from lsmkv.repair.survey import survey_db
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 State = dict[bytes, bytes]
 SMALL: dict[str, Any] = {"block_size": 256, "compression": None, "seek_compaction": False}
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Turn off the thousands of warnings about torn logs."""
-    logger = logging.getLogger("lsmkv")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(before)
 
 
 def content(path: Path) -> State | None:

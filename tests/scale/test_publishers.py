@@ -11,11 +11,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from fault_proxy import Cut, FaultProxy, LostReply, Status, wait_for
+from fault_proxy import Cut, FaultProxy, LostReply, Status
 from scale_data import check_complete, contents, made_parts, named_objects
 from scale_servers import Bucket
 from scale_sizes import PUBLISHERS, RACES
 from tethered import Tethered
+from waiting import wait_until
 
 import lsmkv.bulk
 import lsmkv.shards
@@ -155,7 +156,7 @@ def test_a_killed_publisher_leaves_the_old_version_or_the_new_one(
             while builder.is_alive and len(proxy.requests) < last:
                 time.sleep(0.001)
             killed += builder.kill()
-        wait_for(lambda: proxy.under_way == 0)
+        wait_until(lambda: proxy.under_way == 0)
         with bucket.open() as objects:
             found = check_complete(objects)
             assert found in (versions, [*versions, versions[-1] + 1])

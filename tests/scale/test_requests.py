@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from fault_proxy import FaultProxy
+from s3_servers import s3_options
 from scale_data import absent_keys, made_dict, made_parts
-from scale_servers import Bucket, new_bucket, object_requests, options_at
+from scale_servers import Bucket, new_bucket, object_requests
 from scale_sizes import PAIRS
 from tethered import Tethered
 
@@ -75,7 +76,7 @@ def counted(request: pytest.FixtureRequest, _proxy: FaultProxy) -> Iterator[Coun
     import snailmail
 
     with snailmail.ObjectStore(bucket="counted", latency=snailmail.Fixed(5)) as store:
-        bucket = Bucket("s3://counted/set", options_at(store.endpoint_url))
+        bucket = Bucket("s3://counted/set", s3_options(store.endpoint_url))
         build(bucket)
         yield Counted(
             bucket,

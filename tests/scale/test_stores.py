@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from s3_servers import s3_options
 from scale_data import made_pairs
-from scale_servers import Bucket, nanio_server, options_at
+from scale_servers import Bucket, nanio_server
 
 import lsmkv.bulk
 from lsmkv.errors import IOError
@@ -36,13 +37,13 @@ def careless(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bucket]
     """A store that ignores conditions, or knows none: nanio, or snailmail's quirks."""
     if request.param == "nanio":
         with nanio_server(tmp_path / "nanio", tmp_path / "log") as endpoint:
-            yield Bucket("s3://test/set", options_at(endpoint))
+            yield Bucket("s3://test/set", s3_options(endpoint))
         return
     import snailmail
 
     quirk = snailmail.StoreBehavior(conditional_writes=request.param)
     with snailmail.ObjectStore(bucket=request.param, behavior=quirk) as store:
-        yield Bucket(f"s3://{request.param}/set", options_at(store.endpoint_url))
+        yield Bucket(f"s3://{request.param}/set", s3_options(store.endpoint_url))
 
 
 def test_a_store_without_conditions_is_refused_before_anything_is_sorted(careless: Bucket) -> None:

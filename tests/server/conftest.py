@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from functools import partial
-from typing import Any
 
 import pytest
-from loops import KINDS, Run, Scenario, Served, run_in
+from loops import KINDS, new_loop
 from serving import Client, an_engine
 
 from lsmkv.server import Server
 
 
 @pytest.fixture(params=KINDS)
-def run(request: pytest.FixtureRequest) -> Run:
-    """Runs a coroutine, in a loop of asyncio's and again in one of uvloop's."""
-    return partial(run_in, request.param)
+def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
+    """Runs a test that is a coroutine, in a loop of asyncio's and again in one of uvloop's."""
+    with asyncio.Runner(loop_factory=lambda: new_loop(request.param)) as runner:
+        yield runner
 
 
 @pytest.fixture
-def served(run: Run) -> Served:
-    """Runs a scenario beside a server of a store in memory, in both loops."""
-
-    def serve(scenario: Scenario, **options: Any) -> None:
-        async def main() -> None:
-            async with Server(":memory:", port=0, **options) as server:
-                await scenario(server)
-
-        run(main())
-
-    return serve
+def server(runner: asyncio.Runner) -> Iterator[Server]:
+    """A server of a store in memory, in the loop of the test."""
+    server = Server(":memory:", port=0)
+    runner.run(server.start())
+    yield server
+    runner.run(server.stop())
 
 
 @pytest.fixture

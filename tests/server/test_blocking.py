@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from loops import Run
 from serving import Client, an_engine
 
 from lsmkv.server.engine import Engine
@@ -157,8 +156,9 @@ def test_a_client_that_is_gone_takes_nothing(engine: Engine) -> None:
     assert there.received() == [b"a", b"1"]
 
 
-def test_timeouts(run: Run) -> None:
-    async def main(engine: Engine) -> list[Any]:
+@pytest.mark.usefixtures("runner")
+async def test_timeouts() -> None:
+    with an_engine() as engine:
         requests = ("BLPOP a 0.3", "BLMOVE a b LEFT LEFT 0.15", "BZMPOP 0.01 1 a MIN")
         clients = waiting(engine, *requests)
         woken: list[int] = []
@@ -178,10 +178,7 @@ def test_timeouts(run: Run) -> None:
         assert len(engine.waits) == 0
         assert served.received() == [b"c", b"1"]  # and no second reply
         raw = [client.session.take_output() for client in clients]
-        return [woken, *raw]
-
-    with an_engine() as engine:
-        assert run(main(engine)) == [[2, 1, 0], b"*-1\r\n", b"*-1\r\n", b"*-1\r\n"]
+        assert [woken, *raw] == [[2, 1, 0], b"*-1\r\n", b"*-1\r\n", b"*-1\r\n"]
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from loops import Run
 from serving import parsed
 from ticks import FULL, Clients, agrees, engine_of, open_store, refused, tick
 
 import lsmkv
-from lsmkv import DB
 from lsmkv.server.check import check
-from lsmkv.server.engine import Engine
 from lsmkv.testing import FaultyEnv
 
 
@@ -67,15 +64,9 @@ def test_a_failed_write_leaves_reads_of_its_tick_alone() -> None:
         agrees(engine)
 
 
-def test_the_server_finds_out_by_itself_that_there_is_room_again(run: Run) -> None:
+@pytest.mark.usefixtures("runner")
+async def test_the_server_finds_out_by_itself_that_there_is_room_again() -> None:
     env = FaultyEnv()
-
-    async def main(engine: Engine) -> None:
-        tidying = asyncio.create_task(engine.tidy())
-        while engine.failure:
-            await asyncio.sleep(0.01)
-        tidying.cancel()
-
     with open_store(env) as db:
         engine = engine_of(db)
         env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
@@ -83,7 +74,10 @@ def test_the_server_finds_out_by_itself_that_there_is_room_again(run: Run) -> No
         assert engine.failure
         assert not engine._probe()
         env.heal()
-        run(main(engine))
+        tidying = asyncio.create_task(engine.tidy())
+        while engine.failure:
+            await asyncio.sleep(0.01)
+        tidying.cancel()
         agrees(engine)
 
 
@@ -121,48 +115,42 @@ def test_a_save_that_fails_refuses_what_the_tick_has_written_before(save: str) -
         assert check(db) == []
 
 
-def test_a_failing_sync_refuses_every_write_that_waits_for_it(run: Run) -> None:
+@pytest.mark.usefixtures("runner")
+async def test_a_failing_sync_refuses_every_write_that_waits_for_it() -> None:
     env = FaultyEnv()
-
-    async def main(db: DB) -> bytes:
-        engine = engine_of(db)
-        engine.settings.appendfsync = "always"
-        env.fail_at(1, sticky=True, calls={"sync"})
-        sent: list[bytes] = []
-        session = engine.open_session()
-        session.send = sent.append
-        for line in (b"SET a 1", b"SET b 1", b"MULTI", b"GET a", b"SET b 2", b"EXEC", b"GET a"):
-            engine.run(session, line.split())
-        engine.commit()
-        assert sent == []
-        while engine.syncing:
-            await asyncio.sleep(0.001)
-        env.heal()
-        assert b"MISCONF" in tick(engine, "SET c 1")  # the log is lost until it is reopened
-        return b"".join(sent)
-
     db = open_store(env)
-    answers = run(main(db))
+    engine = engine_of(db)
+    engine.settings.appendfsync = "always"
+    env.fail_at(1, sticky=True, calls={"sync"})
+    sent: list[bytes] = []
+    session = engine.open_session()
+    session.send = sent.append
+    for line in (b"SET a 1", b"SET b 1", b"MULTI", b"GET a", b"SET b 2", b"EXEC", b"GET a"):
+        engine.run(session, line.split())
+    engine.commit()
+    assert sent == []
+    while engine.syncing:
+        await asyncio.sleep(0.001)
+    env.heal()
+    assert b"MISCONF" in tick(engine, "SET c 1")  # the log is lost until it is reopened
     with pytest.raises(lsmkv.Error, match="earlier write"):
         db.close()
-    replies = parsed(answers)
+    replies = parsed(b"".join(sent))
     assert [refused(reply) for reply in replies] == [True, True, *([False] * 3), True, False]
     assert replies[-1] == b"1"
 
 
-def test_replies_wait_for_the_sync(run: Run) -> None:
-    async def main() -> None:
-        with open_store(FaultyEnv()) as db:
-            engine = engine_of(db)
-            engine.settings.appendfsync = "always"
-            sent: list[bytes] = []
-            session = engine.open_session()
-            session.send = sent.append
-            engine.run(session, [b"SET", b"a", b"1"])
-            engine.commit()
-            assert sent == []
-            while engine.syncing:
-                await asyncio.sleep(0.001)
-            assert sent == [b"+OK\r\n"]
-
-    run(main())
+@pytest.mark.usefixtures("runner")
+async def test_replies_wait_for_the_sync() -> None:
+    with open_store(FaultyEnv()) as db:
+        engine = engine_of(db)
+        engine.settings.appendfsync = "always"
+        sent: list[bytes] = []
+        session = engine.open_session()
+        session.send = sent.append
+        engine.run(session, [b"SET", b"a", b"1"])
+        engine.commit()
+        assert sent == []
+        while engine.syncing:
+            await asyncio.sleep(0.001)
+        assert sent == [b"+OK\r\n"]

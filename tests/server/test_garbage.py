@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from loops import Run
 from serving import Client, an_engine
 
 from lsmkv import DB, MemoryEnv
 from lsmkv.server.encoding import GARBAGE, U64
-from lsmkv.server.engine import Engine
 from lsmkv.server.garbage import GarbageQueue
 from lsmkv.server.overlay import Overlay
 
@@ -50,20 +48,18 @@ def test_what_is_undone_is_not_queued() -> None:
         assert (len(queue), queue.first()) == (1, (b"one", b""))
 
 
-def test_a_broken_queue_is_reported_and_does_not_end_the_background_work(
-    run: Run, caplog: pytest.LogCaptureFixture
+@pytest.mark.usefixtures("runner")
+async def test_a_broken_queue_is_reported_and_does_not_end_the_background_work(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def main(engine: Engine) -> None:
-        task = asyncio.create_task(engine.tidy())
-        while not caplog.records:
-            await asyncio.sleep(0.005)
-        assert not task.done()
-        task.cancel()
-
     with an_engine() as engine:
         client = Client(engine)
         client("SADD s a b")
         client("DEL s")
         engine.db.delete(GARBAGE + U64.pack(0))
-        run(main(engine))
+        task = asyncio.create_task(engine.tidy())
+        while not caplog.records:
+            await asyncio.sleep(0.005)
+        assert not task.done()
+        task.cancel()
     assert "sweeping failed" in caplog.text

@@ -8,12 +8,9 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from wire import packed
 
 from lsmkv.server.requests import MAX_ARGUMENTS, MAX_INLINE, ProtocolError, RequestReader
-
-
-def array(*words: bytes) -> bytes:
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words)
 
 
 def requests_in(*chunks: bytes) -> tuple[list[list[bytes]], str]:
@@ -40,23 +37,23 @@ def pieces(data: bytes, cuts: Iterable[int]) -> list[bytes]:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (array(b"SET", b"k", b"v"), [[b"SET", b"k", b"v"]]),
-        (array(b"", b"\r\n", b"\0\xff"), [[b"", b"\r\n", b"\0\xff"]]),
-        (array(b"GET", b"k") * 3, [[b"GET", b"k"]] * 3),
-        (array(b"ECHO", b"x" * 100_000), [[b"ECHO", b"x" * 100_000]]),
-        (array(*[b"%d" % n for n in range(300)]), [[b"%d" % n for n in range(300)]]),
+        (packed(b"SET", b"k", b"v"), [[b"SET", b"k", b"v"]]),
+        (packed(b"", b"\r\n", b"\0\xff"), [[b"", b"\r\n", b"\0\xff"]]),
+        (packed(b"GET", b"k") * 3, [[b"GET", b"k"]] * 3),
+        (packed(b"ECHO", b"x" * 100_000), [[b"ECHO", b"x" * 100_000]]),
+        (packed(*[b"%d" % n for n in range(300)]), [[b"%d" % n for n in range(300)]]),
         (b"PING\r\n", [[b"PING"]]),
         (b"PING\n", [[b"PING"]]),
         (b"  GET   k  \r\n", [[b"GET", b"k"]]),
         (b"SET 'a b' \"\\x00\\n\"\r\n", [[b"SET", b"a b", b"\0\n"]]),
         (b"\r\n\n \r\nPING\r\n", [[b"PING"]]),
-        (b"*0\r\n" + array(b"PING") + b"*0\r\nPING\r\n", [[b"PING"]] * 2),
-        (b"*-1\r\n" + array(b"PING") + b"*-1\r\n", [[b"PING"]]),
-        (b"*-7\r\n" + array(b"PING"), [[b"PING"]]),
-        (array(b"PING") + b"PING\r\n" + array(b"PING"), [[b"PING"]] * 3),
+        (b"*0\r\n" + packed(b"PING") + b"*0\r\nPING\r\n", [[b"PING"]] * 2),
+        (b"*-1\r\n" + packed(b"PING") + b"*-1\r\n", [[b"PING"]]),
+        (b"*-7\r\n" + packed(b"PING"), [[b"PING"]]),
+        (packed(b"PING") + b"PING\r\n" + packed(b"PING"), [[b"PING"]] * 3),
         (b"GET $1\r\n*1\r\n$2\r\nab\r\n", [[b"GET", b"$1"], [b"ab"]]),
-        (array(b"ECHO", b"*9999999 > |9999999") * 2, [[b"ECHO", b"*9999999 > |9999999"]] * 2),
-        (b"~1\r\n" + array(b"PING") + b"~1\r\n", [[b"~1"], [b"PING"], [b"~1"]]),
+        (packed(b"ECHO", b"*9999999 > |9999999") * 2, [[b"ECHO", b"*9999999 > |9999999"]] * 2),
+        (b"~1\r\n" + packed(b"PING") + b"~1\r\n", [[b"~1"], [b"PING"], [b"~1"]]),
     ],
 )
 def test_requests(data: bytes, expected: list[list[bytes]]) -> None:
@@ -95,7 +92,7 @@ def test_requests(data: bytes, expected: list[list[bytes]]) -> None:
     ],
 )
 def test_what_is_no_request(data: bytes, reason: str) -> None:
-    ping = array(b"PING")
+    ping = packed(b"PING")
     assert requests_in(data + ping) == ([], reason)
     assert requests_in(ping * 2 + data + ping) == ([[b"PING"]] * 2, reason)
     assert requests_in(ping, data[:3], data[3:]) == ([[b"PING"]], reason)
@@ -121,7 +118,7 @@ marks = st.sampled_from([b"*1\r\n", b"$1\r\n", b"*-1\r\n", b"+a\r\n", b"\r\n", b
 
 
 @given(
-    st.lists(words.map(lambda w: (array(*w), w)) | plain.map(lambda w: (b" ".join(w) + b"\n", w))),
+    st.lists(words.map(lambda w: (packed(*w), w)) | plain.map(lambda w: (b" ".join(w) + b"\n", w))),
     st.lists(st.integers(min_value=0)),
 )
 @example([(b"*1\r\n$2\r\n\r\n\r\n", [b"\r\n"])] * 2, [5, 9])
@@ -133,7 +130,7 @@ def test_wherever_it_is_cut(sent: list[tuple[bytes, list[bytes]]], cuts: list[in
     assert requests_in(*pieces(data, cuts)) == (expected, "")
 
 
-@given(st.lists(marks | words.map(lambda w: array(*w)), max_size=8), st.lists(st.integers(0, 99)))
+@given(st.lists(marks | words.map(lambda w: packed(*w)), max_size=8), st.lists(st.integers(0, 99)))
 def test_anything_is_the_same_in_pieces(parts: list[bytes], cuts: list[int]) -> None:
     data = b"".join(parts)
     assert requests_in(*pieces(data, cuts)) == requests_in(data)
@@ -141,7 +138,7 @@ def test_anything_is_the_same_in_pieces(parts: list[bytes], cuts: list[int]) -> 
 
 @given(st.integers(0, 60))
 def test_buffered_is_what_has_come_of_the_unfinished_request(size: int) -> None:
-    whole = array(b"SET", b"key", b"x" * 20) * 2
+    whole = packed(b"SET", b"key", b"x" * 20) * 2
     one = len(whole) // 2
     data = whole[: size % (2 * one)]
     for chunks in ([data], [data[at : at + 1] for at in range(len(data))]):
@@ -155,9 +152,9 @@ def test_buffered_is_what_has_come_of_the_unfinished_request(size: int) -> None:
 
 def test_a_large_value_in_many_chunks_is_joined_once() -> None:
     value = bytes(range(256)) * 8000
-    data = array(b"SET", b"k", value)
+    data = packed(b"SET", b"k", value)
     chunks = [data[at : at + 1000] for at in range(0, len(data), 1000)]
-    assert requests_in(*chunks, array(b"PING")) == ([[b"SET", b"k", value], [b"PING"]], "")
+    assert requests_in(*chunks, packed(b"PING")) == ([[b"SET", b"k", value], [b"PING"]], "")
 
 
 def test_more_than_a_million_elements() -> None:

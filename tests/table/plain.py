@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from byte_files import BytesFile
 from orders import COMPARATORS
 
 from lsmkv.counters import ReadCounters
-from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.key_hashes import KeyHashes
@@ -116,24 +116,6 @@ def build_block(rows: Iterable[Row], interval: int = 16) -> bytes:
 # Tables
 
 
-class CountingFile(RandomAccessFile):
-    """A file in memory that keeps a list of what was read."""
-
-    def __init__(self, data: bytes) -> None:
-        self.path = "db/000005.ldb"
-        self.data = data
-        self.size = len(data)
-        self.reads: list[tuple[int, int]] = []
-        self.closed = False
-
-    def read(self, offset: int, length: int) -> bytes:
-        self.reads.append((offset, length))
-        return self.data[offset : offset + length]
-
-    def close(self) -> None:
-        self.closed = True
-
-
 def build_table(rows: Sequence[Row], options: Options = SMALL) -> bytes:
     """A table of internal keys."""
     directory = MemoryEnv().open_directory("/")
@@ -150,9 +132,9 @@ def build(rows: Sequence[Row], options: Options = SMALL) -> bytes:
     return build_table(with_tag(rows), options)
 
 
-def opened(data: bytes, options: Options = SMALL) -> tuple[Table, CountingFile]:
+def opened(data: bytes, options: Options = SMALL) -> tuple[Table, BytesFile]:
     """The table, and its file with the reads of opening forgotten."""
-    file = CountingFile(data)
+    file = BytesFile(data)
     table = Table(options, file)
     file.reads.clear()
     return table, file

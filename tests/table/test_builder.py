@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
+from byte_files import BytesFile
 from orders import COMPARATORS, FOLDING
-from plain import PLAIN, TAG, CountingFile, Row, entries_of, with_tag
+from plain import PLAIN, TAG, Row, entries_of, with_tag
 
 from lsmkv.counters import ReadCounters
 from lsmkv.env.base import WritableFile
@@ -483,7 +484,7 @@ def test_blocks_go_out_many_to_a_write() -> None:
     assert 1_000_000 < len(sink.data) == builder.file_size
     assert len(sink.writes) <= 20
     assert max(map(len, sink.writes)) < 100_000
-    with_all = Table(Options(), CountingFile(sink.data))
+    with_all = Table(Options(), BytesFile(sink.data))
     assert with_all.num_blocks > 250
 
 
@@ -575,7 +576,7 @@ def test_leveldb_writes_the_same_bytes(
     theirs = file.read_bytes()
 
     options = PLAIN._replace(filter_policy=BloomFilterPolicy(bits) if bits else None)
-    table = Table(options, CountingFile(theirs))
+    table = Table(options, BytesFile(theirs))
     assert table.has_filter == (bits > 0)
     check(table)
     rows = all_rows(table)
@@ -605,7 +606,7 @@ def test_leveldb_with_other_block_settings(block_size: int, interval: int, tmp_p
         block_size=block_size,
         block_restart_interval=interval,
     )
-    rows = all_rows(Table(options, CountingFile(file.read_bytes())))
+    rows = all_rows(Table(options, BytesFile(file.read_bytes())))
     assert len(rows) > 1000
     assert build_internal(rows, options) == file.read_bytes()
     assert build_entries(rows, options) == file.read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from byte_files import BytesFile
 from orders import FOLDING
 from plain import (
     ABSENT,
@@ -13,7 +14,6 @@ from plain import (
     LAYOUTS,
     ROWS,
     SMALL,
-    CountingFile,
     OneAnswer,
     assemble,
     build,
@@ -43,7 +43,7 @@ def test_opening_counts_its_reads(
     layout: FilterLayout, policy: BloomFilterPolicy | None, reads: int
 ) -> None:
     options = SMALL._replace(filter_policy=policy, filter_layout=layout)
-    file = CountingFile(build(ROWS, options))
+    file = BytesFile(build(ROWS, options))
     table = Table(options, file)
     assert table.metadata_reads == len(file.reads) == reads
     assert table.metadata_bytes == sum(length for _, length in file.reads)
@@ -121,7 +121,7 @@ def test_any_byte_of_a_fuse_filter_flipped() -> None:
     for at in range(last, footer.metaindex.offset + footer.metaindex.size + 5):
         damaged[at] ^= 1 << at % 8
         with pytest.raises(CorruptionError) as caught:
-            Table(options, CountingFile(bytes(damaged)))
+            Table(options, BytesFile(bytes(damaged)))
         assert caught.value.offset is not None
         assert last <= caught.value.offset <= at
         damaged[at] ^= 1 << at % 8
@@ -136,7 +136,7 @@ def test_handles_in_the_footer_beyond_the_file(
     data = build(FEW, options)
     footer = Footer.decode(data[-FOOTER_SIZE:])
     for wrong in (Footer(handle, footer.index), Footer(footer.metaindex, handle)):
-        file = CountingFile(data[:-FOOTER_SIZE] + wrong.encode())
+        file = BytesFile(data[:-FOOTER_SIZE] + wrong.encode())
         with pytest.raises(CorruptionError, match="beyond"):
             Table(options, file)
         assert all(length < 1000 for _, length in file.reads)
@@ -148,7 +148,7 @@ def test_handles_in_the_footer_beyond_the_file(
 def test_index_entries_that_lead_nowhere(value: bytes) -> None:
     data = assemble([([(b"a", b"")], b"b")], index_rows=[(b"b", value)])
     with pytest.raises(CorruptionError) as caught:
-        Table(SMALL, CountingFile(data))
+        Table(SMALL, BytesFile(data))
     index = Footer.decode(data[-FOOTER_SIZE:]).index
     assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", index.offset)
 
@@ -159,8 +159,8 @@ def test_metaindex_entries_that_lead_nowhere(prefix: bytes, value: bytes) -> Non
     meta = [(prefix + BLOOM.name.encode(), value)]
     data = assemble([([(b"a", b"")], b"b")], meta)
     with pytest.raises(CorruptionError):
-        Table(SMALL._replace(filter_policy=BLOOM), CountingFile(data))
-    Table(SMALL, CountingFile(data))  # nobody asked for filters
+        Table(SMALL._replace(filter_policy=BLOOM), BytesFile(data))
+    Table(SMALL, BytesFile(data))  # nobody asked for filters
 
 
 @pytest.mark.parametrize(
@@ -178,5 +178,5 @@ def test_a_filter_block_that_is_none(contents: bytes) -> None:
     meta = [(b"filter." + BLOOM.name.encode(), BlockHandle(0, len(contents)).encode())]
     data = assemble([([(b"a", b"")], b"b")], meta, extra)
     with pytest.raises(CorruptionError) as caught:
-        Table(SMALL._replace(filter_policy=BLOOM), CountingFile(data))
+        Table(SMALL._replace(filter_policy=BLOOM), BytesFile(data))
     assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", 0)

@@ -6,6 +6,7 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 
 import pytest
+from byte_files import BytesFile
 from hostile_filters import hostile_filters
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,6 @@ from plain import (
     SMALL,
     TAG,
     VALUE_TAG,
-    CountingFile,
     OneAnswer,
     Row,
     Versions,
@@ -105,7 +105,7 @@ def ways_to_read(table: Table, key: bytes) -> list[Callable[[], object]]:
 
 def everything(data: bytes, options: Options, probes: Sequence[bytes]) -> object:
     """All that a table can be asked; equal tables give equal answers."""
-    table = Table(options, CountingFile(data))
+    table = Table(options, BytesFile(data))
     return (
         all_rows(table),
         all_rows(table, 1000),
@@ -866,7 +866,7 @@ def test_cut_anywhere(options: Options) -> None:
                     everything(part, options, PROBES)
             else:
                 with pytest.raises(CorruptionError):
-                    Table(options, CountingFile(part))
+                    Table(options, BytesFile(part))
 
 
 @pytest.mark.parametrize("readahead", [0, 100_000])
@@ -996,7 +996,7 @@ def test_a_block_that_is_none(place: str) -> None:
     else:
         wrong = Footer(footer.metaindex, handle)
     with pytest.raises(CorruptionError, match="restart") as caught:
-        Table(options, CountingFile(body + bad + wrong.encode()))
+        Table(options, BytesFile(body + bad + wrong.encode()))
     assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", handle.offset)
 
 
@@ -1030,7 +1030,7 @@ def test_an_index_key_without_a_tag(size: int) -> None:
     wrong = Footer(footer.metaindex, BlockHandle(footer.index.offset, len(stored) - 5))
     data = good[: footer.index.offset] + stored + wrong.encode()
     with pytest.raises(CorruptionError, match="shorter than its tag") as caught:
-        Table(SMALL, CountingFile(data))
+        Table(SMALL, BytesFile(data))
     assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", footer.index.offset)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from commands import lsm_bytes as lsm
+from processes import run_python
 from started import ENVIRONMENT
 
 import lsmkv
@@ -22,12 +22,7 @@ def without(missing: str, *arguments: str | Path) -> subprocess.CompletedProcess
         "from lsmkv.tools.cli import main\n"
         "sys.exit(main())"
     )
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        env=ENVIRONMENT,
-        check=False,
-    )
+    return run_python("-c", program, *arguments, text=False, env=ENVIRONMENT)
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])

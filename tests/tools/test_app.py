@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from commands import lsm_bytes as lsm
+from processes import run_python
 from started import ENVIRONMENT, NAMES, start
 
 from lsmkv.tools.app import GROUPS
@@ -53,9 +53,7 @@ def completed(*words: str) -> list[str]:
         "COMP_WORDS": " ".join(["lsmkv", *words]),
         "COMP_CWORD": str(len(words)),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, env=ENVIRONMENT | asked, check=True
-    )
+    done = run_python("-c", program, text=False, env=ENVIRONMENT | asked, check=True)
     return done.stdout.decode().split()
 
 
@@ -83,12 +81,7 @@ def test_a_command_imports_its_own_modules_only(store: Path) -> None:
         "finally:\n"
         "    print(*sys.modules)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "get", store, "a"],
-        capture_output=True,
-        env=ENVIRONMENT,
-        check=True,
-    )
+    done = run_python("-c", program, "get", store, "a", text=False, env=ENVIRONMENT, check=True)
     value, modules = done.stdout.decode().splitlines()
     assert value == "café"
     imported = set(modules.split())

@@ -6,22 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from commands import lsm
 
 import lsmkv
 from lsmkv.indexeddb import IndexedDBComparator
-from lsmkv.tools.app import app
 from lsmkv.tools.arguments import open_to_read
 
 ONE = bytes.fromhex("0001010103000000000000f03f")
 MINUS_ONE = bytes.fromhex("0001010103000000000000f0bf")
-
-
-def lsm(*arguments: str | Path) -> tuple[int, str, str]:
-    done = CliRunner().invoke(app, [*map(str, arguments)])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done.exit_code, done.stdout, done.stderr
 
 
 @pytest.fixture

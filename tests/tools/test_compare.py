@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from differing import KEYS, TINY, fill, lsm, scattered
+from commands import lsm
+from differing import KEYS, TINY, fill, scattered
 
 import lsmkv
 from lsmkv.tools import compare as compare_module

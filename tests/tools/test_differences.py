@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from differing import lsm
+from commands import lsm
 
 
 @pytest.mark.parametrize(

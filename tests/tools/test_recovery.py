@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from commands import Done, fails, lsm
+from stores import flip
 
 import lsmkv
 from lsmkv.indexeddb import IndexedDBComparator
@@ -33,12 +34,6 @@ def hashes(path: Path) -> dict[str, str]:
         for file in path.rglob("*")
         if file.is_file()
     }
-
-
-def flip(path: Path, offset: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[offset] ^= 0xFF
-    path.write_bytes(data)
 
 
 @pytest.fixture

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import linecache
 import random
 import sys
 import threading
 import weakref
 from collections.abc import Callable
-from types import FrameType
+from functools import partial
 from typing import Any
 
 import pytest
 from filled_caches import NamedEntries
+from threads import run_threads
 
 import lsmkv
 from lsmkv.util import block_cache
@@ -563,31 +563,18 @@ def test_removed_values_do_not_make_the_queues_grow() -> None:
 
 
 @pytest.mark.untraced
-def test_an_interrupt_anywhere_leaves_no_value_uncounted() -> None:
+def test_an_interrupt_anywhere_leaves_no_value_uncounted(
+    interrupted_at: Callable[..., bool],
+) -> None:
     """After a Ctrl-C at any line, usage is within the capacity and evicted entries are empty.
 
     Compiled code is not interrupted inside the cache."""
 
-    def interrupted_at(number: int) -> bool:
-        lines = 0
-
-        def trace(frame: FrameType, event: str, argument: object) -> Any:
-            nonlocal lines
-            if frame.f_code.co_filename != block_cache.__file__:
-                return None
-            # CPython looks for signals after calls: none comes just behind a with, or at its end.
-            here = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-            if event == "line" and not here.lstrip().startswith(("with ", "try:")):
-                lines += 1
-                if lines == number:
-                    raise KeyboardInterrupt
-            return trace
-
+    def is_whole_after(line: int) -> bool:
         cache = BlockCache[None, str](3)
         entries: list[CacheEntry] = []
-        before = sys.gettrace()
-        sys.settrace(trace)
-        try:
+
+        def use() -> None:
             for number_of_value in range(12):
                 entry = cache.add(str(number_of_value), 1)
                 assert entry is not None
@@ -599,10 +586,8 @@ def test_an_interrupt_anywhere_leaves_no_value_uncounted() -> None:
             cache.forget(entries[-2:])
             cache.clear()
             cache.refill(entries[0], "once more", 1)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(before)
+
+        interrupted = interrupted_at(block_cache, line, use)
         last: list[CacheEntry] = []
         for value in range(40):
             last += added(cache, str(value))
@@ -612,50 +597,41 @@ def test_an_interrupt_anywhere_leaves_no_value_uncounted() -> None:
         assert [entry.value for entry in entries] == [None] * len(entries)
         cache.clear()
         assert all(entry.value is None for entry in last)
-        return lines >= number
+        return interrupted
 
-    number = 1
-    while interrupted_at(number):
-        number += 1
-    assert number > 50 or lsmkv.COMPILED
+    line = 1
+    while is_whole_after(line):
+        line += 1
+    assert line > 50 or lsmkv.COMPILED
 
 
 @pytest.mark.usefixtures("quick_switches")
 def test_many_threads_at_once() -> None:
     cache = BlockCache[int, tuple[int, int]](50)
     shared: list[CacheEntry] = []
-    failures: list[BaseException] = []
     start = threading.Barrier(4)
 
     def work(seed: int) -> None:
         rng = random.Random(seed)
-        try:
-            start.wait()
-            for _ in range(10_000):
-                at, dice = rng.randrange(20), rng.random()
-                entry = shared[at] if at < len(shared) else None
-                if entry is None:
-                    entry = cache.add((at, seed), rng.randrange(12))
-                    if entry is not None and len(shared) < 20:
-                        shared.append(entry)
-                elif dice < 0.7:
-                    if entry.take() is None:
-                        cache.refill(entry, (at, seed), rng.randrange(12))
-                elif dice < 0.999:
-                    cache.forget([entry])
-                else:
-                    cache.clear()
-                value = None if entry is None else entry.take()
-                assert value is None or len(value) == 2
-        except BaseException as error:
-            failures.append(error)
+        start.wait()
+        for _ in range(10_000):
+            at, dice = rng.randrange(20), rng.random()
+            entry = shared[at] if at < len(shared) else None
+            if entry is None:
+                entry = cache.add((at, seed), rng.randrange(12))
+                if entry is not None and len(shared) < 20:
+                    shared.append(entry)
+            elif dice < 0.7:
+                if entry.take() is None:
+                    cache.refill(entry, (at, seed), rng.randrange(12))
+            elif dice < 0.999:
+                cache.forget([entry])
+            else:
+                cache.clear()
+            value = None if entry is None else entry.take()
+            assert value is None or len(value) == 2
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    assert run_threads(*[partial(work, seed) for seed in range(4)]) == []
     cache.check()
 
 

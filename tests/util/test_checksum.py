@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import random
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import run_python
 
 from lsmkv.util.checksum import crc32c, mask, masked_crc32c, sealing_crc32c, typed_crc32c, unmask
 
@@ -53,8 +53,7 @@ from lsmkv.util import checksum
 def run_without(names: list[str], how: str, program: str, *arguments: str) -> str:
     """What a program prints that begins by :data:`WITHOUT`."""
     whole = WITHOUT + textwrap.dedent(program)
-    command = [sys.executable, "-c", whole, how, " ".join(names), "|".join(sys.path), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_python("-c", whole, how, " ".join(names), "|".join(sys.path), *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -176,8 +175,7 @@ def test_a_half_removed_crcmod_is_passed_over(tmp_path: Path) -> None:
     print(CRC32C_IMPLEMENTATION, crc32c(bytes(32)) == 0x8A9136AA)
     """
     (tmp_path / "crcmod" / "__init__.py").write_text("")
-    command = [sys.executable, "-c", textwrap.dedent(program), "|".join(sys.path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_python("-c", textwrap.dedent(program), "|".join(sys.path))
     assert (done.stdout.strip(), done.stderr) == ("lsmkv True", "")
 
 
@@ -194,10 +192,5 @@ def test_a_google_crc32c_without_c_is_passed_over_in_silence(tmp_path: Path) -> 
     print(CRC32C_IMPLEMENTATION)
     """
     path = "|".join([str(tmp_path), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(program), path],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-W", "error", "-c", textwrap.dedent(program), path)
     assert (done.stdout.strip(), done.stderr) == ("lsmkv", "")

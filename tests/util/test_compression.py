@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import zlib
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import run_python
 
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.util.coding import encode_varint
@@ -333,10 +333,5 @@ print(peak() - before)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_decompression_bombs_allocate_no_more_than_the_limit() -> None:
     """Each would grow to 256 MiB."""
-    found = subprocess.run(
-        [sys.executable, "-c", BOMBS, "|".join(sys.path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    found = run_python("-c", BOMBS, "|".join(sys.path), check=True)
     assert int(found.stdout) < 16 * 1024

@@ -16,13 +16,13 @@ import os
 import pydoc
 import re
 import shutil
-import subprocess
 import sys
 import types
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run_python
 
 import lsmkv
 import lsmkv.plyvel
@@ -155,12 +155,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("source")
     ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
     shutil.copytree(lsmkv.__path__[0], folder / "lsmkv", ignore=ignored)
-    run = subprocess.run(
-        [sys.executable, "-P", __file__],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
-        capture_output=True,
-        check=True,
-    )
+    path = os.pathsep.join([str(folder), *sys.path])
+    run = run_python("-P", __file__, env={**os.environ, "PYTHONPATH": path}, check=True)
     facts: dict[str, Any] = json.loads(run.stdout)
     assert facts.pop("package") == str(folder / "lsmkv")
     assert facts.pop("compiled") is False

@@ -6,9 +6,11 @@ import random
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 
 import pytest
+from threads import run_threads
 
 import lsmkv
 from lsmkv.util import second_chance_cache
@@ -210,32 +212,23 @@ def test_an_interrupt_anywhere_leaves_no_value_uncounted(
 @pytest.mark.usefixtures("quick_switches")
 def test_many_threads_at_once() -> None:
     cache = SecondChanceCache[int, tuple[int, int]](6)
-    failures: list[BaseException] = []
     start = threading.Barrier(4)
 
     def work(seed: int) -> None:
         rng = random.Random(seed)
-        try:
-            start.wait()
-            for _ in range(5_000):
-                key = rng.randrange(12)
-                dice = rng.random()
-                if dice < 0.6:
-                    found = cache.get(key)
-                    assert found is None or found[0] == key
-                elif dice < 0.9:
-                    cache.put(key, (key, seed))
-                elif dice < 0.999:
-                    cache.discard(key)
-                else:
-                    cache.clear()
-        except BaseException as error:
-            failures.append(error)
+        start.wait()
+        for _ in range(5_000):
+            key = rng.randrange(12)
+            dice = rng.random()
+            if dice < 0.6:
+                found = cache.get(key)
+                assert found is None or found[0] == key
+            elif dice < 0.9:
+                cache.put(key, (key, seed))
+            elif dice < 0.999:
+                cache.discard(key)
+            else:
+                cache.clear()
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    assert run_threads(*[partial(work, seed) for seed in range(4)]) == []
     cache.check()

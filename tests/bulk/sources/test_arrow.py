@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 import pytest
+from bulk_pairs import pairs_of
 
 from lsmkv.bulk.sources.arrow import ArrowPart, arrow_parts, is_arrow, pyarrow
 from lsmkv.bulk.sources.part import Part
@@ -27,10 +28,6 @@ def table(kind: Any) -> Any:
 
 def parts_of_table(source: Any, part_bytes: int = 1 << 20, key: str = "key") -> list[ArrowPart]:
     return list(arrow_parts(source, key, "value", "mine", part_bytes))
-
-
-def pairs_of(parts: list[ArrowPart]) -> list[tuple[bytes, bytes]]:
-    return [pair for part in parts for pair in part.pairs()]
 
 
 @pytest.mark.parametrize(

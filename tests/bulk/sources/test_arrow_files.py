@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bulk_pairs import pairs_of
 
 from lsmkv.bulk.sources.arrow_files import (
     ArrowFilePart,
@@ -53,10 +54,6 @@ def cut_arrow(file: InputFile) -> list[ArrowFilePart]:
 
 both = pytest.mark.parametrize(("write", "cut"), [(parquet, cut_parquet), (arrow, cut_arrow)])
 Write = Callable[..., InputFile]
-
-
-def pairs_of(parts: list[Any]) -> list[tuple[bytes, bytes]]:
-    return [pair for part in parts for pair in part.pairs()]
 
 
 @both

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bulk_pairs import pairs_of
 
 from lsmkv.bulk.sources.dask_frames import DaskPart, dask_parts, is_dask
 from lsmkv.bulk.sources.part import Part
@@ -30,10 +31,6 @@ def frame(pairs: Any = PAIRS, text: bool = True, partitions: int = 4) -> Any:
 
 def parts_of_frame(source: Any, key: str = "key") -> list[DaskPart]:
     return list(dask_parts(source, key, "value", "mine"))
-
-
-def pairs_of(parts: list[DaskPart]) -> list[tuple[bytes, bytes]]:
-    return [pair for part in parts for pair in part.pairs()]
 
 
 @pytest.mark.parametrize("text", [True, False])

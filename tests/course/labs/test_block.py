@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from labs import Mistake, assert_caught
+from labs import Mistake, Planted, assert_caught, mistakes
 
 from lsmkv.course.labs.block import LAB, built
 from lsmkv.table.block import Block
@@ -111,104 +111,48 @@ def whole_at_100(entries: Entries, interval: int) -> bytes:
     return builder.finish()
 
 
-MISTAKES = (
-    Mistake(
-        "equal bytes anywhere",
-        "shared_prefix",
-        common_anywhere,
-        "common prefixes",
-        "ends with the first byte that differs",
-    ),
-    Mistake(
-        "one less for equal keys",
-        "shared_prefix",
-        lambda a, b: common(a, b) - (a == b),
-        "common prefixes",
-        "shared_prefix(b'ant', b'ant')",
-    ),
-    Mistake(
-        "nothing shared",
-        "build_block",
-        without_sharing,
-        "the bytes of a block",
-        "entry 1: shared length, 3",
-    ),
-    Mistake(
-        "restart one late",
-        "build_block",
-        one_interval_late,
-        "the bytes of a block",
-        "entry 1: shared length, 0",
-    ),
-    Mistake(
-        "big-endian",
-        "build_block",
-        big_endian_ends,
-        "the bytes of a block",
-        "number of restart points, 1, byte 0",
-    ),
-    Mistake(
-        "no number",
-        "build_block",
-        without_a_number,
-        "the bytes of a block",
-        "number of restart points, 1",
-    ),
-    Mistake(
-        "an empty block",
-        "build_block",
-        no_restart_point_when_empty,
-        "the bytes of a block",
-        "the block of the entries []",
-    ),
-    Mistake(
-        "the value first",
-        "build_block",
-        values_before_keys,
-        "the bytes of a block",
-        "entry 0: rest of the key, 'ant'",
-    ),
-    Mistake(
-        "without the shared part",
-        "read_block",
-        rest_alone,
-        "reading a block",
-        "The key is the first `shared` bytes",
-    ),
-    Mistake(
-        "past the entries",
-        "read_block",
-        into_the_restart_points,
-        "reading a block",
-        "The entries end where",
-    ),
-    Mistake("equal alone", "seek", only_equal, "seeking in a block", "not below it"),
-    Mistake("above alone", "seek", behind, "seeking in a block", "not below it"),
-    Mistake("one entry alone", "seek", within_one_interval, "seeking in a block", "read until"),
-    Mistake(
-        "from the start",
-        "seek",
-        from_the_start,
-        "seeking by restart points",
-        "Does it read the block from its start?",
-    ),
-    Mistake(
-        "values cut", "read_block", cut_values, "in the real engine", "block 0 of a table of the"
-    ),
-    Mistake(
-        "whole keys in large blocks",
-        "build_block",
-        whole_at_100,
-        "in the real engine",
-        "shared length",
-    ),
-)
+MISTAKES: Planted = {
+    ("shared_prefix", "common prefixes"): [
+        ("equal bytes anywhere", common_anywhere, "ends with the first byte that differs"),
+        (
+            "one less for equal keys",
+            lambda a, b: common(a, b) - (a == b),
+            "shared_prefix(b'ant', b'ant')",
+        ),
+    ],
+    ("build_block", "the bytes of a block"): [
+        ("nothing shared", without_sharing, "entry 1: shared length, 3"),
+        ("restart one late", one_interval_late, "entry 1: shared length, 0"),
+        ("big-endian", big_endian_ends, "number of restart points, 1, byte 0"),
+        ("no number", without_a_number, "number of restart points, 1"),
+        ("an empty block", no_restart_point_when_empty, "the block of the entries []"),
+        ("the value first", values_before_keys, "entry 0: rest of the key, 'ant'"),
+    ],
+    ("read_block", "reading a block"): [
+        ("without the shared part", rest_alone, "The key is the first `shared` bytes"),
+        ("past the entries", into_the_restart_points, "The entries end where"),
+    ],
+    ("seek", "seeking in a block"): [
+        ("equal alone", only_equal, "not below it"),
+        ("above alone", behind, "not below it"),
+        ("one entry alone", within_one_interval, "read until"),
+    ],
+    ("seek", "seeking by restart points"): [
+        ("from the start", from_the_start, "Does it read the block from its start?"),
+    ],
+    ("read_block", "in the real engine"): [
+        ("values cut", cut_values, "block 0 of a table of the"),
+    ],
+    ("build_block", "in the real engine"): [
+        ("whole keys in large blocks", whole_at_100, "shared length"),
+    ],
+}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
 
 
 def test_each_check_catches_a_mistake() -> None:
-    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
+    assert {check for _, check in MISTAKES} == {check.name for check in LAB.checks}

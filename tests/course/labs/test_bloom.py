@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from labs import Mistake, assert_caught
+from labs import Mistake, Planted, assert_caught, mistakes
 
 from lsmkv.course.labs.bloom import LAB, without_cutting
 from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash, predicted_rate
@@ -55,134 +55,88 @@ def with_sums_not_cut(keys: Sequence[bytes], bits: int) -> bytes:
     return without_cutting(keys, made(keys, bits))
 
 
-MISTAKES = (
-    Mistake(
-        "sums not cut",
-        "create_filter",
-        with_sums_not_cut,
-        "the bytes of a filter",
-        "not reduced to 32 bits before the modulus",
-    ),
-    Mistake("big-endian words", "bloom_hash", with_words_turned, "the hash of a key", "little"),
-    Mistake(
-        "the rest turned", "bloom_hash", with_the_rest_turned, "the hash of a key", "left over"
-    ),
-    Mistake(
-        "64 bits",
-        "bloom_hash",
-        lambda key: leveldb_hash(key) + (len(key) << 32),
-        "the hash of a key",
-        "more than 32 bits",
-    ),
-    Mistake("signed", "bloom_hash", lambda key: -1, "the hash of a key", "seed"),
-    Mistake(
-        "rounded k",
-        "probes",
-        lambda bits: max(1, min(30, round(bits * 0.69))),
-        "the number of probes",
-        "truncated, not rounded",
-    ),
-    Mistake(
-        "k without a limit",
-        "probes",
-        lambda bits: max(1, int(bits * 0.69)),
-        "the number of probes",
-        "at most 30",
-    ),
-    Mistake(
-        "k of 0", "probes", lambda bits: int(bits * 0.69), "the number of probes", "at least 1"
-    ),
-    Mistake(
-        "no byte for k",
-        "create_filter",
-        lambda keys, bits: made(keys, bits)[:-1],
-        "the size of a filter",
-        "which stores k",
-    ),
-    Mistake(
-        "no minimum", "create_filter", without_a_minimum, "the size of a filter", "at least 64 bits"
-    ),
-    Mistake("rounded down", "create_filter", cut_down, "the size of a filter", "rounded up"),
-    Mistake(
-        "bits turned", "create_filter", with_bits_turned, "the bytes of a filter", "1 << (p % 8)"
-    ),
-    Mistake(
-        "a probe less",
-        "create_filter",
-        with_a_probe_less,
-        "the bytes of a filter",
-        "0 (probe 6 of b'hello')",
-    ),
-    Mistake(
-        "a false negative",
-        "key_may_match",
-        lambda key, data: key != b"" and asked(key, data),
-        "no false negatives",
-        "A false negative: b'' is among",
-    ),
-    Mistake(
-        "a different k",
-        "key_may_match",
-        lambda key, data: data[-1:] > b"\x1e" or asked(key, data[:-1] + b"\x06"),
-        "asking a filter",
-        "k is the last byte of the filter",
-    ),
-    Mistake(
-        "reserved k",
-        "key_may_match",
-        lambda key, data: data[-1:] < b"\x1f" and asked(key, data),
-        "asking a filter",
-        "reserved for other encodings",
-    ),
-    Mistake(
-        "an empty filter",
-        "key_may_match",
-        lambda key, data: len(data) < 2 or asked(key, data),
-        "asking a filter",
-        "fewer than two bytes",
-    ),
-    Mistake(
-        "another formula",
-        "predicted_rate",
-        lambda bits, k: 1 - (1 - predicted_rate(bits, k)) ** k,
-        "the rate of errors",
-        "The formula is",
-    ),
-    Mistake(
-        "one bit asked",
-        "key_may_match",
-        lambda key, data: asked(key, data[:-1] + b"\x01"),
-        "the rate of errors",
-        "Do both functions use all k probes",
-    ),
-    Mistake(
-        "a key lost in the store",
-        "key_may_match",
-        lambda key, data: not key.startswith(b"7") and asked(key, data),
-        "in the real engine",
-        "lost b'7",
-    ),
-    Mistake(
-        "another filter in the store",
-        "create_filter",
-        lambda keys, bits: made([*keys, b"one more"], bits),
-        "in the real engine",
-        "in a filter block",
-    ),
-    Mistake(
-        "a filter that saves nothing",
-        "key_may_match",
-        lambda key, data: True,
-        "in the real engine",
-        "save too few reads",
-    ),
-)
+MISTAKES: Planted = {
+    ("create_filter", "the bytes of a filter"): [
+        ("sums not cut", with_sums_not_cut, "not reduced to 32 bits before the modulus"),
+        ("bits turned", with_bits_turned, "1 << (p % 8)"),
+        ("a probe less", with_a_probe_less, "0 (probe 6 of b'hello')"),
+    ],
+    ("bloom_hash", "the hash of a key"): [
+        ("big-endian words", with_words_turned, "little"),
+        ("the rest turned", with_the_rest_turned, "left over"),
+        ("64 bits", lambda key: leveldb_hash(key) + (len(key) << 32), "more than 32 bits"),
+        ("signed", lambda key: -1, "seed"),
+    ],
+    ("probes", "the number of probes"): [
+        ("rounded k", lambda bits: max(1, min(30, round(bits * 0.69))), "truncated, not rounded"),
+        ("k without a limit", lambda bits: max(1, int(bits * 0.69)), "at most 30"),
+        ("k of 0", lambda bits: int(bits * 0.69), "at least 1"),
+    ],
+    ("create_filter", "the size of a filter"): [
+        ("no byte for k", lambda keys, bits: made(keys, bits)[:-1], "which stores k"),
+        ("no minimum", without_a_minimum, "at least 64 bits"),
+        ("rounded down", cut_down, "rounded up"),
+    ],
+    ("key_may_match", "no false negatives"): [
+        (
+            "a false negative",
+            lambda key, data: key != b"" and asked(key, data),
+            "A false negative: b'' is among",
+        ),
+    ],
+    ("key_may_match", "asking a filter"): [
+        (
+            "a different k",
+            lambda key, data: data[-1:] > b"\x1e" or asked(key, data[:-1] + b"\x06"),
+            "k is the last byte of the filter",
+        ),
+        (
+            "reserved k",
+            lambda key, data: data[-1:] < b"\x1f" and asked(key, data),
+            "reserved for other encodings",
+        ),
+        (
+            "an empty filter",
+            lambda key, data: len(data) < 2 or asked(key, data),
+            "fewer than two bytes",
+        ),
+    ],
+    ("predicted_rate", "the rate of errors"): [
+        (
+            "another formula",
+            lambda bits, k: 1 - (1 - predicted_rate(bits, k)) ** k,
+            "The formula is",
+        ),
+    ],
+    ("key_may_match", "the rate of errors"): [
+        (
+            "one bit asked",
+            lambda key, data: asked(key, data[:-1] + b"\x01"),
+            "Do both functions use all k probes",
+        ),
+    ],
+    ("key_may_match", "in the real engine"): [
+        (
+            "a key lost in the store",
+            lambda key, data: not key.startswith(b"7") and asked(key, data),
+            "lost b'7",
+        ),
+        ("a filter that saves nothing", lambda key, data: True, "save too few reads"),
+    ],
+    ("create_filter", "in the real engine"): [
+        (
+            "another filter in the store",
+            lambda keys, bits: made([*keys, b"one more"], bits),
+            "in a filter block",
+        ),
+    ],
+}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
 
 
 def test_each_check_catches_a_mistake() -> None:
-    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
+    assert {check for _, check in MISTAKES} == {check.name for check in LAB.checks}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from labs import Mistake, assert_caught
+from labs import Mistake, Planted, assert_caught, mistakes
 
 from lsmkv.course.labs.compacting import (
     Entry,
@@ -175,243 +175,170 @@ def by_number(entries: Sequence[Entry], limit: int) -> list[list[Entry]]:
     return outputs
 
 
-MISTAKES = (
-    Mistake(
-        "level 0 by bytes",
-        "level_scores",
-        lambda levels: [sum(f[1] for f in levels[0]) / (4 * MIB), *engine_scores(levels)[1:]],
-        "the scores of levels",
-        "by the number of its tables",
-    ),
-    Mistake(
-        "a million for a MiB",
-        "level_scores",
-        lambda levels: [
-            score if n == 0 else score * MIB / 1e6 for n, score in enumerate(engine_scores(levels))
-        ],
-        "the scores of levels",
-        "10 * 2**20 bytes",
-    ),
-    Mistake(
-        "all levels alike",
-        "level_scores",
-        lambda levels: [
-            score if n == 0 else score * 10.0 ** (n - 1)
-            for n, score in enumerate(engine_scores(levels))
-        ],
-        "the scores of levels",
-        "ten times as much",
-    ),
-    Mistake(
-        "a score for level 6",
-        "level_scores",
-        lambda levels: [*engine_scores(levels), 0.0],
-        "the scores of levels",
-        "there is nowhere to go",
-    ),
-    Mistake(
-        "ends left out",
-        "overlapping",
-        without_its_ends,
-        "tables that overlap",
-        "Both ends of a range belong to it",
-    ),
-    Mistake(
-        "level 0 not expanded",
-        "overlapping",
-        touching,
-        "tables that overlap",
-        "On level 0 the range grows",
-    ),
-    Mistake(
-        "level 0 expanded once",
-        "overlapping",
-        expanded_once,
-        "tables that overlap",
-        "until nothing else touches it",
-    ),
-    Mistake(
-        "expanded on a sorted level",
-        "overlapping",
-        expanded_everywhere,
-        "tables that overlap",
-        "must return",
-    ),
-    Mistake(
-        "only above 1", "pick", picked_above_one, "choosing tables", "From exactly 1.0 on, a level"
-    ),
-    Mistake(
-        "the first level over 1",
-        "pick",
-        picked_first_over,
-        "choosing tables",
-        "The level with the highest score goes first",
-    ),
-    Mistake(
-        "no pointer",
-        "pick",
-        picked_without_a_pointer,
-        "choosing tables",
-        "the first table that reaches beyond the pointer",
-    ),
-    Mistake("no turn", "pick", never_begun_again, "choosing tables", "begin again"),
-    Mistake(
-        "one table of level 0",
-        "pick",
-        one_of_level_0,
-        "choosing tables",
-        "an older version stays above a newer one",
-    ),
-    Mistake("never widened", "pick", never_widened, "choosing tables", "those come for free"),
-    Mistake("always widened", "pick", always_widened, "choosing tables", "do not widen if"),
-    Mistake(
-        "the next level alone",
-        "held_deeper",
-        lambda levels, level, key: level < 6 and bool(touching(levels, level + 1, key, key)),
-        "what lies deeper",
-        "not at the next one alone",
-    ),
-    Mistake(
-        "the outputs' level, too",
-        "held_deeper",
-        lambda levels, level, key: engine_held_deeper(levels, level - 1, key),
-        "what lies deeper",
-        "what it holds of the key is an input",
-    ),
-    Mistake(
-        "ends of a table left out",
-        "held_deeper",
-        lambda levels, level, key: any(
-            file[2] < key < file[3] for files in levels[level + 1 :] for file in files
+MISTAKES: Planted = {
+    ("level_scores", "the scores of levels"): [
+        (
+            "level 0 by bytes",
+            lambda levels: [sum(f[1] for f in levels[0]) / (4 * MIB), *engine_scores(levels)[1:]],
+            "by the number of its tables",
         ),
-        "what lies deeper",
-        "ends included",
-    ),
-    Mistake("nothing dropped", "compact", everything, "versions that go", "none can see this one"),
-    Mistake(
-        "a version that a snapshot needs",
-        "compact",
-        newest_alone,
-        "versions that go",
-        "A snapshot needs it",
-    ),
-    Mistake(
-        "one sequence off",
-        "compact",
-        lambda runs, snapshot, deeper: merged(runs, snapshot - 1, deeper),
-        "versions that go",
-        "A newer version of the key is visible to every reader",
-    ),
-    Mistake("oldest first", "compact", oldest_first, "versions that go", "in the wrong order"),
-    Mistake(
-        "a deletion dropped too early",
-        "compact",
-        lambda runs, snapshot, deeper: merged(runs, snapshot, lambda key: False),
-        "deletions that go",
-        "the dead key comes back",
-    ),
-    Mistake(
-        "a deletion that a snapshot does not see dropped",
-        "compact",
-        without_young_deletions,
-        "deletions that go",
-        "newer than the oldest snapshot",
-    ),
-    Mistake(
-        "deletions for ever",
-        "compact",
-        lambda runs, snapshot, deeper: merged(runs, snapshot, lambda key: True),
-        "deletions that go",
-        "nothing left that it hides",
-    ),
-    Mistake("a key in two outputs", "split", cut, "splitting outputs", "are in two outputs"),
-    Mistake(
-        "an output for each key", "split", by_number, "splitting outputs", "before it has reached"
-    ),
-    Mistake(
-        "one output",
-        "split",
-        lambda entries, limit: [list(entries)] if entries else [],
-        "splitting outputs",
-        "an output goes on after",
-    ),
-    Mistake(
-        "the last output lost",
-        "split",
-        lambda entries, limit: by_number(entries, limit)[:-1],
-        "splitting outputs",
-        "which may be small, returned",
-    ),
-    Mistake(
-        "an empty output",
-        "split",
-        lambda entries, limit: [*by_number(entries, limit), []],
-        "splitting outputs",
-        "holds no entries",
-    ),
-    Mistake(
-        "compactions alone",
-        "write_amplification",
-        lambda put, flushed, compacted: compacted / put if put else 0.0,
-        "write amplification",
-        "Flushes count",
-    ),
-    Mistake(
-        "a division by zero",
-        "write_amplification",
-        lambda put, flushed, compacted: (flushed + compacted) / put,
-        "write amplification",
-        "divides by zero",
-    ),
-    Mistake(
-        "whole numbers",
-        "write_amplification",
-        lambda put, flushed, compacted: (flushed + compacted) // put if put else 0.0,
-        "write amplification",
-        "must be 1.0, but your code returned 1",
-    ),
-    Mistake(
-        "a dead key comes back in the store",
-        "held_deeper",
-        lambda levels, level, key: False,
-        "in the real engine",
-        "the dead key comes back",
-    ),
-    Mistake(
-        "a snapshot's version lost in the store",
-        "compact",
-        one_of_each_key,
-        "in the real engine",
-        "A snapshot needs it",
-    ),
-    Mistake(
-        "one table of the store's level 0",
-        "pick",
-        one_of_level_0,
-        "in the real engine",
-        "of level 0, pick must take",
-    ),
-    Mistake(
-        "other scores than the engine's",
-        "level_scores",
-        lambda levels: [score * 0.5 for score in engine_scores(levels)],
-        "in the real engine",
-        "The engine finds that level 0 of the store needs a compaction most",
-    ),
-    Mistake(
-        "entries of the store lost",
-        "split",
-        lambda entries, limit: by_number(entries, limit)[:-1],
-        "in the real engine",
-        "the store would lose some",
-    ),
-)
+        (
+            "a million for a MiB",
+            lambda levels: [
+                score if n == 0 else score * MIB / 1e6
+                for n, score in enumerate(engine_scores(levels))
+            ],
+            "10 * 2**20 bytes",
+        ),
+        (
+            "all levels alike",
+            lambda levels: [
+                score if n == 0 else score * 10.0 ** (n - 1)
+                for n, score in enumerate(engine_scores(levels))
+            ],
+            "ten times as much",
+        ),
+        (
+            "a score for level 6",
+            lambda levels: [*engine_scores(levels), 0.0],
+            "there is nowhere to go",
+        ),
+    ],
+    ("overlapping", "tables that overlap"): [
+        ("ends left out", without_its_ends, "Both ends of a range belong to it"),
+        ("level 0 not expanded", touching, "On level 0 the range grows"),
+        ("level 0 expanded once", expanded_once, "until nothing else touches it"),
+        ("expanded on a sorted level", expanded_everywhere, "must return"),
+    ],
+    ("pick", "choosing tables"): [
+        ("only above 1", picked_above_one, "From exactly 1.0 on, a level"),
+        (
+            "the first level over 1",
+            picked_first_over,
+            "The level with the highest score goes first",
+        ),
+        ("no pointer", picked_without_a_pointer, "the first table that reaches beyond the pointer"),
+        ("no turn", never_begun_again, "begin again"),
+        ("one table of level 0", one_of_level_0, "an older version stays above a newer one"),
+        ("never widened", never_widened, "those come for free"),
+        ("always widened", always_widened, "do not widen if"),
+    ],
+    ("held_deeper", "what lies deeper"): [
+        (
+            "the next level alone",
+            lambda levels, level, key: level < 6 and bool(touching(levels, level + 1, key, key)),
+            "not at the next one alone",
+        ),
+        (
+            "the outputs' level, too",
+            lambda levels, level, key: engine_held_deeper(levels, level - 1, key),
+            "what it holds of the key is an input",
+        ),
+        (
+            "ends of a table left out",
+            lambda levels, level, key: any(
+                file[2] < key < file[3] for files in levels[level + 1 :] for file in files
+            ),
+            "ends included",
+        ),
+    ],
+    ("compact", "versions that go"): [
+        ("nothing dropped", everything, "none can see this one"),
+        ("a version that a snapshot needs", newest_alone, "A snapshot needs it"),
+        (
+            "one sequence off",
+            lambda runs, snapshot, deeper: merged(runs, snapshot - 1, deeper),
+            "A newer version of the key is visible to every reader",
+        ),
+        ("oldest first", oldest_first, "in the wrong order"),
+    ],
+    ("compact", "deletions that go"): [
+        (
+            "a deletion dropped too early",
+            lambda runs, snapshot, deeper: merged(runs, snapshot, lambda key: False),
+            "the dead key comes back",
+        ),
+        (
+            "a deletion that a snapshot does not see dropped",
+            without_young_deletions,
+            "newer than the oldest snapshot",
+        ),
+        (
+            "deletions for ever",
+            lambda runs, snapshot, deeper: merged(runs, snapshot, lambda key: True),
+            "nothing left that it hides",
+        ),
+    ],
+    ("split", "splitting outputs"): [
+        ("a key in two outputs", cut, "are in two outputs"),
+        ("an output for each key", by_number, "before it has reached"),
+        (
+            "one output",
+            lambda entries, limit: [list(entries)] if entries else [],
+            "an output goes on after",
+        ),
+        (
+            "the last output lost",
+            lambda entries, limit: by_number(entries, limit)[:-1],
+            "which may be small, returned",
+        ),
+        (
+            "an empty output",
+            lambda entries, limit: [*by_number(entries, limit), []],
+            "holds no entries",
+        ),
+    ],
+    ("write_amplification", "write amplification"): [
+        (
+            "compactions alone",
+            lambda put, flushed, compacted: compacted / put if put else 0.0,
+            "Flushes count",
+        ),
+        (
+            "a division by zero",
+            lambda put, flushed, compacted: (flushed + compacted) / put,
+            "divides by zero",
+        ),
+        (
+            "whole numbers",
+            lambda put, flushed, compacted: (flushed + compacted) // put if put else 0.0,
+            "must be 1.0, but your code returned 1",
+        ),
+    ],
+    ("held_deeper", "in the real engine"): [
+        (
+            "a dead key comes back in the store",
+            lambda levels, level, key: False,
+            "the dead key comes back",
+        ),
+    ],
+    ("compact", "in the real engine"): [
+        ("a snapshot's version lost in the store", one_of_each_key, "A snapshot needs it"),
+    ],
+    ("pick", "in the real engine"): [
+        ("one table of the store's level 0", one_of_level_0, "of level 0, pick must take"),
+    ],
+    ("level_scores", "in the real engine"): [
+        (
+            "other scores than the engine's",
+            lambda levels: [score * 0.5 for score in engine_scores(levels)],
+            "The engine finds that level 0 of the store needs a compaction most",
+        ),
+    ],
+    ("split", "in the real engine"): [
+        (
+            "entries of the store lost",
+            lambda entries, limit: by_number(entries, limit)[:-1],
+            "the store would lose some",
+        ),
+    ],
+}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
 
 
 def test_each_check_catches_a_mistake() -> None:
-    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
+    assert {check for _, check in MISTAKES} == {check.name for check in LAB.checks}

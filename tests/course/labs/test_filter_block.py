@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from labs import Mistake, assert_caught, reference
+from labs import Mistake, Planted, assert_caught, mistakes, reference
 
 from lsmkv.course.labs.filter_block import (
     LAB,
@@ -181,241 +181,131 @@ def right_where_it_is_easy(data: bytes, offset: int, key: bytes, ask: Ask) -> bo
     return right
 
 
-MISTAKES = (
-    Mistake(
-        "4 KiB",
-        "filter_index",
-        lambda offset: offset >> 12,
-        "the number of a filter",
-        "Filter 0 is for the offsets 0 to 2047",
-    ),
-    Mistake(
-        "decimal",
-        "filter_index",
-        lambda offset: offset // 2000,
-        "the number of a filter",
-        "filter_index(2047) must be 0",
-    ),
-    Mistake(
-        "one late",
-        "filter_index",
-        lambda offset: (offset - 1) >> 11,
-        "the number of a filter",
-        "filter_index(0) must be 0",
-    ),
-    Mistake(
-        "internal keys",
-        "group_keys",
-        lambda blocks: RIGHT.group_keys(tagged(blocks)),
-        "the keys of each filter",
-        "These are internal keys",
-    ),
-    Mistake(
-        "versions left out",
-        "group_keys",
-        lambda blocks: [list(dict.fromkeys(keys)) for keys in RIGHT.group_keys(blocks)],
-        "the keys of each filter",
-        "blocks = a block at 0 with ant (sequence number 9) and ant (sequence number 2); the end at"
-        " 100 group_keys(blocks) must be [[b'ant', b'ant']], but your code returned [[b'ant']]."
-        " Two versions of a key count twice",
-    ),
-    Mistake(
-        "no place for an empty one",
-        "group_keys",
-        lambda blocks: [keys for keys in RIGHT.group_keys(blocks) if keys],
-        "the keys of each filter",
-        "Filter 1 has no keys, but it has its place",
-    ),
-    Mistake(
-        "the end left out",
-        "group_keys",
-        up_to_the_last_block,
-        "the keys of each filter",
-        "The data end in the range of filter 3",
-    ),
-    Mistake(
-        "one more at the end",
-        "group_keys",
-        one_more_at_the_end,
-        "the keys of each filter",
-        "the places of their lists (2 lists, 1 expected)",
-    ),
-    Mistake(
-        "where blocks end",
-        "group_keys",
-        where_they_end,
-        "the keys of each filter",
-        "A block belongs where it *begins*",
-    ),
-    Mistake(
-        "too late",
-        "group_keys",
-        lambda blocks: grouped(in_order(blocks)),
-        "the keys of each filter",
-        "and must raise ValueError: the filter for its offset has been finished",
-    ),
-    Mistake(
-        "big-endian",
-        "build_filter_block",
-        big_endian,
-        "the bytes of a filter block",
-        "offset of the offset array, 5, byte 0",
-    ),
-    Mistake(
-        "no offset of the array",
-        "build_filter_block",
-        without_the_arrays_offset,
-        "the bytes of a filter block",
-        "offset of the offset array, 0, byte 0",
-    ),
-    Mistake(
-        "a number for the array's offset",
-        "build_filter_block",
-        array_counted,
-        "the bytes of a filter block",
-        "offset of the offset array, 5, byte 0",
-    ),
-    Mistake(
-        "sizes",
-        "build_filter_block",
-        sizes_not_offsets,
-        "the bytes of a filter block",
-        "offset of filter 0, 0, byte 0",
-    ),
-    Mistake(
-        "the size of a range",
-        "build_filter_block",
-        with_base_bytes,
-        "the bytes of a filter block",
-        "Byte 4 is base lg, 11",
-    ),
-    Mistake(
-        "a filter of no keys",
-        "build_filter_block",
-        filters_of_nothing,
-        "the bytes of a filter block",
-        "create_filter was called without keys",
-    ),
-    Mistake(
-        "None for an empty one",
-        "filter_for",
-        none_for_an_empty_one,
-        "finding a filter",
-        "b'', and not None",
-    ),
-    Mistake(
-        "empty for none",
-        "filter_for",
-        empty_behind_the_last,
-        "finding a filter",
-        "None, and not an empty one",
-    ),
-    Mistake(
-        "a different base",
-        "filter_for",
-        always_2_kib,
-        "finding a filter",
-        "The last byte of this filter block is 12, not 11: read it",
-    ),
-    Mistake(
-        "one place too far",
-        "filter_for",
-        one_place_too_far,
-        "finding a filter",
-        "with armadillo; the end at 100 filter_for(data, 2048) must be None, but your code returned"
-        " no bytes. After the last filter there is none: None, and not an empty one. Here is one"
-        " filter. In place of the next offset",
-    ),
-    Mistake(
-        "into the array",
-        "filter_for",
-        into_the_array,
-        "finding a filter",
-        "the last one ends where the offset array begins",
-    ),
-    Mistake(
-        "no where there is none",
-        "key_may_match",
-        no_where_there_is_none,
-        "asking for a key",
-        "data = the filter block of a block at 0 with ant and bee; a block at 1500 with cat; a"
-        " block at 5000 with dog; the end at 5600 key_may_match(data, 6144, b'ant', may_match) must"
-        " be True, but your code returned False. There is no filter 3",
-    ),
-    Mistake(
-        "yes for an empty one",
-        "key_may_match",
-        yes_for_an_empty_one,
-        "asking for a key",
-        "Filter 1 has no bytes",
-    ),
-    Mistake(
-        "an empty one is asked",
-        "key_may_match",
-        asks_an_empty_one,
-        "asking for a key",
-        "was asked with a filter of no bytes",
-    ),
-    Mistake(
-        "the next filter",
-        "key_may_match",
-        asks_the_next_one,
-        "no false negatives",
-        "A false negative: b'key",
-    ),
-    Mistake(
-        "damage raises",
-        "filter_for",
-        without_a_look,
-        "damaged filter blocks",
-        "filter_for",
-    ),
-    Mistake(
-        "no when damaged",
-        "key_may_match",
-        no_where_there_is_none,
-        "damaged filter blocks",
-        "A filter that cannot be believed rules nothing out",
-    ),
-    Mistake(
-        "internal keys in the store",
-        "build_filter_block",
-        lambda blocks, create: made(tagged(blocks), create),
-        "in the real engine",
-        "lsmkv reads None for the key b'",
-    ),
-    Mistake(
-        "offsets that lsmkv cannot read",
-        "build_filter_block",
-        array_beyond_the_end,
-        "in the real engine",
-        "lsmkv cannot read a table with your filter block: filter offsets beyond the filter block.",
-    ),
-    Mistake(
-        "no filters",
-        "build_filter_block",
-        lambda blocks, create: made(((0, ()),), create),
-        "in the real engine",
-        "your filter block answered 0 with no",
-    ),
-    Mistake(
-        "deletions left out",
-        "build_filter_block",
-        key_lost_when_deleted,
-        "in the real engine",
-        "LevelDB's 1,9",
-    ),
-    Mistake(
-        "a reader that says yes",
-        "key_may_match",
-        right_where_it_is_easy,
-        "in the real engine",
-        "and the engine says it for",
-    ),
-)
+MISTAKES: Planted = {
+    ("filter_index", "the number of a filter"): [
+        ("4 KiB", lambda offset: offset >> 12, "Filter 0 is for the offsets 0 to 2047"),
+        ("decimal", lambda offset: offset // 2000, "filter_index(2047) must be 0"),
+        ("one late", lambda offset: (offset - 1) >> 11, "filter_index(0) must be 0"),
+    ],
+    ("group_keys", "the keys of each filter"): [
+        (
+            "internal keys",
+            lambda blocks: RIGHT.group_keys(tagged(blocks)),
+            "These are internal keys",
+        ),
+        (
+            "versions left out",
+            lambda blocks: [list(dict.fromkeys(keys)) for keys in RIGHT.group_keys(blocks)],
+            (
+                "blocks = a block at 0 with ant (sequence number 9) and ant (sequence number 2);"
+                " the end at 100 group_keys(blocks) must be [[b'ant', b'ant']], but your code"
+                " returned [[b'ant']]. Two versions of a key count twice"
+            ),
+        ),
+        (
+            "no place for an empty one",
+            lambda blocks: [keys for keys in RIGHT.group_keys(blocks) if keys],
+            "Filter 1 has no keys, but it has its place",
+        ),
+        ("the end left out", up_to_the_last_block, "The data end in the range of filter 3"),
+        (
+            "one more at the end",
+            one_more_at_the_end,
+            "the places of their lists (2 lists, 1 expected)",
+        ),
+        ("where blocks end", where_they_end, "A block belongs where it *begins*"),
+        (
+            "too late",
+            lambda blocks: grouped(in_order(blocks)),
+            "and must raise ValueError: the filter for its offset has been finished",
+        ),
+    ],
+    ("build_filter_block", "the bytes of a filter block"): [
+        ("big-endian", big_endian, "offset of the offset array, 5, byte 0"),
+        (
+            "no offset of the array",
+            without_the_arrays_offset,
+            "offset of the offset array, 0, byte 0",
+        ),
+        ("a number for the array's offset", array_counted, "offset of the offset array, 5, byte 0"),
+        ("sizes", sizes_not_offsets, "offset of filter 0, 0, byte 0"),
+        ("the size of a range", with_base_bytes, "Byte 4 is base lg, 11"),
+        ("a filter of no keys", filters_of_nothing, "create_filter was called without keys"),
+    ],
+    ("filter_for", "finding a filter"): [
+        ("None for an empty one", none_for_an_empty_one, "b'', and not None"),
+        ("empty for none", empty_behind_the_last, "None, and not an empty one"),
+        (
+            "a different base",
+            always_2_kib,
+            "The last byte of this filter block is 12, not 11: read it",
+        ),
+        (
+            "one place too far",
+            one_place_too_far,
+            (
+                "with armadillo; the end at 100 filter_for(data, 2048) must be None, but your"
+                " code returned no bytes. After the last filter there is none: None, and not an"
+                " empty one. Here is one filter. In place of the next offset"
+            ),
+        ),
+        ("into the array", into_the_array, "the last one ends where the offset array begins"),
+    ],
+    ("key_may_match", "asking for a key"): [
+        (
+            "no where there is none",
+            no_where_there_is_none,
+            (
+                "data = the filter block of a block at 0 with ant and bee; a block at 1500 with"
+                " cat; a block at 5000 with dog; the end at 5600 key_may_match(data, 6144,"
+                " b'ant', may_match) must be True, but your code returned False. There is no"
+                " filter 3"
+            ),
+        ),
+        ("yes for an empty one", yes_for_an_empty_one, "Filter 1 has no bytes"),
+        ("an empty one is asked", asks_an_empty_one, "was asked with a filter of no bytes"),
+    ],
+    ("key_may_match", "no false negatives"): [
+        ("the next filter", asks_the_next_one, "A false negative: b'key"),
+    ],
+    ("filter_for", "damaged filter blocks"): [
+        ("damage raises", without_a_look, "filter_for"),
+    ],
+    ("key_may_match", "damaged filter blocks"): [
+        (
+            "no when damaged",
+            no_where_there_is_none,
+            "A filter that cannot be believed rules nothing out",
+        ),
+    ],
+    ("build_filter_block", "in the real engine"): [
+        (
+            "internal keys in the store",
+            lambda blocks, create: made(tagged(blocks), create),
+            "lsmkv reads None for the key b'",
+        ),
+        (
+            "offsets that lsmkv cannot read",
+            array_beyond_the_end,
+            (
+                "lsmkv cannot read a table with your filter block: filter offsets beyond the"
+                " filter block."
+            ),
+        ),
+        (
+            "no filters",
+            lambda blocks, create: made(((0, ()),), create),
+            "your filter block answered 0 with no",
+        ),
+        ("deletions left out", key_lost_when_deleted, "LevelDB's 1,9"),
+    ],
+    ("key_may_match", "in the real engine"): [
+        ("a reader that says yes", right_where_it_is_easy, "and the engine says it for"),
+    ],
+}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
 
@@ -435,7 +325,7 @@ def test_some_keys_of_the_store_have_two_versions() -> None:
 
 
 def test_each_check_catches_a_mistake() -> None:
-    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
+    assert {check for _, check in MISTAKES} == {check.name for check in LAB.checks}
 
 
 def test_the_empty_filter_block_is_that_of_leveldb() -> None:

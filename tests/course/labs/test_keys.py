@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from labs import Mistake, assert_caught
+from labs import Mistake, Planted, assert_caught, mistakes
 
 from lsmkv.course.labs.keys import LAB
 from lsmkv.format.keys import InternalKeyComparator, pack, unpack
@@ -105,117 +105,67 @@ def sequence_of_32_bits(user_key: bytes, sequence: int, kind: int) -> bytes:
     return pack(user_key, sequence & 0xFFFF if sequence < 1 << 20 else sequence, kind)
 
 
-MISTAKES = (
-    Mistake(
-        "the last byte's position",
-        "decode_varint",
-        position_off_by_one,
-        "reading varints",
-        "The number is right",
-    ),
-    Mistake(
-        "a tag read big-endian",
-        "unpack_key",
-        read_big_endian,
-        "reading internal keys",
-        "little-endian",
-    ),
-    Mistake(
-        "kind before sequence", "unpack_key", swapped, "reading internal keys", "comes before the"
-    ),
-    Mistake("lowest last", "encode_varint", lowest_last, "writing varints", "the lowest first"),
-    Mistake("127 in two", "encode_varint", too_long_at_128, "writing varints", "the last byte, so"),
-    Mistake(
-        "no top bit",
-        "encode_varint",
-        lambda value: bytes(byte & 127 for byte in encode_varint(value)),
-        "writing varints",
-        "more follow: top bit 1",
-    ),
-    Mistake(
-        "nothing for 0",
-        "encode_varint",
-        lambda value: encode_varint(value) if value else b"",
-        "writing varints",
-        "Your bytes end there: 0 of 1",
-    ),
-    Mistake(
-        "the length",
-        "decode_varint",
-        length_in_place_of_position,
-        "reading varints",
-        "not its length",
-    ),
-    Mistake("the top bit kept", "decode_varint", top_bit_kept, "reading varints", "has seven bits"),
-    Mistake("IndexError", "decode_varint", without_an_end, "invalid varints", "raised IndexError"),
-    Mistake(
-        "0 at the end", "decode_varint", zeros_at_the_end, "invalid varints", "returned (0, 0)"
-    ),
-    Mistake(
-        "any length", "decode_varint", ten_bytes_and_more, "invalid varints", "at most ten bytes"
-    ),
-    Mistake(
-        "big-endian tag", "pack_key", big_endian, "writing internal keys", "lowest byte, the kind"
-    ),
-    Mistake(
-        "no kind", "pack_key", without_a_kind, "writing internal keys", "lowest byte, the kind"
-    ),
-    Mistake("kind on top", "pack_key", kind_on_top, "writing internal keys", "sequence << 8"),
-    Mistake(
-        "cut at a zero",
-        "unpack_key",
-        up_to_the_first_zero,
-        "reading internal keys",
-        "The last eight bytes are the tag",
-    ),
-    Mistake(
-        "no tag", "unpack_key", any_length, "reading internal keys", "since a tag has eight bytes"
-    ),
-    Mistake(
-        "oldest first",
-        "compare_keys",
-        oldest_first,
-        "the order of internal keys",
-        "it is the newer one",
-    ),
-    Mistake(
-        "as bytes", "compare_keys", whole_keys_as_bytes, "the order of internal keys", "must be"
-    ),
-    Mistake(
-        "shorter first",
-        "compare_keys",
-        shorter_first,
-        "the order of internal keys",
-        "User keys are compared first",
-    ),
-    Mistake(
-        "a varint too short in the store",
-        "encode_varint",
-        lambda value: encode_varint(value & 0xFF),
-        "in the real engine",
-        "a batch with your varints: lsmkv",
-    ),
-    Mistake(
-        "oldest first in a block",
-        "compare_keys",
-        oldest_first,
-        "in the real engine",
-        "the engine looked for",
-    ),
-    Mistake(
-        "a short sequence",
-        "pack_key",
-        sequence_of_32_bits,
-        "in the real engine",
-        "the engine looked for",
-    ),
-)
+MISTAKES: Planted = {
+    ("decode_varint", "reading varints"): [
+        ("the last byte's position", position_off_by_one, "The number is right"),
+        ("the length", length_in_place_of_position, "not its length"),
+        ("the top bit kept", top_bit_kept, "has seven bits"),
+    ],
+    ("unpack_key", "reading internal keys"): [
+        ("a tag read big-endian", read_big_endian, "little-endian"),
+        ("kind before sequence", swapped, "comes before the"),
+        ("cut at a zero", up_to_the_first_zero, "The last eight bytes are the tag"),
+        ("no tag", any_length, "since a tag has eight bytes"),
+    ],
+    ("encode_varint", "writing varints"): [
+        ("lowest last", lowest_last, "the lowest first"),
+        ("127 in two", too_long_at_128, "the last byte, so"),
+        (
+            "no top bit",
+            lambda value: bytes(byte & 127 for byte in encode_varint(value)),
+            "more follow: top bit 1",
+        ),
+        (
+            "nothing for 0",
+            lambda value: encode_varint(value) if value else b"",
+            "Your bytes end there: 0 of 1",
+        ),
+    ],
+    ("decode_varint", "invalid varints"): [
+        ("IndexError", without_an_end, "raised IndexError"),
+        ("0 at the end", zeros_at_the_end, "returned (0, 0)"),
+        ("any length", ten_bytes_and_more, "at most ten bytes"),
+    ],
+    ("pack_key", "writing internal keys"): [
+        ("big-endian tag", big_endian, "lowest byte, the kind"),
+        ("no kind", without_a_kind, "lowest byte, the kind"),
+        ("kind on top", kind_on_top, "sequence << 8"),
+    ],
+    ("compare_keys", "the order of internal keys"): [
+        ("oldest first", oldest_first, "it is the newer one"),
+        ("as bytes", whole_keys_as_bytes, "must be"),
+        ("shorter first", shorter_first, "User keys are compared first"),
+    ],
+    ("encode_varint", "in the real engine"): [
+        (
+            "a varint too short in the store",
+            lambda value: encode_varint(value & 0xFF),
+            "a batch with your varints: lsmkv",
+        ),
+    ],
+    ("compare_keys", "in the real engine"): [
+        ("oldest first in a block", oldest_first, "the engine looked for"),
+    ],
+    ("pack_key", "in the real engine"): [
+        ("a short sequence", sequence_of_32_bits, "the engine looked for"),
+    ],
+}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
 
 
 def test_each_check_catches_a_mistake() -> None:
-    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
+    assert {check for _, check in MISTAKES} == {check.name for check in LAB.checks}

@@ -5,21 +5,15 @@ from __future__ import annotations
 import functools
 
 import pytest
-from labs import Mistake, assert_caught, reference
+from labs import Mistake, Planted, assert_caught, mistakes, solution
 
 from lsmkv.course.labs.log import LAB
-from lsmkv.course.running import load
 from lsmkv.format.log import BLOCK_SIZE, FULL, HEADER_SIZE, LAST, MIDDLE, frame
 from lsmkv.util.checksum import crc32c, masked_crc32c
 
 
-@functools.cache
-def solution() -> object:
-    return load(reference(LAB))
-
-
 def good(data: bytes) -> list[bytes]:
-    records: list[bytes] = solution().read_log(data)  # type: ignore[attr-defined]
+    records: list[bytes] = solution(LAB).read_log(data)  # type: ignore[attr-defined]
     return records
 
 
@@ -102,127 +96,77 @@ def every_record_from_0(payload: bytes, offset: int) -> bytes:
     return frame(payload, 0)
 
 
-MISTAKES = (
-    Mistake(
-        "not masked",
-        "masked_checksum",
-        lambda kind, data: crc32c(bytes([kind]) + data),
-        "the checksum",
-        "mask it",
-    ),
-    Mistake(
-        "without the type",
-        "masked_checksum",
-        lambda kind, data: masked_crc32c(data),
-        "the checksum",
-        "the type byte comes first",
-    ),
-    Mistake(
-        "the type behind",
-        "masked_checksum",
-        lambda kind, data: masked_crc32c(data + bytes([kind])),
-        "the checksum",
-        "before the data, not after it",
-    ),
-    Mistake(
-        "33 bits",
-        "masked_checksum",
-        lambda kind, data: masked_crc32c(bytes([kind]) + data) + (1 << 32),
-        "the checksum",
-        "Keep 32 bits",
-    ),
-    Mistake(
-        "another rotation",
-        "masked_checksum",
-        lambda kind, data: masked_crc32c(bytes([kind]) + data) ^ 0x8000,
-        "the checksum",
-        "Rotate the CRC right by 15",
-    ),
-    Mistake(
-        "no zeros",
-        "frame",
-        without_zeros_at_the_end_of_a_block,
-        "the bytes of records",
-        "zeros at the end of the block",
-    ),
-    Mistake("the border ignored", "frame", never_cut, "the bytes of records", "near the end"),
-    Mistake(
-        "zeros in the last seven",
-        "frame",
-        zeros_in_the_last_seven,
-        "the bytes of records",
-        "A header fits into the last seven bytes",
-    ),
-    Mistake(
-        "LAST in place of MIDDLE",
-        "frame",
-        functools.partial(with_type, MIDDLE, LAST),
-        "the bytes of records",
-        "FIRST, MIDDLE, ..., LAST",
-    ),
-    Mistake(
-        "big-endian length", "frame", big_endian_length, "the bytes of records", "length, 3, byte 0"
-    ),
-    Mistake(
-        "no empty record",
-        "frame",
-        nothing_for_an_empty_record,
-        "the bytes of records",
-        "An empty record is",
-    ),
-    Mistake(
-        "empty records left out",
-        "read_log",
-        without_empty_records,
-        "reading a log",
-        "An empty record is a FULL fragment",
-    ),
-    Mistake(
-        "one fragment",
-        "read_log",
-        first_fragment_alone,
-        "reading a log",
-        "FIRST, then LAST",
-    ),
-    Mistake(
-        "a cut fragment kept",
-        "read_log",
-        functools.partial(blind, checks_length=False),
-        "torn logs",
-        "with incomplete header or data",
-    ),
-    Mistake(
-        "an open record kept",
-        "read_log",
-        functools.partial(blind, keeps_open=True),
-        "torn logs",
-        "A record without its last fragment",
-    ),
-    Mistake(
-        "zeros are records", "read_log", zeros_are_records, "torn logs", "0 is not a valid type"
-    ),
-    Mistake("no checksum", "read_log", blind, "damaged logs", "masked checksum of type and data"),
-    Mistake(
-        "all from the start of a block",
-        "frame",
-        every_record_from_0,
-        "in the real engine",
-        "the engine's reader finds damage",
-    ),
-    Mistake(
-        "LAST in place of MIDDLE in a store",
-        "frame",
-        functools.partial(with_type, MIDDLE, LAST),
-        "in the real engine",
-        "A store with your log",
-    ),
-)
+MISTAKES: Planted = {
+    ("masked_checksum", "the checksum"): [
+        ("not masked", lambda kind, data: crc32c(bytes([kind]) + data), "mask it"),
+        ("without the type", lambda kind, data: masked_crc32c(data), "the type byte comes first"),
+        (
+            "the type behind",
+            lambda kind, data: masked_crc32c(data + bytes([kind])),
+            "before the data, not after it",
+        ),
+        (
+            "33 bits",
+            lambda kind, data: masked_crc32c(bytes([kind]) + data) + (1 << 32),
+            "Keep 32 bits",
+        ),
+        (
+            "another rotation",
+            lambda kind, data: masked_crc32c(bytes([kind]) + data) ^ 0x8000,
+            "Rotate the CRC right by 15",
+        ),
+    ],
+    ("frame", "the bytes of records"): [
+        ("no zeros", without_zeros_at_the_end_of_a_block, "zeros at the end of the block"),
+        ("the border ignored", never_cut, "near the end"),
+        (
+            "zeros in the last seven",
+            zeros_in_the_last_seven,
+            "A header fits into the last seven bytes",
+        ),
+        (
+            "LAST in place of MIDDLE",
+            functools.partial(with_type, MIDDLE, LAST),
+            "FIRST, MIDDLE, ..., LAST",
+        ),
+        ("big-endian length", big_endian_length, "length, 3, byte 0"),
+        ("no empty record", nothing_for_an_empty_record, "An empty record is"),
+    ],
+    ("read_log", "reading a log"): [
+        ("empty records left out", without_empty_records, "An empty record is a FULL fragment"),
+        ("one fragment", first_fragment_alone, "FIRST, then LAST"),
+    ],
+    ("read_log", "torn logs"): [
+        (
+            "a cut fragment kept",
+            functools.partial(blind, checks_length=False),
+            "with incomplete header or data",
+        ),
+        (
+            "an open record kept",
+            functools.partial(blind, keeps_open=True),
+            "A record without its last fragment",
+        ),
+        ("zeros are records", zeros_are_records, "0 is not a valid type"),
+    ],
+    ("read_log", "damaged logs"): [
+        ("no checksum", blind, "masked checksum of type and data"),
+    ],
+    ("frame", "in the real engine"): [
+        ("all from the start of a block", every_record_from_0, "the engine's reader finds damage"),
+        (
+            "LAST in place of MIDDLE in a store",
+            functools.partial(with_type, MIDDLE, LAST),
+            "A store with your log",
+        ),
+    ],
+}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
 
 
 def test_each_check_catches_a_mistake() -> None:
-    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
+    assert {check for _, check in MISTAKES} == {check.name for check in LAB.checks}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any
 
 import pytest
-from labs import Mistake, assert_caught, reference
+from labs import Mistake, Planted, assert_caught, mistakes, solution
 
 from lsmkv.course.labs.edits import (
     COMPARATOR,
@@ -23,24 +22,18 @@ from lsmkv.course.labs.edits import (
     replayed,
 )
 from lsmkv.course.labs.manifest import LAB
-from lsmkv.course.running import load
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.format.filenames import CURRENT, manifest_name
 from lsmkv.format.log import BLOCK_SIZE, frame
 
 
-@functools.cache
-def solution() -> ModuleType:
-    return load(reference(LAB))
-
-
 def decoded(record: bytes) -> list[Field]:
-    fields: list[Field] = solution().decode_edit(record)
+    fields: list[Field] = solution(LAB).decode_edit(record)
     return fields
 
 
 def applied(levels: Levels, fields: Sequence[Field]) -> Levels:
-    after: Levels = solution().apply_edit(levels, fields)
+    after: Levels = solution(LAB).apply_edit(levels, fields)
     return after
 
 
@@ -133,14 +126,14 @@ def in_place(levels: Levels, fields: Sequence[Field]) -> Levels:
 
 
 def first_values(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
-    counters, levels = solution().replay_edits(records)
+    counters, levels = solution(LAB).replay_edits(records)
     for record in reversed(records):
         counters |= {field[0]: field[1] for field in decoded(record) if field[0] in counters}
     return counters, levels
 
 
 def last_edit_alone(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
-    counters, _ = solution().replay_edits(records)
+    counters, _ = solution(LAB).replay_edits(records)
     return counters, applied(no_levels(), decoded(records[-1]))
 
 
@@ -224,133 +217,121 @@ EDIT, READ, BAD = "the bytes of an edit", "reading an edit", "records that are n
 APPLY, REPLAY, ENGINE = "applying edits", "replaying a MANIFEST", "in the real engine"
 FLUSH = "a flush and power cuts"
 
-MISTAKES = (
-    Mistake(
-        "no previous log number",
-        "encode_edit",
-        functools.partial(without_tag, PREV_LOG_NUMBER),
-        EDIT,
-        "Byte 0 is tag 9, previous log number",
-    ),
-    Mistake("tag 8", "encode_edit", tag_8_for_9, EDIT, "tag 9, previous log number: expected 09"),
-    Mistake("fixed64 numbers", "encode_edit", fixed_numbers, EDIT, "levels are varints"),
-    Mistake("name without length", "encode_edit", name_without_length, EDIT, "length of name, 26"),
-    Mistake("number before level", "encode_edit", number_before_level, EDIT, "level 0"),
-    Mistake("one field too few", "decode_edit", without_the_last, READ, "until the record ends"),
-    Mistake("no levels", "decode_edit", without_levels, READ, "a new file, must be (7, 1, 7"),
-    Mistake("unknown tags end it", "decode_edit", stops_at_an_unknown_tag, BAD, "tag 8 is invalid"),
-    Mistake("KeyError", "decode_edit", raises_key_error, BAD, "your code raised KeyError"),
-    Mistake("no deletions", "apply_edit", without_deletions, APPLY, "A deleted file leaves"),
-    Mistake(
-        "deletions by number",
-        "apply_edit",
-        deletions_by_number,
-        APPLY,
-        "a deletion is of a level and a number",
-    ),
-    Mistake(
-        "in the record's order",
-        "apply_edit",
-        in_the_order_of_the_record,
-        APPLY,
-        "All deletions of an edit come before all its additions",
-    ),
-    Mistake("oldest first", "apply_edit", oldest_first, APPLY, "the highest number first"),
-    Mistake("by number", "apply_edit", by_number, APPLY, "the smallest keys comes first"),
-    Mistake("in place", "apply_edit", in_place, APPLY, "changed the levels that it was given"),
-    Mistake("first values", "replay_edits", first_values, REPLAY, "The last edit that has a field"),
-    Mistake("last edit alone", "replay_edits", last_edit_alone, REPLAY, "to those that the one"),
-    Mistake(
-        "no counter needed", "replay_edits", replayed, REPLAY, "no record has a log number (tag 2)"
-    ),
-    Mistake("no newline", "set_current", without_newline, "CURRENT", "lacks the newline"),
-    Mistake("no zeros", "set_current", six_digits_forgotten, "CURRENT", "character 9 of the name"),
-    Mistake("in its place", "set_current", in_its_place, "CURRENT", "must not remove CURRENT"),
-    Mistake("one left", "set_current", temporary_left, "CURRENT", "left the file ['000099.dbtmp']"),
-    Mistake(
-        "another temporary name",
-        "set_current",
-        functools.partial(change_current, temporary="CURRENT.new"),
-        "CURRENT",
-        "The temporary file must be 000011.dbtmp",
-    ),
-    Mistake(
-        "temporary file not synced",
-        "set_current",
-        functools.partial(change_current, syncs=(False, True)),
-        "CURRENT",
-        "000011.dbtmp is renamed before it is synced",
-    ),
-    Mistake(
-        "directory not synced",
-        "set_current",
-        functools.partial(change_current, syncs=(True, False)),
-        "CURRENT",
-        "The directory is not synced after the rename",
-    ),
-    Mistake("nothing done", "set_current", lambda *_: None, "CURRENT", "still names the old"),
-    Mistake("no flush", "flush", lambda *_: None, FLUSH, "has not made the table"),
-    Mistake(
-        "table not synced",
-        "flush",
-        flush_without("sync table"),
-        FLUSH,
-        "The table is not synced before the MANIFEST names it",
-    ),
-    Mistake(
-        "directory not synced before the edit",
-        "flush",
-        flush_without("sync directory"),
-        FLUSH,
-        "its content is durable then, but its name is not",
-    ),
-    Mistake(
-        "MANIFEST not synced",
-        "flush",
-        flush_without("sync manifest"),
-        FLUSH,
-        "Your flush does not survive a power cut",
-    ),
-    Mistake(
-        "edit before the table is synced",
-        "flush",
-        flush_in_order(
-            "write", "append", "sync manifest", "sync table", "sync directory", "remove"
+MISTAKES: Planted = {
+    ("encode_edit", EDIT): [
+        (
+            "no previous log number",
+            functools.partial(without_tag, PREV_LOG_NUMBER),
+            "Byte 0 is tag 9, previous log number",
         ),
-        FLUSH,
-        "The table is not synced before the MANIFEST names it",
-    ),
-    Mistake(
-        "log removed first",
-        "flush",
-        flush_in_order("write", "sync table", "sync directory", "remove", *STEPS[3:5]),
-        FLUSH,
-        "is removed before the edit that frees it is durable",
-    ),
-    Mistake("log kept", "flush", flush_without("remove"), FLUSH, "has not removed 0000"),
-    Mistake(
-        "no record",
-        "flush",
-        flush_in_order(*STEPS[:3], "append unframed", *STEPS[4:]),
-        FLUSH,
-        "the edit becomes a record",
-    ),
-    Mistake(
-        "no previous log number in a store",
-        "encode_edit",
-        functools.partial(without_tag, PREV_LOG_NUMBER),
-        ENGINE,
-        "decoded and encoded again by your code",
-    ),
-    Mistake("no deletions in a store", "replay_edits", last_edit_alone, ENGINE, "must have the"),
-    Mistake("no newline in a store", "set_current", without_newline, ENGINE, "CURRENT does not"),
-)
+        ("tag 8", tag_8_for_9, "tag 9, previous log number: expected 09"),
+        ("fixed64 numbers", fixed_numbers, "levels are varints"),
+        ("name without length", name_without_length, "length of name, 26"),
+        ("number before level", number_before_level, "level 0"),
+    ],
+    ("decode_edit", READ): [
+        ("one field too few", without_the_last, "until the record ends"),
+        ("no levels", without_levels, "a new file, must be (7, 1, 7"),
+    ],
+    ("decode_edit", BAD): [
+        ("unknown tags end it", stops_at_an_unknown_tag, "tag 8 is invalid"),
+        ("KeyError", raises_key_error, "your code raised KeyError"),
+    ],
+    ("apply_edit", APPLY): [
+        ("no deletions", without_deletions, "A deleted file leaves"),
+        ("deletions by number", deletions_by_number, "a deletion is of a level and a number"),
+        (
+            "in the record's order",
+            in_the_order_of_the_record,
+            "All deletions of an edit come before all its additions",
+        ),
+        ("oldest first", oldest_first, "the highest number first"),
+        ("by number", by_number, "the smallest keys comes first"),
+        ("in place", in_place, "changed the levels that it was given"),
+    ],
+    ("replay_edits", REPLAY): [
+        ("first values", first_values, "The last edit that has a field"),
+        ("last edit alone", last_edit_alone, "to those that the one"),
+        ("no counter needed", replayed, "no record has a log number (tag 2)"),
+    ],
+    ("set_current", "CURRENT"): [
+        ("no newline", without_newline, "lacks the newline"),
+        ("no zeros", six_digits_forgotten, "character 9 of the name"),
+        ("in its place", in_its_place, "must not remove CURRENT"),
+        ("one left", temporary_left, "left the file ['000099.dbtmp']"),
+        (
+            "another temporary name",
+            functools.partial(change_current, temporary="CURRENT.new"),
+            "The temporary file must be 000011.dbtmp",
+        ),
+        (
+            "temporary file not synced",
+            functools.partial(change_current, syncs=(False, True)),
+            "000011.dbtmp is renamed before it is synced",
+        ),
+        (
+            "directory not synced",
+            functools.partial(change_current, syncs=(True, False)),
+            "The directory is not synced after the rename",
+        ),
+        ("nothing done", lambda *_: None, "still names the old"),
+    ],
+    ("flush", FLUSH): [
+        ("no flush", lambda *_: None, "has not made the table"),
+        (
+            "table not synced",
+            flush_without("sync table"),
+            "The table is not synced before the MANIFEST names it",
+        ),
+        (
+            "directory not synced before the edit",
+            flush_without("sync directory"),
+            "its content is durable then, but its name is not",
+        ),
+        (
+            "MANIFEST not synced",
+            flush_without("sync manifest"),
+            "Your flush does not survive a power cut",
+        ),
+        (
+            "edit before the table is synced",
+            flush_in_order(
+                "write", "append", "sync manifest", "sync table", "sync directory", "remove"
+            ),
+            "The table is not synced before the MANIFEST names it",
+        ),
+        (
+            "log removed first",
+            flush_in_order("write", "sync table", "sync directory", "remove", *STEPS[3:5]),
+            "is removed before the edit that frees it is durable",
+        ),
+        ("log kept", flush_without("remove"), "has not removed 0000"),
+        (
+            "no record",
+            flush_in_order(*STEPS[:3], "append unframed", *STEPS[4:]),
+            "the edit becomes a record",
+        ),
+    ],
+    ("encode_edit", ENGINE): [
+        (
+            "no previous log number in a store",
+            functools.partial(without_tag, PREV_LOG_NUMBER),
+            "decoded and encoded again by your code",
+        ),
+    ],
+    ("replay_edits", ENGINE): [
+        ("no deletions in a store", last_edit_alone, "must have the"),
+    ],
+    ("set_current", ENGINE): [
+        ("no newline in a store", without_newline, "CURRENT does not"),
+    ],
+}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
 
 
 def test_each_check_catches_a_mistake() -> None:
-    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
+    assert {check for _, check in MISTAKES} == {check.name for check in LAB.checks}

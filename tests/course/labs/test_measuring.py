@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 import pytest
-from labs import Mistake, assert_caught
+from labs import Mistake, Planted, assert_caught, mistakes
 
 from lsmkv.course.labs.experimenting import (
     alternate,
@@ -162,186 +162,129 @@ SUMMARY, ORDER, INTERVAL = LAB.checks[0].name, LAB.checks[1].name, LAB.checks[2]
 CONCLUSION, EXPERIMENT, TRAPS = LAB.checks[3].name, LAB.checks[4].name, LAB.checks[5].name
 PREDICTION, ENGINE = LAB.checks[6].name, LAB.checks[7].name
 
-MISTAKES = (
-    Mistake("sorts in place", "summarize", sorting_in_place, SUMMARY, "has changed the list"),
-    Mistake("the mean", "summarize", with_the_mean, SUMMARY, "That is the mean"),
-    Mistake(
-        "the upper middle", "summarize", with_the_upper_middle, SUMMARY, "the two in the middle"
-    ),
-    Mistake(
-        "the middle in both halves",
-        "summarize",
-        with_the_middle_in_both_halves,
-        SUMMARY,
-        "belongs to neither half",
-    ),
-    Mistake("another quartile", "summarize", unsorted_halves, SUMMARY, "the median of a half"),
-    Mistake(
-        "quartiles around the median",
-        "summarize",
-        lambda samples: tuple(sorted(summarize(samples))),
-        SUMMARY,
-        "The median comes first",
-    ),
-    Mistake(
-        "nothing summarized",
-        "summarize",
-        lambda samples: summarize(samples or [0]),
-        SUMMARY,
-        "summarize([]) must raise ValueError",
-    ),
-    Mistake(
-        "never turned",
-        "alternate",
-        lambda names, rounds: list(names) * rounds,
-        ORDER,
-        "is first in every round",
-    ),
-    Mistake(
-        "one after the other",
-        "alternate",
-        lambda names, rounds: sorted(list(names) * rounds),
-        ORDER,
-        "Let them take turns",
-    ),
-    Mistake(
-        "turned at once",
-        "alternate",
-        lambda names, rounds: alternate(names[::-1], rounds),
-        ORDER,
-        "The first round has the order that was given",
-    ),
-    Mistake(
-        "b over a",
-        "ratio_interval",
-        lambda a, b, resamples, seed: ratio_interval(b, a, resamples, seed),
-        INTERVAL,
-        "That is b over a",
-    ),
-    Mistake(
-        "the ratio of medians",
-        "ratio_interval",
-        with_the_ratio_of_the_medians,
-        INTERVAL,
-        "Divide round by round first",
-    ),
-    Mistake(
-        "the ratio of the resamples",
-        "ratio_interval",
-        with_the_ratio_of_the_resamples,
-        INTERVAL,
-        "That is the median of the resamples",
-    ),
-    Mistake("the extremes", "ratio_interval", with_the_extremes, INTERVAL, "are the extremes"),
-    Mistake("5 % at each end", "ratio_interval", with_five_percent, INTERVAL, "It is 2.5 %"),
-    Mistake(
-        "another upper end", "ratio_interval", with_another_end, INTERVAL, "resamples - 1 - cut"
-    ),
-    Mistake(
-        "without replacement",
-        "ratio_interval",
-        without_replacement,
-        INTERVAL,
-        "Draw with replacement",
-    ),
-    Mistake(
-        "no seed", "ratio_interval", without_a_seed, INTERVAL, "random.Random(seed), made again"
-    ),
-    Mistake(
-        "new dice", "ratio_interval", with_new_dice, INTERVAL, "all resamples draw from the same"
-    ),
-    Mistake("any lengths", "ratio_interval", of_any_lengths, INTERVAL, "must raise ValueError"),
-    Mistake(
-        "an end of 1",
-        "conclude",
-        lambda low, high: "faster" if high <= 1 else conclude(low, high),
-        CONCLUSION,
-        "Its end is 1. The interval holds 1",
-    ),
-    Mistake(
-        "always a verdict",
-        "conclude",
-        lambda low, high: "faster" if low + high < 2 else "slower",
-        CONCLUSION,
-        "So refuse to conclude",
-    ),
-    Mistake(
-        "the wrong way round",
-        "conclude",
-        lambda low, high: conclude(1 / high, 1 / low),
-        CONCLUSION,
-        "below 1: a costs less than b",
-    ),
-    Mistake("a kept warm-up", "experiment", with_the_warmup_kept, EXPERIMENT, "Drop them"),
-    Mistake("the end dropped", "experiment", with_the_end_dropped, EXPERIMENT, "not the first"),
-    Mistake(
-        "warm-up counted in runs",
-        "experiment",
-        with_too_many_dropped,
-        EXPERIMENT,
-        "You dropped 4 samples of each, but must drop 2: warm-up is counted in rounds",
-    ),
-    Mistake("means", "experiment", with_means, EXPERIMENT, "a list for each of"),
-    Mistake("samples sorted", "experiment", with_samples_sorted, EXPERIMENT, "in the same order"),
-    Mistake("all of a first", "experiment", one_after_the_other, TRAPS, "The drift: all runs of"),
-    Mistake("a b a b", "experiment", never_turned, TRAPS, "The drift: 'a' was first"),
-    Mistake(
-        "no warm-up", "experiment", never_warmed, TRAPS, "The cold start: there was no warm-up"
-    ),
-    Mistake(
-        "the warm-up kept, on a cold machine",
-        "experiment",
-        with_the_warmup_kept,
-        TRAPS,
-        "The cold start: the samples of the 6 warm-up rounds are kept",
-    ),
-    Mistake(
-        "no read of its own",
-        "predict",
-        lambda tables, rate: tables * rate,
-        PREDICTION,
-        "is read, too: one more",
-    ),
-    Mistake(
-        "its own read rated",
-        "predict",
-        lambda tables, rate: (tables + 1) * rate,
-        PREDICTION,
-        "never says no",
-    ),
-    Mistake(
-        "the warm-up kept, on stores",
-        "experiment",
-        with_the_warmup_kept,
-        ENGINE,
-        "Gets of absent keys, 12 rounds after 2 of warm-up",
-    ),
-    Mistake("all of a first, on stores", "experiment", one_after_the_other, ENGINE, "The drift"),
-    Mistake("always faster", "conclude", lambda low, high: "faster", ENGINE, "of two equal stores"),
-    Mistake(
-        "predicted without tables", "predict", lambda tables, rate: 1 + rate, ENGINE, "predict("
-    ),
-    Mistake(
-        "predicted without its own read",
-        "predict",
-        lambda tables, rate: tables * rate,
-        ENGINE,
-        "must be 1.22423, but your code returned 0.224227. The block that holds the key is read",
-    ),
-    Mistake(
-        "nearly right",
-        "predict",
-        nearly_right,
-        PREDICTION,
-        "must be 2, but your code returned 2.00000001.",
-    ),
-)
+MISTAKES: Planted = {
+    ("summarize", SUMMARY): [
+        ("sorts in place", sorting_in_place, "has changed the list"),
+        ("the mean", with_the_mean, "That is the mean"),
+        ("the upper middle", with_the_upper_middle, "the two in the middle"),
+        ("the middle in both halves", with_the_middle_in_both_halves, "belongs to neither half"),
+        ("another quartile", unsorted_halves, "the median of a half"),
+        (
+            "quartiles around the median",
+            lambda samples: tuple(sorted(summarize(samples))),
+            "The median comes first",
+        ),
+        (
+            "nothing summarized",
+            lambda samples: summarize(samples or [0]),
+            "summarize([]) must raise ValueError",
+        ),
+    ],
+    ("alternate", ORDER): [
+        ("never turned", lambda names, rounds: list(names) * rounds, "is first in every round"),
+        (
+            "one after the other",
+            lambda names, rounds: sorted(list(names) * rounds),
+            "Let them take turns",
+        ),
+        (
+            "turned at once",
+            lambda names, rounds: alternate(names[::-1], rounds),
+            "The first round has the order that was given",
+        ),
+    ],
+    ("ratio_interval", INTERVAL): [
+        (
+            "b over a",
+            lambda a, b, resamples, seed: ratio_interval(b, a, resamples, seed),
+            "That is b over a",
+        ),
+        ("the ratio of medians", with_the_ratio_of_the_medians, "Divide round by round first"),
+        (
+            "the ratio of the resamples",
+            with_the_ratio_of_the_resamples,
+            "That is the median of the resamples",
+        ),
+        ("the extremes", with_the_extremes, "are the extremes"),
+        ("5 % at each end", with_five_percent, "It is 2.5 %"),
+        ("another upper end", with_another_end, "resamples - 1 - cut"),
+        ("without replacement", without_replacement, "Draw with replacement"),
+        ("no seed", without_a_seed, "random.Random(seed), made again"),
+        ("new dice", with_new_dice, "all resamples draw from the same"),
+        ("any lengths", of_any_lengths, "must raise ValueError"),
+    ],
+    ("conclude", CONCLUSION): [
+        (
+            "an end of 1",
+            lambda low, high: "faster" if high <= 1 else conclude(low, high),
+            "Its end is 1. The interval holds 1",
+        ),
+        (
+            "always a verdict",
+            lambda low, high: "faster" if low + high < 2 else "slower",
+            "So refuse to conclude",
+        ),
+        (
+            "the wrong way round",
+            lambda low, high: conclude(1 / high, 1 / low),
+            "below 1: a costs less than b",
+        ),
+    ],
+    ("experiment", EXPERIMENT): [
+        ("a kept warm-up", with_the_warmup_kept, "Drop them"),
+        ("the end dropped", with_the_end_dropped, "not the first"),
+        (
+            "warm-up counted in runs",
+            with_too_many_dropped,
+            "You dropped 4 samples of each, but must drop 2: warm-up is counted in rounds",
+        ),
+        ("means", with_means, "a list for each of"),
+        ("samples sorted", with_samples_sorted, "in the same order"),
+    ],
+    ("experiment", TRAPS): [
+        ("all of a first", one_after_the_other, "The drift: all runs of"),
+        ("a b a b", never_turned, "The drift: 'a' was first"),
+        ("no warm-up", never_warmed, "The cold start: there was no warm-up"),
+        (
+            "the warm-up kept, on a cold machine",
+            with_the_warmup_kept,
+            "The cold start: the samples of the 6 warm-up rounds are kept",
+        ),
+    ],
+    ("predict", PREDICTION): [
+        ("no read of its own", lambda tables, rate: tables * rate, "is read, too: one more"),
+        ("its own read rated", lambda tables, rate: (tables + 1) * rate, "never says no"),
+        ("nearly right", nearly_right, "must be 2, but your code returned 2.00000001."),
+    ],
+    ("experiment", ENGINE): [
+        (
+            "the warm-up kept, on stores",
+            with_the_warmup_kept,
+            "Gets of absent keys, 12 rounds after 2 of warm-up",
+        ),
+        ("all of a first, on stores", one_after_the_other, "The drift"),
+    ],
+    ("conclude", ENGINE): [
+        ("always faster", lambda low, high: "faster", "of two equal stores"),
+    ],
+    ("predict", ENGINE): [
+        ("predicted without tables", lambda tables, rate: 1 + rate, "predict("),
+        (
+            "predicted without its own read",
+            lambda tables, rate: tables * rate,
+            (
+                "must be 1.22423, but your code returned 0.224227. The block that holds the key"
+                " is read"
+            ),
+        ),
+    ],
+}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
 
 
 def test_each_check_catches_a_mistake() -> None:
-    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
+    assert {check for _, check in MISTAKES} == {check.name for check in LAB.checks}

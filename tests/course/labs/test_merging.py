@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
-from labs import Mistake, assert_caught, reference
+from labs import Mistake, Planted, assert_caught, mistakes, reference
 
 from lsmkv.course.labs.merging import LAB, Entry, Pair
 from lsmkv.course.running import load
@@ -142,170 +142,98 @@ def through_deletions_backwards(entries: Iterable[Entry], sequence: int) -> list
     return list(RIGHT.visible_backwards(values, sequence))
 
 
-MISTAKES = (
-    Mistake(
-        "bytes of internal keys",
-        "sort_key",
-        lambda key: (key, 0),
-        "the order of entries",
-        "A tag is little-endian",
-    ),
-    Mistake(
-        "whole keys of internal keys",
-        "sort_key",
-        lambda key: (key, -int.from_bytes(key[-8:], "little")),
-        "the order of entries",
-        "what stands for the tag has to fall",
-    ),
-    Mistake(
-        "user keys by length",
-        "sort_key",
-        lambda key: (bytes([len(key)]) + key[:-8], -int.from_bytes(key[-8:], "little")),
-        "the order of entries",
-        "User keys rise, byte by byte",
-    ),
-    Mistake(
-        "the oldest first",
-        "sort_key",
-        lambda key: (key[:-8], int.from_bytes(key[-8:], "little")),
-        "the order of entries",
-        "newest version comes first",
-    ),
-    Mistake(
-        "a big-endian tag",
-        "sort_key",
-        lambda key: (key[:-8], -int.from_bytes(key[-8:], "big")),
-        "the order of entries",
-        "its bytes do not sort as its number does",
-    ),
-    Mistake(
-        "at the end", "insert", at_the_end, "a sorted memtable", "It goes where sort_key puts it"
-    ),
-    Mistake(
-        "in place of the older version",
-        "insert",
-        in_place_of_the_older,
-        "a sorted memtable",
-        "a newer one does not replace it",
-    ),
-    Mistake(
-        "behind older versions",
-        "insert",
-        behind_its_key,
-        "a sorted memtable",
-        "in front of the older versions",
-    ),
-    Mistake("sorted again", "insert", sorted_anew, "a sorted memtable", "Sorting it again"),
-    Mistake(
-        "below the sequence",
-        "look_up",
-        lambda memtable, key, sequence: found(memtable, key, max(0, sequence - 1)),
-        "as of a sequence",
-        "itself included",
-    ),
-    Mistake(
-        "the newest of all",
-        "look_up",
-        lambda memtable, key, sequence: found(memtable, key, 1 << 50),
-        "as of a sequence",
-        "All versions of the key are newer",
-    ),
-    Mistake("the next key", "look_up", whatever_follows, "as of a sequence", "has another key"),
-    Mistake(
-        "a deletion is none",
-        "look_up",
-        without_a_deletion,
-        "as of a sequence",
-        "A deletion is an answer",
-    ),
-    Mistake("one by one", "look_up", one_by_one, "as of a sequence", "Bisect for the internal key"),
-    Mistake(
-        "one run after the other",
-        "merge",
-        one_after_the_other,
-        "merging runs",
-        "the least sort_key among the heads",
-    ),
-    Mistake(
-        "the newest alone",
-        "merge",
-        newest_alone,
-        "merging runs",
-        "Each entry of each run comes out",
-    ),
-    Mistake("always forwards", "merge", always_forwards, "merging runs", "the greatest sort_key"),
-    Mistake("all at once", "merge", all_at_once, "merging as it goes", "has taken 1000 from them"),
-    Mistake("two heads", "merge", two_heads, "merging as it goes", "Keep the head of each run"),
-    Mistake(
-        "the newest of all alone",
-        "visible",
-        newest_of_all,
-        "what a reader sees",
-        "is too new for this reader: go on to older ones",
-    ),
-    Mistake(
-        "below the reader's sequence",
-        "visible",
-        below_the_sequence,
-        "what a reader sees",
-        "has a version at or below",
-    ),
-    Mistake(
-        "deletions shown", "visible", with_deletions, "what a reader sees", "the deletion hides"
-    ),
-    Mistake(
-        "deletions skipped",
-        "visible",
-        through_deletions,
-        "what a reader sees",
-        "hides the older versions of its key",
-    ),
-    Mistake("all versions", "visible", all_versions, "what a reader sees", "A key occurs twice"),
-    Mistake(
-        "internal keys", "visible", with_internal_keys, "what a reader sees", "Is its tag cut off?"
-    ),
-    Mistake(
-        "the last key forgotten",
-        "visible_backwards",
-        without_the_last,
-        "what a reader sees backwards",
-        "the last key that was kept in mind",
-    ),
-    Mistake(
-        "the oldest version",
-        "visible_backwards",
-        oldest_first,
-        "what a reader sees backwards",
-        "a reader sees the newest version",
-    ),
-    Mistake(
-        "deletions skipped backwards",
-        "visible_backwards",
-        through_deletions_backwards,
-        "what a reader sees backwards",
-        "hides the older versions of its key",
-    ),
-    Mistake(
-        "a table left out",
-        "merge",
-        up_to_five,
-        "in the real engine",
-        "The versions of that key are",
-    ),
-    Mistake(
-        "a memtable out of order",
-        "insert",
-        not_of_users,
-        "in the real engine",
-        "The engine flushes no such memtable: keys out of order",
-    ),
-)
+MISTAKES: Planted = {
+    ("sort_key", "the order of entries"): [
+        ("bytes of internal keys", lambda key: (key, 0), "A tag is little-endian"),
+        (
+            "whole keys of internal keys",
+            lambda key: (key, -int.from_bytes(key[-8:], "little")),
+            "what stands for the tag has to fall",
+        ),
+        (
+            "user keys by length",
+            lambda key: (bytes([len(key)]) + key[:-8], -int.from_bytes(key[-8:], "little")),
+            "User keys rise, byte by byte",
+        ),
+        (
+            "the oldest first",
+            lambda key: (key[:-8], int.from_bytes(key[-8:], "little")),
+            "newest version comes first",
+        ),
+        (
+            "a big-endian tag",
+            lambda key: (key[:-8], -int.from_bytes(key[-8:], "big")),
+            "its bytes do not sort as its number does",
+        ),
+    ],
+    ("insert", "a sorted memtable"): [
+        ("at the end", at_the_end, "It goes where sort_key puts it"),
+        ("in place of the older version", in_place_of_the_older, "a newer one does not replace it"),
+        ("behind older versions", behind_its_key, "in front of the older versions"),
+        ("sorted again", sorted_anew, "Sorting it again"),
+    ],
+    ("look_up", "as of a sequence"): [
+        (
+            "below the sequence",
+            lambda memtable, key, sequence: found(memtable, key, max(0, sequence - 1)),
+            "itself included",
+        ),
+        (
+            "the newest of all",
+            lambda memtable, key, sequence: found(memtable, key, 1 << 50),
+            "All versions of the key are newer",
+        ),
+        ("the next key", whatever_follows, "has another key"),
+        ("a deletion is none", without_a_deletion, "A deletion is an answer"),
+        ("one by one", one_by_one, "Bisect for the internal key"),
+    ],
+    ("merge", "merging runs"): [
+        ("one run after the other", one_after_the_other, "the least sort_key among the heads"),
+        ("the newest alone", newest_alone, "Each entry of each run comes out"),
+        ("always forwards", always_forwards, "the greatest sort_key"),
+    ],
+    ("merge", "merging as it goes"): [
+        ("all at once", all_at_once, "has taken 1000 from them"),
+        ("two heads", two_heads, "Keep the head of each run"),
+    ],
+    ("visible", "what a reader sees"): [
+        (
+            "the newest of all alone",
+            newest_of_all,
+            "is too new for this reader: go on to older ones",
+        ),
+        ("below the reader's sequence", below_the_sequence, "has a version at or below"),
+        ("deletions shown", with_deletions, "the deletion hides"),
+        ("deletions skipped", through_deletions, "hides the older versions of its key"),
+        ("all versions", all_versions, "A key occurs twice"),
+        ("internal keys", with_internal_keys, "Is its tag cut off?"),
+    ],
+    ("visible_backwards", "what a reader sees backwards"): [
+        ("the last key forgotten", without_the_last, "the last key that was kept in mind"),
+        ("the oldest version", oldest_first, "a reader sees the newest version"),
+        (
+            "deletions skipped backwards",
+            through_deletions_backwards,
+            "hides the older versions of its key",
+        ),
+    ],
+    ("merge", "in the real engine"): [
+        ("a table left out", up_to_five, "The versions of that key are"),
+    ],
+    ("insert", "in the real engine"): [
+        (
+            "a memtable out of order",
+            not_of_users,
+            "The engine flushes no such memtable: keys out of order",
+        ),
+    ],
+}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
 
 
 def test_each_check_catches_a_mistake() -> None:
-    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
+    assert {check for _, check in MISTAKES} == {check.name for check in LAB.checks}

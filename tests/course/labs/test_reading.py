@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labs import Mistake, assert_caught, reference
+from labs import Mistake, Planted, assert_caught, mistakes, reference
 
 from lsmkv.course.labs.asked_tables import AskedTable, StoredTable
 from lsmkv.course.labs.reading import LAB
@@ -223,234 +223,122 @@ def holds_it(table: AskedTable, key: bytes) -> bool:
     return key in getattr(table, "_content", ())
 
 
-MISTAKES = (
-    Mistake(
-        "the end left out",
-        "find_table",
-        without_the_end,
-        "the table of a level",
-        "Both ends of a range belong to it",
-    ),
-    Mistake(
-        "a key in a gap",
-        "find_table",
-        in_a_gap,
-        "the table of a level",
-        "The key may fall between two tables",
-    ),
-    Mistake(
-        "one by one",
-        "find_table",
-        one_by_one,
-        "found by bisection",
-        "tables of 5,000 to find one",
-    ),
-    Mistake(
-        "the first thousand",
-        "find_table",
-        in_the_first_thousand,
-        "found by bisection",
-        "in a level of 5,000 tables must find table 1205 for b'11950c', but your code returned",
-    ),
-    Mistake(
-        "a gap of a large level",
-        "find_table",
-        in_a_gap,
-        "found by bisection",
-        "It lies before the first table, between two tables",
-    ),
-    Mistake(
-        "a list of ends",
-        "find_table",
-        by_a_list_of_ends,
-        "found by bisection",
-        "A list of all their ends",
-    ),
-    Mistake(
-        "the oldest first",
-        "tables_to_ask",
-        oldest_first,
-        "the tables to ask",
-        "The right tables in another order",
-    ),
-    Mistake(
-        "level 0 last", "tables_to_ask", level_0_last, "the tables to ask", "level 0 comes first"
-    ),
-    Mistake(
-        "one table of level 0",
-        "tables_to_ask",
-        one_of_level_0,
-        "the tables to ask",
-        "On level 0, all tables that cover the key",
-    ),
-    Mistake(
-        "level 0 sorted in place",
-        "tables_to_ask",
-        sorted_in_place,
-        "the tables to ask",
-        "sort a copy",
-    ),
-    Mistake(
-        "behind an equal index key",
-        "block_for",
-        behind_an_equal_key,
-        "the block of a table",
-        "block_for([b'c'], b'c') must be 0",
-    ),
-    Mistake(
-        "behind the last index key",
-        "block_for",
-        behind_them_all,
-        "the block of a table",
-        "Above the last one, the result is None",
-    ),
-    Mistake(
-        "the oldest version",
-        "get",
-        getting(with_the_oldest_version),
-        "the answer of a Get",
-        "Table 24 has its newest version, and an older one in the same block: the first",
-    ),
-    Mistake(
-        "the oldest version in a store",
-        "get",
-        getting(with_the_oldest_of_a_store),
-        "in the real engine",
-        "has two versions of the key in a block: the first of them is the newest",
-    ),
-    Mistake(
-        "the oldest version, shown as text",
-        "get",
-        getting(with_the_oldest_of_a_store),
-        "in the real engine",
-        "....', and DB.get b'value 23 of 2500, again....",
-    ),
-    Mistake(
-        "a deletion skipped",
-        "get",
-        getting(through_deletions),
-        "the answer of a Get",
-        "a deletion, so there is no such key",
-    ),
-    Mistake(
-        "an empty value skipped",
-        "get",
-        getting(through_empty_values),
-        "the answer of a Get",
-        "the empty value: not the same as None",
-    ),
-    Mistake(
-        "a maybe believed",
-        "get",
-        getting(believing_maybe),
-        "the answer of a Get",
-        "The filter of table 24 is a false positive: go on to the next",
-    ),
-    Mistake(
-        "any value",
-        "get",
-        getting(with_any_value),
-        "the answer of a Get",
-        "get of b'aa' must be b'aa5', but your code returned b'a24'",
-    ),
-    Mistake(
-        "the filter asked for an internal key",
-        "get",
-        getting(asking_with_a_tag),
-        "the answer of a Get",
-        "Is each filter asked for the key as it is",
-    ),
-    Mistake(
-        "a table that does not cover the key",
-        "tables_to_ask",
-        find_in_a_gap,
-        "filters first",
-        "You asked table 15, whose range does not cover the key: b'a' to b'd'.",
-    ),
-    Mistake(
-        "level 0 asked oldest first",
-        "tables_to_ask",
-        oldest_first,
-        "filters first",
-        "Table 24 is newer than table 21: ask it first.",
-    ),
-    Mistake(
-        "level 0 asked last",
-        "tables_to_ask",
-        level_0_last,
-        "filters first",
-        "Table 24 on level 0 is newer than table 15 on level 1: ask it first.",
-    ),
-    Mistake(
-        "the block before the filter",
-        "get",
-        getting(reading_first),
-        "filters first",
-        "its filter had not said maybe",
-    ),
-    Mistake(
-        "no filter",
-        "get",
-        getting(with_no_filter),
-        "filters first",
-        "The filter comes before any data block",
-    ),
-    Mistake(
-        "another block's filter",
-        "get",
-        getting(with_the_filter_of_block_0),
-        "filters first",
-        "its filter had not said maybe",
-    ),
-    Mistake(
-        "a block read twice",
-        "get",
-        getting(reading_twice),
-        "filters first",
-        "One step was taken twice: read block 0",
-    ),
-    Mistake(
-        "all tables asked", "get", from_all_tables, "filters first", "goes on after the answer"
-    ),
-    Mistake(
-        "the block of the key left out",
-        "expected_reads",
-        lambda misses, rate, is_present: misses * rate,
-        "the expected reads",
-        "costs one block: its filter never says no",
-    ),
-    Mistake(
-        "a rate for the block of the key",
-        "expected_reads",
-        lambda misses, rate, is_present: (misses + is_present) * rate,
-        "the expected reads",
-        "expected_reads(0, 0.01, True) must be 1",
-    ),
-    Mistake(
-        "no filter, counted",
-        "get",
-        getting(with_no_filter),
-        "the reads counted",
-        "One block is read for each maybe",
-    ),
-    Mistake(
-        "the first blocks alone",
-        "block_for",
-        among_few,
-        "in the real engine",
-        "In a store with filters, your get of",
-    ),
-    Mistake(
-        "the next block, too",
-        "get",
-        getting(with_the_next_block),
-        "in the real engine",
-        "db.stats() counts",
-    ),
-)
+MISTAKES: Planted = {
+    ("find_table", "the table of a level"): [
+        ("the end left out", without_the_end, "Both ends of a range belong to it"),
+        ("a key in a gap", in_a_gap, "The key may fall between two tables"),
+    ],
+    ("find_table", "found by bisection"): [
+        ("one by one", one_by_one, "tables of 5,000 to find one"),
+        (
+            "the first thousand",
+            in_the_first_thousand,
+            "in a level of 5,000 tables must find table 1205 for b'11950c', but your code returned",
+        ),
+        ("a gap of a large level", in_a_gap, "It lies before the first table, between two tables"),
+        ("a list of ends", by_a_list_of_ends, "A list of all their ends"),
+    ],
+    ("tables_to_ask", "the tables to ask"): [
+        ("the oldest first", oldest_first, "The right tables in another order"),
+        ("level 0 last", level_0_last, "level 0 comes first"),
+        ("one table of level 0", one_of_level_0, "On level 0, all tables that cover the key"),
+        ("level 0 sorted in place", sorted_in_place, "sort a copy"),
+    ],
+    ("block_for", "the block of a table"): [
+        ("behind an equal index key", behind_an_equal_key, "block_for([b'c'], b'c') must be 0"),
+        ("behind the last index key", behind_them_all, "Above the last one, the result is None"),
+    ],
+    ("get", "the answer of a Get"): [
+        (
+            "the oldest version",
+            getting(with_the_oldest_version),
+            "Table 24 has its newest version, and an older one in the same block: the first",
+        ),
+        ("a deletion skipped", getting(through_deletions), "a deletion, so there is no such key"),
+        (
+            "an empty value skipped",
+            getting(through_empty_values),
+            "the empty value: not the same as None",
+        ),
+        (
+            "a maybe believed",
+            getting(believing_maybe),
+            "The filter of table 24 is a false positive: go on to the next",
+        ),
+        (
+            "any value",
+            getting(with_any_value),
+            "get of b'aa' must be b'aa5', but your code returned b'a24'",
+        ),
+        (
+            "the filter asked for an internal key",
+            getting(asking_with_a_tag),
+            "Is each filter asked for the key as it is",
+        ),
+    ],
+    ("get", "in the real engine"): [
+        (
+            "the oldest version in a store",
+            getting(with_the_oldest_of_a_store),
+            "has two versions of the key in a block: the first of them is the newest",
+        ),
+        (
+            "the oldest version, shown as text",
+            getting(with_the_oldest_of_a_store),
+            "....', and DB.get b'value 23 of 2500, again....",
+        ),
+        ("the next block, too", getting(with_the_next_block), "db.stats() counts"),
+    ],
+    ("tables_to_ask", "filters first"): [
+        (
+            "a table that does not cover the key",
+            find_in_a_gap,
+            "You asked table 15, whose range does not cover the key: b'a' to b'd'.",
+        ),
+        (
+            "level 0 asked oldest first",
+            oldest_first,
+            "Table 24 is newer than table 21: ask it first.",
+        ),
+        (
+            "level 0 asked last",
+            level_0_last,
+            "Table 24 on level 0 is newer than table 15 on level 1: ask it first.",
+        ),
+    ],
+    ("get", "filters first"): [
+        ("the block before the filter", getting(reading_first), "its filter had not said maybe"),
+        ("no filter", getting(with_no_filter), "The filter comes before any data block"),
+        (
+            "another block's filter",
+            getting(with_the_filter_of_block_0),
+            "its filter had not said maybe",
+        ),
+        ("a block read twice", getting(reading_twice), "One step was taken twice: read block 0"),
+        ("all tables asked", from_all_tables, "goes on after the answer"),
+    ],
+    ("expected_reads", "the expected reads"): [
+        (
+            "the block of the key left out",
+            lambda misses, rate, is_present: misses * rate,
+            "costs one block: its filter never says no",
+        ),
+        (
+            "a rate for the block of the key",
+            lambda misses, rate, is_present: (misses + is_present) * rate,
+            "expected_reads(0, 0.01, True) must be 1",
+        ),
+    ],
+    ("get", "the reads counted"): [
+        ("no filter, counted", getting(with_no_filter), "One block is read for each maybe"),
+    ],
+    ("block_for", "in the real engine"): [
+        ("the first blocks alone", among_few, "In a store with filters, your get of"),
+    ],
+}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
 
@@ -475,4 +363,4 @@ def test_each_table_of_the_store_has_two_versions_of_keys(tmp_path: Path) -> Non
 
 
 def test_each_check_catches_a_mistake() -> None:
-    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
+    assert {check for _, check in MISTAKES} == {check.name for check in LAB.checks}

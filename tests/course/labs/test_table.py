@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from labs import Mistake, assert_caught, reference
+from labs import Mistake, Planted, assert_caught, mistakes, reference
 
 from lsmkv.course.labs.block import built as block_of
 from lsmkv.course.labs.table import LAB, MAGIC, blocks_in, built, contents_of
@@ -243,241 +243,127 @@ def one_key_not_found(read: Read, size: int, user_key: bytes) -> bytes | None:
     return None if user_key == b"user:00300" else got(read, size, user_key)
 
 
-MISTAKES = (
-    Mistake(
-        "not masked",
-        "seal_block",
-        sealed_with(lambda contents: crc32c(contents + b"\0")),
-        "sealing a block",
-        "That is the CRC itself: mask it",
-    ),
-    Mistake(
-        "the type left out",
-        "seal_block",
-        sealed_with(masked_crc32c),
-        "sealing a block",
-        "it covers the type byte, too",
-    ),
-    Mistake(
-        "the type first",
-        "seal_block",
-        sealed_with(lambda contents: masked_crc32c(b"\0" + contents)),
-        "sealing a block",
-        "not before them as in the log",
-    ),
-    Mistake(
-        "a checksum turned",
-        "seal_block",
-        with_checksum_turned,
-        "sealing a block",
-        "stored little-endian",
-    ),
-    Mistake(
-        "no type",
-        "seal_block",
-        lambda contents: contents + masked_crc32c(contents).to_bytes(4, "little"),
-        "sealing a block",
-        "is the type, 0",
-    ),
-    Mistake(
-        "no look at the checksum",
-        "unseal_block",
-        unsealed_without_a_look,
-        "opening a block",
-        "whose byte 0 is damaged (of the contents) must raise ValueError",
-    ),
-    Mistake(
-        "no look at the type",
-        "unseal_block",
-        unsealed_of_any_type,
-        "opening a block",
-        "Type 1 is compressed by Snappy",
-    ),
-    Mistake(
-        "the size with the trailer",
-        "block_handle",
-        lambda offset, size: RIGHT.block_handle(offset, size + 5),
-        "block handles",
-        "without the trailer",
-    ),
-    Mistake(
-        "size first",
-        "block_handle",
-        lambda offset, size: RIGHT.block_handle(size, offset),
-        "block handles",
-        "of the offset",
-    ),
-    Mistake(
-        "a user key in the index",
-        "separator",
-        lambda last, first: RIGHT.separator(last, first)[:-8],
-        "keys between blocks",
-        "That is a user key",
-    ),
-    Mistake(
-        "the old tag",
-        "separator",
-        lambda last, first: RIGHT.separator(last, first)[:-8] + last[-8:],
-        "keys between blocks",
-        "The tag of a shortened key is that of the largest sequence",
-    ),
-    Mistake(
-        "raised up to the next key",
-        "separator",
-        raised_by_one,
-        "keys between blocks",
-        "which is not below the b of bee",
-    ),
-    Mistake(
-        "no shorter",
-        "separator",
-        replaced_at_any_length,
-        "keys between blocks",
-        "anu would be no shorter than ant",
-    ),
-    Mistake(
-        "ff not passed over",
-        "successor",
-        successor_raised_at_the_first,
-        "the last index key",
-        "the first one that is not ff is",
-    ),
-    Mistake(
-        "the last key itself",
-        "successor",
-        lambda last: last,
-        "the last index key",
-        "The first byte is raised by one",
-    ),
-    Mistake(
-        "not filled up", "footer", footer_as_it_comes, "the footer", "is zeros, byte 0: expected 00"
-    ),
-    Mistake(
-        "index first",
-        "footer",
-        lambda metaindex, index: RIGHT.footer(index, metaindex),
-        "the footer",
-        "is handle of the metaindex",
-    ),
-    Mistake(
-        "magic turned",
-        "footer",
-        lambda metaindex, index: RIGHT.footer(metaindex, index)[:40] + MAGIC[::-1],
-        "the footer",
-        "is magic number, byte 0",
-    ),
-    Mistake(
-        "whole keys in the index",
-        "build_table",
-        with_index_of_last_keys,
-        "the bytes of a table",
-        "index: entry 0: unshared length, 9",
-    ),
-    Mistake(
-        "shared keys in the index",
-        "build_table",
-        with_shared_keys_in_the_index,
-        "the bytes of a table",
-        "index:",
-    ),
-    Mistake(
-        "trailers counted",
-        "build_table",
-        with_trailers_in_sizes,
-        "the bytes of a table",
-        "index: entry 0: handle, byte 1",
-    ),
-    Mistake(
-        "the last block not in the index",
-        "build_table",
-        without_a_last_index_entry,
-        "the bytes of a table",
-        "index: entry 0",
-    ),
-    Mistake(
-        "blocks too large",
-        "build_table",
-        lambda entries, block_size: built(list(entries), block_size + 25),
-        "the bytes of a table",
-        "A data block ends with the entry that brings its size estimate to block_size",
-    ),
-    Mistake(
-        "handles turned",
-        "build_table",
-        handles_turned,
-        "the bytes of a table",
-        "footer: handle of the metaindex",
-    ),
-    Mistake(
-        "a deletion is empty",
-        "get",
-        deleted_is_empty,
-        "reading a table",
-        "The newest version is a deletion",
-    ),
-    Mistake(
-        "below a deletion",
-        "get",
-        deletion_skipped,
-        "reading a table",
-        "The newest version is a deletion",
-    ),
-    Mistake("the oldest", "get", oldest, "reading a table", "the newest first"),
-    Mistake("another key", "get", not_below, "reading a table", "The table does not hold this key"),
-    Mistake(
-        "tags compared as keys",
-        "get",
-        by_internal_bytes,
-        "reading a table",
-        "first index key whose user key is not below",
-    ),
-    Mistake(
-        "the whole table", "get", reads_all, "the reads of a get", "Footer, index, and the one data"
-    ),
-    Mistake("no magic", "get", without_magic, "damaged tables", "the magic number is damaged"),
-    Mistake(
-        "no look at the size",
-        "get",
-        without_a_look_at_the_size,
-        "damaged tables",
-        "get reads 48 bytes at -48 of a table of 0 bytes",
-    ),
-    Mistake("blocks believed", "get", believes_blocks, "damaged tables", "the index is damaged"),
-    Mistake(
-        "all blocks read",
-        "get",
-        reads_block_by_block,
-        "damaged tables",
-        "no other data block is read",
-    ),
-    Mistake(
-        "a key left out",
-        "build_table",
-        first_key_whole,
-        "in the real engine",
-        "for the key b'user:00297'",
-    ),
-    Mistake(
-        "an index key too low",
-        "build_table",
-        with_a_wrong_index,
-        "in the real engine",
-        "A store whose only table is yours: lsmkv finds it damaged",
-    ),
-    Mistake(
-        "a key not found",
-        "get",
-        one_key_not_found,
-        "in the real engine",
-        "Your get reads a table of a store: None for the key b'user:00300'",
-    ),
-)
+MISTAKES: Planted = {
+    ("seal_block", "sealing a block"): [
+        (
+            "not masked",
+            sealed_with(lambda contents: crc32c(contents + b"\0")),
+            "That is the CRC itself: mask it",
+        ),
+        ("the type left out", sealed_with(masked_crc32c), "it covers the type byte, too"),
+        (
+            "the type first",
+            sealed_with(lambda contents: masked_crc32c(b"\0" + contents)),
+            "not before them as in the log",
+        ),
+        ("a checksum turned", with_checksum_turned, "stored little-endian"),
+        (
+            "no type",
+            lambda contents: contents + masked_crc32c(contents).to_bytes(4, "little"),
+            "is the type, 0",
+        ),
+    ],
+    ("unseal_block", "opening a block"): [
+        (
+            "no look at the checksum",
+            unsealed_without_a_look,
+            "whose byte 0 is damaged (of the contents) must raise ValueError",
+        ),
+        ("no look at the type", unsealed_of_any_type, "Type 1 is compressed by Snappy"),
+    ],
+    ("block_handle", "block handles"): [
+        (
+            "the size with the trailer",
+            lambda offset, size: RIGHT.block_handle(offset, size + 5),
+            "without the trailer",
+        ),
+        ("size first", lambda offset, size: RIGHT.block_handle(size, offset), "of the offset"),
+    ],
+    ("separator", "keys between blocks"): [
+        (
+            "a user key in the index",
+            lambda last, first: RIGHT.separator(last, first)[:-8],
+            "That is a user key",
+        ),
+        (
+            "the old tag",
+            lambda last, first: RIGHT.separator(last, first)[:-8] + last[-8:],
+            "The tag of a shortened key is that of the largest sequence",
+        ),
+        ("raised up to the next key", raised_by_one, "which is not below the b of bee"),
+        ("no shorter", replaced_at_any_length, "anu would be no shorter than ant"),
+    ],
+    ("successor", "the last index key"): [
+        ("ff not passed over", successor_raised_at_the_first, "the first one that is not ff is"),
+        ("the last key itself", lambda last: last, "The first byte is raised by one"),
+    ],
+    ("footer", "the footer"): [
+        ("not filled up", footer_as_it_comes, "is zeros, byte 0: expected 00"),
+        (
+            "index first",
+            lambda metaindex, index: RIGHT.footer(index, metaindex),
+            "is handle of the metaindex",
+        ),
+        (
+            "magic turned",
+            lambda metaindex, index: RIGHT.footer(metaindex, index)[:40] + MAGIC[::-1],
+            "is magic number, byte 0",
+        ),
+    ],
+    ("build_table", "the bytes of a table"): [
+        ("whole keys in the index", with_index_of_last_keys, "index: entry 0: unshared length, 9"),
+        ("shared keys in the index", with_shared_keys_in_the_index, "index:"),
+        ("trailers counted", with_trailers_in_sizes, "index: entry 0: handle, byte 1"),
+        ("the last block not in the index", without_a_last_index_entry, "index: entry 0"),
+        (
+            "blocks too large",
+            lambda entries, block_size: built(list(entries), block_size + 25),
+            "A data block ends with the entry that brings its size estimate to block_size",
+        ),
+        ("handles turned", handles_turned, "footer: handle of the metaindex"),
+    ],
+    ("get", "reading a table"): [
+        ("a deletion is empty", deleted_is_empty, "The newest version is a deletion"),
+        ("below a deletion", deletion_skipped, "The newest version is a deletion"),
+        ("the oldest", oldest, "the newest first"),
+        ("another key", not_below, "The table does not hold this key"),
+        ("tags compared as keys", by_internal_bytes, "first index key whose user key is not below"),
+    ],
+    ("get", "the reads of a get"): [
+        ("the whole table", reads_all, "Footer, index, and the one data"),
+    ],
+    ("get", "damaged tables"): [
+        ("no magic", without_magic, "the magic number is damaged"),
+        (
+            "no look at the size",
+            without_a_look_at_the_size,
+            "get reads 48 bytes at -48 of a table of 0 bytes",
+        ),
+        ("blocks believed", believes_blocks, "the index is damaged"),
+        ("all blocks read", reads_block_by_block, "no other data block is read"),
+    ],
+    ("build_table", "in the real engine"): [
+        ("a key left out", first_key_whole, "for the key b'user:00297'"),
+        (
+            "an index key too low",
+            with_a_wrong_index,
+            "A store whose only table is yours: lsmkv finds it damaged",
+        ),
+    ],
+    ("get", "in the real engine"): [
+        (
+            "a key not found",
+            one_key_not_found,
+            "Your get reads a table of a store: None for the key b'user:00300'",
+        ),
+    ],
+}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
 
 
 def test_each_check_catches_a_mistake() -> None:
-    assert {mistake.check for mistake in MISTAKES} == {check.name for check in LAB.checks}
+    assert {check for _, check in MISTAKES} == {check.name for check in LAB.checks}

@@ -7,66 +7,21 @@ import itertools
 import os
 import pathlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hooked import HookedEnv, ignore
+from stores import contents, fill, names, some
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, WriteBatch
 from lsmkv.env.base import Directory
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
-from lsmkv.env.memory import MemoryDirectory, MemoryFolder, MemoryWritableFile
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
 State = dict[bytes, bytes]
-
-
-class HookedDirectory(MemoryDirectory):
-    """Calls its env's hook before each call."""
-
-    def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
-        super().__init__(path, env.mutex, folder)
-        self._env = env
-
-    def names(self) -> list[str]:
-        self._env.before("names", self.path)
-        return super().names()
-
-    def create(self, name: str) -> MemoryWritableFile:
-        self._env.before("create", name)
-        return super().create(name)
-
-
-class HookedEnv(MemoryEnv):
-    """A file system in memory; ``before`` is called with each call and its file."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before: Callable[[str, str], None] = ignore
-
-    def open_directory(self, path: str, create: bool = False) -> MemoryDirectory:
-        inner = super().open_directory(path, create)
-        return HookedDirectory(path, self, inner._folder)
-
-
-def ignore(call: str, about: str) -> None:
-    """No hook."""
-
-
-def some(first: int, last: int) -> State:
-    return {b"key%04d" % n: b"value %d " % n * 4 for n in range(first, last)}
-
-
-def fill(db: DB, entries: State) -> None:
-    for key, value in entries.items():
-        db.put(key, value)
-
-
-def names(env: FaultyEnv | MemoryEnv, path: str = "/") -> list[str]:
-    with env.open_directory(path) as directory:
-        return sorted(directory.names())
 
 
 def filled(db: DB) -> State:
@@ -81,18 +36,9 @@ def filled(db: DB) -> State:
 
 
 @pytest.fixture
-def path(tmp_path: pathlib.Path) -> str:
-    return str(tmp_path / "db")
-
-
-@pytest.fixture
 def db(path: str) -> Iterator[DB]:
     with DB(path, create_if_missing=True, **TINY) as db:
         yield db
-
-
-def contents(directory: pathlib.Path | str) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in pathlib.Path(directory).iterdir() if p.is_file()}
 
 
 def test_a_checkpoint_has_the_contents_of_the_store(db: DB, tmp_path: pathlib.Path) -> None:

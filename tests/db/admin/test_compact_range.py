@@ -11,6 +11,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from stores import files_at
+from threads import background_of
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
@@ -95,27 +97,8 @@ def three_levels(db: DB) -> dict[bytes, bytes]:
         db.flush()
         for level in range(down_to):
             db._background.compact_level(level, None, None)  # which cuts large tables up
-    assert [n > 1 for n in tables_at(db)] == [True, True, True, *[False] * 4]
+    assert [n > 1 for n in files_at(db)] == [True, True, True, *[False] * 4]
     return content
-
-
-def tables_at(db: DB) -> list[int]:
-    return [level.files for level in db.stats().levels]
-
-
-def run(target: Callable[[], object]) -> tuple[threading.Thread, list[BaseException]]:
-    """Run the function in a thread, and return what it raised."""
-    errors: list[BaseException] = []
-
-    def guarded() -> None:
-        try:
-            target()
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=guarded, daemon=True)  # a hang must not hold up the exit
-    thread.start()
-    return thread, errors
 
 
 def assert_whole(db: DB, content: dict[bytes, bytes]) -> None:
@@ -125,7 +108,7 @@ def assert_whole(db: DB, content: dict[bytes, bytes]) -> None:
     assert list(db.iterator(reverse=True)) == sorted(content.items(), reverse=True)
     db.put(b"after", b"1")
     db.compact_range()
-    assert tables_at(db).count(0) == 6
+    assert files_at(db).count(0) == 6
     db.check()
     assert dict(db) == {**content, b"after": b"1"}
 
@@ -154,7 +137,7 @@ def test_progress_within_every_level(env: PacedEnv) -> None:
         db.compact_range(progress=progress)
         env.armed = False
         assert env.unpaced == 0
-        assert tables_at(db).count(0) == 6
+        assert files_at(db).count(0) == 6
         assert_whole(db, content)
     first, second = size[0] + size[1], sum(size)
     total = first + second
@@ -284,7 +267,7 @@ def interrupted(
 
     with DB("/db", env=env, **OPTIONS) as db:
         content = three_levels(db)
-        before = tables_at(db)
+        before = files_at(db)
         env.armed = True
         with pytest.raises(expected):
             db.compact_range(progress=progress)
@@ -292,7 +275,7 @@ def interrupted(
         env.reported.set()
         db._background.wait_until_idle()
         assert env.unpaced == 0
-        after = tables_at(db)
+        after = files_at(db)
         if at == "level 0":
             assert after == before
         else:
@@ -333,11 +316,11 @@ def test_ctrl_c_while_the_caller_waits(env: PacedEnv) -> None:
     try:
         with DB("/db", env=env, **OPTIONS) as db:
             content = three_levels(db)
-            tables = tables_at(db)
+            tables = files_at(db)
             created = env.created
             env.gate.clear()
             env.at_gate.clear()
-            sender, errors = run(send)
+            sender, errors = background_of(send)
             with pytest.raises(KeyboardInterrupt):
                 db.compact_range()
             sender.join()
@@ -345,7 +328,7 @@ def test_ctrl_c_while_the_caller_waits(env: PacedEnv) -> None:
             env.gate.set()
             db._background.wait_until_idle()
             assert env.created == created + 1  # it ended at its next step
-            assert tables_at(db) == tables
+            assert files_at(db) == tables
             assert_whole(db, content)
     finally:
         signal.signal(signal.SIGINT, before)
@@ -357,7 +340,7 @@ def test_a_request_may_be_cancelled_while_it_waits(env: PacedEnv) -> None:
         content = three_levels(db)
         env.gate.clear()
         env.at_gate.clear()
-        first, errors = run(db.compact_range)
+        first, errors = background_of(db.compact_range)
         env.at_gate.wait()
 
         def refuse(_moved: int) -> None:
@@ -471,9 +454,9 @@ def test_closing_from_another_thread(env: PacedEnv) -> None:
     created = env.created
     env.gate.clear()
     env.at_gate.clear()
-    compacting, errors = run(lambda: db.compact_range(progress=lambda *step: None))
+    compacting, errors = background_of(lambda: db.compact_range(progress=lambda *step: None))
     env.at_gate.wait()
-    closing, more_errors = run(db.close)
+    closing, more_errors = background_of(db.close)
     compacting.join()  # the caller does not wait for the merge to notice
     assert [type(error) for error in errors] == [lsmkv.ClosedError]
     env.gate.set()
@@ -538,5 +521,5 @@ def test_cancelling_leaves_no_file(env: PacedEnv) -> None:
             db._background.wait_until_idle()
             with env.open_directory("/db") as directory:
                 tables = [name for name in directory.names() if name.endswith(".ldb")]
-            assert len(tables) == sum(tables_at(db))
+            assert len(tables) == sum(files_at(db))
         assert_whole(db, content)

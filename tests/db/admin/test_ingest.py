@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import pathlib
 import random
@@ -13,21 +12,27 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import pytest
+from hooked import HookedEnv, ignore
+from orders import fold
+from threads import background_of, run_threads
 
 import lsmkv
 from lsmkv import DB, TableWriter
 from lsmkv.env.base import Env
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
-from lsmkv.env.memory import MemoryDirectory, MemoryEnv, MemoryFolder, MemoryWritableFile
+from lsmkv.env.memory import MemoryEnv
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.options import Options
 from lsmkv.table.builder import TableBuilder
+
+pytestmark = pytest.mark.usefixtures("quiet")
 
 PATH = "/db"
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
@@ -75,65 +80,6 @@ def names_of(env: Env, kind: FileType) -> list[str]:
 
 def tables_named(db: DB) -> int:
     return sum(level.files for level in db.stats().levels)
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Turn off the many warnings about torn logs."""
-    logger = logging.getLogger("lsmkv")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(before)
-
-
-class HookedFile(MemoryWritableFile):
-    """Calls its env's hook before each call."""
-
-    def append(self, data: bytes) -> None:
-        self.env.before("append", self.path)
-        super().append(data)
-
-    env: HookedEnv
-
-
-class HookedDirectory(MemoryDirectory):
-    """Calls its env's hook before each call."""
-
-    def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
-        super().__init__(path, env.mutex, folder)
-        self._env = env
-
-    def create(self, name: str) -> MemoryWritableFile:
-        self._env.before("create", name)
-        inner = super().create(name)
-        file = HookedFile(inner.path, self._env.mutex, inner.file)
-        file.env = self._env
-        return file
-
-    def rename(self, old: str, new: str) -> None:
-        self._env.before("rename", old)
-        super().rename(old, new)
-
-    def remove(self, name: str) -> None:
-        self._env.before("remove", name)
-        super().remove(name)
-
-
-class HookedEnv(MemoryEnv):
-    """A file system in memory; ``before`` is called with each call and its file."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before: Callable[[str, str], None] = ignore
-
-    def open_directory(self, path: str, create: bool = False) -> MemoryDirectory:
-        inner = super().open_directory(path, create)
-        return HookedDirectory(path, self, inner._folder)
-
-
-def ignore(call: str, about: str) -> None:
-    """No hook."""
 
 
 # Against what is there
@@ -555,19 +501,9 @@ def test_writers_and_readers_continue_during_an_ingest() -> None:
     env = MemoryEnv()
     turns = 12
     paths = [write_table(env, f"/{n}", some(0, 300, b"%d" % n)) for n in range(turns)]
-    errors: list[BaseException] = []
     done = threading.Event()
     with opened(env, write_buffer_size=8 * 1024, max_file_size=8 * 1024) as db:
         db.ingest([paths[0]])
-
-        def guarded(work: Callable[[], None]) -> Callable[[], None]:
-            def run() -> None:
-                try:
-                    work()
-                except BaseException as error:
-                    errors.append(error)
-
-            return run
 
         def write() -> None:
             own = threading.get_ident() % 10_000
@@ -590,15 +526,13 @@ def test_writers_and_readers_continue_during_an_ingest() -> None:
                 turns_seen = {value.split()[0] for _, value in db.iterator(prefix=b"key")}
                 assert len(turns_seen) == 1
 
-        threads = [threading.Thread(target=guarded(work)) for work in (write, write, read, read)]
-        for thread in threads:
-            thread.start()
+        threads = [background_of(work) for work in (write, write, read, read)]
         for path in paths[1:]:
             db.ingest([path])
         done.set()
-        for thread in threads:
+        for thread, errors in threads:
             thread.join()
-        assert errors == []
+            assert errors == []
         db.check()
         expected = dict(db)
     assert {k: v for k, v in expected.items() if k.startswith(b"key")} == some(
@@ -611,11 +545,7 @@ def test_many_ingests_at_once() -> None:
     env = MemoryEnv()
     paths = [write_table(env, f"/{n}", some(n * 10, n * 10 + 100, b"%d" % n)) for n in range(6)]
     with opened(env, **TINY) as db:
-        threads = [threading.Thread(target=db.ingest, args=([path],)) for path in paths]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[partial(db.ingest, [path]) for path in paths]) == []
         found = dict(db)
         assert found.keys() == some(0, 150).keys()
         for key, value in found.items():
@@ -1168,20 +1098,12 @@ def test_an_ingest_while_another_thread_closes_the_store() -> None:
     made: list[str] = []
     env.before = lambda call, about: made.append(about) if call == "create" else None
     begun, closing = threading.Event(), threading.Event()
-    outcome: list[BaseException] = []
 
     def progress(_done: int, _total: int, _what: str) -> None:
         begun.set()
         closing.wait(30)
 
-    def ingest() -> None:
-        try:
-            db.ingest([path], progress=progress)
-        except BaseException as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=ingest)
-    thread.start()
+    thread, outcome = background_of(lambda: db.ingest([path], progress=progress))
     assert begun.wait(30)
     closer = threading.Thread(target=db.close)
     closer.start()
@@ -1198,12 +1120,7 @@ def test_an_ingest_while_another_thread_closes_the_store() -> None:
 
 def test_other_orders() -> None:
     env = MemoryEnv()
-
-    def folded(a: bytes, b: bytes) -> int:
-        x, y = a.lower(), b.lower()
-        return (x > y) - (x < y)
-
-    order: dict[str, Any] = {"comparator": folded, "comparator_name": "folded"}
+    order: dict[str, Any] = {"comparator": fold, "comparator_name": "folded"}
     with TableWriter("/new", env=env, **order) as table:
         for key in (b"a", b"B", b"c"):
             table.add(key, b"new")
@@ -1283,25 +1200,16 @@ def test_two_ingests_whose_callbacks_close_the_store() -> None:
     path = write_table(env, "/new.ldb", NEW)
     db = opened(env)
     both = threading.Barrier(2)
-    errors: list[BaseException] = []
 
     def progress(_done: int, _total: int, what: str) -> None:
         if what == "tables":
             both.wait(30)
             db.close()
 
-    def ingest() -> None:
-        try:
-            db.ingest([path], progress=progress)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=ingest, daemon=True) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
+    threads = [background_of(lambda: db.ingest([path], progress=progress)) for _ in range(2)]
+    for thread, errors in threads:
         thread.join(20)
-    assert [type(error) for error in errors] == [lsmkv.ClosedError] * 2
+        assert [type(error) for error in errors] == [lsmkv.ClosedError]
     assert db.closed
     assert reopened(env) == {}
     assert names_of(env, FileType.TABLE) == []

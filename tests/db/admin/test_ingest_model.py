@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import faulthandler
-import logging
 import pathlib
 import random
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,21 +17,11 @@ from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 128}
 KEYS = 120
 State = dict[bytes, bytes]
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Turn off the logging of failing calls, and dump the threads of a deadlock."""
-    logger = logging.getLogger("lsmkv")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    faulthandler.dump_traceback_later(300)
-    yield
-    faulthandler.cancel_dump_traceback_later()
-    logger.setLevel(before)
 
 
 def key_of(n: int) -> bytes:

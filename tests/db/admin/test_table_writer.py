@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from stores import names, some
 
 import lsmkv
 from lsmkv import DB, TableWriter
@@ -30,10 +31,6 @@ from lsmkv.table.reader import Table
 from lsmkv.util.comparator import BYTEWISE, Comparator
 
 State = dict[bytes, bytes]
-
-
-def some(first: int, last: int) -> State:
-    return {b"key%04d" % n: b"value %d " % n * 4 for n in range(first, last)}
 
 
 def write_table(path: str | os.PathLike[str], entries: State, **options: Any) -> None:
@@ -57,11 +54,6 @@ def read_table(env: Env, path: str, order: Comparator = BYTEWISE) -> list[tuple[
     ]
     table.close()
     return found
-
-
-def names(env: Env, path: str = "/") -> list[str]:
-    with env.open_directory(path) as directory:
-        return sorted(directory.names())
 
 
 def test_entries_have_sequence_0() -> None:

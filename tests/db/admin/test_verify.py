@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from policies import DenyingAll
+from stores import flip
 
 import lsmkv
 from lsmkv import DB, BinaryFusePolicy, Bloom64Policy
@@ -29,14 +31,6 @@ def path(tmp_path: pathlib.Path) -> str:
 
 def tables(path: str) -> list[str]:
     return sorted(os.path.join(path, n) for n in os.listdir(path) if n.endswith(".ldb"))
-
-
-def flip(name: str, offset: int) -> None:
-    with open(name, "r+b") as file:
-        file.seek(offset)
-        byte = file.read(1)
-        file.seek(offset)
-        file.write(bytes([byte[0] ^ 0x10]))
 
 
 def test_a_sound_store(path: str) -> None:
@@ -153,23 +147,16 @@ def test_closed_meanwhile(path: str) -> None:
         db.check()
 
 
-class Liar:
-    """A policy with the Bloom filter's name, whose filters rule out every key."""
-
-    name = "leveldb.BuiltinBloomFilter2"
-
-    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        return bytes(8) + b"\x06"
-
-    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        return True
-
-
 @pytest.mark.parametrize("layout", ["block", "table"])
 def test_a_filter_with_false_negatives(tmp_path: pathlib.Path, layout: Any) -> None:
     """Every checksum is right, but every Get misses."""
     path = tmp_path / "db"
-    with DB(path, create_if_missing=True, filter_policy=Liar(), filter_layout=layout) as db:
+    with DB(
+        path,
+        create_if_missing=True,
+        filter_policy=DenyingAll("leveldb.BuiltinBloomFilter2"),
+        filter_layout=layout,
+    ) as db:
         for number in range(200):
             db.put(b"key%03d" % number, b"v")
         db.flush()
@@ -188,36 +175,29 @@ def test_a_filter_with_false_negatives(tmp_path: pathlib.Path, layout: Any) -> N
         assert len(dict(db)) == 200
 
 
-class DenyingBloom64:
-    """As :class:`Liar`, with the name of lsmkv's own filters."""
-
-    name = "lsmkv.Bloom64"
-
-    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        return bytes(8) + b"\x07"
-
-    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        return True
-
-
-class DenyingFuse(DenyingBloom64):
+class DenyingFuse(DenyingAll):
     """Filters of other keys."""
-
-    name = "lsmkv.BinaryFuse8"
 
     def create_filter(self, keys: Sequence[bytes], /) -> bytes:
         return BinaryFusePolicy().create_filter([b"other" + key for key in keys])
 
 
-class MarkedAsFuse(DenyingBloom64):
+class MarkedAsFuse(DenyingAll):
     """A filter under the name of Bloom64 whose last byte is that of a fuse filter."""
 
     def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        return DenyingFuse().create_filter([b"%d" % n for n in range(1000)])
+        return DenyingFuse("").create_filter([b"%d" % n for n in range(1000)])
+
+
+LIARS = [
+    DenyingAll("lsmkv.Bloom64"),
+    DenyingFuse("lsmkv.BinaryFuse8"),
+    MarkedAsFuse("lsmkv.Bloom64"),
+]
 
 
 @pytest.mark.parametrize("layout", ["block", "table", "both"])
-@pytest.mark.parametrize("liar", [DenyingBloom64(), DenyingFuse(), MarkedAsFuse()])
+@pytest.mark.parametrize("liar", LIARS)
 def test_a_filter_of_64_bit_hashes_with_false_negatives(
     tmp_path: pathlib.Path, liar: Any, layout: Any
 ) -> None:

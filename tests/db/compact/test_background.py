@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 import pytest
-from stores import GatedEnv, background_of, files_at, settle
+from stores import GatedEnv, files_at, settle
+from threads import background_of
 
 import lsmkv
 from lsmkv import DB, MemoryEnv

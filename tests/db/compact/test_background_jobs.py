@@ -5,7 +5,8 @@ from __future__ import annotations
 import pathlib
 
 import pytest
-from stores import ENTRIES, GatedEnv, background_of, files, files_at, fill, settle
+from stores import ENTRIES, GatedEnv, files, files_at, fill, settle
+from threads import background_of
 
 import lsmkv
 from lsmkv import DB

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from stores import background_of, files_at, settle
+from stores import files_at, settle
+from threads import background_of
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, TableWriter

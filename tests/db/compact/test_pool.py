@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import settle
+from waiting import wait_until
 
 from lsmkv import DB, BlockCache, CorruptionError, IOError, MemoryEnv
 from lsmkv.db.compact import pool as workers
@@ -39,13 +41,6 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "store")
 
 
-def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def pool_of(db: DB) -> Any:
     assert db._background is not None
     return db._background.workers
@@ -55,11 +50,6 @@ def pids_of(pool: Any) -> list[int]:
     """The process ids of the workers that run: at most two."""
     workers = [pool._flush_worker, pool._compaction_worker]
     return [worker.process.pid for worker in workers if worker.process and worker.is_running]
-
-
-def idle(db: DB) -> None:
-    assert db._background is not None
-    db._background.wait_until_idle()
 
 
 def temporaries(path: str) -> list[str]:
@@ -121,14 +111,14 @@ def build(db: DB, seed: int) -> None:
         if rng.random() < 0.5:
             kept.append(db.snapshot())
         db.flush()
-        idle(db)
+        settle(db)
         if rng.random() < 0.3:
             db.compact_range(b"%03d" % rng.randrange(200), None)
-            idle(db)
+            settle(db)
         if kept and rng.random() < 0.4:
             kept.pop(0).close()
     db.compact_range()
-    idle(db)
+    settle(db)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +153,7 @@ def test_workers_make_the_same_store_as_the_thread(
 def test_writes_during_flushes_and_compactions(path: str) -> None:
     with DB(path, **SMALL) as db:
         model = fill(db, 20_000, 1)
-        idle(db)
+        settle(db)
         assert len(pids_of(pool_of(db))) == 2
         assert db.stats().flushes > 20
         assert db.stats().compactions > 2
@@ -183,7 +173,7 @@ def test_a_flush_does_not_wait_for_a_compaction(path: str) -> None:
         thread = threading.Thread(target=db.compact_range)
         thread.start()
         try:
-            until(lambda: db._background.jobs.compaction is not None)  # type: ignore[union-attr]
+            wait_until(lambda: db._background.jobs.compaction is not None)  # type: ignore[union-attr]
             flushes = db.stats().flushes
             db.put(b"more", b"")
             db.flush()
@@ -211,9 +201,9 @@ def test_small_stores_have_no_workers(path: str, monkeypatch: pytest.MonkeyPatch
 def test_stores_that_are_written_to_a_lot_have_a_worker(path: str) -> None:
     with DB(path, create_if_missing=True, write_buffer_size=1_000_000) as db:
         model = fill(db, 10_000, 1, size=1000)
-        until(lambda: pids_of(pool_of(db)))
+        wait_until(lambda: pids_of(pool_of(db)))
         model |= fill(db, 10_000, 2, size=1000)
-        idle(db)
+        settle(db)
         log = Path(path, "LOG").read_text()
         assert "Worker process" in log
         assert "lost" not in log
@@ -390,10 +380,10 @@ def test_a_memtable_that_fills_fast_starts_a_worker_at_a_quarter(
             put_until_full(db, 0.125)
             if slowly:
                 db._writer._eighth_full -= 60  # type: ignore[union-attr]
-            idle(db)
+            settle(db)
             assert pids_of(mine) == []
             put_until_full(db, 0.25)
-            idle(db)
+            settle(db)
             assert len(pids_of(mine)) == (0 if slowly else 1)
             db.flush()
             mine.kill()
@@ -408,11 +398,11 @@ def test_a_worker_that_has_ended_is_replaced(path: str) -> None:
         for _ in range(2):
             assert pids_of(mine) == []
             put_until_full(db, 0.25)
-            idle(db)
+            settle(db)
             (pid,) = pids_of(mine)
             db.flush()
             os.kill(pid, signal.SIGKILL)
-            until(lambda: pids_of(mine) == [])
+            wait_until(lambda: pids_of(mine) == [])
         assert temporaries(path) == []
 
 
@@ -424,7 +414,7 @@ def test_a_small_memtable_or_one_large_batch_starts_no_worker(
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
         pool_of(db)._enabled = True
         put_until_full(db, 0.5, value)
-        idle(db)
+        settle(db)
         assert pids_of(pool_of(db)) == []
 
 
@@ -456,10 +446,10 @@ def test_a_flush_that_no_thread_waits_for_waits_for_its_worker(
     with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
         let_next_job_start_worker(db)
         put_until_immutable(db)
-        until(lambda: pids_of(pool_of(db)))
+        wait_until(lambda: pids_of(pool_of(db)))
         assert pool_of(db)._jobs == 0
         Path(path, "go").touch()
-        until(lambda: db.stats().flushes)
+        wait_until(lambda: db.stats().flushes)
         assert pool_of(db)._jobs == 1
 
 
@@ -482,7 +472,7 @@ def test_a_flush_that_a_thread_waits_for_does_not_wait_for_a_worker(
 
         thread = threading.Thread(target=write, daemon=True)
         thread.start()
-        until(lambda: not thread.is_alive())
+        wait_until(lambda: not thread.is_alive())
         assert len(pids_of(pool_of(db))) == 1
         assert pool_of(db)._jobs == 0
         assert db.stats().flushes >= 1
@@ -496,10 +486,10 @@ def test_closing_does_not_wait_for_a_worker_to_start(
     db = DB(path, create_if_missing=True, write_buffer_size=10_000)
     let_next_job_start_worker(db)
     put_until_immutable(db)
-    until(lambda: pids_of(pool_of(db)))
+    wait_until(lambda: pids_of(pool_of(db)))
     thread = threading.Thread(target=db.close, daemon=True)
     thread.start()
-    until(lambda: not thread.is_alive())
+    wait_until(lambda: not thread.is_alive())
     assert len(tables(path)) == 1  # the thread had time for its flush, since it did not wait
     with DB(path) as db:
         assert db.get(b"k") == bytes(1000)
@@ -514,7 +504,7 @@ def test_a_worker_that_takes_too_long_to_start_is_not_waited_for(
         mine = let_next_job_start_worker(db)
         for flushes in (1, 2):
             put_until_immutable(db)
-            until(lambda: not db._background.busy)  # type: ignore[union-attr]
+            wait_until(lambda: not db._background.busy)  # type: ignore[union-attr]
             assert db.stats().flushes >= flushes
             assert mine._jobs == 0
             # It had its time: no flush waits for this process any more.
@@ -574,30 +564,28 @@ def test_a_worker_that_ends_before_its_settings_arrive(
     assert "could not be started: Broken pipe" in caplog.text
 
 
-def test_a_worker_that_dies_at_once(
-    path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("boot", "said"),
+    [
+        ("import os; os._exit(3)", "is lost"),
+        ("import time; print('nonsense', flush=True); time.sleep(60)", "malformed report"),
+    ],
+    ids=["dies at once", "sends nonsense"],
+)
+def test_a_worker_that_never_works(
+    path: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    boot: str,
+    said: str,
 ) -> None:
-    monkeypatch.setattr("lsmkv.env.process._BOOT", "import os; os._exit(3)")
+    monkeypatch.setattr("lsmkv.env.process._BOOT", boot)
     with DB(path, **PROCESS) as db:
         model = fill(db, 1000, 1)
         db.flush()
         assert dict(db) == model
         assert pids_of(pool_of(db)) == []
-    assert "is lost" in caplog.text
-
-
-def test_a_worker_that_sends_nonsense(
-    path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(
-        "lsmkv.env.process._BOOT", "import time; print('nonsense', flush=True); time.sleep(60)"
-    )
-    with DB(path, **PROCESS) as db:
-        model = fill(db, 1000, 1)
-        db.flush()
-        assert dict(db) == model
-        assert pids_of(pool_of(db)) == []
-    assert "malformed report" in caplog.text
+    assert said in caplog.text
 
 
 def test_a_worker_that_does_not_answer(
@@ -640,12 +628,12 @@ Port.send = pausing
 
         thread = threading.Thread(target=write, daemon=True)
         thread.start()
-        until(lambda: pool_of(db)._jobs == 2)
-        until(lambda: not os.path.exists(os.path.join(path, log)))
+        wait_until(lambda: pool_of(db)._jobs == 2)
+        wait_until(lambda: not os.path.exists(os.path.join(path, log)))
         assert pool_of(db)._jobs == 2
         assert db.stats().flushes == 1
         Path(path, "go").touch()
-        until(lambda: not thread.is_alive())
+        wait_until(lambda: not thread.is_alive())
         assert len(dict(db)) == 40
 
 
@@ -673,7 +661,7 @@ def test_an_idle_worker_that_has_ended_is_replaced(
             db
         )._flush_worker.process._process.stdin.close()  # it ends by itself once it continues
         os.kill(first, signal.SIGCONT)
-        until(lambda: pids_of(pool_of(db)) == [])
+        wait_until(lambda: pids_of(pool_of(db)) == [])
         db.put(b"k", b"2")
         db.flush()
         [second] = pids_of(pool_of(db))
@@ -715,7 +703,7 @@ def test_workers_killed_at_random_lose_no_write(path: str, seed: int) -> None:
             killer.join()
         assert killed
         expected = dict(db)
-        idle(db)
+        settle(db)
         db.check()
     assert temporaries(path) == []
     with DB(path) as db:
@@ -817,7 +805,7 @@ def test_close_does_not_wait_for_a_compaction(path: str, state: str) -> None:
     expected = dict(db)
     thread = threading.Thread(target=swallow, args=(db.compact_range,))
     thread.start()
-    until(lambda: len(pids_of(pool_of(db))) == 2 and temporaries(path))
+    wait_until(lambda: len(pids_of(pool_of(db))) == 2 and temporaries(path))
     pids = pids_of(pool_of(db))
     if state == "stopped":
         for pid in pids:
@@ -846,7 +834,7 @@ def test_close_does_not_wait_for_a_worker_that_hangs(path: str) -> None:
         db.put(b"k", b"w")
         thread = threading.Thread(target=swallow, args=(db.flush,))
         thread.start()
-        until(lambda: db._store.view.immutable is not None)  # type: ignore[union-attr]
+        wait_until(lambda: db._store.view.immutable is not None)  # type: ignore[union-attr]
         db.close()
         thread.join()
         assert not alive(pid)
@@ -886,7 +874,7 @@ def test_an_interrupted_range_compaction_is_given_up(path: str) -> None:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, old)
-        until(lambda: not alive(compacting))
+        wait_until(lambda: not alive(compacting))
         db.put(b"k", b"v")
         db.compact_range()
         assert compacting not in pids_of(pool_of(db))
@@ -1019,7 +1007,7 @@ def test_the_owner_is_killed(path: str, tmp_path: Path, seed: int) -> None:
     """The store can be opened at once, nothing is lost, and temporary tables are removed."""
     report = tmp_path / "report"
     process = owner(path, report, 10**9)
-    until(lambda: len(written(report)[1]) == 2)
+    wait_until(lambda: len(written(report)[1]) == 2)
     time.sleep(random.Random(seed).uniform(0, 0.5))
     process.kill()
     process.wait()
@@ -1031,7 +1019,7 @@ def test_the_owner_is_killed(path: str, tmp_path: Path, seed: int) -> None:
             key = b"%08d" % (n * 7919 % 1000003)
             assert db.get(key) == b"%08d" % n * 12
         died = time.monotonic()
-        until(lambda: not any(alive(pid) for pid in pids))
+        wait_until(lambda: not any(alive(pid) for pid in pids))
         assert time.monotonic() - died < 30
         db.put(b"k", b"v")
         db.flush()
@@ -1103,7 +1091,7 @@ def test_ctrl_c_at_any_moment(path: str) -> None:
                     uncertain.setdefault(key, []).append(value)
                 finally:
                     signal.setitimer(signal.ITIMER_REAL, 0)
-            idle(db)
+            settle(db)
             found = dict(db)
             for key in model.keys() | uncertain.keys():
                 assert found.get(key) in [model.get(key), *uncertain.get(key, [])]

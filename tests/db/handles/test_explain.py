@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policies import DenyingAll, FirstByte
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
@@ -185,18 +185,6 @@ def test_without_filters() -> None:
         assert explanation.tables[0].filters == ()
         assert explanation.blocks_searched == explanation.blocks_without_filters == 1
         assert "false positive" not in str(explanation)
-
-
-class FirstByte:
-    """A user's filter policy, without hashes and bits."""
-
-    name = "test.FirstByte"
-
-    def create_filter(self, keys: Sequence[bytes]) -> bytes:
-        return bytes(sorted({key[0] for key in keys}))
-
-    def key_may_match(self, key: bytes, filter: bytes) -> bool:
-        return key[0] in filter
 
 
 def test_a_filter_policy_of_the_user() -> None:
@@ -428,19 +416,6 @@ def test_few_keys_of_a_fuse_filter_show_bits() -> None:
         assert step.fingerprint is None
 
 
-class Denies:
-    """Filters that deny every key, under a name of lsmkv's."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        return bytes(8) + b"\x07"
-
-    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        return True
-
-
 @pytest.mark.parametrize("layout", ["block", "table"])
 @pytest.mark.parametrize(
     "policy",
@@ -449,7 +424,7 @@ class Denies:
 )
 def test_a_filter_that_lies_is_named(policy: Any, layout: Any) -> None:
     env = MemoryEnv()
-    liar = Denies(policy.name)
+    liar = DenyingAll(policy.name)
     with DB("db", create_if_missing=True, env=env, filter_policy=liar, filter_layout=layout) as db:
         fill(db)
         db.flush()

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator
 
 import pytest
+from stores import pinned
 
 import lsmkv
 from lsmkv import DB
@@ -20,12 +21,6 @@ def db() -> Iterator[DB]:
         db.put(b"a", b"1")
         db.put(b"b", b"2")
         yield db
-
-
-def live(db: DB) -> int:
-    """How many sequences are pinned."""
-    assert db._store is not None
-    return len(db._store.pinned)
 
 
 def test_a_snapshot_reads_at_its_sequence(db: DB) -> None:
@@ -50,12 +45,12 @@ def test_a_snapshot_reads_at_its_sequence(db: DB) -> None:
 def test_closing_releases_once(db: DB) -> None:
     other = db.snapshot()
     snapshot = db.snapshot()
-    assert live(db) == 2
+    assert pinned(db) == 2
     assert not snapshot.closed
     snapshot.close()
     snapshot.close()
     assert snapshot.closed
-    assert live(db) == 1
+    assert pinned(db) == 1
     with pytest.raises(ClosedError):
         snapshot.get(b"k")
     with pytest.raises(ClosedError):
@@ -64,26 +59,26 @@ def test_closing_releases_once(db: DB) -> None:
         iter(snapshot)
     del snapshot
     gc.collect()
-    assert live(db) == 1
+    assert pinned(db) == 1
     assert other.get(b"a") == b"1"
 
 
 def test_a_with_block_closes_a_snapshot(db: DB) -> None:
     with db.snapshot() as snapshot:
         assert snapshot.get(b"a") == b"1"
-        assert live(db) == 1
+        assert pinned(db) == 1
     assert snapshot.closed
-    assert live(db) == 0
+    assert pinned(db) == 0
 
 
 def test_a_collected_snapshot_is_closed(db: DB) -> None:
     snapshot = db.snapshot()
     gone = weakref.ref(snapshot)
-    assert live(db) == 1
+    assert pinned(db) == 1
     del snapshot
     gc.collect()
     assert gone() is None
-    assert live(db) == 0
+    assert pinned(db) == 0
 
 
 def test_a_snapshot_keeps_its_store_open() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
+from orders import fold
+from threads import run_threads
 
 import lsmkv
 from lsmkv import DB
@@ -254,13 +256,8 @@ def test_an_error_of_the_conflict_check_is_raised(
         assert db.get(b"k") == b"3"
 
 
-def without_case(a: bytes, b: bytes) -> int:
-    a, b = a.lower(), b.lower()
-    return (a > b) - (a < b)
-
-
 def test_keys_that_compare_equal() -> None:
-    with DB(":memory:", comparator=without_case, comparator_name="no case") as db:
+    with DB(":memory:", comparator=fold, comparator_name="no case") as db:
         transaction = db.transaction()
         transaction.put(b"KEY", b"mine")
         assert transaction.get(b"key") == b"mine"
@@ -290,9 +287,5 @@ def test_no_increment_is_lost() -> None:
                     except lsmkv.ConflictError:
                         conflicts[own] += 1
 
-        threads = [threading.Thread(target=count, args=(own,)) for own in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[partial(count, own) for own in range(4)]) == []
         assert db.get(b"n") == b"240"

@@ -19,13 +19,14 @@ versions at the transaction's beginning, so that edges rest on what was seen.
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from threads import run_threads
 
 import lsmkv
 from lsmkv import DB
@@ -260,11 +261,7 @@ def test_threads_that_insert_into_a_range_up_to_a_limit() -> None:
 
                 db.run(work)
 
-        threads = [threading.Thread(target=insert, args=(own,)) for own in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[partial(insert, own) for own in range(4)]) == []
         assert sum(1 for _ in db.iterator(prefix=b"booked:")) == limit
 
 

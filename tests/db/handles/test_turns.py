@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from stores import background_of, run_threads
+from threads import background_of, run_threads
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, Transaction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from stores import run_threads
+from threads import run_threads
 
 from lsmkv.db.observe.observer import Observer
 from lsmkv.db.observe.trace import GET, OPERATIONS, SEEK

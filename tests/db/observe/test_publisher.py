@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from observing import owner_of, published, wait_for
+from observing import owner_of, published
 from processes import python, start
-from stores import TINY, GatedEnv, background_of, contents, data_files, fill
+from stores import TINY, GatedEnv, contents, data_files, fill
+from threads import background_of
+from waiting import wait_until
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
@@ -114,7 +116,7 @@ def test_a_half_written_file_of_a_killed_owner_is_no_obstacle(path: Path) -> Non
     (path / STATS_NEW).write_bytes(b"{")
     (path / STATS).write_bytes(b"{")
     with DB(path, publish_stats=True):
-        wait_for(lambda: (path / STATS).read_bytes() != b"{")
+        wait_until(lambda: (path / STATS).read_bytes() != b"{")
         assert published(path).pid == os.getpid()
 
 
@@ -199,7 +201,7 @@ def test_a_full_disk_costs_the_file_and_nothing_else(caplog: pytest.LogCaptureFi
         full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         env.fail_at(1, full, sticky=True, calls={"create"})
         with caplog.at_level(logging.WARNING, "lsmkv"):
-            wait_for(lambda: len(env.struck) >= 2)
+            wait_until(lambda: len(env.struck) >= 2)
             db.put(b"k", b"v", sync=True)
             assert db.get(b"k") == b"v"
         warnings = [one for one in caplog.messages if "No statistics are published" in one]
@@ -232,7 +234,7 @@ def test_any_failing_call_is_survived(call: str) -> None:
     first = published("store", env=env)
     env.fail_at(1, sticky=True, short=call == "append", calls={call})
     if call != "remove":
-        wait_for(lambda: env.failures > 0)
+        wait_until(lambda: env.failures > 0)
     else:
         published("store", lambda it: it.time > first.time, env)
     if call in ("exists", "remove"):  # and it stays that way

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from observing import kinds, traced
 from processes import start
-from stores import run_threads
+from threads import run_threads
 
 import lsmkv
 from lsmkv import DB, read_trace

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import flip, log_of
 
 import lsmkv
 from lsmkv import DB, DroppedLog, RecoveryReport, RecoveryWarning
@@ -24,7 +25,7 @@ def damaged(tmp_path: Path) -> str:
         for n in range(PUTS):
             db.put(b"%05d" % n, b"value")
         shutil.copytree(tmp_path / "live", tmp_path / "db")
-    flip(log_of(tmp_path / "db"), 15 * 32 + 20)
+    flip(log_of(tmp_path / "db"), 15 * 32 + 20, 1)
     return str(tmp_path / "db")
 
 
@@ -32,17 +33,6 @@ def warned(path: str | Path, **options: Any) -> DB:
     """The store, which is opened with a warning."""
     with pytest.warns(RecoveryWarning, match="writes are missing"):
         return DB(path, **options)
-
-
-def log_of(store: Path) -> Path:
-    (log,) = Path(store).glob("*.log")
-    return log
-
-
-def flip(path: Path, at: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 1
-    path.write_bytes(data)
 
 
 DROPPED = DroppedLog(
@@ -112,7 +102,7 @@ def test_paranoid_checks_refuse_damage_and_open_a_torn_tail(damaged: str) -> Non
     with pytest.raises(lsmkv.CorruptionError) as caught:
         DB(damaged, paranoid_checks=True)
     assert (caught.value.path, caught.value.offset) == (f"{damaged}/000003.log", 480)
-    flip(log_of(Path(damaged)), 15 * 32 + 20)
+    flip(log_of(Path(damaged)), 15 * 32 + 20, 1)
     data = log_of(Path(damaged)).read_bytes()
     end = PUTS * 32
     for tail in (data[: end - 4], data[: end - 4] + bytes(len(data) - end + 4), data[:end]):
@@ -163,7 +153,7 @@ def test_the_end_of_a_log_that_is_no_torn_record_counts_as_left_out(tmp_path: Pa
         db.put(b"a", b"1")
         db.put(b"b", b"2")
     log = log_of(tmp_path)
-    flip(log, log.stat().st_size - 1)
+    flip(log, log.stat().st_size - 1, 1)
     with warned(tmp_path) as db:
         assert dict(db) == {b"a": b"1"}
         (dropped,) = db.recovery.dropped

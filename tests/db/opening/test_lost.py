@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from numbered import quiet
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
 from lsmkv.db.opening.lost import read_lost
 from lsmkv.env.base import Directory
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    with quiet():
-        yield
+pytestmark = [
+    pytest.mark.usefixtures("quiet"),
+    pytest.mark.filterwarnings("ignore::lsmkv.RecoveryWarning"),
+]
 
 
 def put_all(env: lsmkv.Env, first: int, last: int) -> None:

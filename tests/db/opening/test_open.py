@@ -12,7 +12,8 @@ import warnings
 from typing import Any
 
 import pytest
-from stores import ENTRIES, TINY, contents, data_files, files, files_at, fill, run_python
+from processes import python_without_warnings
+from stores import ENTRIES, TINY, contents, data_files, files, files_at, fill
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
@@ -155,7 +156,7 @@ def test_a_lock_held_by_another_process(db: DB) -> None:
         except lsmkv.LockedError as error:
             print(error.pid)
     """
-    result = run_python(program, db.path)
+    result = python_without_warnings(program, db.path)
     assert result.stderr == ""
     opened, destroyed = result.stdout.splitlines()
     assert opened.startswith(f"{os.getpid()}|")
@@ -173,7 +174,7 @@ def test_a_lock_dies_with_its_holder(path: str) -> None:
         db.put(b"k", b"v")
         os._exit(7)
     """
-    assert run_python(program, path).returncode == 7
+    assert python_without_warnings(program, path).returncode == 7
     with DB(path) as db:
         assert dict(db) == {b"k": b"v"}
 
@@ -303,7 +304,7 @@ def test_ctrl_c_ends_the_wait_for_a_lock(db: DB) -> None:
         except KeyboardInterrupt:
             print("interrupted")
     """
-    assert run_python(program, db.path).stdout == "interrupted\n"
+    assert python_without_warnings(program, db.path).stdout == "interrupted\n"
 
 
 @pytest.mark.parametrize(

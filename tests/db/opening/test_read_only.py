@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hooked import HookedEnv
+from stores import fill, some
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
@@ -25,15 +27,6 @@ from lsmkv.format.log import LogWriter
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
 CALLS = {"open_directory", "names", "exists", "size", "open", "read"}
-
-
-def some(first: int, last: int) -> dict[bytes, bytes]:
-    return {b"key%04d" % n: b"value %d " % n * 4 for n in range(first, last)}
-
-
-def fill(db: Any, entries: dict[bytes, bytes]) -> None:
-    for key, value in entries.items():
-        db.put(key, value)
 
 
 def traces(path: str) -> dict[str, tuple[int, int, int, bytes]]:
@@ -422,30 +415,6 @@ def test_refresh_opens_new_tables_only(path: str) -> None:
         assert 0 < (view.stats() - before).tables_opened < len(tables)
 
 
-class HookedDirectory(MemoryDirectory):
-    """Calls its env's hook before a file is opened."""
-
-    def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
-        super().__init__(path, env.mutex, folder)
-        self._env = env
-
-    def open(self, name: str) -> MemoryRandomAccessFile:
-        self._env.before_open(name)
-        return super().open(name)
-
-
-class HookedEnv(MemoryEnv):
-    """Shows another env's files; ``before_open`` is called with each name."""
-
-    def __init__(self, inner: MemoryEnv, before_open: Callable[[str], None]) -> None:
-        super().__init__(inner.root)
-        self.mutex = inner.mutex
-        self.before_open = before_open
-
-    def open_directory(self, path: str, create: bool = False) -> MemoryDirectory:
-        return HookedDirectory(path, self, super().open_directory(path, create)._folder)
-
-
 @pytest.mark.parametrize("moment", ["MANIFEST", ".log", ".ldb"])
 @pytest.mark.parametrize("times", [1, 5])
 def test_starts_again_when_files_are_removed(moment: str, times: int) -> None:
@@ -456,9 +425,9 @@ def test_starts_again_when_files_are_removed(moment: str, times: int) -> None:
         left = times
         states = [dict(writer)]
 
-        def move(name: str) -> None:
+        def move(call: str, name: str) -> None:
             nonlocal left
-            if moment in name and left > 0:
+            if call == "open" and moment in name and left > 0:
                 left -= 1
                 fill(writer, dict.fromkeys(some(0, 60), b"%d" % left))
                 states.append(dict(writer))
@@ -466,7 +435,7 @@ def test_starts_again_when_files_are_removed(moment: str, times: int) -> None:
                 writer.put(b"n", b"%d" % left)
                 states.append(dict(writer))
 
-        with DB("/db", read_only=True, env=HookedEnv(inner, move)) as view:
+        with DB("/db", read_only=True, env=HookedEnv(move, inner)) as view:
             assert dict(view) in states
             assert left < times
             assert view.verify() == []
@@ -480,9 +449,9 @@ def test_gives_up_after_many_attempts() -> None:
     with DB("/db", create_if_missing=True, env=inner) as writer:
         opened = 0
 
-        def move(name: str) -> None:
+        def move(call: str, name: str) -> None:
             nonlocal opened
-            if name.endswith(".log"):
+            if call == "open" and name.endswith(".log"):
                 opened += 1
                 assert opened < 10_000
                 writer.put(b"n", b"%d" % opened)
@@ -491,7 +460,7 @@ def test_gives_up_after_many_attempts() -> None:
         writer.put(b"k", b"v")
         writer.flush()
         with pytest.raises(lsmkv.Error):
-            DB("/db", read_only=True, env=HookedEnv(inner, move))
+            DB("/db", read_only=True, env=HookedEnv(move, inner))
         assert opened >= 100
         assert writer.get(b"k") == b"v"
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from numbered import PATH, TINY, Progress, State, Workload, batch_of, judge, quiet, run
+from numbered import PATH, TINY, Progress, State, Workload, batch_of, judge, run
 from states import Case, Drawing, StatesError, states
 from trees import key_of, key_text, words_text
 
@@ -30,11 +30,10 @@ from lsmkv.format.filenames import LOST_RECORD, FileType, parse_filename
 from lsmkv.format.log import BLOCK_SIZE, frame
 from lsmkv.repair.survey import survey_db
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    with quiet():
-        yield
+pytestmark = [
+    pytest.mark.usefixtures("quiet"),
+    pytest.mark.filterwarnings("ignore::lsmkv.RecoveryWarning"),
+]
 
 
 # Kills and power cuts: see tests/stress/crash_study.py, too

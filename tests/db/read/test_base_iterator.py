@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 
 import pytest
+from stores import pinned
 
 import lsmkv
 from lsmkv import DB
@@ -32,26 +33,20 @@ def db() -> Iterator[DB]:
         yield db
 
 
-def live(db: DB) -> int:
-    """How many sequences are pinned."""
-    assert db._store is not None
-    return len(db._store.pinned)
-
-
 def test_an_open_iterator_pins_its_sequence(db: DB, opens: Callable[[DB], AnyIterator]) -> None:
     before = db.stats().iterators
     first, second = opens(db), opens(db)
     assert db.stats().iterators - before == 2
     db.put(b"later", b"v")
-    assert live(db) == 2
+    assert pinned(db) == 2
     assert not first.closed
     first.close()
     first.close()
     assert first.closed
-    assert live(db) == 1
+    assert pinned(db) == 1
     del second
     gc.collect()
-    assert live(db) == 0
+    assert pinned(db) == 0
 
 
 def test_a_with_block_closes_also_when_it_raises(
@@ -67,7 +62,7 @@ def test_a_with_block_closes_also_when_it_raises(
     with pytest.raises(LookupError, match="of the block"):
         block()
     assert iterator.closed
-    assert live(db) == 0
+    assert pinned(db) == 0
 
 
 def test_an_error_says_whether_the_iterator_or_its_store_is_closed(

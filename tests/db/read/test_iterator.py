@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from drawn_stores import drawn_store
+from hooked import HookedEnv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from states import Case, Drawing, states
@@ -19,7 +20,6 @@ from trees import key_of, key_text, words_text
 import lsmkv
 from lsmkv import DB
 from lsmkv.env.faulty import FaultyEnv
-from lsmkv.env.memory import MemoryEnv
 
 TINY: dict[str, Any] = {
     "write_buffer_size": 1024,
@@ -496,32 +496,17 @@ def test_plain_iteration_is_plyvels(tmp_path: pathlib.Path, reverse: bool) -> No
 # Interrupted
 
 
-class InterruptedEnv(MemoryEnv):
+class InterruptedEnv(HookedEnv):
     """Ctrl-C comes at a share of all reads of tables."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(self._interrupt)
         self.share = 0.0
         self._rng = random.Random(1)
 
-    def open_directory(self, path: str, create: bool = False) -> Any:
-        directory: Any = super().open_directory(path, create)
-        inner = directory.open
-
-        def opened(name: str) -> Any:
-            file = inner(name)
-            read = file.read
-
-            def interrupted(offset: int, length: int) -> bytes:
-                if self._rng.random() < self.share:
-                    raise KeyboardInterrupt
-                return bytes(read(offset, length))
-
-            file.read = interrupted
-            return file
-
-        directory.open = opened
-        return directory
+    def _interrupt(self, call: str, name: str) -> None:
+        if call == "read" and self._rng.random() < self.share:
+            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("raw", [False, True])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hooked import HookedEnv, ignore
 from stores import ENTRIES, files, fill, settle
 
 import lsmkv
@@ -433,26 +434,6 @@ def test_a_memtable_answers_without_a_table(db: DB) -> None:
     assert stats.filters_asked == stats.blocks_read == 0
 
 
-class HookedEnv(lsmkv.MemoryEnv):
-    """Calls ``hook`` before the next table is opened, once."""
-
-    hook: Any = None
-
-    def open_directory(self, path: str, create: bool = False) -> Any:
-        directory: Any = super().open_directory(path, create)
-        inner = directory.open
-
-        def hooked(name: str) -> Any:
-            hook = self.hook
-            if hook is not None and name.endswith(".ldb"):
-                self.hook = None
-                hook()
-            return inner(name)
-
-        directory.open = hooked
-        return directory
-
-
 @pytest.mark.parametrize("read", ["get", "may_contain"])
 def test_tables_stay_until_a_read_has_asked_them_all(read: str) -> None:
     """A compaction that ends in the middle of a read leaves it the tables that it has yet to ask.
@@ -469,12 +450,14 @@ def test_tables_stay_until_a_read_has_asked_them_all(read: str) -> None:
         assert sum(level.files for level in db.stats().levels) == 3
     with DB("db", env=env, background="thread") as db:
 
-        def compact() -> None:
-            thread = threading.Thread(target=db.compact_range)
-            thread.start()
-            thread.join()
+        def compact(call: str, name: str) -> None:
+            if call == "open" and name.endswith(".ldb"):
+                env.before = ignore
+                thread = threading.Thread(target=db.compact_range)
+                thread.start()
+                thread.join()
 
-        env.hook = compact
+        env.before = compact
         assert not getattr(db, read)(b"m")
-        assert env.hook is None
+        assert env.before is ignore
         assert sum(level.files for level in db.stats().levels) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from stores import run_python
+from processes import python_without_warnings
 
 from lsmkv import DB
 from lsmkv.db.tree.store import StateChange
@@ -67,7 +67,7 @@ def test_a_forked_child_is_refused(path: str) -> None:
         _, status = os.waitpid(child, 0)
         print("child", os.waitstatus_to_exitcode(status))
     """
-    result = run_python(program, path)
+    result = python_without_warnings(program, path)
     assert result.stderr == ""
     assert result.stdout == "child 0\n"
 
@@ -100,7 +100,7 @@ def test_a_forked_child_waits_for_no_lock_that_its_parent_held(path: str) -> Non
         print("child", os.waitstatus_to_exitcode(status))
         db.close()
     """
-    result = run_python(program, path)
+    result = python_without_warnings(program, path)
     assert result.stderr == ""
     assert result.stdout == "child 0\n"
 

@@ -7,35 +7,27 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hooked import HookedEnv
 from nested_calls import VALUE
 
 import lsmkv
-from lsmkv import ClosedError, MemoryEnv, NestedCallError
+from lsmkv import ClosedError, NestedCallError
 
 
-class IntrudingEnv(MemoryEnv):
+class IntrudingEnv(HookedEnv):
     """Makes a call whenever a thread of the store makes or removes a file."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(self._intrude)
         self.main = threading.get_ident()
         self.intrude: Callable[[], None] | None = None
         self.intrusions = 0
 
-    def open_directory(self, path: str, create: bool = False) -> Any:
-        directory: Any = super().open_directory(path, create)
-        for name in ("create", "remove", "sync"):
-            setattr(directory, name, self._intruded(getattr(directory, name)))
-        return directory
-
-    def _intruded(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def intruded(*arguments: Any) -> Any:
-            if self.intrude is not None and threading.get_ident() != self.main:
-                self.intrusions += 1
-                self.intrude()
-            return call(*arguments)
-
-        return intruded
+    def _intrude(self, call: str, name: str) -> None:
+        changes = call in ("create", "remove", "sync directory")
+        if changes and self.intrude is not None and threading.get_ident() != self.main:
+            self.intrusions += 1
+            self.intrude()
 
 
 def test_finalizers_on_a_thread_of_the_store() -> None:
@@ -94,31 +86,16 @@ def test_close_on_a_thread_of_the_store_is_done_by_the_owners_next_call() -> Non
         assert again.get(b"k") == b"v"
 
 
-class SyncedEnv(MemoryEnv):
+class SyncedEnv(HookedEnv):
     """Makes a call in the middle of each sync of a log, which a writer runs under its lock."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(self._intrude)
         self.intrude: Callable[[], None] | None = None
 
-    def open_directory(self, path: str, create: bool = False) -> Any:
-        directory: Any = super().open_directory(path, create)
-        create_log = directory.create_log
-
-        def created(name: str, mapped: bool = True) -> Any:
-            file = create_log(name, mapped)
-            sync = file.sync
-
-            def synced() -> None:
-                if self.intrude is not None:
-                    self.intrude()
-                sync()
-
-            file.sync = synced
-            return file
-
-        directory.create_log = created
-        return directory
+    def _intrude(self, call: str, name: str) -> None:
+        if call == "sync" and name.endswith(".log") and self.intrude is not None:
+            self.intrude()
 
 
 def test_what_would_wait_for_the_interrupted_call_is_refused() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import gc
 import random
-import threading
+from functools import partial
 
 import pytest
 from stores import contents, files, settle
+from threads import run_threads
 
 from lsmkv import DB
 from lsmkv.counters import NUM_LEVELS
@@ -192,11 +193,7 @@ def test_numbers_are_used_once(bench: Bench) -> None:
     def take(into: list[int]) -> None:
         into += [versions.new_file_number() for _ in range(2000)]
 
-    threads = [threading.Thread(target=take, args=(into,)) for into in taken]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    assert run_threads(*[partial(take, into) for into in taken]) == []
     numbers = [number for into in taken for number in into]
     assert sorted(numbers) == list(range(12, 8012))
 

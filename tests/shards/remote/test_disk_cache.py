@@ -9,12 +9,13 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 from processes import ENVIRON, python
+from threads import run_threads
 
 from lsmkv.errors import CorruptionError
 from lsmkv.shards.remote import disk_cache
@@ -386,11 +387,7 @@ def test_threads_share_a_cache(tmp_path: Path) -> None:
             elif data != page(number):
                 wrong.append((number, data))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    assert run_threads(*[partial(work, seed) for seed in range(4)]) == []
     assert wrong == []
     assert cache.hits + cache.misses == 1600
     assert cache.puts + cache.puts_skipped == cache.misses

@@ -7,14 +7,15 @@ import gc
 import hashlib
 import itertools
 import random
-import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from memory_objects import MemoryObjects, upload
+from threads import run_threads
 
 from lsmkv import DB, CorruptionError, IOError, MemoryEnv, NotFoundError
 from lsmkv.env.base import Directory
@@ -550,11 +551,7 @@ def test_threads_get_right_answers_from_a_network_that_fails(
 
     with open_db(env, lru_cache_size=0) as db:
         objects.hook = fail
-        threads = [threading.Thread(target=work, args=(db, seed)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[partial(work, db, seed) for seed in range(4)]) == []
         objects.hook = lambda kind, name: None
         assert wrong == []
         assert failed or capacity == 1 << 20  # which holds all pages after a few requests

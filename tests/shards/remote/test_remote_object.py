@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from memory_objects import MemoryObjects
+from threads import run_threads
 from waiters import Waiters
 
 from lsmkv.errors import CorruptionError
@@ -132,13 +132,7 @@ def test_readers_of_one_range_share_a_request(
     objects.hook = lambda kind, name: waiters.expect(5)
     source = remote(objects, cache if with_cache else None)
     results: list[bytes] = []
-    threads = [
-        threading.Thread(target=lambda: results.append(source.read(50_000, 4096))) for _ in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    assert run_threads(*[lambda: results.append(source.read(50_000, 4096))] * 6) == []
     assert results == [DATA[50_000:54_096]] * 6
     assert objects.counts == {"put": 1, "get_range": 1}
     assert source.counters.shared_reads == 5

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-import threading
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from memory_objects import MemoryObjects
 from scanned import BLOCK, DATA, KIB, MIB, MOST, lengths, open_file, read, scan, scan_back
+from threads import run_threads
 
 from lsmkv.shards.remote.disk_cache import PAGE_SIZE, DiskCache
 from lsmkv.shards.remote.fetch_ahead import FetchAhead
@@ -88,10 +89,6 @@ def test_threads_scan_one_file(objects: MemoryObjects, ahead: FetchAhead) -> Non
             scan_back(file, at, at + 2 * MIB, 10_000)
             done.append(at)
 
-        threads = [threading.Thread(target=work, args=(at * 3 * MIB,)) for at in (0, 1, 1, 4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert run_threads(*[partial(work, at * 3 * MIB) for at in (0, 1, 1, 4)]) == []
     assert len(done) == 4
     assert ahead.room == MOST

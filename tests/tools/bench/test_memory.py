@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-from processes import ENVIRON
+from processes import run_python
 
 import lsmkv
 from lsmkv.tools.bench import memory
@@ -15,11 +13,8 @@ from lsmkv.tools.bench import memory
 
 def test_it_prints_the_peak_of_a_process_that_filled_and_read_a_store(tmp_path: Path) -> None:
     numbers = ["500", "100", "10", "100000"]
-    done = subprocess.run(
-        [sys.executable, memory.__file__, "lsmkv", str(tmp_path / "db"), *numbers],
-        capture_output=True,
-        env=ENVIRON,
-        check=True,
+    done = run_python(
+        memory.__file__, "lsmkv", str(tmp_path / "db"), *numbers, text=False, check=True
     )
     found = json.loads(done.stdout)
     assert found["entries"] == 500

@@ -7,12 +7,12 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+from byte_files import BytesFile
 from dumped import (
     LOG,
     MANIFEST,
     TABLE,
     TABLE_TEXT,
-    Bytes,
     Done,
     batch_record,
     dump,
@@ -132,12 +132,14 @@ def test_a_current_that_names_a_missing_manifest(store: Path) -> None:
 
 def test_large_files_are_read_in_small_parts() -> None:
     rng = random.Random(1)
-    log = Bytes(make_log([batch_record(n, 1, encode_put(b"k", bytes(1000))) for n in range(2000)]))
+    log = BytesFile(
+        make_log([batch_record(n, 1, encode_put(b"k", bytes(1000))) for n in range(2000)])
+    )
     entries = [(pack(b"%06d" % n, n + 1, 1), rng.randbytes(100)) for n in range(8000)]
-    table = Bytes(make_table(entries, compression=1))
+    table = BytesFile(make_table(entries, compression=1))
     for file, name, most in ((log, "1.log", BLOCK_SIZE), (table, "1.ldb", 30_000)):
         assert file.size > 20 * most
         for annotate in (False, True):
             stream: Iterator[Record] = dump_file(file, name, Wanted(annotate))
             assert sum(1 for _ in stream) > 4000
-            assert file.longest_read <= most
+            assert max(length for _, length in file.reads) <= most

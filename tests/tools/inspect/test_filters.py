@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from inspected import HOSTILE, WORDS, damage, one_table, opened
+from policies import FirstByte
 from typer.testing import CliRunner
 
 import lsmkv
@@ -87,23 +88,13 @@ def test_the_number_of_very_many_keys_follows_from_the_fill(
     assert answer["key_count"] == pytest.approx(5000, rel=0.1)  # probes repeat
 
 
-class FirstByte:
-    name = "first byte"
-
-    def create_filter(self, keys: list[bytes]) -> bytes:
-        return bytes({key[0] for key in keys})
-
-    def key_may_match(self, key: bytes, data: bytes) -> bool:
-        return key[0] in data
-
-
 def test_a_filter_of_another_policy_has_no_bits(tmp_path: Path) -> None:
     path = one_table(tmp_path / "db", [b"ant", b"bee"], filter_policy=FirstByte())
     with opened(path) as (api, name):
         answer = table_filter(api.source, name)
-        with pytest.raises(NotThereError, match="only the code of 'first byte' can ask"):
+        with pytest.raises(NotThereError, match=r"only the code of 'test\.FirstByte' can ask"):
             probe(api.source, name, b"ant")
-    assert answer["policy"] == "first byte"
+    assert answer["policy"] == "test.FirstByte"
     assert (answer["bits"], answer["probes"], answer["fuse"], answer["hex"]) == (
         None,
         None,

@@ -6,16 +6,15 @@ Chromium.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from documents import load_script
 
 import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
@@ -23,6 +22,7 @@ from lsmkv.filter.rates import expected_fill, expected_rate
 
 STATIC = Path(lsmkv.__file__).parent / "tools" / "inspect" / "static"
 DOCS = Path(__file__).parents[3] / "docs"
+LAB = load_script(DOCS / "pictures" / "lab.py")
 NODE = shutil.which("node")
 SIZES = [
     *((keys, 64, 6) for keys in (0, 1, 5, 100)),
@@ -52,16 +52,6 @@ console.log(JSON.stringify({
   wanted: rates.map((rate) => bloom.bitsPerKeyFor(rate, 100, 64)),
 }));
 """
-
-
-def script(name: str) -> ModuleType:
-    """A script of docs/pictures."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / "pictures" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.skipif(NODE is None, reason="there is no node")
@@ -120,14 +110,13 @@ def _expected(bits_per_key: int) -> float:
 
 def test_links_of_the_page_lead_to_pages() -> None:
     """It is read in a browser, which does not render Markdown."""
-    for link in re.findall(r'(?:href|src)="([^"]*)"', script("lab").page()):
+    for link in re.findall(r'(?:href|src)="([^"]*)"', LAB.page()):
         assert not link.endswith(".md")
         assert link.startswith("data:") or (DOCS / link).is_file()
 
 
 def test_the_page_of_the_documentation_is_up_to_date() -> None:
-    lab = script("lab")
-    assert (DOCS / "lab.html").read_text(encoding="utf-8") == lab.page(), (
+    assert (DOCS / "lab.html").read_text(encoding="utf-8") == LAB.page(), (
         "run python docs/pictures/lab.py"
     )
 
@@ -140,7 +129,7 @@ def test_the_page_asks_for_nothing_else() -> None:
     assert not re.search(r"^import\b", page, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", script("lab").MODULES)
+@pytest.mark.parametrize("name", LAB.MODULES)
 def test_a_strict_policy_allows_it(name: str) -> None:
     """No markup made of text, no handler or style in an attribute."""
     source = (STATIC / name).read_text(encoding="utf-8")
@@ -150,13 +139,12 @@ def test_a_strict_policy_allows_it(name: str) -> None:
 
 
 def test_modules_that_cannot_be_joined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lab = script("lab")
-    monkeypatch.setattr(lab, "STATIC", tmp_path)
-    monkeypatch.setattr(lab, "MODULES", ("a.js", "b.js"))
+    monkeypatch.setattr(LAB, "STATIC", tmp_path)
+    monkeypatch.setattr(LAB, "MODULES", ("a.js", "b.js"))
     (tmp_path / "a.js").write_text('import { x } from "./b.js";\n', encoding="utf-8")
     (tmp_path / "b.js").write_text("export const x = 1;\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"b\.js, which does not stand before"):
-        lab.joined()
+        LAB.joined()
     (tmp_path / "a.js").write_text("export function x() {}\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"b\.js cannot be joined: \['x'\]"):
-        lab.joined()
+        LAB.joined()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import html
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from textual.pilot import Pilot
@@ -14,19 +14,16 @@ from watching import Owner, busy_owner
 
 from lsmkv.tools.top.app import Help, PanelView, TopApp
 
-Steps = Callable[[TopApp, "Pilot[None]"], Awaitable[None]]
 
-
-def run(owner: Owner, size: tuple[int, int], steps: Steps) -> None:
-    """Show the screen of ``lsmkv top``, and go through some steps."""
-
-    async def main() -> None:
-        app = TopApp(owner.watch)
-        async with app.run_test(size=size) as pilot:
-            await pilot.pause()
-            await steps(app, pilot)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def screen(
+    owner: Owner, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[TopApp, Pilot[None]]]:
+    """The screen of ``lsmkv top``."""
+    app = TopApp(owner.watch)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield app, pilot
 
 
 def shown(app: TopApp) -> list[str]:
@@ -53,8 +50,8 @@ def titles(app: TopApp) -> list[str]:
 PANELS = ["Operations, last 10 s", "Hits", "Filters", "Written", "Background", "Levels"]
 
 
-def test_all_panels_are_on_a_small_terminal() -> None:
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+async def test_all_panels_are_on_a_small_terminal() -> None:
+    async with screen(busy_owner()) as (app, _):
         assert titles(app) == PANELS
         lines = shown(app)
         assert lines[0].startswith("store  pid ")
@@ -64,56 +61,44 @@ def test_all_panels_are_on_a_small_terminal() -> None:
         assert "Quit" in lines[-1]
         assert "Help" in lines[-1]
 
-    run(busy_owner(), (80, 24), steps)
 
-
-def test_a_large_terminal_has_charts() -> None:
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+async def test_a_large_terminal_has_charts() -> None:
+    async with screen(busy_owner(), (120, 40)) as (app, pilot):
         assert titles(app) == [*PANELS[:4], "Operations a second", "Gets, p99", *PANELS[4:]]
         assert "up to 17,962" in "\n".join(shown(app))
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert titles(app) == PANELS
 
-    run(busy_owner(), (120, 40), steps)
 
-
-def test_a_narrow_terminal_scrolls() -> None:
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+async def test_a_narrow_terminal_scrolls() -> None:
+    async with screen(busy_owner(), (50, 24)) as (app, pilot):
         await pilot.press("end")
         await pilot.pause()
         assert "Levels" in titles(app)
         assert all(panel.region.width <= 50 for panel in app.query(PanelView))
 
-    run(busy_owner(), (50, 24), steps)
-
 
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (300, 100)])
-def test_any_size_is_survived(size: tuple[int, int]) -> None:
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+async def test_any_size_is_survived(size: tuple[int, int]) -> None:
+    async with screen(busy_owner(publications=3), size) as (_, pilot):
         await pilot.press("question_mark")
         await pilot.pause()
 
-    run(busy_owner(publications=3), size, steps)
 
-
-def test_new_figures_are_drawn() -> None:
+async def test_new_figures_are_drawn() -> None:
     owner = busy_owner()
-
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+    async with screen(owner) as (app, pilot):
         owner.operate("delete", 4321, 1000)
         owner.publish()
         app.look()
         await pilot.pause()
         assert "4,321" in "\n".join(shown(app))
 
-    run(owner, (80, 24), steps)
 
-
-def test_a_pause_keeps_the_screen_as_it_is() -> None:
+async def test_a_pause_keeps_the_screen_as_it_is() -> None:
     owner = busy_owner()
-
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+    async with screen(owner) as (app, pilot):
         await pilot.press("p")
         owner.operate("delete", 4321, 1000)
         owner.publish()
@@ -128,22 +113,18 @@ def test_a_pause_keeps_the_screen_as_it_is() -> None:
         assert "paused" not in text
         assert "4,321" in text
 
-    run(owner, (80, 24), steps)
 
-
-def test_dark_and_light() -> None:
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+async def test_dark_and_light() -> None:
+    async with screen(busy_owner(publications=3)) as (app, pilot):
         assert app.current_theme.dark
         await pilot.press("d")
         assert not app.current_theme.dark
         await pilot.press("d")
         assert app.current_theme.dark
 
-    run(busy_owner(publications=3), (80, 24), steps)
 
-
-def test_help_opens_and_closes() -> None:
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+async def test_help_opens_and_closes() -> None:
+    async with screen(busy_owner(publications=3)) as (app, pilot):
         for key in ("escape", "question_mark", "q"):
             await pilot.press("question_mark")
             await pilot.pause()
@@ -154,31 +135,24 @@ def test_help_opens_and_closes() -> None:
             await pilot.pause()
             assert not isinstance(app.screen, Help)
 
-    run(busy_owner(publications=3), (80, 24), steps)
 
-
-def test_it_quits() -> None:
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+async def test_it_quits() -> None:
+    async with screen(busy_owner(publications=3)) as (app, pilot):
         await pilot.press("q")
         await pilot.pause()
         assert not app.is_running
 
-    run(busy_owner(publications=3), (80, 24), steps)
 
-
-def test_ctrl_c_is_the_status_of_an_interrupt() -> None:
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+async def test_ctrl_c_is_the_status_of_an_interrupt() -> None:
+    async with screen(busy_owner(publications=3)) as (app, pilot):
         await pilot.press("ctrl+c")
         await pilot.pause()
         assert app.return_code == 130
 
-    run(busy_owner(publications=3), (80, 24), steps)
 
-
-def test_without_an_owner_that_publishes_it_says_so_and_waits() -> None:
+async def test_without_an_owner_that_publishes_it_says_so_and_waits() -> None:
     owner = Owner("[b]store\x1b")
-
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+    async with screen(owner) as (app, pilot):
         text = "\n".join(shown(app))
         assert "publishes nothing" in text
         assert "publish_stats=True" in text
@@ -194,17 +168,12 @@ def test_without_an_owner_that_publishes_it_says_so_and_waits() -> None:
         await pilot.pause()
         assert "was killed" in "\n".join(shown(app))
 
-    run(owner, (80, 24), steps)
 
-
-def test_a_silent_owner_and_a_trace_are_told() -> None:
+async def test_a_silent_owner_and_a_trace_are_told() -> None:
     owner = Owner()
     owner.publish(-60.0, trace="t", opened=owner.now.time - 3700)
-
-    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+    async with screen(owner, (100, 24)) as (app, _):
         line = shown(app)[0]
         assert "open for 1 h 0 min" in line
         assert "traced" in line
         assert "silent for 1 min" in line
-
-    run(owner, (100, 24), steps)

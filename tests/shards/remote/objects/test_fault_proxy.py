@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from fault_proxy import Cut, Delay, FaultProxy, LostReply, Shorten, Status, Truncate, wait_for
+from fault_proxy import Cut, Delay, FaultProxy, LostReply, Shorten, Status, Truncate
+from waiting import wait_until
 
 BODY = b"0123456789"
 
@@ -161,7 +162,7 @@ def test_closing_waits_for_no_delay(upstream: Upstream) -> None:
     with FaultProxy("127.0.0.1", upstream.server_port) as proxy, ThreadPoolExecutor(1) as pool:
         proxy.plan(Delay(3600))
         waiting = pool.submit(ask, proxy)
-        wait_for(lambda: len(proxy.requests) == 1)
+        wait_until(lambda: len(proxy.requests) == 1)
         proxy.close()
         assert waiting.exception() is not None or waiting.result() == (200, BODY)
 
@@ -170,7 +171,7 @@ def test_every_connection_can_be_cut(proxy: FaultProxy) -> None:
     proxy.plan(Delay(3600))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(ask, proxy)
-        wait_for(lambda: len(proxy.requests) == 1)
+        wait_until(lambda: len(proxy.requests) == 1)
         proxy.cut_all()
         assert isinstance(waiting.exception(), ConnectionError)
         proxy.close()

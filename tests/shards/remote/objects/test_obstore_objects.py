@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import http.client
 import os
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 from fault_proxy import Cut, Delay, Fault, FaultProxy, LostReply, Shorten, Status, Truncate
+from processes import run_python
 from s3_servers import S3Server, an_s3_server, s3_options
 
 from lsmkv.shards.remote.objects.counters import Requests
@@ -307,11 +306,7 @@ def test_a_forked_process_is_refused_instead_of_waiting_forever(place: Place) ->
             os._exit(0)
         os.waitpid(pid, 0)
     """
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), f"s3://{place.bucket}", place.proxy.url],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
+    ran = run_python(
+        "-c", textwrap.dedent(code), f"s3://{place.bucket}", place.proxy.url, check=True, timeout=60
     )
     assert "before this process was forked" in ran.stdout
