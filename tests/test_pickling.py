@@ -66,6 +66,13 @@ class Place(ExitStack):
         )
 
     @cached_property
+    def shared(self) -> lsmkv.SharedDB:
+        path = self.directory / "shared"
+        db = self.enter_context(lsmkv.SharedDB(path, create_if_missing=True))
+        db.put(b"key1", b"old")
+        return db
+
+    @cached_property
     def shards(self) -> lsmkv.shards.Shards:
         lsmkv.bulk.build([(b"ant", b"six")], self.directory / "shards")
         return self.enter_context(lsmkv.shards.open(self.directory / "shards"))
@@ -340,7 +347,7 @@ def test_what_belongs_to_an_event_loop_says_why() -> None:
     async def main() -> None:
         async with lsmkv.aio.open_db(":memory:") as db:
             parts = [db, db.iterator(), db.snapshot(), db.transaction(), db.write_batch()]
-            parts.append(db.prefixed_db(b"p"))
+            parts += [db.prefixed_db(b"p"), lsmkv.aio.SharedDB("never opened")]
             seen.update(map(type, parts))
             for part in parts:
                 for one in (copy.copy, *DEEP):
@@ -349,13 +356,13 @@ def test_what_belongs_to_an_event_loop_says_why() -> None:
 
     seen: set[type] = set()
     asyncio.run(main())
-    assert len(seen) == 6
+    assert len(seen) == 7
 
 
 def test_every_public_class_is_copied_and_pickled_or_refused(place: Place) -> None:
     aio = lsmkv.aio
     tried: set[type] = {aio.Iterator, aio.Snapshot, aio.Transaction, aio.WriteBatch}
-    tried.add(aio.PrefixedDB)
+    tried |= {aio.PrefixedDB, aio.SharedDB}
     for make, _ in [*SAME, *REFUSED, *PARTS_REFUSED]:
         made = make(place)
         place.adopt(made)

@@ -15,11 +15,10 @@ from lsmkv.env.shared_page import HAS_PAGES
 pytestmark = pytest.mark.skipif(not HAS_PAGES, reason="this system shares no store")
 
 
-def test_a_member_in_an_event_loop(tmp_path: Path) -> None:
+async def test_a_member_in_an_event_loop(tmp_path: Path) -> None:
     path = tmp_path / "store"
     owner = Other(path, create_if_missing=True)
-
-    async def main() -> None:
+    try:
         async with aio.SharedDB(path) as db:
             assert db.role == "member"
             await db.put(b"k", b"v")
@@ -33,24 +32,18 @@ def test_a_member_in_an_event_loop(tmp_path: Path) -> None:
             assert await waiting == 3
             assert await db.wait_for_change(3, timeout=0.01) == 3
             assert repr(db).endswith("(member)>")
-
-    try:
-        asyncio.run(main())
     finally:
         owner.kill()
 
 
-def test_a_cancelled_wait(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with aio.SharedDB(tmp_path / "store", create_if_missing=True) as db:
-            waiting = asyncio.create_task(db.wait_for_change(0))
-            await asyncio.sleep(0.01)
-            waiting.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await waiting
-            assert db.role == "owner"
-
-    asyncio.run(main())
+async def test_a_cancelled_wait(tmp_path: Path) -> None:
+    async with aio.SharedDB(tmp_path / "store", create_if_missing=True) as db:
+        waiting = asyncio.create_task(db.wait_for_change(0))
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert db.role == "owner"
 
 
 def test_a_mapping_of_several_processes(tmp_path: Path) -> None:
