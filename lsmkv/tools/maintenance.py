@@ -245,7 +245,10 @@ def _tables_on_disk(directory: str) -> dict[str, tuple[int, int]]:
         for entry in entries:
             parsed = parse_name(entry.name)
             if parsed is not None and parsed.kind == "table":
-                status = os.lstat(entry.path)
+                try:
+                    status = os.lstat(entry.path)
+                except FileNotFoundError:
+                    continue  # the process that has the store open has removed it meanwhile
                 found[entry.name] = status.st_dev, status.st_ino
     return found
 

@@ -462,3 +462,21 @@ def test_checkpoint_and_verify_while_another_process_has_the_store_open(
         assert lsm("checkpoint", store, new).status == 0
         assert content(new) == dict(writer)
         assert lsm("verify", store).status in (0, 1)
+
+
+def test_a_table_that_another_process_removes_does_not_fail_a_checkpoint(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the listing of the directory and the look at the table."""
+    real = os.lstat
+    missing: list[str] = []
+
+    def lstat(path: str) -> os.stat_result:
+        if path.endswith(".ldb") and not missing:
+            missing.append(path)
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return real(path)
+
+    monkeypatch.setattr(maintenance.os, "lstat", lstat)
+    assert lsm("checkpoint", store, tmp_path / "new").status == 0
+    assert len(missing) == 1
