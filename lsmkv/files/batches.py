@@ -137,9 +137,8 @@ class Batch:
 
     def _check_count(self, done: int, at: int | None) -> None:
         if done != self.count:
-            raise CorruptionError(
-                f"a batch of {count(done, 'operation')} states {self.count:,}", None, at
-            )
+            stated = count(self.count, "operation")
+            raise CorruptionError(f"the batch header states {stated}, not {done:,}", None, at)
 
     def __repr__(self) -> str:
         return f"<lsmkv.files.Batch, {count(len(self.payload), 'byte')}>"
@@ -148,7 +147,7 @@ class Batch:
 def _kind(payload: bytes, at: int) -> int:
     kind = payload[at]
     if kind > KIND_VALUE:
-        raise CorruptionError(f"a batch operation of kind {kind}", None, at)
+        raise CorruptionError(f"a batch operation of unknown kind {kind}", None, at)
     return kind
 
 

@@ -347,9 +347,9 @@ def _entries(plain: bytes, array: int, restarts: frozenset[int]) -> Iterator[Ent
         if end > array:
             raise CorruptionError("an entry runs past the block", None, at)
         if shared > len(key):
-            raise CorruptionError("an entry shares more than the key before it has", None, at)
+            raise CorruptionError("an entry shares more than the previous key has", None, at)
         if shared > 0 and spent > DEFAULT_MAX_BLOCK_BYTES:
-            raise CorruptionError("keys that share more than a block may hold", None, at)
+            raise CorruptionError("keys share more bytes than a block may hold", None, at)
         spent += shared
         key = key[:shared] + plain[key_at:value_at]
         value = plain[value_at:end]

@@ -264,7 +264,7 @@ def parse_filter_block(plain: bytes) -> FilterLayout:
     starts = [decode_fixed32(plain, at) for at in range(array, tail + 4, 4)]
     bounds = tuple(Span(start, end) for start, end in itertools.pairwise(starts))
     if any(start > end for start, end in bounds):
-        raise CorruptionError("filter offsets that fall", None, array)
+        raise CorruptionError("filter offsets out of order", None, array)
     return FilterLayout(array, bounds, plain[-1])
 
 

@@ -224,7 +224,7 @@ class Log(OpenFile):
             elif rest and len(block) == BLOCK_SIZE and not rest.strip(b"\0"):
                 yield Fragment(base + at, "filler", rest, None)
             elif rest:
-                damage = Damage("torn", base + at, len(rest), "bytes too few for a header")
+                damage = Damage("torn", base + at, len(rest), "too few bytes for a header")
                 yield Fragment(base + at, "bad", rest, damage)
 
 

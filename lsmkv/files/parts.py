@@ -41,7 +41,7 @@ class Damage(NamedTuple):
 
     >>> from lsmkv.files import Log
     >>> [(one.kind, one.offset, one.size, one.reason) for one in Log(b"no log").walk()]
-    [('torn', 0, 6, 'bytes too few for a header')]
+    [('torn', 0, 6, 'too few bytes for a header')]
     """
 
     kind: DamageKind

@@ -95,10 +95,10 @@ class Block:
         while at < end:
             shared, unshared, size, at = self.header(at)
             if shared > 0 and spent > self.max_shared:
-                raise CorruptionError("keys that share more than a block may hold", None, at)
+                raise CorruptionError("keys share more bytes than a block may hold", None, at)
             spent += shared
             if shared > len(key):
-                raise CorruptionError("an entry shares more than the key before it has", None, at)
+                raise CorruptionError("an entry shares more than the previous key has", None, at)
             key = key[:shared] + data[at : at + unshared]
             at += unshared
             keys.append(key)
@@ -116,7 +116,7 @@ class Block:
             middle = (low + high + 1) >> 1
             shared, unshared, _size, at = self.header(self._restart(middle))
             if shared != 0:
-                raise CorruptionError("a restart point whose key is not whole", None, at)
+                raise CorruptionError("the key of a restart point is incomplete", None, at)
             size = unshared - TAG_SIZE
             if size < 0:
                 raise CorruptionError("a key shorter than its tag", None, at)
@@ -196,7 +196,7 @@ class Block:
             at = key_at + unshared + size
         points = self.restart_points()
         if points[:1] != [0] or points != sorted(set(points)) or not whole.issuperset(points):
-            raise CorruptionError("restart points that lead elsewhere", None, self.end)
+            raise CorruptionError("invalid restart points", None, self.end)
 
     # Fast paths: entries whose tag is not split off, and a search that builds no key
 
@@ -219,7 +219,7 @@ class Block:
                 tagged = data[middle:stop]
             else:
                 if spent > most:
-                    raise CorruptionError("keys that share more than a block may hold", None, at)
+                    raise CorruptionError("keys share more bytes than a block may hold", None, at)
                 spent += shared
                 if unshared >= TAG_SIZE and shared <= len(user_key):
                     user_key = user_key[:shared] + data[at:middle]
@@ -228,7 +228,7 @@ class Block:
                     key = user_key + tagged[:TAG_SIZE]
                     if shared > len(key):
                         raise CorruptionError(
-                            "an entry shares more than the key before it has", None, at
+                            "an entry shares more than the previous key has", None, at
                         )
                     key = key[:shared] + data[at : at + unshared]
                     if len(key) < TAG_SIZE:
@@ -269,7 +269,7 @@ class Block:
             else:
                 shared, unshared, size, at = self.header(at)
             if shared > before:
-                raise CorruptionError("an entry shares more than the key before it has", None, at)
+                raise CorruptionError("an entry shares more than the previous key has", None, at)
             before = shared + unshared
             length = before - TAG_SIZE
             if length < 0:
@@ -312,7 +312,7 @@ class Block:
         while at < self.end:
             shared, unshared, size, at = self.header(at)
             if shared > len(key):
-                raise CorruptionError("an entry shares more than the key before it has", None, at)
+                raise CorruptionError("an entry shares more than the previous key has", None, at)
             older = key[:shared] + data[at : at + unshared]
             if len(older) != len(key) or not older.startswith(user_key):
                 break

@@ -121,7 +121,7 @@ class BlockIterator:
             return b""
         shared, unshared, _size, key_at = block.header(at)
         if shared != 0:
-            raise CorruptionError("a restart point whose key is not whole", None, at)
+            raise CorruptionError("the key of a restart point is incomplete", None, at)
         if unshared < TAG_SIZE:
             raise CorruptionError("a key shorter than its tag", None, at)
         user_key = self._data[key_at : key_at + unshared - TAG_SIZE]
@@ -136,7 +136,6 @@ class BlockIterator:
         older versions that they hide, up to the first other entry.
 
         Only in the bytewise order.  An entry that shares part of a tag also ends it.
-
         """
         data = self._data
         end = self._end
@@ -285,7 +284,7 @@ class BlockIterator:
             else:
                 shared, unshared, size, at = self._block.header(at)
             if spent > most and shared > 0:
-                raise CorruptionError("keys that share more than a block may hold", None, at)
+                raise CorruptionError("keys share more bytes than a block may hold", None, at)
             spent += shared
             value_at: i64 = at + unshared
             last = user_key
@@ -314,7 +313,7 @@ class BlockIterator:
                 whole = user_key + (data[tag : tag + TAG_SIZE] if tag >= 0 else self._tag)
                 if shared > len(whole):
                     raise CorruptionError(
-                        "an entry shares more than the key before it has", None, at
+                        "an entry shares more than the previous key has", None, at
                     )
                 whole = whole[:shared] + data[at:value_at]
                 known = len(whole) - TAG_SIZE
@@ -374,7 +373,7 @@ class BlockIterator:
             return
         at: i64 = self._block.restart_before(start, self._order)
         if data[at] != 0:
-            raise CorruptionError("a restart point whose key is not whole", None, at)
+            raise CorruptionError("the key of a restart point is incomplete", None, at)
         begun = at
         wanted: i64 = len(start)
         matched: i64 = 0  # bytes that the key before has in common with ``start``
@@ -415,7 +414,7 @@ class BlockIterator:
             here = at
             shared, unshared, size, at = self._block.header(at)
             if shared > len(whole):
-                raise CorruptionError("an entry shares more than the key before it has", None, at)
+                raise CorruptionError("an entry shares more than the previous key has", None, at)
             before = whole
             whole = whole[:shared] + self._data[at : at + unshared]
             known: i64 = len(whole) - TAG_SIZE

@@ -144,7 +144,7 @@ class FilterBlockReader(FilterReader):
         for at in range(array, size - 4, 4):
             starts = append(starts, decode_fixed32(contents, at))
             if len(starts) > 1 and starts[-2] > starts[-1]:
-                raise CorruptionError("filter offsets that fall", None, array)
+                raise CorruptionError("filter offsets out of order", None, array)
         self._starts = starts  # where each filter starts, and where the last one ends
         self._count: i64 = len(starts) - 1
         self._base_lg: i64 = min(base_lg, _MAX_SHIFT)

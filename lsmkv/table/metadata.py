@@ -69,7 +69,8 @@ class TableMetadata:
         # Checked here, since approximate_offset returns its offset even if it is never read.
         end = footer.metaindex.offset + footer.metaindex.size + BLOCK_TRAILER_SIZE
         if end > start:
-            raise CorruptionError(f"{footer.metaindex} lies beyond the end of the file", file.path, start)
+            reason = f"{footer.metaindex} lies beyond the end of the file"
+            raise CorruptionError(reason, file.path, start)
         return footer
 
     def _read_index(self, handle: BlockHandle) -> TableIndex:

@@ -135,7 +135,7 @@ def test_an_unknown_kind_of_operation() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3, 2**32 - 1])
 def test_a_wrong_count(count: int) -> None:
-    with pytest.raises(CorruptionError, match=r"2 operations states"):
+    with pytest.raises(CorruptionError, match=r"operations, not 2"):
         decode_batch(batch_record(1, count, encode_delete(b"a") + encode_delete(b"b")))
 
 

@@ -1005,7 +1005,7 @@ def test_entries_that_are_none_in_a_block_that_is_one() -> None:
     index = [(b"z", BlockHandle(0, len(bad) - 5).encode())]
     table, _ = opened(assemble([], extra=bad, index_rows=index))
     for call in ways_to_read(table, b"a"):
-        with pytest.raises(CorruptionError, match=r"shares more|not whole") as caught:
+        with pytest.raises(CorruptionError, match=r"shares more|incomplete") as caught:
             call()
         assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", 0)
 

@@ -31,7 +31,7 @@ class RowCache:
 
     def keep(self, key: bytes, value: bytes, limit: int) -> None:
         """Keep a value, and evict others until all take at most ``limit`` bytes.  O(1)
-        amortised."""
+        amortized."""
         charge = _charge(key, value)
         if charge > limit or self._lock.locked():
             return

@@ -104,7 +104,7 @@ def test_a_damaged_index_and_metaindex() -> None:
             2,
             "a restart point at 13, where there is no whole key",
         ),
-        (GOOD + b"\x0a\1\0xx" + ONE_RESTART, 1, "shares more than the key before it has"),
+        (GOOD + b"\x0a\1\0xx" + ONE_RESTART, 1, "shares more than the previous key has"),
         (GOOD + b"\xff\xff\xff\xff\xff\xff" + ONE_RESTART, 1, "varint32"),
         (
             GOOD + bytes(4) + b"\1\0\0\0" + b"\2\0\0\0",
@@ -159,7 +159,7 @@ def test_bad_filters() -> None:
     block = TABLE[65:83]
     for at, value, reason in (
         (13, 0xFF, "filter offsets beyond the filter block"),
-        (9, 0xFF, "filter offsets that fall"),
+        (9, 0xFF, "filter offsets out of order"),
     ):
         bad = bytearray(block)
         bad[at] = value
