@@ -1,4 +1,4 @@
-"""A write batch: what one record of a write-ahead log holds."""
+"""A write batch: the content of one record of a write-ahead log."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class Batch:
     def operations(self) -> Iterator[Operation]:
         """The operations, one by one.
 
-        Raises :class:`~lsmkv.CorruptionError` after the last sound one, and at the end if there
-        are more or fewer than :attr:`count`.
+        Raises :class:`~lsmkv.CorruptionError` after the last valid one, and at the end if there are
+        more or fewer than :attr:`count`.
         """
         payload, sequence = self.payload, self.sequence
         at, done = HEADER_SIZE, 0
@@ -104,12 +104,12 @@ class Batch:
         self._check_count(done, None)
 
     def fields(self) -> Iterator[Field]:
-        """The fields in the order of their bytes; they leave no byte out.
+        """The fields in the order of their bytes, which cover every byte.
 
-        Raises as :meth:`operations` does, after the last sound field.
+        Raises as :meth:`operations` does, after the last valid field.
         """
         if len(self.payload) < HEADER_SIZE:
-            raise CorruptionError("a record too short for a batch", None, 0)
+            raise CorruptionError("the record is too short for a batch", None, 0)
         yield Field("sequence", 0, 8, self.sequence)
         yield Field("count", 8, 12, self.count)
         done = 0

@@ -69,7 +69,11 @@ def test_a_torn_log(tmp_path: Path) -> None:
     ("payload", "shown", "reason"),
     [
         (b"short", 0, "a record of 5 bytes, too short for a batch"),
-        (batch_record(1, 2, encode_put(b"a", b"b")), 1, "the batch header states 2 operations, not 1"),
+        (
+            batch_record(1, 2, encode_put(b"a", b"b")),
+            1,
+            "the batch header states 2 operations, not 1",
+        ),
         (
             batch_record(1, 2, encode_put(b"a", b"b") + b"\x07"),
             1,
