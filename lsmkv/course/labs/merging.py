@@ -109,7 +109,7 @@ def ordered(code: ModuleType) -> str:
             if a[:-TAG_SIZE] == b[:-TAG_SIZE]:
                 hint = (
                     "For each user key the newest version comes first, so a larger tag must have a"
-                    " smaller sort key. A tag is little-endian: its bytes do not sort as its number."
+                    " smaller sort key. A tag is little-endian: its bytes sort in another order."
                 )
             words = {-1: "come before", 0: "equal", 1: "come after"}
             require(
