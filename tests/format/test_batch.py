@@ -335,7 +335,7 @@ def test_damaged_records_are_decoded_correctly_or_refused(
 
 def test_an_unknown_kind_is_reported_after_its_key() -> None:
     for record, reason in (
-        (b"\x02\x01k\x01v", "operation of kind 2"),
+        (b"\x02\x01k\x01v", "operation of unknown kind 2"),
         (b"\x02\x09k", "past the end"),
         (b"\x02", "truncated"),
     ):

@@ -207,7 +207,7 @@ MISTAKES = (
         "level_scores",
         lambda levels: [*engine_scores(levels), 0.0],
         "the scores of levels",
-        "there is nowhere to go",
+        "nothing moves down from it",
     ),
     Mistake(
         "ends left out",
@@ -228,7 +228,7 @@ MISTAKES = (
         "overlapping",
         expanded_once,
         "tables that overlap",
-        "until nothing else touches it",
+        "until no other overlaps it",
     ),
     Mistake(
         "expanded on a sorted level",
@@ -245,7 +245,7 @@ MISTAKES = (
         "pick",
         picked_first_over,
         "choosing tables",
-        "The level with the highest score goes first",
+        "The level with the highest score is taken",
     ),
     Mistake(
         "no pointer",
@@ -262,21 +262,21 @@ MISTAKES = (
         "choosing tables",
         "an older version stays above a newer one",
     ),
-    Mistake("never widened", "pick", never_widened, "choosing tables", "those come for free"),
+    Mistake("never widened", "pick", never_widened, "choosing tables", "they cost nothing"),
     Mistake("always widened", "pick", always_widened, "choosing tables", "do not widen if"),
     Mistake(
         "the next level alone",
         "held_deeper",
         lambda levels, level, key: level < 6 and bool(touching(levels, level + 1, key, key)),
         "what lies deeper",
-        "not at the next one alone",
+        "not only at the next one",
     ),
     Mistake(
         "the outputs' level, too",
         "held_deeper",
         lambda levels, level, key: engine_held_deeper(levels, level - 1, key),
         "what lies deeper",
-        "what it holds of the key is an input",
+        "its versions of the key are inputs",
     ),
     Mistake(
         "ends of a table left out",
@@ -322,7 +322,7 @@ MISTAKES = (
         "compact",
         lambda runs, snapshot, deeper: merged(runs, snapshot, lambda key: True),
         "deletions that go",
-        "nothing left that it hides",
+        "nothing left to hide",
     ),
     Mistake("a key in two outputs", "split", cut, "splitting outputs", "are in two outputs"),
     Mistake(
@@ -333,7 +333,7 @@ MISTAKES = (
         "split",
         lambda entries, limit: [list(entries)] if entries else [],
         "splitting outputs",
-        "an output goes on after",
+        "an output continues after",
     ),
     Mistake(
         "the last output lost",
@@ -389,7 +389,7 @@ MISTAKES = (
         "pick",
         one_of_level_0,
         "in the real engine",
-        "of level 0, pick must take",
+        "from level 0, pick must take",
     ),
     Mistake(
         "other scores than the engine's",
@@ -403,7 +403,7 @@ MISTAKES = (
         "split",
         lambda entries, limit: by_number(entries, limit)[:-1],
         "in the real engine",
-        "the store would lose some",
+        "the store would lose or change entries",
     ),
 )
 

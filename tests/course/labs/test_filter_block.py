@@ -224,14 +224,14 @@ MISTAKES = (
         "group_keys",
         lambda blocks: [keys for keys in RIGHT.group_keys(blocks) if keys],
         "the keys of each filter",
-        "Filter 1 has no keys, but it has its place",
+        "Filter 1 has no keys, but it keeps its place",
     ),
     Mistake(
         "the end left out",
         "group_keys",
         up_to_the_last_block,
         "the keys of each filter",
-        "The data end in the range of filter 3",
+        "The data ends in the range of filter 3",
     ),
     Mistake(
         "one more at the end",
@@ -252,7 +252,7 @@ MISTAKES = (
         "group_keys",
         lambda blocks: grouped(in_order(blocks)),
         "the keys of each filter",
-        "and must raise ValueError: the filter for its offset has been finished",
+        "and must raise ValueError: the filter for its offset is finished",
     ),
     Mistake(
         "big-endian",
@@ -301,14 +301,14 @@ MISTAKES = (
         "filter_for",
         none_for_an_empty_one,
         "finding a filter",
-        "b'', and not None",
+        "b'', not None",
     ),
     Mistake(
         "empty for none",
         "filter_for",
         empty_behind_the_last,
         "finding a filter",
-        "None, and not an empty one",
+        "None, not b''",
     ),
     Mistake(
         "a different base",
@@ -323,8 +323,8 @@ MISTAKES = (
         one_place_too_far,
         "finding a filter",
         "with armadillo; the end at 100 filter_for(data, 2048) must be None, but your code returned"
-        " no bytes. After the last filter there is none: None, and not an empty one. Here is one"
-        " filter. In place of the next offset",
+        " no bytes. There is no filter after the last one: return None, not b''. There is only one"
+        " filter here. Where the next offset",
     ),
     Mistake(
         "into the array",
@@ -354,7 +354,7 @@ MISTAKES = (
         "key_may_match",
         asks_an_empty_one,
         "asking for a key",
-        "was asked with a filter of no bytes",
+        "was called with a filter of no bytes",
     ),
     Mistake(
         "the next filter",
@@ -375,7 +375,7 @@ MISTAKES = (
         "key_may_match",
         no_where_there_is_none,
         "damaged filter blocks",
-        "A filter that cannot be believed rules nothing out",
+        "A filter that cannot be trusted rules nothing out",
     ),
     Mistake(
         "internal keys in the store",
@@ -410,7 +410,7 @@ MISTAKES = (
         "key_may_match",
         right_where_it_is_easy,
         "in the real engine",
-        "and the engine says it for",
+        "and the engine does so for",
     ),
 )
 

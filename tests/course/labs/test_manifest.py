@@ -259,7 +259,9 @@ MISTAKES = (
     Mistake("by number", "apply_edit", by_number, APPLY, "the smallest keys comes first"),
     Mistake("in place", "apply_edit", in_place, APPLY, "changed the levels that it was given"),
     Mistake("first values", "replay_edits", first_values, REPLAY, "The last edit that has a field"),
-    Mistake("last edit alone", "replay_edits", last_edit_alone, REPLAY, "to those that the one"),
+    Mistake(
+        "last edit alone", "replay_edits", last_edit_alone, REPLAY, "to the result of the previous"
+    ),
     Mistake(
         "no counter needed", "replay_edits", replayed, REPLAY, "no record has a log number (tag 2)"
     ),
@@ -302,7 +304,7 @@ MISTAKES = (
         "flush",
         flush_without("sync directory"),
         FLUSH,
-        "its content is durable then, but its name is not",
+        "then the content is durable, but the name is not",
     ),
     Mistake(
         "MANIFEST not synced",

@@ -233,7 +233,7 @@ MISTAKES = (
         "That is the median of the resamples",
     ),
     Mistake("the extremes", "ratio_interval", with_the_extremes, INTERVAL, "are the extremes"),
-    Mistake("5 % at each end", "ratio_interval", with_five_percent, INTERVAL, "It is 2.5 %"),
+    Mistake("5 % at each end", "ratio_interval", with_five_percent, INTERVAL, "Leave out 2.5 %"),
     Mistake(
         "another upper end", "ratio_interval", with_another_end, INTERVAL, "resamples - 1 - cut"
     ),
@@ -245,7 +245,7 @@ MISTAKES = (
         "Draw with replacement",
     ),
     Mistake(
-        "no seed", "ratio_interval", without_a_seed, INTERVAL, "random.Random(seed), made again"
+        "no seed", "ratio_interval", without_a_seed, INTERVAL, "random.Random(seed) that each call"
     ),
     Mistake(
         "new dice", "ratio_interval", with_new_dice, INTERVAL, "all resamples draw from the same"
@@ -256,7 +256,7 @@ MISTAKES = (
         "conclude",
         lambda low, high: "faster" if high <= 1 else conclude(low, high),
         CONCLUSION,
-        "Its end is 1. The interval holds 1",
+        "Its end is 1. The interval contains 1",
     ),
     Mistake(
         "always a verdict",

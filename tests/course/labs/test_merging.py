@@ -155,14 +155,14 @@ MISTAKES = (
         "sort_key",
         lambda key: (key, -int.from_bytes(key[-8:], "little")),
         "the order of entries",
-        "what stands for the tag has to fall",
+        "a larger tag must have a smaller sort key",
     ),
     Mistake(
         "user keys by length",
         "sort_key",
         lambda key: (bytes([len(key)]) + key[:-8], -int.from_bytes(key[-8:], "little")),
         "the order of entries",
-        "User keys rise, byte by byte",
+        "User keys ascend byte by byte",
     ),
     Mistake(
         "the oldest first",
@@ -176,7 +176,7 @@ MISTAKES = (
         "sort_key",
         lambda key: (key[:-8], -int.from_bytes(key[-8:], "big")),
         "the order of entries",
-        "its bytes do not sort as its number does",
+        "its bytes sort in another order",
     ),
     Mistake(
         "at the end", "insert", at_the_end, "a sorted memtable", "It goes where sort_key puts it"
@@ -193,7 +193,7 @@ MISTAKES = (
         "insert",
         behind_its_key,
         "a sorted memtable",
-        "in front of the older versions",
+        "before the older versions",
     ),
     Mistake("sorted again", "insert", sorted_anew, "a sorted memtable", "Sorting it again"),
     Mistake(
@@ -235,13 +235,15 @@ MISTAKES = (
     ),
     Mistake("always forwards", "merge", always_forwards, "merging runs", "the greatest sort_key"),
     Mistake("all at once", "merge", all_at_once, "merging as it goes", "has taken 1000 from them"),
-    Mistake("two heads", "merge", two_heads, "merging as it goes", "Keep the head of each run"),
+    Mistake(
+        "two heads", "merge", two_heads, "merging as it goes", "Keep only the head of each run"
+    ),
     Mistake(
         "the newest of all alone",
         "visible",
         newest_of_all,
         "what a reader sees",
-        "is too new for this reader: go on to older ones",
+        "is too new for this reader: continue with older ones",
     ),
     Mistake(
         "below the reader's sequence",
@@ -262,14 +264,18 @@ MISTAKES = (
     ),
     Mistake("all versions", "visible", all_versions, "what a reader sees", "A key occurs twice"),
     Mistake(
-        "internal keys", "visible", with_internal_keys, "what a reader sees", "Is its tag cut off?"
+        "internal keys",
+        "visible",
+        with_internal_keys,
+        "what a reader sees",
+        "Did you cut off its tag?",
     ),
     Mistake(
         "the last key forgotten",
         "visible_backwards",
         without_the_last,
         "what a reader sees backwards",
-        "the last key that was kept in mind",
+        "the pair that you kept must still be yielded",
     ),
     Mistake(
         "the oldest version",
@@ -297,7 +303,7 @@ MISTAKES = (
         "insert",
         not_of_users,
         "in the real engine",
-        "The engine flushes no such memtable: keys out of order",
+        "The engine cannot flush this memtable: keys out of order",
     ),
 )
 

@@ -264,14 +264,14 @@ MISTAKES = (
         "find_table",
         by_a_list_of_ends,
         "found by bisection",
-        "A list of all their ends",
+        "Making a list of all their ends",
     ),
     Mistake(
         "the oldest first",
         "tables_to_ask",
         oldest_first,
         "the tables to ask",
-        "The right tables in another order",
+        "These are the right tables in the wrong order",
     ),
     Mistake(
         "level 0 last", "tables_to_ask", level_0_last, "the tables to ask", "level 0 comes first"
@@ -316,7 +316,7 @@ MISTAKES = (
         "get",
         getting(with_the_oldest_of_a_store),
         "in the real engine",
-        "has two versions of the key in a block: the first of them is the newest",
+        "has two versions of the key in a block: the first one is the newest",
     ),
     Mistake(
         "the oldest version, shown as text",
@@ -330,21 +330,21 @@ MISTAKES = (
         "get",
         getting(through_deletions),
         "the answer of a Get",
-        "a deletion, so there is no such key",
+        "a deletion, so the key is absent",
     ),
     Mistake(
         "an empty value skipped",
         "get",
         getting(through_empty_values),
         "the answer of a Get",
-        "the empty value: not the same as None",
+        "an empty value, which is not the same as None",
     ),
     Mistake(
         "a maybe believed",
         "get",
         getting(believing_maybe),
         "the answer of a Get",
-        "The filter of table 24 is a false positive: go on to the next",
+        "The filter of table 24 erred: ask the next table",
     ),
     Mistake(
         "any value",
@@ -393,7 +393,7 @@ MISTAKES = (
         "get",
         getting(with_no_filter),
         "filters first",
-        "The filter comes before any data block",
+        "Ask the filter before you read a data block",
     ),
     Mistake(
         "another block's filter",
@@ -410,7 +410,7 @@ MISTAKES = (
         "One step was taken twice: read block 0",
     ),
     Mistake(
-        "all tables asked", "get", from_all_tables, "filters first", "goes on after the answer"
+        "all tables asked", "get", from_all_tables, "filters first", "continues after the answer"
     ),
     Mistake(
         "the block of the key left out",

@@ -256,7 +256,7 @@ MISTAKES = (
         "seal_block",
         sealed_with(masked_crc32c),
         "sealing a block",
-        "it covers the type byte, too",
+        "include the type byte",
     ),
     Mistake(
         "the type first",
@@ -284,7 +284,7 @@ MISTAKES = (
         "unseal_block",
         unsealed_without_a_look,
         "opening a block",
-        "whose byte 0 is damaged (of the contents) must raise ValueError",
+        "whose byte 0 is damaged (part of the contents) must raise ValueError",
     ),
     Mistake(
         "no look at the type",
@@ -319,7 +319,7 @@ MISTAKES = (
         "separator",
         lambda last, first: RIGHT.separator(last, first)[:-8] + last[-8:],
         "keys between blocks",
-        "The tag of a shortened key is that of the largest sequence",
+        "The tag of a shortened key has the largest sequence",
     ),
     Mistake(
         "raised up to the next key",
@@ -340,7 +340,7 @@ MISTAKES = (
         "successor",
         successor_raised_at_the_first,
         "the last index key",
-        "the first one that is not ff is",
+        "the first other byte is",
     ),
     Mistake(
         "the last key itself",
@@ -448,7 +448,7 @@ MISTAKES = (
         "get",
         reads_block_by_block,
         "damaged tables",
-        "no other data block is read",
+        "no other data block should be read",
     ),
     Mistake(
         "a key left out",

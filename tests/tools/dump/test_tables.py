@@ -109,7 +109,7 @@ def test_a_damaged_index_and_metaindex() -> None:
         (
             GOOD + bytes(4) + b"\1\0\0\0" + b"\2\0\0\0",
             1,
-            "a restart point at 1, where there is no",
+            "a restart point at 1, where no key is",
         ),
         (GOOD + b"\xff\0\0\0", 0, "the block is too small for 255 restart points"),
         (b"", 0, "truncated fixed32"),
