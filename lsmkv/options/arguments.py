@@ -130,7 +130,7 @@ class OptionArguments(TableArguments, total=False):
     is missing."""
     mapped_log: Annotated[bool, Flag(True, leveldb="none")]
     """The log is mapped into memory where the file system keeps reserved space (ext4, tmpfs, XFS
-    without reflinks): a write is one copy.  ``False`` uses ordinary writes.  The guarantees are the
+    without reflinks): a write is one copy. ``False`` uses ordinary writes. The guarantees are the
     same."""
     reuse_logs: Annotated[bool, Flag(False)]
     """Opening continues the log that it finds, where it can; without it, the log becomes a table
@@ -172,7 +172,7 @@ class OptionArguments(TableArguments, total=False):
     ``"inline"``: in the calls that write, and no thread is started."""
     publish_stats: Annotated[bool, Flag(False, leveldb="none")]
     """Writes counters and latencies to ``STATS.json`` in the store's directory once a second, for
-    ``lsmkv top``; closing removes the file.  A failure to write it affects nothing else.  Not with
+    ``lsmkv top``; closing removes the file. A failure to write it affects nothing else. Not with
     ``read_only``; for a store in memory, only its own ``env`` sees the file."""
     trace: Annotated[str | os.PathLike[str] | None, Checked(None, path_or_none, leveldb="none")]
     """A file to which gets, puts, deletes, batches and seeks are written with their keys and times:
