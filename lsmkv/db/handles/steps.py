@@ -102,7 +102,7 @@ class BlockStep(Record):
 class TableStep(Record):
     """One table whose range covers the key.
 
-    If it was not asked, its filters and its block are those that a Get would meet in it.
+    If it was not asked, its filters and its block are those that a Get would use.
     """
 
     level: int
