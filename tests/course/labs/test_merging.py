@@ -38,7 +38,7 @@ def behind_its_key(memtable: list[Entry], internal_key: bytes, value: bytes) -> 
     memtable.insert(bisect_right(keys, internal_key[:-8]), (internal_key, value))
 
 
-def sorted_anew(memtable: list[Entry], internal_key: bytes, value: bytes) -> None:
+def sorted_again(memtable: list[Entry], internal_key: bytes, value: bytes) -> None:
     memtable.append((internal_key, value))
     memtable.sort(key=RIGHT.of_entry)
 
@@ -195,7 +195,7 @@ MISTAKES = (
         "a sorted memtable",
         "before the older versions",
     ),
-    Mistake("sorted again", "insert", sorted_anew, "a sorted memtable", "Sorting it again"),
+    Mistake("sorted again", "insert", sorted_again, "a sorted memtable", "Sorting it again"),
     Mistake(
         "below the sequence",
         "look_up",

@@ -197,7 +197,7 @@ def test_without_an_owner_that_publishes_it_says_so_and_waits() -> None:
     run(owner, (80, 24), steps)
 
 
-def test_a_silent_owner_and_a_trace_are_told() -> None:
+def test_a_silent_owner_and_a_trace_are_reported() -> None:
     owner = Owner()
     owner.publish(-60.0, trace="t", opened=owner.now.time - 3700)
 
