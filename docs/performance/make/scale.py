@@ -448,7 +448,7 @@ def tables(figures: Figures) -> str:
         for name, b in (
             ("one worker", f.one),
             ("two workers", f.two),
-            ("two workers of Dask's", f.dask),
+            ("two Dask workers", f.dask),
             ("two workers, into S3", f.s3),
         )
     ]
@@ -467,7 +467,7 @@ def tables(figures: Figures) -> str:
         ("a scan over it", f"{far.scan:,.0f} pairs a second"),
         ("pairs for each request of the scan", f"{far.scan_requests:,.0f}"),
         ("a Get from memory", f"{f.get_us:.1f} us"),
-        ("a call of an actor of Dask's", f"{f.actor_us:,.0f} us"),
+        ("a call of a Dask actor", f"{f.actor_us:,.0f} us"),
     ]
     parts = [
         textwrap.fill(about, _WIDTH, break_on_hyphens=False),
