@@ -317,7 +317,7 @@ class IteratorInvalidError(Error):
     >>> with lsmkv.DB(":memory:") as db:
     ...     db.raw_iterator().key()
     Traceback (most recent call last):
-    lsmkv.errors.IteratorInvalidError: the iterator stands on no entry: seek first
+    lsmkv.errors.IteratorInvalidError: the iterator is not at an entry: seek first
     """
 
 

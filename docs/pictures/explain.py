@@ -40,9 +40,9 @@ def fill(db: lsmkv.DB) -> None:
 def looked_up(db: lsmkv.DB) -> lsmkv.Explanation:
     """The first absent key whose Get wastes one read while filters save it others."""
     for number in range(KEYS // 2, KEYS):
-        told = db.explain(key(2 * number + 1))
-        if told.blocks_searched == 1 and told.blocks_without_filters == 3:
-            return told
+        explained = db.explain(key(2 * number + 1))
+        if explained.blocks_searched == 1 and explained.blocks_without_filters == 3:
+            return explained
     raise AssertionError("no filter is wrong about any of them")
 
 

@@ -49,14 +49,14 @@ def overlapping(figures: dict[str, Any]) -> int:
 
 def description(figures: dict[str, Any]) -> str:
     """The picture in words."""
-    told = [
+    sentences = [
         f"{KINDS[kind]}: "
         + ", ".join(
             f"{title} {shown(per_get(figures, layout, kind))}" for layout, title in LAYOUTS.items()
         )
         for kind in KINDS
     ]
-    return "Data blocks read from disk for each Get. " + ". ".join(told) + "."
+    return "Data blocks read from disk for each Get. " + ". ".join(sentences) + "."
 
 
 def draw(figures: dict[str, Any]) -> str:

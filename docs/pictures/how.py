@@ -90,9 +90,9 @@ def read() -> str:
         ("levels 2 to 6", "one table on each"),
     ]
     parts = [HEAD, text(left, 60, "head", "where to look")]
-    for at, (name, told) in enumerate(places):
+    for at, (name, detail) in enumerate(places):
         y = 72 + 62 * at
-        parts.append(box(left, y, wide, 44, name, told, kind="mark" if at >= 3 else "box"))
+        parts.append(box(left, y, wide, 44, name, detail, kind="mark" if at >= 3 else "box"))
         if at:
             parts.append(arrow(left + wide / 2, y - 18, left + wide / 2, y - 2))
     parts.append(text(steps_x, 60, "head", "in each table"))
@@ -104,10 +104,10 @@ def read() -> str:
         ("data block", "one read, checksum"),
         ("search in the block", "the newest version"),
     ]
-    for at, (name, told) in enumerate(steps):
+    for at, (name, detail) in enumerate(steps):
         y = 72 + 62 * at
         kind = "bad" if at == 4 else "box"
-        parts.append(box(steps_x, y, steps_wide, 44, name, told, kind=kind))
+        parts.append(box(steps_x, y, steps_wide, 44, name, detail, kind=kind))
         if at:
             parts.append(arrow(steps_x + steps_wide / 2, y - 18, steps_x + steps_wide / 2, y - 2))
     for at, words in ((1, "no"), (3, "no"), (4, "hit")):
@@ -198,10 +198,10 @@ def compaction() -> str:
         ("f = 1, sequence 12", "dropped, unless one is older than 60", "gone"),
         ("g deleted, sequence 70", "stays: f..t below may hold g", "box"),
     ]
-    for at, (entry, told, kind) in enumerate(rows):
+    for at, (entry, detail, kind) in enumerate(rows):
         y = top + 12 + 36 * at
         parts.append(box(MARGIN, y, 186, 28, entry, kind=kind))
-        parts.append(text(MARGIN + 198, y + 19, "small", told))
+        parts.append(text(MARGIN + 198, y + 19, "small", detail))
     return card(
         "A compaction, from level 1 to level 2",
         "A table of level 1 and the tables of level 2 that it overlaps are merged into new tables"
@@ -224,10 +224,10 @@ def recovery() -> str:
         ("one edit", "new tables, new log number"),
         ("remove", "what no longer counts"),
     ]
-    for at, (name, told) in enumerate(steps):
+    for at, (name, detail) in enumerate(steps):
         x = MARGIN + 228 * (at % 2)
         y = 54 + 66 * (at // 2)
-        parts.append(box(x, y, 216, 46, name, told, kind="mark" if at == 4 else "box"))
+        parts.append(box(x, y, 216, 46, name, detail, kind="mark" if at == 4 else "box"))
         if at % 2:
             parts.append(arrow(x - 11, y + 23, x - 1, y + 23))
         elif at:
@@ -332,18 +332,18 @@ def durability() -> str:
         ("append the edit to the MANIFEST", "and fsync it: now the table counts"),
         ("remove old tables and logs", "last of all"),
     ]
-    for at, (name, told) in enumerate(steps):
+    for at, (name, detail) in enumerate(steps):
         y = top + 12 + 62 * at
-        parts.append(box(MARGIN, y, 250, 44, name, told, kind="mark" if at == 2 else "box"))
+        parts.append(box(MARGIN, y, 250, 44, name, detail, kind="mark" if at == 2 else "box"))
         if at:
             parts.append(arrow(MARGIN + 125, y - 18, MARGIN + 125, y - 2))
-    told = [
+    notes = [
         ("A cut here: a table that", "no MANIFEST names"),
         ("the same", "it is removed on opening"),
         ("before the fsync: old state;", "after it: new state"),
         ("files that nothing names", "are removed on opening"),
     ]
-    for at, lines in enumerate(told):
+    for at, lines in enumerate(notes):
         y = top + 12 + 62 * at
         for row, words in enumerate(lines):
             parts.append(text(MARGIN + 262, y + 19 + 17 * row, "small muted", words))

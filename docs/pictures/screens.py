@@ -1,7 +1,7 @@
 """Takes the pictures of docs/inspect.md: every view, light and dark, wide and on a phone.
 
 ``make screens`` runs it (extra ``browser``, and Chromium).  The store holds the names of Unicode
-characters in random order, and is made anew each time; a second one is
+characters in random order, and is made again each time; a second one is
 written to and read while its picture is taken.
 """
 
@@ -59,12 +59,12 @@ def make_store(path: Path) -> None:
 
 
 def telling_key(path: Path) -> bytes:
-    """A key whose Get is told by many steps: filters save reads, and one block has the answer."""
+    """A key whose Get has many steps: filters save reads, and one block has the answer."""
     rng = random.Random(3)
     with lsmkv.DB(path, read_only=True) as db:
         keys = rng.sample(list(db.iterator(include_value=False)), 3000)
-        told = [db.explain(key) for key in keys]
-    best = max(told, key=lambda one: (one.blocks_searched == 2, one.blocks_without_filters))
+        explained = [db.explain(key) for key in keys]
+    best = max(explained, key=lambda one: (one.blocks_searched == 2, one.blocks_without_filters))
     return best.key
 
 

@@ -139,8 +139,10 @@ def listing(directory: Path, to_pages: bool = False) -> str:
 def about(path: Path) -> str:
     """The first paragraph of a module's docstring, or of a package's, for a table."""
     path = path / "__init__.py" if path.is_dir() else path
-    told = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) if path.is_file() else ""
-    first = " ".join((told or "").split("\n\n")[0].split())
+    docstring = (
+        ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) if path.is_file() else ""
+    )
+    first = " ".join((docstring or "").split("\n\n")[0].split())
     first = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", first).replace("``", "`")
     return first.replace("|", "\\|").removesuffix("::")
 

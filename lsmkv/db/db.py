@@ -60,10 +60,10 @@ class DB(Maintenance, Scannable):
     child process), and :class:`IOError` when the file system fails.  Writes raise
     :class:`ReadOnlyError` in a store that is open for reading only.
 
-    On a full disk (``ENOSPC``, ``EDQUOT``) reads go on, and so do writes for which the log and the
-    memtable have room.  Any other write raises :class:`IOError` and changes nothing.  It succeeds
-    once there is room, because flushes and compactions then start again with new files.  Four
-    failures are final, and every later write raises them until the store is reopened: a failed
+    On a full disk (``ENOSPC``, ``EDQUOT``) reads continue, and so do writes for which the log and
+    the memtable have space.  Any other write raises :class:`IOError` and changes nothing.  It
+    succeeds once there is space, because flushes and compactions then start again with new files.
+    Four failures are final, and every later write raises them until the store is reopened: a failed
     sync of the log, a failure to truncate the log after a failed write, a failed write of the
     MANIFEST, and any other failure of a flush or compaction.
 

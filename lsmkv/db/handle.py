@@ -271,7 +271,7 @@ class Handle:
             store.lock.due = True
 
     def _raise_closed(self, store: Store) -> NoReturn:
-        """Close the store if a nested call has asked for it and nothing stands in the way."""
+        """Close the store if a nested call has requested it and nothing prevents it."""
         if store.lock.closer is not None and not store.lock.must_not_wait:
             self.close()
         raise ClosedError("the database is closed")
@@ -311,7 +311,7 @@ class Handle:
 
         Exit handlers registered before the import of lsmkv, and finalizers of globals, may still
         read and write.  A flush that becomes due runs in the call, since no thread can be started
-        any more.  The store is kept alive, so that it is not collected before them.  The end of the
+        by then.  The store is kept alive, so that it is not collected before them.  The end of the
         process closes its files, and the next open reads the log.
         """
         store = self._store

@@ -28,11 +28,11 @@ from typing import TypeVar
 _Self = TypeVar("_Self", bound="_Closeable")
 
 NO_LIMIT = 1 << 62
-"""The result of :meth:`WritableFile.reserve` for a file without reserved room."""
+"""The result of :meth:`WritableFile.reserve` for a file without reserved space."""
 
 
 class _Closeable(ABC):
-    """What has to be closed, and is by ``with``."""
+    """The base of everything that has to be closed; ``with`` closes it."""
 
     @abstractmethod
     def close(self) -> None:
@@ -135,10 +135,11 @@ class WritableFile(_Closeable):
         return self._append_all
 
     def reserve(self, length: int) -> int:
-        """Make room for ``length`` more bytes.  Returns the offset up to which there is now room.
+        """Reserve space for ``length`` more bytes.  Returns the offset up to which there is now
+        space.
 
-        Only a file with reserved room (:meth:`Directory.create_log`) has a limit.  If there is no
-        room for all of the bytes, it raises ``OSError`` and changes nothing.
+        Only a file with reserved space (:meth:`Directory.create_log`) has a limit.  If there is no
+        space for all of the bytes, it raises ``OSError`` and changes nothing.
         """
         return NO_LIMIT
 
@@ -215,7 +216,7 @@ class Directory(_Closeable):
     >>> directory.read_file("log", limit=100)
     b'record, another'
 
-    What an implementation may know of itself:
+    What an implementation may know about itself:
 
     >>> directory.replaced(), directory.immutable, directory.maps_logs, directory.is_entered
     (False, False, True, False)
@@ -232,7 +233,7 @@ class Directory(_Closeable):
         """The names in it, unordered."""
 
     def replaced(self) -> bool:
-        """Whether its path now leads to another directory, or to none.
+        """Whether its path now leads to another directory or to none.
 
         An implementation that cannot know this may inherit this method, which returns False.
         """
@@ -270,7 +271,7 @@ class Directory(_Closeable):
         """The time when a file was last written, in seconds since 1970.
 
         An implementation that cannot know this may inherit this method.  It returns the current
-        time: then a file is never taken for old.
+        time, so a file is never considered old.
         """
         return time.time()
 
@@ -294,7 +295,7 @@ class Directory(_Closeable):
         """Continue at the end of an existing regular file."""
 
     takes_lock = False
-    """Whether calls hold a lock for which other threads wait: see :attr:`is_entered`."""
+    """Whether calls hold a lock that other threads wait for: see :attr:`is_entered`."""
 
     @property
     def is_entered(self) -> bool:
@@ -376,7 +377,7 @@ class Directory(_Closeable):
 
 
 class Env(ABC):
-    """A file system.  A class derived from it, or from one of lsmkv's, replaces the local one.
+    """A file system.  A subclass of it, or of one of lsmkv's, can replace the local file system.
 
     Errors are ``OSError`` with ``errno`` set: see the module's contract.  Cost: a few system calls
     each; the engine calls them when a store is opened, copied or destroyed.

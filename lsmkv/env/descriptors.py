@@ -54,7 +54,7 @@ class OpenTables:
         self._queue: OrderedDict[tuple[int, int], weakref.ref[OpenTable]] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many tables are open; their stores may have closed a few of them since."""
+        """How many tables are open; their stores may already have closed a few of them."""
         return len(self._queue)
 
     def add(self, key: tuple[int, int], table: OpenTable) -> None:
@@ -65,7 +65,7 @@ class OpenTables:
         self._queue[key] = weakref.ref(table)
 
     def discard(self, key: tuple[int, int]) -> None:
-        """Forget a table that its store has closed."""
+        """Remove a table that its store has closed."""
         self._queue.pop(key, None)
 
     def evict(self, count: int) -> None:

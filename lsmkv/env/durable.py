@@ -1,11 +1,12 @@
-"""What a power cut leaves: files and directories in memory that know which part of them is durable.
+"""What a power cut leaves: files and directories in memory that know which of their parts are
+durable.
 
-Pessimistic on purpose.  Only the file's own ``sync`` makes content durable, and only its
-directory's ``sync`` makes a name durable.  (``create=True`` makes a directory durable at once, as
-the interface promises.)  The fate of the rest is drawn at random from the behaviors of real file
+The model is pessimistic on purpose.  Only the file's own ``sync`` makes content durable, and only
+its directory's ``sync`` makes a name durable.  (``create=True`` makes a directory durable at once,
+as the interface promises.)  The fate of the rest is drawn at random from the behaviors of real file
 systems: :class:`NameModel` for names, :class:`Tails` for content.
 
-Left out: foreign content (a file system that shows another file's old blocks is broken), and
+It leaves out foreign content (a file system that shows another file's old blocks is broken), and
 reordered renames of one file onto itself.
 """
 

@@ -107,7 +107,7 @@ class FaultyEnv(Env):
     ...     assert env.failures == 1 and env.struck[0][0] == clean.history[n - 1]
     ...     env.heal()
     ...     DB("/db", create_if_missing=True, env=env).close()
-    >>> reported > clean.calls / 2  # not all are needed: removing an old file may fail, say
+    >>> reported > clean.calls / 2  # not all are needed: for example, removing an old file may fail
     True
     >>> with DB("/db", env=clean.power_cut()) as db:
     ...     db.get(b"k")

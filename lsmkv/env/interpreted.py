@@ -1,16 +1,16 @@
-"""A child process that runs this package from its ``.py`` files, whatever is compiled beside them.
+"""A child process that runs this package from its ``.py`` files, even if they are also compiled.
 
-Compiled code has no lines to stop at, and a class of it cannot be patched.  What needs one of the
-two runs in such a child: a new interpreter in which
+Compiled code has no lines to stop at, and its classes cannot be patched.  Code that needs either
+runs in such a child: a new interpreter in which
 
-* every module of the package comes from its source, also beside a compiled install;
-* nothing differs from run to run that need not: hashes of strings have no random seed, and the
+* every module of the package comes from its source, even in a compiled installation;
+* nothing varies from run to run without need: hashes of strings have no random seed, and the
   garbage collector runs only when it is called.
 
-:func:`run_interpreted` is the parent's part, and names a module with a function ``main``.  The
-child imports that module *before* the package, in whose place it finds empty packages with the
-right path, so that ``main`` can prepare what the engine will import.  It calls
-:func:`import_package` when it is ready.  A module that has nothing to prepare may do so first.
+The parent calls :func:`run_interpreted`, and names a module with a function ``main``.  The child
+imports that module *before* the package, and finds empty packages with the right path in place of
+the package.  So ``main`` can prepare what the engine will import, and then calls
+:func:`import_package`.  A module that has nothing to prepare may call it first.
 
 :func:`in_copy` calls a function in a copy of the child, which leaves the child as it was.
 """
@@ -49,14 +49,14 @@ own._serve(module)
 
 
 class ChildFailedError(Exception):
-    """The child has ended without an answer.  What it had to say is on the standard error."""
+    """The child has ended without an answer.  Its messages are on the standard error."""
 
 
 def run_interpreted(module: str, request: object) -> Any:
     """Call ``main(request)`` of ``module`` in a child, and return what that returns.
 
     Both are passed on as JSON.  The child has this process's environment, working directory and
-    ``sys.path``; what it prints goes to the standard error.  Raises :class:`ChildFailedError`.
+    ``sys.path``; its output goes to the standard error.  Raises :class:`ChildFailedError`.
     Costs the start of an interpreter: 0.1 s, and 0.2 s more to import the package.
     """
     # An empty entry is the working directory, which the child has, too.
@@ -93,9 +93,10 @@ def import_package() -> types.ModuleType:
 def in_copy(call: Callable[[], object]) -> Any:
     """In the child: what ``call`` returns in a copy of this process, which ends afterwards.
 
-    The result is passed on as JSON.  So calls do not see what others have left: caches, counters,
-    threads that cannot end.  Where a process cannot be copied (Windows), ``call`` runs in this one.
-    Raises :class:`ChildFailedError` if the copy ends without a result.  Costs a few milliseconds.
+    The result is passed on as JSON.  So calls do not see what earlier ones have left: caches,
+    counters, threads that cannot end.  Where a process cannot be copied (Windows), ``call`` runs in
+    this one.  Raises :class:`ChildFailedError` if the copy ends without a result.  Costs a few
+    milliseconds.
     """
     if sys.platform == "win32":
         return json.loads(json.dumps(call()))

@@ -48,7 +48,7 @@ _COARSE_TIME = 100_000_000
 _COARSEST_TIME = 2_500_000_000
 """Nanoseconds after which a directory's time of change distinguishes later changes."""
 
-# Errors of an open of something else than a regular file: a symbolic link, a FIFO or socket, a
+# Errors when opening something other than a regular file: a symbolic link, a FIFO or socket, a
 # device.
 _ODD_FILE = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
 # Errors of a directory that this user cannot fsync, in contrast to a failed fsync.
@@ -63,7 +63,7 @@ class LocalDirectory(Descriptor, Directory):
     def __init__(self, fd: int, path: str, env: LocalEnv) -> None:
         super().__init__(fd, path)
         self._env = env
-        self._place = os.path.abspath(path)  # wherever the process changes to
+        self._place = os.path.abspath(path)  # independent of later changes of the working directory
 
     @property
     def descriptor(self) -> int:
@@ -156,8 +156,8 @@ class LocalDirectory(Descriptor, Directory):
 
     @property
     def maps_logs(self) -> bool:
-        """Whether logs may be mapped: on a file system that keeps reserved room, unless a derived
-        class has its own ``create`` or ``append_to``."""
+        """Whether logs may be mapped: on a file system that keeps reserved space, unless a subclass
+        has its own ``create`` or ``append_to``."""
         if self._maps_logs is None:
             own = (
                 getattr(self.create, "__func__", None) is LocalDirectory.create
@@ -332,7 +332,7 @@ class LocalEnv(Env):
         _DIRECTORY != 0
         and fcntl is not None
         and any(
-            # By name: eventlet replaces os.open by its own function.
+            # By name, since eventlet replaces os.open with its own function.
             call.__name__ == "open"
             for call in os.supports_dir_fd
         )

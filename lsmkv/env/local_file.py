@@ -26,7 +26,7 @@ except ImportError:  # Windows
 
 # fdatasync writes the content and the length, which is all that a reader needs, but not the times.
 SYNC_CONTENT: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
-# macOS: fsync passes the data to the drive, which may keep it in its cache.
+# macOS: fsync passes the data to the drive, which may keep the data in its cache.
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
 
@@ -80,7 +80,7 @@ class LocalRandomAccessFile(Descriptor, RandomAccessFile):
 
     @property
     def raw_read(self) -> Callable[[int, int], bytes]:
-        """The system's own ``pread``, unless a derived class has its own ``read``."""
+        """The system's own ``pread``, unless a subclass has its own ``read``."""
         if self._fd < 0 or type(self).read is not LocalRandomAccessFile.read:
             return self._read_all
         return functools.partial(os.pread, self._fd)  # type: ignore[attr-defined,unused-ignore]
@@ -112,7 +112,7 @@ class LocalWritableFile(Descriptor, WritableFile):
 
     @property
     def raw_write(self) -> Callable[[bytes], int]:
-        """The system's own write, unless a derived class has its own ``append``."""
+        """The system's own write, unless a subclass has its own ``append``."""
         if type(self).append is not LocalWritableFile.append:
             return self._append_all
         if self._raw is None:

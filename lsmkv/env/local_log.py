@@ -1,11 +1,11 @@
 """A log whose bytes are reserved in advance and mapped: an append is one copy into memory.
 
-``LocalDirectory.create_log`` makes it if the file system keeps reserved room (``mounts.py``).
+``LocalDirectory.create_log`` makes it if the file system keeps reserved space (``mounts.py``).
 Copied bytes are in the page cache, so a killed process loses none of them, as after a ``write``.  A
-full disk is noticed when room is reserved, before anything is copied.
+full disk is noticed when space is reserved, before anything is copied.
 
 The file is longer than its content: zeros follow, up to a multiple of 32 KiB.  They are cut off
-when the file is closed, and remain if the process is killed.  Readers of logs take them for the
+when the file is closed, and remain if the process is killed.  Readers of logs treat them as the
 end.
 
 The one new risk is SIGBUS, which ends the process like a kill.  It happens if the device fails on a
@@ -151,7 +151,7 @@ class LocalLogFile(LocalWritableFile):
         super().close()
 
     def _make_room(self, end: int, wanted: int) -> None:
-        """Reserve, map and touch up to ``wanted`` at least."""
+        """Reserve, map and touch at least up to ``wanted``."""
         if wanted > self._reserved:
             self._reserve_to(max(wanted, _FIRST))
         window = self._window
@@ -160,7 +160,7 @@ class LocalLogFile(LocalWritableFile):
         self._touch(window, wanted)
 
     def _reserve_to(self, wanted: int) -> None:
-        """Reserve room up to ``wanted``, or double the file if there is room for that."""
+        """Reserve space up to ``wanted``, or double the file if there is space for that."""
         if sys.platform != "linux":  # as keeps_reservations requires
             raise NotImplementedError
         reserved = self._reserved
@@ -176,7 +176,7 @@ class LocalLogFile(LocalWritableFile):
                 return
 
     def _map_from(self, offset: int, end: int) -> _Window:
-        """Map the file from the page of ``offset`` to the end of the reserved room, and unmap the
+        """Map the file from the page of ``offset`` to the end of the reserved space, and unmap the
         old map.
 
         The content ends at ``end``.

@@ -48,7 +48,7 @@ class MemoryFile:
 class MemoryFolder:
     """A directory's names, independent of its handles.
 
-    Names change only through the methods, so a derived class sees every change.
+    Names change only through the methods, so a subclass sees every change.
     """
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ class MemoryWritableFile(_Handle, WritableFile):
 
 
 class MemoryLogFile(MemoryWritableFile):
-    """A log like the mapped one of the local file system: room is reserved, and bytes are stored
+    """A log like the mapped one of the local file system: space is reserved, and bytes are stored
     into it."""
 
     @property
@@ -163,7 +163,7 @@ class MemoryLogFile(MemoryWritableFile):
     def __init__(self, path: str, mutex: Any, file: MemoryFile, end: int = 0) -> None:
         super().__init__(path, mutex, file)
         self._end = end
-        self.reserve(1)  # the local one also begins with room: zeros are there before any record
+        self.reserve(1)  # the local one also begins with reserved space: zeros precede any record
 
     def reserve(self, length: int) -> int:
         with self._mutex:
@@ -301,7 +301,7 @@ class MemoryDirectory(_Handle, Directory):
         return self._log(super().continue_log(name, end), mapped)
 
     def _log(self, file: WritableFile, mapped: bool) -> WritableFile:
-        """The file, as a mapped log if requested and if the file is not of a derived class."""
+        """The file, as a mapped log if requested and if the file is not of a subclass."""
         if not (mapped and self._maps_logs) or type(file) is not MemoryWritableFile:
             return file
         return MemoryLogFile(file.path, self._mutex, file.file, file.size())
@@ -407,7 +407,7 @@ class MemoryEnv(Env):
         """With ``mapped_logs`` a store's log is like a mapped one of the local file system:
         reserved in advance, with zeros after its end."""
         self.root = MemoryFolder() if root is None else root
-        """The root of all nodes, for derived classes that use the nodes behind the handles."""
+        """The root of all nodes, for subclasses that use the nodes behind the handles."""
         self.mapped_logs = mapped_logs
         self.mutex = new_reentrant_lock()
         """Held in every call on this file system; hold it to make several calls atomic."""

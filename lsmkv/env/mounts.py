@@ -1,7 +1,7 @@
-"""Finds out which file systems keep the room that a file has reserved.
+"""Finds out which file systems keep the space that a file has reserved.
 
-A store into a mapped page must never fail: if the file system has no room for it, the process ends
-by SIGBUS.  After ``posix_fallocate``, ext4, tmpfs, and XFS without reflinks always have that room.
+A store into a mapped page must never fail: if the file system has no space for it, SIGBUS ends the
+process.  After ``posix_fallocate``, ext4, tmpfs, and XFS without reflinks always have that space.
 Copy-on-write file systems (btrfs, ZFS, XFS with reflinks) may need new blocks even for reserved
 ones.  Network and user-space file systems guarantee nothing.
 """
@@ -31,7 +31,7 @@ _XFS_HAS_REFLINKS = 1 << 20
 
 
 def keeps_reservations(descriptor: int) -> bool:
-    """Whether the file system of an open file or directory certainly keeps reserved room.
+    """Whether the file system of an open file or directory certainly keeps reserved space.
 
     False if that is unknown: on systems other than Linux, and for overlays.  Reads
     ``/proc/self/mountinfo``, which has a line per mount.

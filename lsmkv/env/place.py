@@ -6,7 +6,8 @@ import os
 
 
 def resolve(path: str) -> str:
-    """The path with symbolic links resolved, so that the directory behind them can be replaced."""
+    """The path with symbolic links resolved, so that the directory that they lead to can be
+    replaced."""
     return os.path.realpath(path)
 
 

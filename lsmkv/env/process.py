@@ -30,7 +30,7 @@ _INTERPRETER = re.compile(r"(python|pypy)[0-9.]*[a-z]*", re.ASCII | re.IGNORECAS
 _CHUNK = 65536
 _CHECK_OWNER_EVERY = 0.5  # seconds
 _MAX_KILL_WAIT = 2.0  # seconds
-_NICENESS = 5  # in units of ``nice``: a third of the processor time that others get
+_NICENESS = 5  # in units of ``nice``: a third of the processor time of other processes
 
 # The package is named by its directory, so no other lsmkv on the path can replace it, and the
 # module imports only what it needs: 50 ms from start to answer instead of 65.
@@ -68,8 +68,8 @@ def can_start() -> bool:
 
 
 def get_ready() -> None:
-    """Import what :class:`Process` needs and importing lsmkv leaves out: 2 ms that most programs
-    save.  Errors are left for the start to report.
+    """Import what :class:`Process` needs and importing lsmkv leaves out: 2 ms that most programs do
+    not need.  Errors are left for the start to report.
     """
     try:
         import subprocess  # noqa: F401, PLC0415

@@ -1,4 +1,4 @@
-"""A temporary directory of the system's."""
+"""A temporary directory, where the system keeps temporary files."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@
   writes out the journal before it.  So ``rename`` syncs the file under its new name, and
   ``Directory.sync`` does nothing.
 * There is no ``pread``: a file's reads take turns, by a lock.
-* There is no ``O_NOFOLLOW``: a name is looked at before it is opened and again afterwards.  While
+* There is no ``O_NOFOLLOW``: a name is checked before it is opened and again afterwards.  While
   a file is open its name cannot be given to another, so only a change to a link and back within
   one opening goes unnoticed.
 * The directory's path is resolved when it is opened.  While the store's ``LOCK`` is open, Windows
@@ -251,7 +251,8 @@ def open_directory(path: str, create: bool, follow_symlinks: bool) -> WindowsDir
 
 
 def remove_directory(path: str) -> None:
-    """``LocalEnv.remove_directory``.  A link is left alone, which ``rmdir`` of Windows removes."""
+    """``LocalEnv.remove_directory``.  A link is left alone, although Windows' ``rmdir`` would
+    remove it."""
     status = os.lstat(path)
     if stat.S_ISLNK(status.st_mode) or _is_junction(status):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)

@@ -1,6 +1,6 @@
 """The content of LevelDB's files, byte for byte, as plain data: for tools that inspect them.
 
-There is one reader for each kind of file.  Each takes a path, ``bytes`` or an object that reads
+There is one reader for each kind of file.  Each takes a path, ``bytes`` or a readable object
 (:class:`Readable`), and writes nothing:
 
 =====================  ===========================================================================
@@ -13,16 +13,18 @@ There is one reader for each kind of file.  Each takes a path, ``bytes`` or an o
 :func:`parse_name`     the kind and the number in a file's name
 =====================  ===========================================================================
 
-The rest are their parts: named tuples of numbers, ``bytes`` and each other.  Nothing here is a
-class of the engine, and no store has to be open, or sound.  ``docs/format.md`` has the layouts.
+The rest are their parts: named tuples of numbers, ``bytes`` and each other.  None of these classes
+belongs to the engine, and no store has to be open, or undamaged.  ``docs/format.md`` has the
+layouts.
 
 **Damage is data.**  Methods that walk a file (``walk``, ``walk_edits``, ``filters``) yield
-:class:`Damage` where the file violates its format, and go on after it.  Methods that return single
-values raise :class:`~lsmkv.CorruptionError` with the file and the offset.  Whatever the bytes, they
-raise only errors of :mod:`lsmkv.errors`; a file that cannot be read raises ``OSError``.
+:class:`Damage` where the file violates its format, and continue after it.  Methods that return
+single values raise :class:`~lsmkv.CorruptionError` with the file and the offset.  Whatever the
+bytes, they raise only errors of :mod:`lsmkv.errors`; for a file that cannot be read, they raise
+``OSError``.
 
-**Offsets** are in bytes from the beginning of the file, or, where it says so, of a record or a
-plain block (a block's content, once it is decompressed).  Spans do not include their end.
+**Offsets** are in bytes from the beginning of the file, or, where noted, of a record or a plain
+block (a block's decompressed content).  Spans do not include their end.
 
 >>> import lsmkv
 >>> env = lsmkv.MemoryEnv()

@@ -1,4 +1,4 @@
-"""A write batch: what one record of a write-ahead log holds."""
+"""A write batch: the content of one record of a write-ahead log."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class Batch:
     def operations(self) -> Iterator[Operation]:
         """The operations, one by one.
 
-        Raises :class:`~lsmkv.CorruptionError` after the last sound one, and at the end if there
-        are more or fewer than :attr:`count`.
+        Raises :class:`~lsmkv.CorruptionError` after the last valid one, and at the end if there are
+        more or fewer than :attr:`count`.
         """
         payload, sequence = self.payload, self.sequence
         at, done = HEADER_SIZE, 0
@@ -104,12 +104,12 @@ class Batch:
         self._check_count(done, None)
 
     def fields(self) -> Iterator[Field]:
-        """The fields in the order of their bytes; they leave no byte out.
+        """The fields in the order of their bytes, which cover every byte.
 
-        Raises as :meth:`operations` does, after the last sound field.
+        Raises as :meth:`operations` does, after the last valid field.
         """
         if len(self.payload) < HEADER_SIZE:
-            raise CorruptionError("a record too short for a batch", None, 0)
+            raise CorruptionError("the record is too short for a batch", None, 0)
         yield Field("sequence", 0, 8, self.sequence)
         yield Field("count", 8, 12, self.count)
         done = 0
@@ -137,9 +137,8 @@ class Batch:
 
     def _check_count(self, done: int, at: int | None) -> None:
         if done != self.count:
-            raise CorruptionError(
-                f"a batch of {count(done, 'operation')} states {self.count:,}", None, at
-            )
+            stated = count(self.count, "operation")
+            raise CorruptionError(f"the batch header states {stated}, not {done:,}", None, at)
 
     def __repr__(self) -> str:
         return f"<lsmkv.files.Batch, {count(len(self.payload), 'byte')}>"
@@ -148,7 +147,7 @@ class Batch:
 def _kind(payload: bytes, at: int) -> int:
     kind = payload[at]
     if kind > KIND_VALUE:
-        raise CorruptionError(f"a batch operation of kind {kind}", None, at)
+        raise CorruptionError(f"a batch operation of unknown kind {kind}", None, at)
     return kind
 
 

@@ -16,8 +16,8 @@ from lsmkv.util.text import count
 
 BlockKind = Literal["data", "filter", "full filter", "prefix filter", "meta", "metaindex", "index"]
 """``filter`` has LevelDB's filters, one for each 2 KiB of the file; ``full filter`` one for the
-whole table; ``prefix filter`` one of the keys' prefixes; ``meta`` is a block of another name in the
-metaindex, such as the properties that other engines write."""
+whole table; ``prefix filter`` one of the keys' prefixes; ``meta`` is a block with another name in
+the metaindex, for example the properties that other engines write."""
 
 
 class BlockPlace(NamedTuple):
@@ -35,9 +35,9 @@ class BlockPlace(NamedTuple):
     name: bytes = b""
     """The name that the metaindex gives it; empty for data blocks, index and metaindex."""
     policy: bytes = b""
-    """The name of the filter policy, of a block of filters."""
+    """For a block of filters, the name of the filter policy."""
     extractor: bytes = b""
-    """The name of the prefix extractor, of a filter of prefixes."""
+    """For a filter of prefixes, the name of the prefix extractor."""
 
     @property
     def handle(self) -> BlockHandle:
@@ -69,7 +69,7 @@ class Entry(NamedTuple):
     """An entry of a block: ``varint32 shared, varint32 unshared, varint32 value length, key delta,
     value``.
 
-    Its key is the first ``shared`` bytes of the key before it, then the delta.
+    Its key is the first ``shared`` bytes of the previous key, then the delta.
 
     >>> block = parse_block(bytes.fromhex("00 0102 61 0904 00000000 01000000"), "metaindex")
     >>> entry = block.entries()[0]
@@ -80,7 +80,7 @@ class Entry(NamedTuple):
     offset: int
     """Where it begins in the plain block."""
     shared: int
-    """Bytes of its key that are those of the key before it."""
+    """Bytes of its key that it shares with the previous key."""
     unshared_at: int
     """Where the second length is."""
     size_at: int
@@ -90,7 +90,7 @@ class Entry(NamedTuple):
     value_at: int
     end: int
     key: bytes
-    """The whole key: an internal key, or a name in the metaindex."""
+    """The complete key: an internal key, or a name in the metaindex."""
     value: bytes
     is_restart: bool
     """Whether a restart point points to it."""
@@ -145,7 +145,7 @@ class Block:
 
     The constructor checks nothing.  Methods that need the content verify the CRC and decompress it,
     once.  They raise :class:`~lsmkv.CorruptionError` or
-    :class:`~lsmkv.UnsupportedCompressionError`; :attr:`damage` shows it in advance.  Cost: the
+    :class:`~lsmkv.UnsupportedCompressionError`; :attr:`damage` shows this in advance.  Cost: the
     decompression, and O(bytes) for each walk; memory: the block as stored, and its content, at most
     256 MiB.
 
@@ -163,17 +163,17 @@ class Block:
     """
 
     def __init__(self, place: BlockPlace, stored: bytes, path: str | None = None) -> None:
-        """``stored`` is the block with its trailer, or as much of it as the file has."""
+        """``stored`` is the block with its trailer, or as much of them as the file has."""
         self.place = place
         self.stored = stored
-        """The block as it is stored, with its trailer; empty if it does not lie in the file."""
+        """The block as it is stored, with its trailer; empty if it is not within the file."""
         self._path = path
         self._plain: bytes | None = None
         self._failure: CorruptionError | UnsupportedCompressionError | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Whether all bytes of the block are there."""
+        """Whether the file has all bytes of the block."""
         return len(self.stored) == self.place.size + BLOCK_TRAILER_SIZE
 
     @property
@@ -211,7 +211,7 @@ class Block:
         return self._open()
 
     def restart_points(self) -> list[int]:
-        """Where in the plain block the entries are whose keys are whole."""
+        """The offsets in the plain block of the entries whose keys are stored in full."""
         plain = self._entries_block()
         array = self.entries_end
         return [decode_fixed32(plain, at) for at in range(array, len(plain) - 4, 4)]
@@ -225,11 +225,11 @@ class Block:
             raise CorruptionError(error.reason, self._path, self.place.offset) from None
 
     def walk(self) -> Iterator[Entry | Damage]:
-        """The entries, one by one, each after its damage; and last, damage of restart points.
+        """The entries, one by one, each after its damage; finally, the damage of restart points.
 
-        The first entry that runs out of bounds is damage, and the last item.  A block whose content
-        cannot be read is one item of damage.  ``ValueError`` for blocks of filters and other meta
-        blocks, which have no entries.
+        The first entry that runs out of bounds is yielded as damage, and is the last item.  A block
+        whose content cannot be read yields one item of damage.  ``ValueError`` for blocks of
+        filters and other meta blocks, which have no entries.
         """
         damage = self.damage
         if damage is not None:
@@ -248,16 +248,16 @@ class Block:
                     reason = "a key that is not an internal key"
                     yield self._damage("damage", reason, entry.offset)
                 elif kind != "data" and entry.handle is None:
-                    yield self._damage("damage", "an entry that holds no handle", entry.offset)
+                    yield self._damage("damage", "an entry without a valid handle", entry.offset)
                 yield entry
         except CorruptionError as error:
             yield self._damage("damage", error.reason, error.offset)
             return
         if array == 0:
-            whole.add(0)  # a block without entries has one restart point nevertheless
+            whole.add(0)  # even a block without entries has one restart point
         for restart in restarts:
             if restart not in whole:
-                reason = f"a restart point at {restart}, where there is no whole key"
+                reason = f"a restart point at {restart}, where no key is stored in full"
                 yield self._damage("damage", reason)
 
     def entries(self) -> list[Entry]:
@@ -332,7 +332,7 @@ def _entries_end(plain: bytes) -> int:
 def _entries(plain: bytes, array: int, restarts: frozenset[int]) -> Iterator[Entry]:
     """The entries before ``array``, one by one.
 
-    ``CorruptionError`` after the last sound one, and where keys share more than the engine allows
+    ``CorruptionError`` after the last valid one, and where keys share more than the engine allows
     (see ``lsmkv/table/block.py``).
     """
     at = 0
@@ -347,9 +347,9 @@ def _entries(plain: bytes, array: int, restarts: frozenset[int]) -> Iterator[Ent
         if end > array:
             raise CorruptionError("an entry runs past the block", None, at)
         if shared > len(key):
-            raise CorruptionError("an entry shares more than the key before it has", None, at)
+            raise CorruptionError("an entry shares more than the previous key has", None, at)
         if shared > 0 and spent > DEFAULT_MAX_BLOCK_BYTES:
-            raise CorruptionError("keys that share more than a block may hold", None, at)
+            raise CorruptionError("keys share more bytes than a block may hold", None, at)
         spent += shared
         key = key[:shared] + plain[key_at:value_at]
         value = plain[value_at:end]

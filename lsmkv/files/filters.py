@@ -61,7 +61,7 @@ class FuseShape(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """What a filter answers for a key, and what it reads for that.
+    """A filter's answer for a key, and what it reads to give it.
 
     >>> Probe(False, (12,)).may_match
     False
@@ -74,17 +74,17 @@ class Probe(NamedTuple):
     slots: tuple[int, ...] = ()
     """The slots that are read in a fuse filter."""
     values: tuple[int, ...] = ()
-    """What these hold."""
+    """The values of these slots."""
     fingerprint: int | None = None
-    """The key's: the values xored are it where the filter says maybe."""
+    """The key's fingerprint: if the xor of the values equals it, the answer is maybe."""
 
 
 class Filter(NamedTuple):
     """One filter, as its policy made it.
 
-    Of a Bloom filter, LevelDB's or one of a 64-bit hash, the last byte is the number of probes, and
-    all bytes before are bits, the lowest of each byte first.  A fuse filter has slots and a trailer
-    of seven bytes.  Any other policy's bytes are its own.
+    In a Bloom filter, LevelDB's or one with a 64-bit hash, the last byte is the number of probes,
+    and all bytes before it are bits, the lowest of each byte first.  A fuse filter has slots and a
+    trailer of seven bytes.  The bytes of any other policy have no known layout.
 
     Raises nothing, and costs O(bytes) at most.
 
@@ -109,7 +109,7 @@ class Filter(NamedTuple):
     offset: int
     """The offset in the block."""
     number: int
-    """Its number in the block, from 0 on."""
+    """Its number in the block, from 0."""
     first: int | None
     """The smallest offset in the file of the data blocks that it covers; None if it covers all."""
     last: int | None
@@ -119,11 +119,11 @@ class Filter(NamedTuple):
     data: bytes
     """The policy's bytes; empty if the filter has no keys."""
     extractor: bytes = b""
-    """The name of the prefix extractor, of a filter of prefixes."""
+    """For a filter of prefixes, the name of the prefix extractor."""
 
     @property
     def kind(self) -> FilterKind:
-        """What it is for."""
+        """What it covers: a block, a table, or the prefixes of a table's keys."""
         if self.extractor:
             return "prefix"
         return "table" if self.first is None else "block"
@@ -135,11 +135,11 @@ class Filter(NamedTuple):
 
     @property
     def is_leveldbs(self) -> bool:
-        """Whether it is a Bloom filter of LevelDB's."""
+        """Whether it is one of LevelDB's Bloom filters."""
         return self.policy_name == BLOOM_NAME
 
     def covers(self, offset: int) -> bool:
-        """Whether it is for the data block at an offset of the file."""
+        """Whether it covers the data block at an offset of the file."""
         if self.first is None or self.last is None:
             return True
         return self.first <= offset <= self.last
@@ -154,7 +154,7 @@ class Filter(NamedTuple):
 
     @property
     def is_bloom(self) -> bool:
-        """Whether it consists of bits and a number of probes, of at most 30."""
+        """Whether it consists of bits and a number of probes, at most 30."""
         names = (BLOOM_NAME, BLOOM64_NAME, FUSE_NAME)  # a small fuse filter is a Bloom filter
         return self.policy_name in names and len(self.data) >= 2 and self.data[-1] <= MAX_PROBES
 
@@ -180,7 +180,7 @@ class Filter(NamedTuple):
 
     @property
     def estimated_keys(self) -> int | None:
-        """About how many keys would set as many bits; None if that is unknown."""
+        """The approximate number of keys that would set as many bits; None if that is unknown."""
         bits, probes, ones = self.bits, self.probes, self.ones
         if not bits or not probes or ones is None or ones == bits:
             return None
@@ -188,13 +188,14 @@ class Filter(NamedTuple):
         return round(of_fill(ones / bits, bits, probes))
 
     def hash(self, key: bytes) -> int | None:
-        """The hash of a key by which the filter is asked; None for another policy's filter."""
+        """The hash with which the filter is asked for a key; None for the filter of an unknown
+        policy."""
         if self.is_leveldbs:
             return leveldb_hash(key)
         return xxh3_hash(key) if self.policy_name in (BLOOM64_NAME, FUSE_NAME) else None
 
     def probe(self, key: bytes) -> Probe | None:
-        """The answer for a key, or for a prefix; None for a policy that only its code can ask."""
+        """The answer for a key, or for a prefix; None for the filter of an unknown policy."""
         hashed = self.hash(key)
         if hashed is None:
             return None
@@ -214,13 +215,13 @@ class Filter(NamedTuple):
 
     @property
     def knows_members(self) -> bool:
-        """Whether :meth:`member` can be asked: not for a custom prefix extractor's filter, whose
-        prefixes only its program knows."""
+        """Whether :meth:`member` has an answer: not for the filter of a custom prefix extractor,
+        which only its program has."""
         return not self.extractor or own_extractor(self._extractor_name) is not None
 
     def member(self, user_key: bytes) -> bytes | None:
-        """What of a user key is a key of the filter: the key, or its prefix; None for a key that
-        has none, and of an extractor that is not known."""
+        """The part of a user key that the filter holds: the key, or its prefix; None for a key
+        without a prefix, and for an unknown extractor."""
         if not self.extractor:
             return user_key
         extractor = own_extractor(self._extractor_name)
@@ -264,7 +265,7 @@ def parse_filter_block(plain: bytes) -> FilterLayout:
     starts = [decode_fixed32(plain, at) for at in range(array, tail + 4, 4)]
     bounds = tuple(Span(start, end) for start, end in itertools.pairwise(starts))
     if any(start > end for start, end in bounds):
-        raise CorruptionError("filter offsets that fall", None, array)
+        raise CorruptionError("filter offsets out of order", None, array)
     return FilterLayout(array, bounds, plain[-1])
 
 
@@ -278,7 +279,7 @@ def meta_place(handle: BlockHandle, name: bytes) -> BlockPlace:
     for prefix, kind in kinds:
         if name.startswith(prefix):
             return BlockPlace(offset, size, kind, name, name[len(prefix) :])
-    for policy in KNOWN_POLICIES:  # names may have dots, so the policy's has to be a known one
+    for policy in KNOWN_POLICIES:  # names may have dots, so the policy's name has to be a known one
         known = policy.name.encode()
         prefix = PREFIX_FILTER_PREFIX + known + b"."
         if name.startswith(prefix):
@@ -287,7 +288,7 @@ def meta_place(handle: BlockHandle, name: bytes) -> BlockPlace:
 
 
 def filters_in(block: Block) -> Iterator[Filter | Damage]:
-    """The filters of one block of any kind, those without keys included; or its damage.
+    """The filters of one block of any kind, including those without keys; or its damage.
 
     Raises nothing.  Costs the bytes of the filters.
 

@@ -12,7 +12,7 @@ from lsmkv.util.coding import decode_varint64, encode_varint
 class InternalKey(NamedTuple):
     """A user key with its tag of eight bytes, ``sequence << 8 | kind`` in little-endian order.
 
-    Bytes that are no internal key (fewer than eight, or of a kind above 1) have None for
+    Bytes that are not an internal key (fewer than eight, or with a kind above 1) have None for
     ``sequence`` and ``kind``, and ``user_key`` is all of them.
 
     >>> [parse_key(data).is_valid for data in (b"k\\x01\\x07\\0\\0\\0\\0\\0\\0", b"k")]
@@ -32,7 +32,7 @@ class InternalKey(NamedTuple):
 
 
 def parse_key(data: bytes) -> InternalKey:
-    """The parts of an internal key, as they stand in tables and MANIFESTs.
+    """The parts of an internal key, as tables and MANIFESTs store it.
 
     Raises nothing: see :class:`InternalKey`.  O(len(data)).
 
@@ -56,12 +56,12 @@ def make_key(user_key: bytes, sequence: int, kind: int = KIND_VALUE) -> bytes:
     '75736572 0107000000000000'
     """
     if not 0 <= sequence < 1 << 56 or kind not in (0, 1):
-        raise ValueError(f"no tag: sequence {sequence}, kind {kind}")
+        raise ValueError(f"not a valid tag: sequence {sequence}, kind {kind}")
     return pack(user_key, sequence, kind)
 
 
 class BlockHandle(NamedTuple):
-    """Where a block lies: its offset and its size, the trailer of five bytes not counted.
+    """Where a block lies: its offset, and its size without the trailer of five bytes.
 
     >>> BlockHandle(300, 4).size
     4

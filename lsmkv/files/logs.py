@@ -25,15 +25,15 @@ LOG_BLOCK_SIZE: Final = 32768
 """Bytes of a block of a log, which no fragment crosses."""
 FragmentKind = Literal["full", "first", "middle", "last", "filler", "room", "bad"]
 """The four types of fragments, and three kinds of other bytes.  ``filler`` is the end of a block,
-too short for a header; ``room`` is zeros after the last record, for more records; ``bad`` is
-anything else."""
+too short for a header; ``room`` is zeros after the last record, reserved for more records; ``bad``
+is anything else."""
 
 _KINDS: tuple[FragmentKind, ...] = ("bad", "full", "first", "middle", "last")
 _RUNS_PAST = "a fragment runs past its block"
 
 
 class Fragment(NamedTuple):
-    """Some bytes of a log: a fragment with its header, or what stands in the place of one.
+    """Some bytes of a log: a fragment with its header, or other bytes in its place.
 
     The header is ``fixed32 CRC, fixed16 length, byte type``; the CRC is the masked CRC-32C of type
     and data.
@@ -51,7 +51,7 @@ class Fragment(NamedTuple):
     damage: Damage | None
     """What is wrong with ``bad`` bytes, such as a checksum mismatch; None for all others."""
     ends_log: bool = False
-    """Whether all that follows belongs to the same record, of which a part was written."""
+    """Whether everything that follows belongs to the same, partly written record."""
 
     @property
     def is_good(self) -> bool:
@@ -70,17 +70,17 @@ class Fragment(NamedTuple):
 
     @property
     def crc(self) -> int:
-        """The CRC that the header states; of bad bytes, what stands there."""
+        """The CRC that the header states; for bad bytes, whatever is there."""
         return int.from_bytes(self.stored[:4], "little")
 
     @property
     def length(self) -> int:
-        """The length of the data that the header states; of bad bytes, what stands there."""
+        """The length of the data that the header states; for bad bytes, whatever is there."""
         return int.from_bytes(self.stored[4:6], "little")
 
 
 class LogRecord(NamedTuple):
-    """A whole record, put together from its fragments.
+    """A complete record, assembled from its fragments.
 
     >>> record = LogRecord(0, 28, bytes.fromhex("0700000000000000 01000000 01016b0176"))
     >>> record.batch.sequence
@@ -95,7 +95,7 @@ class LogRecord(NamedTuple):
 
     @property
     def batch(self) -> Batch:
-        """The record as a write batch, which it is in a write-ahead log.  Nothing is checked."""
+        """The record of a write-ahead log as a write batch.  Nothing is checked."""
         return Batch(self.payload)
 
 
@@ -111,8 +111,8 @@ class LogEnd(NamedTuple):
     end: int
     """Where the last good record ends; 0 if there is none."""
     damage: Damage | None
-    """What follows it and is no record; of kind ``torn`` if it may be a write that was cut short.
-    None if nothing follows but room for more records."""
+    """The bytes after it that are not a record; of kind ``torn`` if they may be a write that was
+    cut short.  None if nothing follows but space for more records."""
 
 
 class Log(OpenFile):
@@ -120,7 +120,7 @@ class Log(OpenFile):
 
     The file is a sequence of 32 KiB blocks.  A record is cut into fragments, each within one block
     (:class:`Fragment`).  A block's last bytes are zero if no header fits.  A writer may have
-    reserved room: zeros after the last record.  After damage, reading goes on at the next good
+    reserved space: zeros after the last record.  After damage, reading continues at the next good
     fragment.  (``docs/format.md``; LevelDB's ``doc/log_format.md``.)
 
     Opening raises ``OSError`` and costs no read.  Each walk reads the file once, in blocks;
@@ -147,7 +147,7 @@ class Log(OpenFile):
     >>> log.close()
     """
 
-    _reserved = True  # whether zeros at the end are room for more records
+    _reserved = True  # whether zeros at the end are space for more records
 
     def __init__(self, source: FileSource) -> None:
         """``source`` is a path, the bytes of a log, or a :class:`Readable`."""
@@ -156,12 +156,12 @@ class Log(OpenFile):
     def walk(self, start: int = 0) -> Iterator[LogRecord | Damage]:
         """The records and the damage between them, in the order of the file.
 
-        ``start`` is where a record begins or ends: what is before it is left out, and not read.
+        ``start`` is where a record begins or ends: everything before it is skipped, and not read.
         Raises ``OSError``.
         """
         start = min(max(0, start), self.size)
         base = start - start % BLOCK_SIZE
-        # Of the last record before, the end may be in this block: a whole one stands there instead.
+        # The previous record may end in this block: a complete record replaces its end.
         size = start - base - HEADER_SIZE
         before = frame(bytes(size), 0) if size >= 0 else b""
         file = FromBlock(self._file, base, before) if start else self._file
@@ -198,9 +198,9 @@ class Log(OpenFile):
         return LogEnd(last, end, damage)
 
     def fragments(self) -> Iterator[Fragment]:
-        """What the file consists of, byte for byte: each byte is in one of these.
+        """The fragments and other pieces of the file: each byte is in one of these.
 
-        The division is that of the records of :meth:`walk`.  Memory: one block of 32 KiB.  Raises
+        They agree with the records of :meth:`walk`.  Memory: one block of 32 KiB.  Raises
         ``OSError``.
         """
         file = self._file
@@ -224,7 +224,7 @@ class Log(OpenFile):
             elif rest and len(block) == BLOCK_SIZE and not rest.strip(b"\0"):
                 yield Fragment(base + at, "filler", rest, None)
             elif rest:
-                damage = Damage("torn", base + at, len(rest), "bytes too few for a header")
+                damage = Damage("torn", base + at, len(rest), "too few bytes for a header")
                 yield Fragment(base + at, "bad", rest, damage)
 
 
@@ -234,7 +234,7 @@ def _as_data(damage: LogDamage, base: int, end: int) -> Damage:
 
 
 def _content_end(file: RandomAccessFile) -> int:
-    """Where the last byte ends that is not zero."""
+    """The end of the last byte that is not zero."""
     for base in range((file.size - 1) // BLOCK_SIZE * BLOCK_SIZE, -1, -BLOCK_SIZE):
         block = file.read(base, BLOCK_SIZE).rstrip(b"\0")
         if block:

@@ -82,7 +82,7 @@ class Edit(NamedTuple):
 
 
 class Version(NamedTuple):
-    """The set of tables in force after an edit, and the counters of the store.
+    """The current set of tables after an edit, and the counters of the store.
 
     >>> version = VersionBuilder().version()
     >>> len(version.levels), version.last_sequence
@@ -90,7 +90,7 @@ class Version(NamedTuple):
     """
 
     levels: tuple[tuple[TableFile, ...], ...]
-    """The tables of each level by number: seven levels, or more in a store of goleveldb's."""
+    """The tables of each level by number: seven levels, or more in a goleveldb store."""
     comparator: str | None = None
     log_number: int = 0
     prev_log_number: int = 0
@@ -128,12 +128,12 @@ def parse_edit(payload: bytes, offset: int = 0, end: int = 0) -> Edit:
 
 
 def edit_fields(payload: bytes) -> Iterator[Field]:
-    """The fields of a version edit, in the order of their bytes; they leave no byte out.
+    """The fields of a version edit, in the order of their bytes, which cover every byte.
 
-    Each of a record's fields begins with its ``tag``, a varint32, and goes on as :data:`EDIT_TAGS`
-    names it: a string after its length, a number, or a ``level``, numbers and internal keys, each
-    key after its length.  Raises :class:`~lsmkv.CorruptionError` after the last sound field, and at
-    the end for values that are impossible, such as level 999.  O(bytes).
+    Each of a record's fields begins with its ``tag``, a varint32, and continues as
+    :data:`EDIT_TAGS` names it: a string after its length, a number, or a ``level``, numbers and
+    internal keys, each key after its length.  Raises :class:`~lsmkv.CorruptionError` after the last
+    valid field, and at the end for impossible values, such as level 999.  O(bytes).
 
     >>> [(field.name, field.value) for field in edit_fields(bytes.fromhex("0203 060007"))]
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -191,15 +191,15 @@ class VersionBuilder:
     """
 
     def __init__(self, files: Iterable[tuple[int, TableFile]] = ()) -> None:
-        """``files`` are the tables to begin with, each with its level, as :attr:`files` has them.
-        The counters begin at 0."""
+        """``files`` are the initial tables, each with its level, as in :attr:`files`.  The counters
+        begin at 0."""
         self._counters = Version(())
         self._files: dict[tuple[int, int], TableFile] = {
             (level, file.number): file for level, file in files
         }
 
     def apply(self, edit: Edit) -> None:
-        """Take the deleted files out, put the new ones in, and note the counters."""
+        """Remove the deleted files, add the new ones, and store the counters."""
         stated = {
             name: value
             for name in Version._fields[1:]
@@ -227,7 +227,7 @@ class VersionBuilder:
         return self._counters._replace(levels=tuple(map(tuple, levels)))
 
     def __contains__(self, at: tuple[int, int]) -> bool:
-        """Whether a level has a table of a number."""
+        """Whether a level has the table with a number."""
         return at in self._files
 
     def __len__(self) -> int:
@@ -238,7 +238,7 @@ class VersionBuilder:
 class Manifest(Log):
     """A MANIFEST: a log (:class:`Log`) whose records are version edits.
 
-    Errors and costs are those of a log.  Zeros at its end are not reserved room, but damage.
+    Errors and costs are those of a log.  Zeros at its end are damage, not reserved space.
     A record with a field that LevelDB lacks is another engine's.
 
     >>> import lsmkv
@@ -263,7 +263,7 @@ class Manifest(Log):
     def walk_edits(self, start: int = 0) -> Iterator[Edit | Damage]:
         """The edits and the damage between them, in the order of the file.
 
-        ``start`` is where an edit begins: those before it are left out, and not read.  Raises
+        ``start`` is where an edit begins: those before it are skipped, and not read.  Raises
         ``OSError``.
         """
         for part in self.walk(start):
@@ -294,7 +294,8 @@ class Manifest(Log):
     def versions(self) -> Iterator[tuple[Edit, Version]]:
         """Each edit, and the version after it.  Raises as :meth:`edits`.
 
-        Costs O(all tables) for each edit: a :class:`VersionBuilder` makes only those you ask for.
+        Costs O(all tables) for each edit: a :class:`VersionBuilder` makes only the versions that
+        you request.
         """
         builder = VersionBuilder()
         for edit in self.edits():

@@ -60,9 +60,9 @@ class FileName(NamedTuple):
 
 
 def parse_name(name: str) -> FileName | None:
-    """The kind and number of a store's file; None for a name that no file of a store has.
+    """The kind and number of a store's file; None for any other name.
 
-    Raises nothing.  Cost: no file is looked at.
+    Raises nothing.  Cost: no file is read.
 
     >>> parse_name("000005.ldb"), parse_name("MANIFEST-000004"), parse_name("notes.txt")
     (FileName(kind='table', number=5), FileName(kind='manifest', number=4), None)
@@ -75,7 +75,7 @@ def make_name(kind: FileKind, number: int = 0, *, old: bool = False) -> str:
     """The name of a file: the reverse of :func:`parse_name`.
 
     ``old`` is for tables of databases before 2013, which end in ``.sst``.  Raises ``ValueError``
-    for a kind whose files lsmkv alone names.  Cost: no file is looked at.
+    for a kind without a fixed name.  Cost: no file is read.
 
     >>> make_name("table", 5), make_name("table", 5, old=True), make_name("current")
     ('000005.ldb', '000005.sst', 'CURRENT')
@@ -86,7 +86,7 @@ def make_name(kind: FileKind, number: int = 0, *, old: bool = False) -> str:
         return _NUMBERED[kind](number)
     if kind in _FIXED:
         return _FIXED[kind]
-    raise ValueError(f"{kind!r}: there is no one name for such files")
+    raise ValueError(f"files of kind {kind!r} have no fixed name")
 
 
 def parse_current(content: bytes) -> str | None:

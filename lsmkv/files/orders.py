@@ -11,7 +11,7 @@ from lsmkv.util.comparator import Comparator
 
 
 class Order(Protocol):
-    """What a comparator must have to sort by; every comparator of a store has it.
+    """The part of a comparator that sorting needs; every comparator of a store has it.
 
     >>> class ByLength:
     ...     name = "example.ByLength"
@@ -22,7 +22,7 @@ class Order(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that the MANIFEST has."""
+        """The name that the MANIFEST stores."""
         ...
 
     def compare(self, a: bytes, b: bytes, /) -> int:
@@ -32,18 +32,18 @@ class Order(Protocol):
 
 
 def key_order(order: Order | str) -> Callable[[bytes], Any]:
-    """A function that makes sort keys of user keys; keys that a store calls equal get equal ones.
+    """A function that makes sort keys from user keys; keys that a store calls equal get equal ones.
 
-    ``order`` is a comparator, or the name of one that lsmkv has.  Raises ``ValueError`` for any
+    ``order`` is a comparator, or the name of one of lsmkv's.  Raises ``ValueError`` for any
     other name.  Costs nothing bytewise: a key is its own sort key.
 
     >>> sorted([b"a", b"b"], key=key_order("leveldb.ReverseBytewiseComparator"))
     [b'b', b'a']
     >>> key_order("example.ByLength")
     Traceback (most recent call last):
-    ValueError: 'example.ByLength' is no comparator of lsmkv's
+    ValueError: 'example.ByLength' is not one of lsmkv's comparators
     """
     comparator = own_comparator(order) if isinstance(order, str) else cast(Comparator, order)
     if comparator is None:
-        raise ValueError(f"{order!r} is no comparator of lsmkv's")
+        raise ValueError(f"{order!r} is not one of lsmkv's comparators")
     return KeyOrder(comparator).of

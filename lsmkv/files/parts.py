@@ -1,12 +1,12 @@
-"""What all readings have in common: damage, spans and fields, as plain data."""
+"""What all readers have in common: damage, spans and fields, as plain data."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
 DamageKind = Literal["damage", "torn", "codec"]
-"""``torn`` is what a write cut short leaves at the end of a log; ``codec`` is a compression that
-this installation does not know; everything else is ``damage``."""
+"""``torn`` is what an interrupted write leaves at the end of a log; ``codec`` is a compression that
+this installation does not support; everything else is ``damage``."""
 
 
 class Span(NamedTuple):
@@ -23,7 +23,7 @@ class Span(NamedTuple):
 
 
 class Field(NamedTuple):
-    """One field of a record: its name, its bytes ``start`` to ``end``, and what they say.
+    """One field of a record: its name, its bytes ``start`` to ``end``, and its value.
 
     >>> from lsmkv.files import edit_fields
     >>> list(edit_fields(bytes.fromhex("0203")))[1]
@@ -41,14 +41,14 @@ class Damage(NamedTuple):
 
     >>> from lsmkv.files import Log
     >>> [(one.kind, one.offset, one.size, one.reason) for one in Log(b"no log").walk()]
-    [('torn', 0, 6, 'bytes too few for a header')]
+    [('torn', 0, 6, 'too few bytes for a header')]
     """
 
     kind: DamageKind
     offset: int
     """Where the record or the block begins in the file, or the damaged bytes of a log."""
     size: int
-    """The bytes of that record or block, or of that stretch of a log."""
+    """The size of that record or block, or of that part of a log."""
     reason: str
     at: int | None = None
-    """Where in the record or in the plain block; None if that is the whole of it, or a log."""
+    """Where in the record or in the plain block; None if all of it is damaged, and for logs."""

@@ -1,4 +1,4 @@
-"""Where bytes come from: a file by its path, bytes in memory, or an object that reads.
+"""Where bytes come from: a file by its path, bytes in memory, or a readable object.
 
 This is the one place where :mod:`lsmkv.files` opens anything.
 """
@@ -13,7 +13,8 @@ from lsmkv.env.local import LocalEnv
 
 
 class Readable(Protocol):
-    """What can be read at any position; a file of any environment of lsmkv's is such an object.
+    """An object that can be read at any position; the files of all of lsmkv's environments are
+    readable.
 
     >>> class Zeros:
     ...     path, size = "zeros", 100
@@ -49,15 +50,15 @@ class Readable(Protocol):
 
 
 FileSource = str | os.PathLike[str] | bytes | Readable
-"""What can be looked into: the path of a file, its bytes, or a :class:`Readable`."""
+"""What can be inspected: the path of a file, its bytes, or a :class:`Readable`."""
 
 _IN_MEMORY = "<bytes>"
 
 
 def open_source(source: FileSource) -> RandomAccessFile:
-    """The file; ``OSError`` if there is none, or none that is regular.
+    """The file; ``OSError`` if there is none, or if it is not a regular file.
 
-    Symbolic links are not followed, as the engine does not follow them.
+    Symbolic links are not followed, as in the engine.
     """
     if isinstance(source, RandomAccessFile):
         return source
@@ -69,7 +70,7 @@ def open_source(source: FileSource) -> RandomAccessFile:
             return directory.open(name)
     if not hasattr(source, "read"):
         kind = type(source).__name__
-        raise TypeError(f"give a path, bytes or an object that reads, not {kind}")
+        raise TypeError(f"give a path, bytes or a readable object, not {kind}")
     return _Adapted(source)
 
 
@@ -87,7 +88,7 @@ class _InMemory(RandomAccessFile):
 
 
 class _Adapted(RandomAccessFile):
-    """A :class:`Readable` as the engine takes it."""
+    """A :class:`Readable` as the engine's kind of file."""
 
     def __init__(self, source: Readable) -> None:
         self.path = source.path
@@ -97,7 +98,7 @@ class _Adapted(RandomAccessFile):
     def read(self, offset: int, length: int) -> bytes:
         data: object = self._source.read(offset, length)
         if not isinstance(data, bytes):
-            raise TypeError(f"{self.path}: read gave {type(data).__name__}, not bytes")
+            raise TypeError(f"{self.path}: read returned {type(data).__name__}, not bytes")
         return data
 
     def close(self) -> None:
@@ -105,9 +106,9 @@ class _Adapted(RandomAccessFile):
 
 
 class FromBlock(RandomAccessFile):
-    """A file from one of its blocks on, so that a log reader may begin there.
+    """A file from one of its blocks on, so that a log reader can begin there.
 
-    ``before`` stands in the place of the first bytes of that block.
+    ``before`` replaces the first bytes of that block.
     """
 
     def __init__(self, file: RandomAccessFile, base: int, before: bytes) -> None:
@@ -130,7 +131,7 @@ class FromBlock(RandomAccessFile):
 
 
 class OpenFile:
-    """A file that is inspected: the common part of tables, logs and MANIFESTs."""
+    """An inspected file: the common base of tables, logs and MANIFESTs."""
 
     def __init__(self, source: FileSource) -> None:
         self._file = open_source(source)
@@ -151,7 +152,7 @@ class OpenFile:
         return self._file.read(start, end - start) if 0 <= start < end else b""
 
     def close(self) -> None:
-        """Close the file, one that was given too.  A second close has no effect."""
+        """Close the file, even if the caller opened it.  A second close has no effect."""
         self._file.close()
 
     def __enter__(self) -> Self:

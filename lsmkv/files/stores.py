@@ -19,7 +19,7 @@ _LONGEST = 64  # bytes of a CURRENT
 
 
 class Folder(Protocol):
-    """A directory of files; those of lsmkv's environments are such objects.
+    """A directory of files; the directories of lsmkv's environments are such objects.
 
     >>> class Files(dict):
     ...     path = "in a dictionary"
@@ -45,7 +45,7 @@ class Folder(Protocol):
         ...
 
     def open(self, name: str, /) -> Readable:
-        """A file of it.  Raises ``OSError``.  Costs what it takes."""
+        """One of its files.  Raises ``OSError``.  The cost depends on the object."""
         ...
 
     def close(self) -> None:
@@ -54,11 +54,11 @@ class Folder(Protocol):
 
 
 def foreign_engine(names: Sequence[str]) -> str | None:
-    """The engine that has files of these names in its directory, if that is not LevelDB: RocksDB,
-    Pebble, Riak's.
+    """The engine that has files of these names in its directory, if it is not LevelDB: RocksDB,
+    Pebble, or Riak's.
 
-    A user's file in a store may have such a name, so a store that opens is not one of theirs.
-    Raises nothing.  O(names).
+    A user's file in a store may have such a name, so a store that can be opened is not one of
+    theirs.  Raises nothing.  O(names).
 
     >>> foreign_engine(["CURRENT", "IDENTITY", "OPTIONS-000007"])
     'RocksDB'
@@ -89,7 +89,7 @@ class Current(OpenFile):
 
 
 class StoreFiles:
-    """The files of a store's directory, which may be damaged and may be open elsewhere.
+    """The files of a store's directory, which may be damaged, or in use by a process.
 
     Nothing is written, and no lock is taken.  All calls raise ``OSError``; each costs one system
     call or two.
@@ -138,7 +138,7 @@ class StoreFiles:
         return self._folder.exists(name)
 
     def open(self, name: str) -> Readable:
-        """A file of the directory, to be looked into; the caller closes it."""
+        """A file of the directory, for reading; the caller closes it."""
         return self._folder.open(name)
 
     def manifest_in_force(self) -> str | None:

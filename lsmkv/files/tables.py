@@ -91,13 +91,13 @@ class Table(OpenFile):
     """A table (``.ldb``, ``.sst``): data blocks, filters, metaindex, index, and a footer.
 
     The footer names the metaindex and the index.  The metaindex names the filters and other meta
-    blocks, the index the data blocks: an entry of it has a key at or after the last one of its
+    blocks, the index the data blocks: each of its entries has a key at or after the last one of a
     block, and the block's handle.  (``docs/format.md``; LevelDB's ``doc/table_format.md``.)
 
     Opening reads nothing and raises ``OSError``.  Index and metaindex are read at first use and
     kept; data blocks and filters are read on demand, one at a time, and not kept.  So a walk needs
     no more memory than the index and the largest block.  Damage affects only its own block: a walk
-    yields it as :class:`Damage` and goes on; methods that return single values raise
+    yields it as :class:`Damage` and continues; methods that return single values raise
     :class:`~lsmkv.CorruptionError` for it, with file and offset.  Without the footer, nothing can
     be found.  An object is for one thread.
 
@@ -174,15 +174,15 @@ class Table(OpenFile):
 
     @property
     def codec(self) -> str:
-        """The compression that the table was written with, such as ``snappy`` or ``none``: that of
-        the index, or else of the first data blocks.  ``none``, too, if these cannot be read."""
+        """The compression of the table, such as ``snappy`` or ``none``: that of the index, or else
+        of the first data blocks.  Also ``none`` if these cannot be read."""
         return codec_name(codec_in(self._file))
 
     def places(self) -> list[BlockPlace]:
         """Where all blocks are, by offset.
 
-        What the index or the metaindex does not name, as either is damaged, is not among them.
-        Blocks may overlap, or lie beyond the file, if the file is damaged.
+        Blocks that the index or the metaindex does not name because it is damaged are missing.  In
+        a damaged file blocks may overlap, or lie beyond the end of the file.
         """
         found = [
             self.index.place,
@@ -202,15 +202,15 @@ class Table(OpenFile):
             return Block(place, b"", self.path)
         try:
             stored = read_stored(self._file, place.offset, place.end - place.offset)
-        except CorruptionError:  # more than there is memory for
+        except CorruptionError:  # not enough memory
             stored = b""
         return Block(place, stored, self.path)
 
     def data_blocks(self) -> Iterator[Block]:
         """The data blocks in the order of the index, one read each; damaged ones too.
 
-        Data blocks that the index does not name, as it is damaged, are left out:
-        ``index.damage`` and ``index.walk()`` say so.
+        Data blocks that the index does not name because it is damaged are left out:
+        ``index.damage`` and ``index.walk()`` show that.
         """
         return map(self.block, self._data_places())
 
@@ -228,7 +228,7 @@ class Table(OpenFile):
     def walk(self) -> Iterator[TableEntry | Damage]:
         """The entries and the damage among them: of the index, and of data blocks.
 
-        An entry whose key is no internal key is damage.
+        An entry whose key is not an internal key is damage.
         """
         for part in self.index.walk():
             if isinstance(part, Damage):
@@ -247,7 +247,7 @@ class Table(OpenFile):
                     yield TableEntry(place.offset, user_key, sequence, kind, entry.value)
 
     def meta_blocks(self) -> list[BlockPlace]:
-        """Where the filters are and other meta blocks, in the order of the metaindex."""
+        """Where the filters and other meta blocks are, in the order of the metaindex."""
         return [
             meta_place(entry.handle, entry.key)
             for entry in self._sound(self.metaindex)
@@ -255,7 +255,7 @@ class Table(OpenFile):
         ]
 
     def filters(self) -> Iterator[Filter | Damage]:
-        """All filters, those that have no keys included, and the damage of their blocks and of the
+        """All filters, including those without keys, and the damage of their blocks and of the
         metaindex.  Costs one read for each filter block."""
         for part in self.metaindex.walk():
             if isinstance(part, Damage):

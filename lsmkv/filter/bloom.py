@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 BLOOM_SEED: Final = 0xBC9F1D34
 MAX_PROBES: Final = 30
-"""A last byte above this is no number of probes: it marks another encoding."""
+"""A last byte above this is not a number of probes: it marks another encoding."""
 MIN_BITS: Final = 64
-"""A filter has at least so many bits, since a tiny one would have a high error."""
+"""A filter has at least this many bits, since a tiny one would have a high error."""
 _BEST_RATE = 2.0**-32
 _BITS: Final = bytes(1 << bit for bit in range(8))
 
@@ -250,7 +250,7 @@ def is_bloom(policy: FilterPolicy) -> bool:
 
 
 def new_bloom_filter_policy(bits_per_key: int) -> BloomFilterPolicy:
-    """LevelDB's ``NewBloomFilterPolicy``; raises and costs what :class:`BloomFilterPolicy` does.
+    """LevelDB's ``NewBloomFilterPolicy``; errors and costs are those of :class:`BloomFilterPolicy`.
 
     >>> new_bloom_filter_policy(10).probes
     6
@@ -292,7 +292,7 @@ def bits_per_key_for_rate(rate: float) -> float:
 
 
 def fill_rate(filter_data: bytes) -> float:
-    """The share of ones among a filter's bits, the probe count left out; 0 for an empty one."""
+    """The share of ones among a filter's bits, without the probe count; 0 for an empty one."""
     bits = (len(filter_data) - 1) * 8
     if bits <= 0:
         return 0.0
@@ -300,7 +300,7 @@ def fill_rate(filter_data: bytes) -> float:
 
 
 def rate_from_fill(filter_data: bytes) -> float:
-    """The false-positive rate to expect of a filter of LevelDB's, from its own bits.
+    """The false-positive rate to expect of one of LevelDB's filters, from its own bits.
 
     In a large filter it is (ones/m)^k; in a small one it is higher, since probes repeat: see
     :func:`~lsmkv.filter.rates.expected_rate`.

@@ -1,15 +1,15 @@
 """Filters of 64-bit hashes: LevelDB's Bloom filter with a better hash and better probes.
 
 The layout is LevelDB's: bits packed low first, then one byte that holds k.  The hash is XXH3
-(``hash64.py``), so that keys that look alike do not share bits.  With m bits, the halves a (high)
+(``hash64.py``), so keys that look alike do not share bits.  With m bits, the halves a (high)
 and b (low) of the hash give the k probes::
 
     position = a * m >> 31
     a = (a * 1103515245 + b) mod 2^31          for the next probe
 
 A probe costs two multiplications and no division.  LevelDB's probes are an arithmetic progression,
-which in a filter of a few hundred bits often meets the same ones again; these are not (compare
-Dillinger & Manolios, "Bloom Filters in Probabilistic Verification", FMCAD 2004).
+which often repeats bits in a filter of a few hundred; these probes are not (compare Dillinger &
+Manolios, "Bloom Filters in Probabilistic Verification", FMCAD 2004).
 """
 
 from __future__ import annotations

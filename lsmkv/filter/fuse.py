@@ -14,7 +14,7 @@ The bytes (``docs/format.md``)::
     one byte              the seed: how many attempts at filling the slots failed before
     one byte              128 + arity
 
-With fewer than :data:`FEWEST_KEYS` keys, or where no seed will do, it is a ``Bloom64`` filter,
+With fewer than :data:`FEWEST_KEYS` keys, or where no seed works, it is a ``Bloom64`` filter,
 whose last byte is at most 30.  So one reader, :func:`filter64_may_match`, reads both.
 """
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 FEWEST_KEYS: Final = 1000
 """Below this many keys a fuse filter takes about as many bits as a Bloom filter of its rate."""
 FINGERPRINT_BITS: Final = 8
-"""A fingerprint has so many bits, so an absent key passes with probability 2^-8."""
+"""A fingerprint has this many bits, so an absent key passes with probability 2^-8."""
 FUSE_MARK: Final = 128
 """The last byte of a fuse filter is this, plus the number of slots of a key."""
 
@@ -79,7 +79,7 @@ class FuseShape(NamedTuple):
 def fuse_shape(keys: int) -> FuseShape:
     """The sizes for that many keys: three slots a key if that takes at most 9.85 bits, else four.
 
-    Three are faster to read, four take less room.  The segment's size and the share of slots that
+    Three are faster to read, four take less space.  The segment's size and the share of slots that
     stay empty are the paper's, found by experiment.
 
     >>> fuse_shape(10_000)
@@ -221,7 +221,7 @@ def _distinct(hashes: vec[i64]) -> vec[i64]:
 
 
 def _seeded(h: i64, seed: i64) -> i64:
-    """The hash that counts under this seed: another one for each seed, itself for 0."""
+    """The hash used with this seed: a different one for each seed, and the hash itself for 0."""
     a: i64 = h >> HALF_BITS
     b: i64 = h & HALF_MASK
     a = (a ^ b >> 9) * (_SEED_A + 2 * seed) & HALF_MASK
@@ -234,9 +234,9 @@ def _seeded(h: i64, seed: i64) -> i64:
 def _try_fuse(hashes: vec[i64], shape: FuseShape, seed_number: int) -> bytes | None:
     """The filter with this seed, or None if the slots cannot be filled.
 
-    A slot that one key alone has can be filled last, for that key; without the key, another slot
-    may become the only one of a key, and so on.  If that reaches all keys, their slots are filled
-    in the opposite order.
+    A slot that only one key has can be filled last, for that key.  Without that key, another slot
+    may have only one key left, and so on.  If that reaches all keys, their slots are filled in the
+    opposite order.
     """
     arity: i64 = shape.arity
     bits: i64 = shape.segment_bits
@@ -269,7 +269,7 @@ def _try_fuse(hashes: vec[i64], shape: FuseShape, seed_number: int) -> bytes | N
                 break
             slot = (slot & ~mask) + length + ((h & HALF_MASK) >> (HALF_BITS - which * bits) & mask)
 
-    ready = vec[i64]([0] * shape.slots)  # a slot comes to have one key no more than once
+    ready = vec[i64]([0] * shape.slots)  # a slot is added at most once
     waiting: i64 = 0
     slot = 0
     while slot < slots:
@@ -331,7 +331,7 @@ def _try_fuse(hashes: vec[i64], shape: FuseShape, seed_number: int) -> bytes | N
 
 
 def _fingerprint(h: i64) -> i64:
-    """The byte that a key's slots give, of the bits that its slots are not taken from."""
+    """The byte that a key's slots must give, from bits of the hash that do not choose the slots."""
     return ((h >> HALF_BITS) ^ (h & HALF_MASK)) * _FINGERPRINT >> 16 & 0xFF
 
 
@@ -372,7 +372,7 @@ def filter64_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> boo
 
 
 def _fits(arity: i64, bits: i64, segments: i64, slots: i64) -> bool:
-    """Whether these sizes, which may be damaged, are those of a fuse filter of so many slots."""
+    """Whether these sizes, which may be damaged, are those of a fuse filter of that many slots."""
     return (
         slots <= _MOST_SLOTS
         and segments >= 1
@@ -382,8 +382,8 @@ def _fits(arity: i64, bits: i64, segments: i64, slots: i64) -> bool:
 
 
 def filter64_positions(key_hash: int, filter_data: bytes) -> list[int]:
-    """The bits that a lookup goes by, in a Bloom filter; the first bits of the slots that it reads,
-    in a fuse filter; empty if it reads none."""
+    """In a Bloom filter, the bits that a lookup uses; in a fuse filter, the first bits of the slots
+    that it reads; empty if it reads none."""
     size = len(filter_data)
     if size < 2 or filter_data[-1] <= MAX_PROBES:
         return bloom64_positions(key_hash, filter_data)
@@ -403,7 +403,7 @@ def filter64_positions(key_hash: int, filter_data: bytes) -> list[int]:
 
 
 def shape_of(filter_data: bytes) -> FuseShape | None:
-    """The sizes that a fuse filter states; None if it is another filter, or they do not fit it.
+    """The sizes that a fuse filter states; None if it is another filter, or they are inconsistent.
 
     >>> shape_of(BinaryFusePolicy().create_filter([b"key%d" % n for n in range(3000)]))
     FuseShape(arity=4, segment_bits=6, segments=57)
@@ -426,7 +426,7 @@ class FuseLook(NamedTuple):
     values: tuple[int, ...]
     """What they hold."""
     fingerprint: int
-    """The key's: if the values, xored, are it, the key may be there."""
+    """The key's fingerprint: if the xor of the values equals it, the key may be in the table."""
 
 
 def look_at_fuse(key_hash: int, filter_data: bytes) -> FuseLook | None:

@@ -1,14 +1,13 @@
-"""The hash of the filters that LevelDB does not know: XXH3, kept to 62 bits.
+"""The hash of the filters that LevelDB does not know: XXH3, cut to 62 bits.
 
 LevelDB's own hash has 32 bits, and similar keys get similar hashes: 8 in 100 absent sequential keys
-(``%016d``) pass a filter of 10 bits a key.  XXH3 (source: ``xxHash``,
-``doc/xxhash_spec.md``) has no such weakness, no seed here, and gives the same number on every
-platform.  Its two highest bits are left out, so that a hash is never negative and fits a machine
-integer; it travels as one number, and filters take its two halves of 31 bits, whose products fit
-too.
+(``%016d``) pass a filter of 10 bits a key.  XXH3 (source: ``xxHash``, ``doc/xxhash_spec.md``) has
+no such weakness, no seed here, and gives the same number on every platform.  Its two highest bits
+are dropped, so a hash is never negative and fits a machine integer.  It is passed as one number.
+Filters use its two halves of 31 bits, whose products fit too.
 
-Measured, 16 bytes: 31 ns compiled, 147 ns in pure Python; a hash of lsmkv's own would take 6 and
-1,425.
+Measured, 16 bytes: 31 ns compiled, 147 ns in pure Python; a hash written in lsmkv itself would take
+6 and 1,425.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _MASK: Final = 0x3FFFFFFFFFFFFFFF
 
 
 def xxh3_hash(key: bytes) -> i64:
-    """The hash of a key: XXH3's 64 bits, less the two highest.  O(len(key)).
+    """The hash of a key: XXH3's 64 bits without the two highest.  O(len(key)).
 
     >>> hex(xxh3_hash(b"hello"))
     '0x1555e8555c62dcfd'
@@ -36,7 +35,7 @@ def xxh3_hash(key: bytes) -> i64:
 
 
 def append_hashes(hashes: vec[i64], keys: list[bytes], last: bytes | None = None) -> vec[i64]:
-    """``hashes`` with those of ``keys``; a key that repeats the one before it is left out.
+    """``hashes`` with those of ``keys``; a key equal to the one before it is left out.
 
     ``last`` is the key before the first.
     """

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from lsmkv.filter.policy import HashedFilterPolicy
 
 
-# The next lookup's take the place of the last one's, and no policy refers to them.
+# The next lookup's hashes reuse the memory of the last one's; no policy refers to them.
 @mypyc_attr(acyclic=True, free_list_len=1)
 class KeyHashes:
-    """A key, and its hashes as far as filters have asked for them: each is taken at most once.
+    """A key, and those of its hashes that filters have asked for: each is computed at most once.
 
     A lookup makes one and passes it to the tables that it asks.  It belongs to one thread.
 

@@ -16,10 +16,10 @@ KNOWN_POLICIES: Final[tuple[FilterPolicy, ...]] = (
     Bloom64Policy(),
     BloomFilterPolicy(),
 )
-"""One of each kind, in the order in which a reader prefers what it finds in a table."""
+"""One of each kind, in the order in which a reader prefers those that it finds in a table."""
 
 SAMPLE: Final = 32
-"""Filters of a table that stand for all of them, where its rate of false positives is computed."""
+"""How many filters of a table represent all of them when its false-positive rate is computed."""
 
 BLOOM_NAME: Final = BloomFilterPolicy().name
 BLOOM64_NAME: Final = Bloom64Policy().name
@@ -29,7 +29,8 @@ KNOWN_TYPES: Final = (BloomFilterPolicy, Bloom64Policy, BinaryFusePolicy)
 
 
 def is_known(policy: FilterPolicy | None) -> bool:
-    """Whether a policy is one of lsmkv's own, or none: :func:`policy_text` has a text for it."""
+    """Whether a policy is one of lsmkv's, or none, so that :func:`policy_text` has a text for
+    it."""
     return policy is None or type(policy) in KNOWN_TYPES
 
 
@@ -69,7 +70,7 @@ def mean_rate(policy: str, filters: Sequence[bytes]) -> float | None:
 
 
 def policy_text(policy: FilterPolicy | None) -> str:
-    """A policy of lsmkv's as text: ``none``, or its kind and its bits a key.
+    """One of lsmkv's policies as text: ``none``, or its kind and its bits a key.
 
     >>> policy_text(BloomFilterPolicy(10)), policy_text(None)
     ('bloom:10', 'none')
@@ -82,11 +83,11 @@ def policy_text(policy: FilterPolicy | None) -> str:
         return f"fuse:{policy.bloom_bits_per_key!r}"
     if policy is None:
         return "none"
-    raise ValueError(f"not a filter policy of lsmkv's: {policy!r}")
+    raise ValueError(f"not one of lsmkv's filter policies: {policy!r}")
 
 
 def policy_from_text(text: str) -> FilterPolicy | None:
-    """The policy for a text; ``ValueError`` says which there are.
+    """The policy for a text; the ``ValueError`` for any other lists the valid ones.
 
     >>> policy_from_text("fuse"), policy_from_text("bloom64:12.5"), policy_from_text("none")
     (BinaryFusePolicy(), Bloom64Policy(12.5), None)

@@ -1,8 +1,8 @@
 """How many bits a key the filters of each level get.
 
 A Get of an absent key asks one table of each level, so its wasted reads are the sum of the levels'
-false-positive rates.  A level with few keys can lower its rate for little memory.  With n
-keys on a level, the sum is least for a given memory where each level's rate is proportional to its
+false-positive rates.  A level with few keys can lower its rate for little memory.  With n keys on a
+level, the sum is smallest for a given amount of memory if each level's rate is proportional to its
 keys: every level then has ln(n' / n) / (ln 2)^2 bits a key more than one of n' keys (source: Dayan,
 Athanassoulis & Idreos, "Monkey: Optimal Navigable Key-Value Store", SIGMOD 2017).
 """
@@ -22,7 +22,8 @@ MOST_BITS = 44.0
 
 _BITS_FOR_E = 1 / math.log(2) ** 2
 _ROUNDING = 1e-9
-"""Bits that a sum of logarithms may lose, by which one run of 1 bit a key would be left without."""
+"""Bits that a sum of logarithms may lose: without this margin a run of 1 bit a key might get no
+filter."""
 
 
 class LevelBits(NamedTuple):
@@ -40,7 +41,8 @@ class LevelBits(NamedTuple):
 
     @staticmethod
     def parse(bits: str | Sequence[float]) -> LevelBits:
-        """``"auto:10"``, or a number for each level; ``TypeError`` or ``ValueError`` for others."""
+        """``"auto:10"``, or a number for each level; ``TypeError`` or ``ValueError`` for anything
+        else."""
         if isinstance(bits, str):
             kind, _, number = bits.partition(":")
             try:
@@ -61,8 +63,8 @@ class LevelBits(NamedTuple):
     def bits_for(self, level: int, runs: Sequence[int], own: int) -> float:
         """Bits a key for a table of ``level``; 0 for no filter.
 
-        ``runs`` are the sizes of all that a Get asks one table of: each table of level 0, and each
-        other level; ``runs[own]`` is where the table will be.
+        ``runs`` are the sizes of the runs, in each of which a Get asks one table: each table of
+        level 0, and each other level; ``runs[own]`` is where the table will be.
         """
         if self.levels:
             return self.levels[min(level, len(self.levels) - 1)]
@@ -70,7 +72,7 @@ class LevelBits(NamedTuple):
 
 
 def spread(average: float, runs: Sequence[int]) -> list[float]:
-    """Bits a key for runs of these sizes, so that the sum of their false-positive rates is least.
+    """Bits a key for runs of these sizes, with the smallest sum of false-positive rates.
 
     The sizes are in any unit.  Together the runs take ``average`` bits a key.  A run of no keys
     takes the most.  O(runs^2).

@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 NO_HASH: Final = 0
-"""A policy that goes by the key alone."""
+"""A policy that uses the key itself."""
 LEVELDB_HASH: Final = 1
 """A policy that uses LevelDB's hash, 32 bits."""
 XXH3_HASH: Final = 2
-"""A policy that goes by XXH3, 62 bits."""
+"""A policy that uses XXH3, 62 bits."""
 OTHER_HASH: Final = 3
-"""A policy that goes by a hash of its own."""
+"""A policy that has its own hash."""
 
 
 class FilterPolicy(Protocol):
     """A way to summarize a set of keys in a few bytes that never answer *no* for a member.
 
-    Any object with these members will do.  The *name* is stored with the filters: a table whose
+    Any object with these members is accepted.  The *name* is stored with the filters: a table whose
     filters have another name is read without them.  A policy that also offers ``key_hash`` and
     ``hash_may_match`` (see :class:`HashedFilterPolicy`) lets one Get hash its key once for all
     the tables that it asks.
 
     Cost: ``create_filter`` is called once per 2 KiB of a table (or once a table) when it is
-    written, ``key_may_match`` once for each filter that a Get asks; a *no* saves a block.  If
-    it raises, so does the read or, from a flush or compaction, every later write, as an
-    :class:`~lsmkv.Error`.
+    written, ``key_may_match`` once for each filter that a Get asks; a *no* saves a block.  If it
+    raises, the read raises an :class:`~lsmkv.Error`; if that happens in a flush or compaction,
+    every later write does.
 
     >>> class FirstByte:
     ...     name = "example.FirstByte"
@@ -60,11 +60,11 @@ class FilterPolicy(Protocol):
 class HashedFilterPolicy(FilterPolicy, Protocol):
     """A filter policy whose answer depends on the key's hash alone.
 
-    A policy whose ``hash_name`` is ``"leveldb"`` or ``"xxh3"`` takes the hash of LevelDB's Bloom
+    A policy whose ``hash_name`` is ``"leveldb"`` or ``"xxh3"`` uses the hash of LevelDB's Bloom
     filter, or that of :class:`~lsmkv.Bloom64Policy`: a Get computes each at most once, and only if
     a table on its way asks for it.  Without a ``hash_name``, ``key_hash`` is called.
 
-    Errors and costs are those of :class:`FilterPolicy`, less a hash for each filter but the first.
+    Errors and costs are those of :class:`FilterPolicy`, except that the key is hashed only once.
 
     >>> import lsmkv
     >>> policy: HashedFilterPolicy = lsmkv.BloomFilterPolicy(10)
@@ -97,6 +97,6 @@ def hash_kind(policy: FilterPolicy) -> int:
         if "hash_name" in vars(owner):
             break
         if "key_hash" in vars(owner):
-            return OTHER_HASH  # a derived class has a hash of its own, and inherits the name
+            return OTHER_HASH  # a subclass may have its own hash, and inherits the name
     name: str = getattr(policy, "hash_name", "")
     return {"leveldb": LEVELDB_HASH, "xxh3": XXH3_HASH}.get(name, OTHER_HASH)

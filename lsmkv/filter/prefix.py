@@ -1,4 +1,4 @@
-"""Prefix extractors: which beginning of a key a table's prefix filter is made of.
+"""Prefix extractors: they decide which beginning of each key goes into a table's prefix filter.
 
 A scan of one prefix asks the prefix filter of each table in its way, and skips the table if the
 filter says no.  Source: RocksDB, ``include/rocksdb/slice_transform.h``.
@@ -21,7 +21,7 @@ from lsmkv.util.comparator import after_prefix
 class PrefixExtractor(Protocol):
     """Says which beginning of a key counts as its prefix.
 
-    Any object with these members will do.  The *name* is stored with the filters: a table whose
+    Any object with these members is accepted.  The *name* is stored with the filters: a table whose
     prefix filter has another name is read without it.
 
     Contract: the result depends only on the beginning of the key.  If ``extract(p)`` is ``p``, then
@@ -31,8 +31,8 @@ class PrefixExtractor(Protocol):
 
     Cost: ``extract`` is called for each key that a flush or a compaction writes, and twice for each
     scan; a table whose filter lacks the prefix saves the scan a block or more.  If it raises, or
-    returns what the key does not begin with, so does the scan or, from a flush or compaction, every
-    later write, as an :class:`~lsmkv.Error`.
+    returns bytes with which the key does not begin, the scan raises an :class:`~lsmkv.Error`; if
+    that happens in a flush or compaction, every later write does.
 
     >>> class Country:
     ...     name = "example.Country"
@@ -65,7 +65,7 @@ class FixedPrefix:
     >>> FixedPrefix(4).name
     'lsmkv.FixedPrefix.4'
 
-    Raises ``TypeError`` for a size that is no int, and ``ValueError`` for one below 1.
+    Raises ``TypeError`` for a size that is not an int, and ``ValueError`` for one below 1.
     """
 
     def __init__(self, size: int) -> None:
@@ -147,12 +147,12 @@ class CallablePrefix:
 
 
 def is_own(extractor: PrefixExtractor | None) -> bool:
-    """Whether an extractor is one of lsmkv's, or none: another process knows it by its name."""
+    """Whether an extractor is one of lsmkv's, or none: another process can load it by its name."""
     return extractor is None or type(extractor) in (FixedPrefix, DelimitedPrefix)
 
 
 def own_extractor(name: str) -> PrefixExtractor | None:
-    """The extractor of lsmkv's that has this name, or None.
+    """The one of lsmkv's extractors that has this name, or None.
 
     >>> own_extractor("lsmkv.FixedPrefix.8"), own_extractor("lsmkv.DelimitedPrefix.3a")
     (FixedPrefix(8), DelimitedPrefix(b':'))
@@ -169,7 +169,8 @@ def own_extractor(name: str) -> PrefixExtractor | None:
 
 
 def prefix_of(extractor: PrefixExtractor, key: bytes) -> bytes | None:
-    """The prefix of a key; :class:`~lsmkv.Error` if the extractor fails, or returns none of it."""
+    """The prefix of a key; :class:`~lsmkv.Error` if the extractor fails, or returns something
+    else."""
     try:
         prefix = extractor.extract(key)
     except Exception as error:
@@ -192,7 +193,7 @@ def append_prefix_hashes(
 ) -> tuple[vec[i64], bytes | None]:
     """``hashes`` with those of the keys' prefixes, and the last prefix.
 
-    ``last`` is what the call before returned.  A prefix that repeats the one before it is left out.
+    ``last`` is what the previous call returned.  A prefix equal to the one before it is left out.
     """
     steady = is_own(extractor)  # a key that begins with the last prefix has that prefix
     for key in keys:
@@ -216,7 +217,7 @@ def shared_prefix(
     prefix = prefix_of(extractor, first)
     if prefix is None or not prefix or prefix_of(extractor, prefix) != prefix:
         return None
-    # A function that cuts keys and forgets the short ones breaks the contract; this shows it.
+    # A function that cuts keys without regard to short ones breaks the contract; this detects it.
     if not is_own(extractor) and prefix_of(extractor, prefix + b"\0") != prefix:
         return None
     if end.startswith(prefix):

@@ -1,18 +1,18 @@
 """How often a Bloom filter is expected to be wrong, small ones included.
 
-The textbook's rate, (1 - e^(-kn/m))^k, is that of a large filter whose probes know nothing of each
-other.  LevelDB's k probes are h, h + d, h + 2d, ... modulo m, where h and d are kept to 32 bits.
-In a filter of a few hundred bits three things make it wrong more often, and each of them fades as
-1/m (compare Dillinger & Manolios, "Bloom Filters in Probabilistic Verification", FMCAD 2004):
+The textbook's rate, (1 - e^(-kn/m))^k, is that of a large filter with independent probes.
+LevelDB's k probes are h, h + d, h + 2d, ... modulo m, where h and d have 32 bits.  In a filter of a
+few hundred bits three effects raise the error, and each of them fades as 1/m (compare Dillinger &
+Manolios, "Bloom Filters in Probabilistic Verification", FMCAD 2004):
 
-* Probes repeat: if d is 0 modulo m, say, all of them meet one bit.  ``_Law.distinct`` is the share
-  of hashes that meet r different bits.
-* m is a multiple of 8.  If d is one too, all probes meet one bit in 8, and how full these are
-  differs much more from filter to filter than how full all of it is.  The same holds for 2, 4 and
-  any higher power of two in m.
-* A key with the same d, or with -d, may have set most of the bits that are looked at.
+* Probes repeat: if d is 0 modulo m, for example, all of them probe one bit.  ``_Law.distinct`` is
+  the share of hashes that probe r different bits.
+* m is a multiple of 8.  If d is one too, all probes are among every eighth bit.  How full these are
+  varies much more from filter to filter than how full the whole filter is.  The same holds for 2, 4
+  and any higher power of two in m.
+* A key with the same d, or with -d, may have set most of the bits that are probed.
 
-That r different bits are all set follows from how often one is, and how often two are.
+The probability that r different bits are all set follows from those of one and of two bits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 _SPAN: Final = 1 << 32
 """Where LevelDB's sums wrap around."""
 _LONGEST_LAG: Final = 8
-"""Probes farther apart than this meet by chance alone, as far as is counted here."""
+"""Probes farther apart than this are counted as meeting only by chance."""
 _WRAPS: Final = 64
 """Beginnings and steps, as shares of the span, for which the wraps of the sums are counted."""
 _PAIRED_WRAPS: Final = 24
@@ -36,24 +36,24 @@ _FEW_BITS: Final = 8
 
 
 class _Law(NamedTuple):
-    """What there is to know of k probes in m bits."""
+    """The statistics of k probes in m bits."""
 
     distinct: list[dict[int, float]]
-    """For each power of two that divides all of d, from 1 up to that of m: the share of hashes with
-    it that meet r different bits."""
+    """For each power of two that divides d, from 1 up to that of m: the share of hashes with it
+    that probe r different bits."""
     mean: float
-    """Different bits that a hash meets, on average."""
+    """Different bits that a hash probes, on average."""
     overlaps: dict[int, float]
     """How many pairs of offsets, on average, make a key with the same d share s bits."""
 
 
 def expected_rate(keys: float, bits: int, probes: int) -> float:
-    """The false-positive rate to expect of a filter of LevelDB's, among absent keys.
+    """The false-positive rate to expect of one of LevelDB's filters, among absent keys.
 
-    It is the mean over filters of so many keys, whose hashes look random; a single small filter
-    differs.  Measured with filters of 1 to 200 keys, it is right to a quarter of itself up to 20
-    bits a key, and to an order of magnitude beyond.  Cost: a few milliseconds for the first filter
-    of a size, and O(k^2) after that.  ``ValueError`` for impossible sizes.
+    It is the mean over filters of that many keys, whose hashes look random; a single small filter
+    differs.  Measured with filters of 1 to 200 keys, it is accurate to within 25% up to 20 bits a
+    key, and to an order of magnitude beyond.  Cost: a few milliseconds for the first filter of a
+    size, and O(k^2) after that.  ``ValueError`` for impossible sizes.
 
     >>> f"{expected_rate(8, 320, 6):.3%}", f"{expected_rate(100_000, 1_000_000, 6):.3%}"
     ('0.019%', '0.844%')
@@ -74,9 +74,9 @@ def expected_rate(keys: float, bits: int, probes: int) -> float:
 
 
 def expected_fill(keys: float, bits: int, probes: int) -> float:
-    """The share of ones to expect in a filter of LevelDB's: ``1 - (1 - r/m)^n``.
+    """The share of ones to expect in one of LevelDB's filters: ``1 - (1 - r/m)^n``.
 
-    r is the number of different bits that the k probes of a key meet, on average.
+    r is the average number of different bits that the k probes of a key reach.
 
     >>> round(expected_fill(8, 320, 6), 3), round(expected_fill(100, 1000, 6), 3)
     (0.139, 0.451)
@@ -86,7 +86,7 @@ def expected_fill(keys: float, bits: int, probes: int) -> float:
 
 
 def expected_rate64(keys: float, bits: int, probes: int) -> float:
-    """As :func:`expected_rate`, of :class:`~lsmkv.Bloom64Policy`, whose probes are independent.
+    """As :func:`expected_rate`, for :class:`~lsmkv.Bloom64Policy`, whose probes are independent.
 
     >>> f"{expected_rate64(8, 80, 7):.2%}", f"{expected_rate64(100_000, 1_000_000, 7):.2%}"
     ('0.91%', '0.82%')
@@ -102,9 +102,9 @@ def expected_rate64(keys: float, bits: int, probes: int) -> float:
 
 
 def keys_from_fill(fill: float, bits: int, probes: int) -> float:
-    """About how many keys a filter of LevelDB's was made of, from its share of ones.
+    """The approximate number of keys in one of LevelDB's filters, from its share of ones.
 
-    A full one has infinitely many.
+    The result for a full one is infinite.
 
     >>> round(keys_from_fill(expected_fill(100, 1000, 6), 1000, 6))
     100
@@ -116,7 +116,7 @@ def keys_from_fill(fill: float, bits: int, probes: int) -> float:
 
 
 def keys_from_fill64(fill: float, bits: int, probes: int) -> float:
-    """As :func:`keys_from_fill`, of :class:`~lsmkv.Bloom64Policy`: ``-(m/k) ln(1 - fill)``.
+    """As :func:`keys_from_fill`, for :class:`~lsmkv.Bloom64Policy`: ``-(m/k) ln(1 - fill)``.
 
     >>> round(keys_from_fill64(0.451, 1000, 6))
     100
@@ -216,7 +216,7 @@ def _both_set(probes: int, top: int, power: int, size: int) -> float:
 
 
 def _distinct_of_independent(bits: int, probes: int) -> list[float]:
-    """How likely probes that know nothing of each other meet so many different bits."""
+    """How likely independent probes reach each number of different bits."""
     shares = [1.0] + [0.0] * probes
     for _ in range(probes):
         for met in range(probes, 0, -1):
@@ -227,9 +227,10 @@ def _distinct_of_independent(bits: int, probes: int) -> list[float]:
 
 
 def _all_set(distinct: int, fill: float, both_clear: float) -> float:
-    """How likely that many bits are all set, if one is with ``fill`` and any two agree this often.
+    """How likely that many bits are all set, if each is set with probability ``fill`` and any two
+    are both clear this often.
 
-    It is exact for one bit and for two; beyond them the number of ones is taken to follow Polya's
+    It is exact for one bit and for two; for more, the number of ones is assumed to follow Polya's
     distribution.
     """
     clear = 1.0 - fill

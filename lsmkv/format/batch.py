@@ -74,11 +74,11 @@ def append_batch(record: BytesWriter, sequence: int, operations: list[Operation]
     """Write the record of :func:`encode_batch` into an empty ``record``."""
     if 0 <= sequence <= MAX_SEQUENCE:
         write_i64_le(record, sequence)
-    else:  # a sequence that no store gives out
+    else:  # a sequence that no store assigns
         record.write(sequence.to_bytes(8, "little"))
     write_i64_le(record, len(operations))
     record.truncate(HEADER_SIZE)
-    # Written out: interpreted, a call for each string would cost a batch a tenth more.
+    # Inlined: in interpreted code, a call for each string would make a batch 10% slower.
     for key, value in operations:
         record.append(KIND_DELETION if value is None else KIND_VALUE)
         size: i64 = len(key)
@@ -118,7 +118,7 @@ def encoded_size(operations: list[Operation]) -> int:
 
 
 class BatchReader:
-    """Goes through a batch's record and finds its operations, without copying them.
+    """Iterates over the operations of a batch's record, without copying them.
 
     Call order: ``step*``.
     """
@@ -139,7 +139,7 @@ class BatchReader:
     def __init__(self, record: bytes) -> None:
         """Raises :class:`CorruptionError` if ``record`` is shorter than its header."""
         if len(record) < HEADER_SIZE:
-            raise CorruptionError("a batch shorter than its header", None, 0)
+            raise CorruptionError("the batch is shorter than its header", None, 0)
         self.record = record
         self.sequence = decode_fixed64(record, 0)
         """The sequence of the first operation."""
@@ -167,7 +167,7 @@ class BatchReader:
         if at >= end:
             if self._left != 0:
                 found = self.count - self._left
-                reason = f"a batch of {found} operations states {self.count}"
+                reason = f"the batch header states {self.count} operations, not {found}"
                 raise CorruptionError(reason, None, 8)
             return False
         start = at
@@ -191,7 +191,7 @@ class BatchReader:
             if size >= 128 or stop > end:
                 at, stop = string_place(record, at - 1)
         elif kind != KIND_DELETION:
-            raise CorruptionError(f"a batch operation of kind {kind}", None, start)
+            raise CorruptionError(f"a batch operation of unknown kind {kind}", None, start)
         self.kind = kind
         self.value_at = at
         self.value_end = stop
@@ -227,11 +227,11 @@ class BatchTarget(Protocol):
 @described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class WriteBatch:
-    """Collects puts and deletions; of those on the same key the last one wins.
+    """Collects puts and deletions; the last one on a key wins.
 
     A batch made by ``db.write_batch()`` belongs to that store: ``write()`` applies it, and so does
     leaving a ``with`` block.  If the block raises, a batch with ``transaction=True`` is discarded;
-    one with ``transaction=False`` is written nevertheless, which is plyvel's default.
+    one with ``transaction=False`` is still written, which is plyvel's default.
 
     A batch may not be used by several threads at once.  Keys and values of other types raise
     ``TypeError``, those of 4 GiB and more ``ValueError``; writing raises what ``DB.write`` raises.
@@ -261,7 +261,7 @@ class WriteBatch:
         self.operations.append(as_put(key, value))
 
     def delete(self, key: BytesLike) -> None:
-        """Remove ``key``; no error if it is not there."""
+        """Remove ``key``; no error if it does not exist."""
         self.operations.append(as_deletion(key))
 
     def append(self, source: WriteBatch) -> None:
@@ -349,7 +349,7 @@ class WriteBatch:
         return f"<lsmkv.WriteBatch of {count(len(self.operations), 'operation')}{target}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickled batches, which have a list of operations of their own."""
+        """For copies and pickled batches: each gets its own list of operations."""
         if self._db is not None:
             refuse_copy("a batch of a store", "it holds the store: append it to a WriteBatch()")
         return {**vars(self), "operations": list(self.operations)}

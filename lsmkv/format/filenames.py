@@ -8,7 +8,7 @@ name                 what it is
 ``MANIFEST-N...``    which tables make up which level: a log of version edits
 ``CURRENT``          the name of the MANIFEST in force, and a newline
 ``LOCK``             held by the process that has the store open
-``LOG``              the info log; ``LOG.old`` is the one of the run before
+``LOG``              the info log; ``LOG.old`` is that of the previous run
 ``NNNNNN.dbtmp``     a CURRENT that is being written
 ``.worker-T-N.tmp``  a table that the worker process of token T writes
 ``STATS.json``       counters that a live owner publishes; ``STATS.json.tmp`` is the next one
@@ -42,7 +42,8 @@ LOST = "lost"
 """The subdirectory for logs that recovery has set aside."""
 LOST_RECORD = "RECOVERY.json"
 LOST_RECORD_NEW = "RECOVERY.json.tmp"
-"""In that subdirectory: what was left out of each of these logs, and the next such record."""
+"""In that subdirectory: a record of what was left out of each of these logs; and the name under
+which the next such record is written."""
 
 MAX_FILE_NUMBER: Final = (1 << 63) - 1
 """The largest number that a file may have."""
@@ -140,7 +141,7 @@ def parse_filename(name: str) -> tuple[int, FileType] | None:
 
 
 def read_current(directory: Directory) -> str:
-    """The MANIFEST's name.  Raises for any other content, so that CURRENT leads nowhere else."""
+    """The MANIFEST's name.  Raises for any other content, so that CURRENT cannot lead elsewhere."""
     path = f"{directory.path}/{CURRENT}"
     try:
         content = directory.read_file(CURRENT, 64)
@@ -152,7 +153,7 @@ def read_current(directory: Directory) -> str:
 
 
 def set_current(directory: Directory, manifest_number: int) -> None:
-    """Let CURRENT name ``MANIFEST-<number>``, which is durable already; CURRENT is durable too."""
+    """Make CURRENT name ``MANIFEST-<number>``, which must be durable, and make CURRENT durable."""
     temporary = f"{manifest_number:06d}.dbtmp"
     with directory.create(temporary) as file:
         file.append(manifest_name(manifest_number).encode("ascii") + b"\n")

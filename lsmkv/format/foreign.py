@@ -1,4 +1,4 @@
-"""Tells the databases of other engines from damaged ones.
+"""Distinguishes databases of other engines from damaged ones.
 
 RocksDB, Pebble, Riak's eleveldb and goleveldb derive from LevelDB and share its files, but write
 some of them in ways that LevelDB does not know.  Opening, surveys and commands call this when they
@@ -13,7 +13,7 @@ from lsmkv.errors import ForeignFormatError
 def engine_of(names: list[str]) -> str | None:
     """The engine that has files of these names in its directory, if it is not LevelDB.
 
-    A store of LevelDB's may have a user's file of such a name: only Pebble and Riak are certain.
+    A LevelDB store may contain a user's file of such a name, so only Pebble and Riak are certain.
 
     >>> engine_of(["CURRENT", "IDENTITY", "MANIFEST-000004", "OPTIONS-000007"])
     'RocksDB'
@@ -45,8 +45,8 @@ def refuse_certain(path: str, names: list[str]) -> None:
 
 
 def refuse_foreign(path: str, names: list[str]) -> None:
-    """Raise :class:`ForeignFormatError` if a MANIFEST that cannot be read is another engine's, by
-    the files of these names beside it in ``path``."""
+    """Raise :class:`ForeignFormatError` if the names of the files in ``path`` show that its
+    unreadable MANIFEST is another engine's."""
     engine = engine_of(names)
     if engine is not None:
         raise ForeignFormatError(f"{path} is a {engine} database")

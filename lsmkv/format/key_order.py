@@ -32,8 +32,8 @@ class Position:
 class KeyOrder:
     """The order of user keys.
 
-    In the bytewise order, the sort key that ``of`` returns is the key itself.  With a comparator of
-    the user, keys of different bytes may be equal: then they are one key.
+    In the bytewise order, the sort key that ``of`` returns is the key itself.  With a custom
+    comparator, keys of different bytes may be equal: they count as one key.
     """
 
     def __init__(self, comparator: Comparator) -> None:

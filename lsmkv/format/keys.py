@@ -36,8 +36,8 @@ _ALL: Final = MAX_SEQUENCE + 1
 _HALF: Final = _ALL // 2  # the tag of this sequence, and of later ones, is negative as an i64
 _LARGE: Final = 1 << 16  # a value of this many bytes is not copied into the writer first
 
-# Bytes of an entry in LevelDB's arena beside its own: a skip list node of two pointers and a third
-# of one more on average, and padding of four bytes on average.
+# Bytes of an entry in LevelDB's arena in addition to its own: a skip list node of two pointers and
+# a third of one more on average, and padding of four bytes on average.
 _NODE_OVERHEAD: Final = 16 + 8 // 3 + 4
 
 Entry = tuple[bytes, bytes]
@@ -45,7 +45,7 @@ Entry = tuple[bytes, bytes]
 
 
 def tagged_value(writer: BytesWriter, sequence: i64, kind: i64, value: bytes) -> bytes:
-    """The tagged value of a version.  ``writer`` is where it is put together."""
+    """The tagged value of a version.  It is assembled in ``writer``."""
     writer.truncate(0)
     write_i64_le(writer, (sequence if sequence < _HALF else sequence - _ALL) << 8 | kind)
     if len(value) >= _LARGE:
@@ -60,7 +60,8 @@ def sequence_in(tagged: bytes) -> i64:
 
 
 def entry_overhead(key_size: i64, value_size: i64) -> i64:
-    """Bytes of an entry in LevelDB's memtable beside key and value: two varints, tag, node."""
+    """Bytes of an entry in LevelDB's memtable in addition to key and value: two varints, tag,
+    node."""
     if key_size < 120 and value_size < 128:
         return 1 + 8 + 1 + _NODE_OVERHEAD
     return varint_size(key_size + 8) + 8 + varint_size(value_size) + _NODE_OVERHEAD
@@ -72,9 +73,9 @@ def pack(user_key: bytes, sequence: int, kind: int) -> bytes:
 
 
 def unpack(internal_key: bytes) -> tuple[bytes, int, int]:
-    """``(user key, sequence, kind)``; :class:`CorruptionError` if it is no internal key."""
+    """``(user key, sequence, kind)``; :class:`CorruptionError` if it is not an internal key."""
     if len(internal_key) < 8:
-        raise CorruptionError(f"an internal key of {len(internal_key)} bytes", None, 0)
+        raise CorruptionError(f"an internal key of only {len(internal_key)} bytes", None, 0)
     tag = int.from_bytes(internal_key[-8:], "little")
     if tag & 0xFF > KIND_VALUE:
         raise CorruptionError(f"an internal key of kind {tag & 0xFF}", None, len(internal_key) - 8)

@@ -55,10 +55,11 @@ class LogWriter:
         """The offset up to which ``_write`` may be used."""
         self._bytes = BytesWriter()
         self.end: i64 = end
-        """Where the last good record ends; a call that failed may have left bytes behind it."""
+        """Where the last good record ends; a failed call may have left bytes after it."""
 
     def add_record(self, payload: bytes) -> None:
-        """Append one record with one write.  After an ``OSError`` a part of it may be there."""
+        """Append one record with one write.  After an ``OSError`` part of it may have been
+        written."""
         self._bytes.truncate(0)
         append_record(self._bytes, payload, self.end % BLOCK_SIZE)
         data = self._bytes.getvalue()
@@ -67,7 +68,7 @@ class LogWriter:
             self._bytes = BytesWriter()
         try:
             if self.end + size > self._limit:
-                # A call that fails, or is interrupted, may have taken away what is in use.
+                # If ``reserve`` fails or is interrupted, the space in use may be gone.
                 self._limit = 0
                 limit: i64 = self._file.reserve(size)
                 self._write = self._file.raw_write
@@ -119,17 +120,19 @@ def _append_fragment(writer: BytesWriter, data: bytes, kind: i64) -> None:
 
 
 class LogDamage(NamedTuple):
-    """Bytes that are part of no whole record: where they begin, and what is wrong there."""
+    """Bytes that belong to no complete record: where they begin, and what is wrong there."""
 
     offset: int
     reason: str
     torn: bool = False
-    """Whether it looks like a torn record: the file ends, or holds zeros, where it should go on."""
+    """Whether it looks like a torn record: the file ends, or holds zeros, where it should
+    continue."""
 
 
 @mypyc_attr(free_list_len=1)  # the next one takes the place of the last
 class LogRecord:
-    """A whole record: its payload, where it starts and ends in the file, and the damage before."""
+    """A complete record: its payload, where it starts and ends in the file, and the damage
+    before."""
 
     __slots__ = ("damage", "end", "offset", "payload")
 
@@ -141,18 +144,18 @@ class LogRecord:
 
 
 class LogReader:
-    """Iterates, once, over the whole records of a log, those after damage included.
+    """Iterates once over the complete records of a log, including those after damage.
 
     After a bad fragment it looks for the next good one at every following byte of the block, since
-    a writer may have gone on right behind a torn record, then from the next block on.
+    a writer may have continued right after a torn record, then from the next block on.
 
-    Bad bytes are torn if they may be one record that was copied in part (:func:`may_be_torn`): a
-    writer was killed, or is about to go on, in the middle of the copy.  The log ends there.
+    Bad bytes are torn if they may be one record that was copied in part (:func:`may_be_torn`): the
+    writer was killed in the middle of the copy, or is about to continue it.  The log ends there.
     """
 
     def __init__(self, file: RandomAccessFile, reserved: bool = False) -> None:
-        """``reserved``: zeros up to the end are room for more records, as a write-ahead log may
-        have it, and no damage."""
+        """``reserved``: zeros up to the end are space for more records, as in a write-ahead log,
+        and not damage."""
         self._file = file
         self._reserved = reserved
         self._size: i64 = file.size
@@ -235,12 +238,12 @@ class LogReader:
                     return _END, 0, 0, b"", ""
                 next_at: i64 = size if zeros else next_fragment(block, at + 1)
                 torn = may_be_torn(self._file, base, block, at, next_at == size)
-                # Asked last: what lies behind may have been written since the block was read.
+                # Checked last: the bytes after it may have been written since the block was read.
                 if self._was_changed():
                     continue
                 self._at = next_at
                 if torn and next_at == size:
-                    # A writer that goes on by now must not make what it writes look like a gap.
+                    # If the writer has continued by now, its new record must not look like a gap.
                     self._next = self._size
                 if zeros:
                     return 0, base + at, -1, b"", "zeros to the end of the block"
@@ -250,7 +253,7 @@ class LogReader:
                 if self._reserved and not block[at:].strip(b"\0"):
                     return _END, 0, 0, b"", ""
                 self._at = size
-                return 0, base + at, -1, b"", "bytes too few for a header"
+                return 0, base + at, -1, b"", "too few bytes for a header"
             if self._next >= self._size:
                 return _END, 0, 0, b"", ""
             block = self._file.read(self._next, BLOCK_SIZE)
@@ -260,7 +263,7 @@ class LogReader:
             self._at = 0
 
     def _was_changed(self) -> bool:
-        """Whether the block has changed since it was read: its writer is at work.
+        """Whether the block has changed since it was read, because its writer is active.
 
         If so, it is read again.
         """
@@ -283,11 +286,11 @@ def may_be_torn(file: RandomAccessFile, base: i64, block: bytes, at: i64, alone:
     """Whether the bad bytes at ``at`` of the block at ``base`` may be a record copied in part.
 
     Each byte of such a record is there or is zero, in any order: the C library's copy stores the
-    first bytes last, and pages reach the disk as they please.  So a header of zeros may stand
-    before sound data.  The record may go on in the next blocks if its type, as far as it is there,
-    says so, and no fragment of another record lies among them; ``alone`` says that none follows in
-    this block.  Zeros, and at least one, fill the file behind it.  Its length may be half a copy,
-    too: what else stands in its last block does not count.
+    first bytes last, and pages reach the disk as they please.  So a header of zeros may precede
+    sound data.  The record may continue in the next blocks if its type, as far as it is there, says
+    so, and no fragment of another record lies among them; ``alone`` says that none follows in this
+    block.  After it the file holds only zeros, at least one.  Its length may be half copied, too,
+    so the rest of its last block does not count.
     """
     kind: i64 = block[at + 6]
     goes_on = alone and kind in (0, FIRST, MIDDLE)
@@ -307,7 +310,7 @@ def may_be_torn(file: RandomAccessFile, base: i64, block: bytes, at: i64, alone:
 
 
 def _may_go_on_in(block: bytes) -> bool:
-    """Whether a record of the block before may go on in this one, of which a part was copied."""
+    """Whether a partly copied record of the previous block may continue in this one."""
     if len(block) < HEADER_SIZE:
         return True
     kind, data, _ = check_fragment(block, 0)
@@ -320,13 +323,13 @@ def _may_go_on_in(block: bytes) -> bool:
 def check_fragment(block: bytes, at: i64) -> tuple[i64, bytes, str]:
     """``(type, data, reason)`` of the fragment at ``at``; type 0 if there is no good one.
 
-    There are the bytes of a header at least.
+    The caller ensures that a whole header fits before the block's end.
     """
     low: i64 = block[at + 4]
     high: i64 = block[at + 5]
     kind: i64 = block[at + 6]
     if not FULL <= kind <= LAST:
-        return 0, b"", f"a fragment of type {kind}"
+        return 0, b"", f"a fragment of unknown type {kind}"
     begin: i64 = at + HEADER_SIZE
     end: i64 = begin + (low | high << 8)
     if end > len(block):

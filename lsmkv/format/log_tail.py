@@ -1,8 +1,8 @@
-"""Reads on in a log that another process is writing: :class:`LogTail`.
+"""Follows a log that another process is writing: :class:`LogTail`.
 
-A view of a store that a writer has open follows the writer's log and MANIFEST by it.  The framing
-is that of ``log.py``.  There every byte of a file is judged; here only whole records count, and
-what follows them is either not there yet or for :class:`~lsmkv.format.log.LogReader` to judge.
+A view of a store that a writer has open uses it to follow the writer's log and MANIFEST.  The
+framing is that of ``log.py``, which judges every byte of a file.  Here only complete records count.
+What follows them is still being written, or left to :class:`~lsmkv.format.log.LogReader`.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ class LogTail:
     Call order: ``(unread? read)*``, by one thread at a time.  The file stays open, so that a log
     can be read to its end after its writer has removed it.
 
-    A mapped log is longer than its content, and its length says nothing.  So the bytes at the end
-    of the last record decide: zeros, or the end of the file, are followed by nothing.  The header
-    of the last record is looked at as well: a writer whose write has failed may have cut the log
-    back and written something else there.
+    A mapped log is longer than its content, and its length says nothing.  So the bytes after the
+    last record decide: zeros, or the end of the file, mean that nothing follows.  The header of the
+    last record is checked as well: a writer whose write has failed may have cut the log back and
+    written something else there.
 
-    Three things may follow the last record: nothing; a record of which some bytes are there, which
-    is not there yet; or :attr:`unclear` bytes.
+    Three things may follow the last record: nothing; a partly written record, which does not count
+    yet; or :attr:`unclear` bytes.
     """
 
     def __init__(self, file: RandomAccessFile, end: i64 = 0, last: i64 = -1) -> None:
-        """``end`` is where the last record ends that was read from the file, and ``last`` where it
+        """``end`` is where the last record read from the file ends, and ``last`` is where it
         starts; -1 if there is none.  Raises ``OSError``."""
         self.file = file
         self._raw_read = file.raw_read
         self.end: i64 = end
-        """Where the last record ends that was read."""
+        """Where the last record read ends."""
         self._last: i64 = last
         self._last_header = b"" if last < 0 else self._header_at(last)
         self.unclear = False
-        """Whether the bytes that follow are neither zeros nor the beginning of a record, or
-        whether those before have changed.  Nothing more can be read then."""
+        """Whether the bytes that follow are neither zeros nor the beginning of a record, or the
+        bytes before have changed.  Nothing more can be read then."""
 
     def close(self) -> None:
         """Close the file."""
@@ -52,13 +52,13 @@ class LogTail:
         self._raw_read = self.file.raw_read  # which raises from now on
 
     def unread(self) -> bool:
-        """Whether there is anything that was not read; two reads of a few bytes."""
+        """Whether anything is unread.  Costs two reads of a few bytes."""
         if self.unclear or self._was_rewritten():
             return True
         return bool(self._header_at(_begin_after(self.end)).strip(b"\0"))
 
     def read(self, limit: int = MAX_SEQUENCE) -> list[LogRecord]:
-        """The whole records that were appended since, in order.
+        """The complete records that were appended since the last read, in order.
 
         With a ``limit`` they are batches, and the first one that goes beyond that sequence is left
         for later, with all that follows.
@@ -79,7 +79,7 @@ class LogTail:
             while size - here >= HEADER_SIZE:
                 kind, data, _ = check_fragment(block, here)
                 if kind == 0:
-                    # Most often zeros: then nothing follows, however far the file was reserved.
+                    # Usually zeros: then nothing follows, however far the file was reserved.
                     if block[here : here + HEADER_SIZE].strip(b"\0"):
                         self._judge(block, here, at)
                     return found
@@ -107,10 +107,10 @@ class LogTail:
             at += room
 
     def _judge(self, block: bytes, here: i64, at: i64) -> None:
-        """Tell a record that is being written from damage; it is at ``here`` in a block.
+        """Distinguish a record that is being written, at ``here`` in a block, from damage.
 
-        The bytes of its beginning are there, and zeros follow, or the file ends.  The length in the
-        header counts only once the whole header is there.
+        Of such a record the first bytes are written, and zeros or the end of the file follow.  The
+        length in its header counts only once the header is complete.
         """
         if block[here + 6] == 0:
             stop = here + HEADER_SIZE
@@ -139,6 +139,6 @@ class LogTail:
 
 
 def _begin_after(end: i64) -> i64:
-    """Where a record begins that follows one that ends at ``end``."""
+    """Where the record after one that ends at ``end`` begins."""
     room = BLOCK_SIZE - end % BLOCK_SIZE
     return end + room if room < HEADER_SIZE else end

@@ -48,7 +48,7 @@ _PREV_LOG_NUMBER = 9
 _TAGS = frozenset((*range(_COMPARATOR, _NEW_FILE + 1), _PREV_LOG_NUMBER))
 
 MAX_LEVELS: Final = 256
-"""More levels than any store of goleveldb's has; a higher one is damage."""
+"""More levels than any goleveldb store has; a higher level is damage."""
 
 _BYTES_A_SEEK_SAVES = 16384
 _LEAST_SEEKS = 100
@@ -193,7 +193,7 @@ class VersionEdit:
 
 
 def unknown_tag(record: bytes, error: CorruptionError) -> int:
-    """The tag that LevelDB does not have, if that is why a record was refused; else 0.
+    """The tag unknown to LevelDB because of which a record was refused; 0 if the reason is another.
 
     >>> record = bytes([11, 0])
     >>> try:
@@ -212,7 +212,7 @@ def unknown_tag(record: bytes, error: CorruptionError) -> int:
 def _decode_level(record: bytes, start: int, levels: int) -> tuple[int, int]:
     level, at = decode_varint32(record, start)
     if level >= levels:
-        raise CorruptionError(f"a level of {level}", None, start)
+        raise CorruptionError(f"invalid level {level}", None, start)
     return level, at
 
 

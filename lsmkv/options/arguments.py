@@ -1,4 +1,5 @@
-"""Every option of a store, declared once: name, type, default, meaning, check, where it counts.
+"""Every option of a store, declared once: name, type, default, meaning, check, and where it
+applies.
 
 :class:`OptionArguments` and its base have an option in each field, and the text below a field is
 the option's meaning.  These follow from it:
@@ -8,11 +9,12 @@ the option's meaning.  These follow from it:
 * the check of each value, and the refusal of an unknown name (:func:`~lsmkv.options.make_options`);
 * what a worker process is sent (``db/compact/messages.py``).
 
-Tests hold three texts to it: the fields of :class:`~lsmkv.Options`, the table of ``docs/api.md``,
-and the bounds in an option's meaning.  A new option is a field here, and one of ``Options``.
+Tests compare three texts with it: the fields of :class:`~lsmkv.Options`, the table of
+``docs/api.md``, and the bounds in an option's meaning.  A new option is a field here, and one of
+``Options``.
 
-The annotations of this module are data, so they are evaluated: it does without
-``from __future__ import annotations``.
+The annotations of this module are data and have to be evaluated, so it does not use ``from
+__future__ import annotations``.
 """
 
 import os
@@ -61,8 +63,8 @@ class TableArguments(TypedDict, total=False):
     """How large a data block grows before it is compressed and written: what a Get reads. 64 bytes
     to 4 MiB."""
     block_restart_interval: Annotated[int | None, Size(16, 1, in_workers=True)]
-    """Each key of a block is stored as its difference from the one before, and every n-th key whole
-    (a restart point)."""
+    """Each key of a block is stored as its difference from the one before, and every n-th key in
+    full (a restart point)."""
     compression: Annotated[Compression | None, Checked("auto", codec, in_workers=True)]
     """The compression of new blocks: ``"snappy"``, ``"zstd"``, ``"zlib"``, ``"zlib-raw"`` or None;
     blocks under another one stay readable. ``"auto"`` is Snappy, and zlib or zlib-raw where the
@@ -78,7 +80,7 @@ class TableArguments(TypedDict, total=False):
     filter_policy: Annotated[FilterPolicy | None, Option(None)]
     """Other filters: an ``lsmkv.Bloom64Policy``, an ``lsmkv.BinaryFusePolicy``, or an object like
     ``lsmkv.FilterPolicy``; in place of ``bloom_filter_bits``, which may still give a Bloom policy
-    bits by level. Tables that hold filters of another policy of lsmkv's are read with these."""
+    bits by level. Tables that hold filters of another of lsmkv's policies are read with those."""
     filter_layout: Annotated[FilterLayout | None, Option(None, leveldb="none")]
     """``"block"``: one filter for each 2 KiB of a table, LevelDB's way; ``"table"``: one for the
     whole table; ``"both"``. None is what suits the policy: ``"table"`` for ``lsmkv.Bloom64Policy``
@@ -92,9 +94,9 @@ class TableArguments(TypedDict, total=False):
     filters are read without them."""
     comparator: Annotated[Comparator | Callable[[bytes, bytes], int] | None, Option(None)]
     """The order of keys: None is the order that the store is kept in, if lsmkv provides it
-    (bytewise, reverse bytewise, that of Chromium's IndexedDB), and by bytes for a new store; an
-    object like ``lsmkv.Comparator``, or a function of two keys that returns a number below, at or
-    above 0."""
+    (bytewise, reverse bytewise, that of Chromium's IndexedDB), and the bytewise order for a new
+    store; an object like ``lsmkv.Comparator``, or a function of two keys that returns a number
+    below, at or above 0."""
     comparator_name: Annotated[str | bytes | None, Option(None, leveldb="`Comparator::Name`")]
     """The name under which a comparator function is kept on disk; opening with another one is
     refused."""
@@ -103,9 +105,9 @@ class TableArguments(TypedDict, total=False):
 
 
 class OptionArguments(TableArguments, total=False):
-    """The keywords of ``lsmkv.DB``, for functions that pass them on.  A size that is None stands
-    for the default, and one that is out of bounds for the bound.  What is wrong is refused when the
-    store is opened, by ``TypeError`` or ``ValueError``.
+    """The keywords of ``lsmkv.DB``, for functions that pass them on.  A size of None means the
+    default, and one that is out of bounds means the nearest bound.  Opening the store raises
+    ``TypeError`` or ``ValueError`` for an invalid value.
 
     >>> from lsmkv import DB
     >>> settings: OptionArguments = {"compression": None, "bloom_filter_bits": 16}
@@ -127,8 +129,9 @@ class OptionArguments(TableArguments, total=False):
     ``RecoveryWarning`` is given, the log is set aside in ``lost/``, and ``db.recovery`` says what
     is missing."""
     mapped_log: Annotated[bool, Flag(True, leveldb="none")]
-    """The log is mapped into memory where the file system keeps reserved room (ext4, tmpfs, XFS
-    without reflinks): a write is one copy. ``False`` writes to it. The promises are the same."""
+    """The log is mapped into memory where the file system keeps reserved space (ext4, tmpfs, XFS
+    without reflinks): a write is one copy. ``False`` uses ordinary writes. The guarantees are the
+    same."""
     reuse_logs: Annotated[bool, Flag(False)]
     """Opening continues the log that it finds, where it can; without it, the log becomes a table
     first."""
@@ -136,7 +139,7 @@ class OptionArguments(TableArguments, total=False):
     """How large a memtable grows before it becomes a table; up to two are in memory. 1 KiB to 1
     GiB."""
     lru_cache_size: Annotated[int | None, Size(32 * MIB, leveldb="`block_cache`")]
-    """Room for decoded blocks in the block cache, and up to half as much again for values in the
+    """Bytes of decoded blocks in the block cache, and up to half as many again for values in the
     row cache; 0 caches nothing."""
     block_cache: Annotated[BlockCache[Any, Any] | None, Option(None)]
     """An ``lsmkv.BlockCache``, which several stores may share; it takes the place of
@@ -169,8 +172,8 @@ class OptionArguments(TableArguments, total=False):
     ``"inline"``: in the calls that write, and no thread is started."""
     publish_stats: Annotated[bool, Flag(False, leveldb="none")]
     """Writes counters and latencies to ``STATS.json`` in the store's directory once a second, for
-    ``lsmkv top``; closing removes the file. A failure to write it costs nothing else. Not with
-    ``read_only``; of a store in memory only its own ``env`` sees the file."""
+    ``lsmkv top``; closing removes the file. A failure to write it affects nothing else. Not with
+    ``read_only``; for a store in memory, only its own ``env`` sees the file."""
     trace: Annotated[str | os.PathLike[str] | None, Checked(None, path_or_none, leveldb="none")]
     """A file to which gets, puts, deletes, batches and seeks are written with their keys and times:
     ``lsmkv.read_trace`` and ``lsmkv trace`` read it. An earlier trace of that name is replaced,
@@ -216,5 +219,5 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], callee: str) -> N
 
 
 def checked_lock_timeout(value: object) -> float:
-    """A number of seconds, for those who wait for a lock before they open a store."""
+    """A number of seconds, for callers that wait for a lock before they open a store."""
     return seconds("lock_timeout", value)

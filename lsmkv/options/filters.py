@@ -17,7 +17,7 @@ from lsmkv.options.arguments import FilterBits, FilterLayout, Prefixes
 from lsmkv.util.comparator import BytewiseComparator, Comparator, equal_means_identical
 
 _MOST_BITS_PER_KEY: Final = 256
-"""Beyond 44 bits a filter has no use for more: it probes 30 of them at most."""
+"""More than 44 bits are useless to a filter: it makes 30 probes at most."""
 
 
 def filter_policy_for(

@@ -1,7 +1,8 @@
-"""What is declared of an option beside its name and type: its default, its check, where it counts.
+"""What is declared for an option besides its name and type: its default, its check, and where it
+applies.
 
 ``arguments.py`` has one of these in the annotation of each option.  A check gets the option's name,
-for its error, and returns the value in force.
+for its error, and returns the effective value.
 """
 
 from __future__ import annotations
@@ -22,20 +23,21 @@ class Option:
 
     def __init__(self, default: Any, *, leveldb: str = "same", in_workers: bool = False) -> None:
         self.default = default
-        """What it is if it is left out."""
+        """Its value if it is left out."""
         self.leveldb = leveldb
-        """``same`` if LevelDB has it under this name; else what it has instead, or ``none``."""
+        """``same`` if LevelDB has it under this name; else the name of LevelDB's counterpart, or
+        ``none``."""
         self.in_workers = in_workers
         """Whether it is sent to worker processes unchanged: plain data on which their work depends.
-        What else they need is in ``db/compact/messages.py``."""
+        Whatever else they need is in ``db/compact/messages.py``."""
 
     def checked(self, name: str, value: Any) -> Any:
-        """The value in force.  ``TypeError`` and ``ValueError`` name the option."""
+        """The effective value.  ``TypeError`` and ``ValueError`` name the option."""
         return value
 
 
 class Flag(Option):
-    """An option that is on or off; any object counts by its truth."""
+    """An option that is on or off; any object counts by its truth value."""
 
     def checked(self, name: str, value: Any) -> bool:
         """True or False."""
@@ -43,7 +45,7 @@ class Flag(Option):
 
 
 class Size(Option):
-    """A number from ``least`` to ``most``: one beyond them stands for them, None for the default.
+    """A number from ``least`` to ``most``: one beyond a bound means the bound, None the default.
 
     The upper ends are LevelDB's; the lower ones are smaller, for small machines and for tests.
     """
@@ -68,7 +70,7 @@ class Size(Option):
 
 
 class Checked(Option):
-    """An option with a check of its own."""
+    """An option with its own check."""
 
     def __init__(
         self,
@@ -82,7 +84,7 @@ class Checked(Option):
         self._check = check
 
     def checked(self, name: str, value: Any) -> Any:
-        """What the check makes of it."""
+        """The result of the check."""
         return self._check(name, value)
 
 

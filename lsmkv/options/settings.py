@@ -1,4 +1,4 @@
-"""The settings of an open store, made of the keywords of ``lsmkv.DB`` and checked.
+"""The settings of an open store, made from the keywords of ``lsmkv.DB`` and checked.
 
 Two defaults differ from LevelDB's: checksums are always verified, and filters are on (10 bits a
 key).  :class:`Options` is the one record of settings, and the engine passes it on as it is.  Its
@@ -48,7 +48,7 @@ MAX_MEM_COMPACT_LEVEL = 2
 class Options(NamedTuple):
     """The settings of an open store: ``db.options``.  Sizes are in bytes.
 
-    They are made of the keywords of ``lsmkv.DB``, which :class:`~lsmkv.OptionArguments` declares.
+    They are made from the keywords of ``lsmkv.DB``, which :class:`~lsmkv.OptionArguments` declares.
     A field that is described below differs from the keyword, or has no keyword.
 
     >>> from lsmkv import DB
@@ -65,7 +65,7 @@ class Options(NamedTuple):
     write_buffer_size: int = 4 * MIB
     max_open_files: int = 1000
     block_cache: BlockCache[Any, Any] | None = None
-    """The one in use, the store's own or the one that was given; None caches nothing."""
+    """The cache in use, the store's own or the one that was given; None caches nothing."""
     block_size: int = 4 * KIB
     block_restart_interval: int = 16
     max_file_size: int = 2 * MIB
@@ -78,7 +78,7 @@ class Options(NamedTuple):
     reuse_logs: bool = False
     mapped_log: bool = True
     filter_policy: FilterPolicy | None = None
-    """The one of new tables; None writes no filters."""
+    """The policy of new tables; None writes no filters."""
     filter_layout: FilterLayout = "block"
     filter_bits: LevelBits | None = None
     """The bits a key by level, if ``bloom_filter_bits`` gives them by level."""
@@ -101,7 +101,7 @@ cast(Any, Options).__doc__ = OptionsDoc(Options.__doc__ or "")
 def make_options(**arguments: Unpack[OptionArguments]) -> Options:
     """The options for these keywords, checked.
 
-    ``TypeError`` and ``ValueError`` say which setting is wrong and what it takes.
+    ``TypeError`` and ``ValueError`` say which setting is wrong and which values it accepts.
     """
     given = cast(dict[str, Any], arguments)
     refuse_unknown(given, OPTIONS, "DB")
@@ -141,7 +141,7 @@ def in_stored_order(arguments: OptionArguments, error: ComparatorMismatchError) 
     """The options for a store whose order differs from the one that it was opened with.
 
     A store that is opened without a ``comparator`` is opened in its own order, if lsmkv provides
-    that order.  Raises ``error`` where the order is another one, or where a comparator was given.
+    that order.  Raises ``error`` if it is another order, or if a comparator was given.
     """
     order = None if arguments.get("comparator") is not None else own_comparator(error.stored)
     if order is None:
@@ -172,8 +172,8 @@ def own_comparator(name: str) -> Comparator | None:
 def has_own_parts_alone(
     order: Comparator, policy: FilterPolicy | None, extractor: PrefixExtractor | None
 ) -> bool:
-    """Whether comparator, filter policy and prefix extractor are lsmkv's own: another process can
-    load these by name."""
+    """Whether comparator, filter policy and prefix extractor are lsmkv's, so that another process
+    can load them by name."""
     return (
         type(order) in (BytewiseComparator, ReverseBytewiseComparator)
         and is_known(policy)

@@ -1,7 +1,8 @@
 """What ``inspect.signature`` and ``help`` show of the options, from their declaration.
 
 Type checkers and editors see the keywords of ``**options: Unpack[OptionArguments]`` by themselves;
-this shows them to a running program.  ``inspect`` and the source are read when they are asked for.
+this shows them to a running program.  ``inspect`` and the source are read only when they are
+needed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ class KeywordSignature:
     """Is the ``__signature__`` of a class whose ``__init__`` takes ``**options``, one of the two
     records of keywords: it shows them with their types and defaults.
 
-    A derived class with an ``__init__`` of its own shows that one.
+    A subclass with its own ``__init__`` shows the signature of that one.
 
     >>> import inspect, lsmkv
     >>> inspect.signature(lsmkv.DB).parameters["block_size"].default
@@ -73,7 +74,7 @@ class OptionsDoc:
 
 
 def option_meanings() -> dict[str, str]:
-    """What each option means, as its declaration says; empty where the source is not there."""
+    """What each option means, as its declaration says; empty where the source is not available."""
     from lsmkv.util.source import field_docs  # noqa: PLC0415 - for help alone
 
     records = (OptionArguments, TableArguments)

@@ -1,8 +1,8 @@
 """What is wrong with a store's files, without repairing anything: ``lsmkv verify`` for programs.
 
 :func:`survey_db` reads every file of a store, which may be too damaged to be opened, and returns a
-:class:`Survey`: plain data.  :func:`lsmkv.plan_repair` and :func:`lsmkv.repair_db` go on from
-there; ``docs/repair.md`` has it all.
+:class:`Survey`: plain data.  :func:`lsmkv.plan_repair` and :func:`lsmkv.repair_db` continue from
+there; ``docs/repair.md`` explains all of it.
 
 >>> import lsmkv
 >>> env = lsmkv.MemoryEnv()

@@ -1,8 +1,8 @@
 """Reads a write-ahead log that may be damaged: every batch in it, and what is wrong with it.
 
 Surveys and repairs call it, without a lock: the log is only read, and its store is not open.
-Recovery does not use it: opening a store keeps what was written before the damage and no more,
-while a repair also keeps the batches behind it.
+Recovery does not use it: opening a store keeps only what was written before the damage, while a
+repair also keeps the batches after it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class FoundBatch(NamedTuple):
 
 
 def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
-    """Yield the batches of a log that can be read, including those behind damage.
+    """Yield the batches of a log that can be read, including those after damage.
 
-    Damage is recorded in ``log``.  It is a remark where no write is lost: where the next batch has
-    the expected sequence, so that only a torn record was there, and at a torn end.  It is a problem
-    anywhere else.
+    Damage is recorded in ``log``.  It is a remark where no write is lost: at a torn end, and where
+    the next batch has the expected sequence, which shows that only a torn record was there.
+    Anywhere else it is a problem.
     """
     expected: int | None = None
     damage: Problem | None = None

@@ -3,11 +3,11 @@
 Surveys and plans of repairs use it; it only reads the file, and takes no lock.
 
 An intact index states where the blocks are, and between which keys an unreadable block lies.
-Without an index the blocks are searched for.  They adjoin, and each ends in a type byte and a
+Without an index the blocks are searched for.  They are adjacent, and each ends in a type byte and a
 checksum of everything from its first byte on.  So a checksum is computed from the start of a block
-until the four bytes that follow equal it: that is the block's end (a false match has a chance of
-2^-32 for each candidate).  After a damaged block the start of the next one is unknown too, and
-every likely position is tried, all in one pass.
+until the next four bytes equal it: that is the block's end. (Each candidate has a chance of 2^-32
+of a false match.)  After a damaged block the start of the next one is unknown too, and every likely
+position is tried, all in one pass.
 """
 
 from __future__ import annotations
@@ -105,13 +105,13 @@ class Hole(Problem):
         self.lower = lower
         self.upper = upper
         self.missing = 0
-        """Bytes after it that the file lacks, by the size that the MANIFEST states: data, and what
-        follows the data in a table."""
+        """Bytes after it that the file lacks, according to the size that the MANIFEST states: data,
+        and the rest of the table after the data."""
         self._filters = filters
 
     @property
     def user_range(self) -> tuple[bytes | None, bytes | None]:
-        """The user keys between which its keys lie, both included; None is no bound."""
+        """The user keys between which its keys lie, both inclusive; None is no bound."""
         lower = None if self.lower is None else unpack(self.lower)[0]
         upper = None if self.upper is None else unpack(self.upper)[0]
         return lower, upper
@@ -179,7 +179,7 @@ class Salvage:
             yield piece
 
     def codec_of(self, block: FoundBlock) -> int:
-        """The codec of a block that was found; no compression if that cannot be read any more."""
+        """The codec of a block that was found; no compression if it can no longer be read."""
         end = block.offset + block.size - BLOCK_TRAILER_SIZE
         try:
             kind = _read(self._file, end, 1)[0]
@@ -398,7 +398,7 @@ def may_begin_block(data: bytes, at: int) -> bool:
 
 
 def _is_index(keys: list[bytes], values: list[bytes], start: int) -> bool:
-    """Whether a block is the index: all of its values are handles of blocks that adjoin, from the
+    """Whether a block is the index: all of its values are handles of adjacent blocks, from the
     file's first byte to an offset before ``start``."""
     expected = 0
     for value in values:

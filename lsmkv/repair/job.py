@@ -1,7 +1,7 @@
 """Carries out the plan of a repair: writes new tables and a MANIFEST, and keeps the old files.
 
 ``repair.py`` calls it; for a repair in place it holds the store's lock.  In place, tables are made
-in ``lost/``, where no store looks for tables, and the new store is in force once its CURRENT
+in ``lost/``, where no store looks for tables, and the new store takes effect once its CURRENT
 exists.  So a repair may be killed at any point and run again.
 """
 
@@ -83,7 +83,7 @@ class RepairJob:
         self._stale_tables: list[str] = []  # those of stale entries, in ``lost``
 
     def run(self) -> None:
-        """Write the new store; it is in force once its CURRENT exists."""
+        """Write the new store; it takes effect once its CURRENT exists."""
         lost = self._open_lost()
         try:
             if self._in_place:
@@ -115,8 +115,8 @@ class RepairJob:
     def _build(self, lost: Directory | None) -> int:
         """Write the tables and the MANIFEST; returns the MANIFEST's number.
 
-        In place, a table that is not finished, or that no MANIFEST names yet, must not be in the
-        store's directory: after a kill it would be taken for damage, or for data.
+        In place, an unfinished table, or one that no MANIFEST names yet, must not be in the store's
+        directory: after a kill it would be taken for damage, or for data.
         """
         if self._plan.by_levels:
             self._place_tables(lost)
@@ -364,9 +364,9 @@ class _Output:
         return self._written + (0 if self._table is None else self._table.size)
 
     def add(self, user_keys: list[bytes], tagged: list[bytes]) -> None:
-        """Append entries: their user keys, and their tags with the values behind.
+        """Append entries: their user keys, and their tagged values.
 
-        Where there is a limit, no two entries have the same user key, so a table may end anywhere.
+        If there is a limit, no two entries have the same user key, so a table may end anywhere.
         """
         at = 0
         while at < len(user_keys):
@@ -377,7 +377,7 @@ class _Output:
                 self._end_table()
 
     def finish(self) -> list[FileMetaData]:
-        """The finished tables: their contents are durable, their names are not yet."""
+        """The finished tables: their contents are durable, but not yet their names."""
         self._end_table()
         return self._files
 
@@ -408,7 +408,7 @@ def _remove_if_there(directory: Directory, name: str) -> None:
 
 
 def _entries_of(memtable: MemTable) -> Iterator[list[Entry]]:
-    """The entries of a memtable that is written to no more."""
+    """The entries of a memtable that is no longer written to."""
     for user_keys, tagged in memtable.columns():
         for at in range(0, len(user_keys), _MERGE_CHUNK):
             stop = at + _MERGE_CHUNK

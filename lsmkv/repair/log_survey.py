@@ -47,7 +47,7 @@ def note_missing_log(survey: Survey) -> None:
 def note_gaps_between_logs(logs: list[LogSurvey]) -> None:
     """Note the writes that are missing between two logs, by their sequences.
 
-    Where none are, damage at the end of the older one is a torn record.
+    If none are missing, damage at the end of the older log is a torn record.
     """
     expected: int | None = None
     open_ends: list[LogSurvey] = []  # logs since the last batch that end in damage
@@ -68,7 +68,7 @@ def note_gaps_between_logs(logs: list[LogSurvey]) -> None:
 
 
 def survey_lost(directory: Directory, survey: Survey) -> None:
-    """Look at the logs that recovery has set aside, unless the user knows of them."""
+    """Survey the logs that recovery has set aside, unless the user has acknowledged them."""
     try:
         entries = read_lost(directory)
     except CorruptionError as error:

@@ -2,7 +2,7 @@
 
 If there is an intact MANIFEST, the tables that it names are the store, on the levels that it names,
 and no other table is used: an obsolete table would bring deleted keys back.  Otherwise every table
-is used that no MANIFEST has removed.  Levels are unknown then, and all tables are merged by the
+that no MANIFEST has removed is used.  Levels are unknown then, and all tables are merged by the
 sequences of their entries.
 
 A block that cannot be read makes other entries useless too.  It may have held a newer version of a
@@ -119,7 +119,7 @@ class RepairPlan:
 
     @property
     def needed(self) -> bool:
-        """Whether anything is damaged that a repair can do something about."""
+        """Whether anything is damaged that a repair can fix."""
         damaged = [file for file in self.survey.files if file.severity == DAMAGED]
         return any(not file.name.startswith(f"{LOST}/") or file in self.logs for file in damaged)
 
@@ -127,8 +127,8 @@ class RepairPlan:
     def left_in_lost(self) -> list[LostLogSurvey]:
         """The logs in ``lost/`` whose writes a repair cannot add to the store.
 
-        Other writes were made since, and took their sequences: which are newer is not known key by
-        key.
+        Other writes were made since, with the same sequences, so it is unknown which of the two are
+        newer for each key.
         """
         return [log for log in self.survey.lost if log.batches > 0 and not log.is_newest]
 
@@ -144,10 +144,10 @@ class RepairPlan:
 
     @property
     def missing_bytes(self) -> int:
-        """Those of them that no file has: its table is cut short, or missing.
+        """Those of them that no file has, because the table is cut short, or missing.
 
-        They are counted by the sizes that the MANIFEST states, and so include the index and the
-        filters of these tables.
+        They are computed from the sizes in the MANIFEST, so they include the index and the filters
+        of these tables.
         """
         return sum(table.missing_bytes for table in self.tables if table.survey.needed)
 
@@ -283,7 +283,7 @@ def make_plan(
 ) -> RepairPlan:
     """Plan the repair of what was surveyed.
 
-    Reads again the tables that an unreadable block of a newer one overlaps, to count what is stale.
+    Rereads the tables that an unreadable block of a newer table overlaps, to count stale entries.
     """
     plan = RepairPlan(survey)
     plan.logs = [log for log in survey.logs if log.needed and log.batches > 0]

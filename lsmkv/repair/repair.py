@@ -2,8 +2,8 @@
 
 ``lsmkv repair`` and user code call :func:`plan_repair` and :func:`repair_db`.  The plan
 (``plan.py``) says what is kept; the job (``job.py``) writes it to a new directory, or in place
-under the store's lock.  In either case no old file is changed or removed before a complete store
-exists beside it, so a repair may be killed at any point and run again.
+under the store's lock.  In either case no old file is changed or removed before the new store is
+complete, so a repair may be killed at any point and run again.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def plan_repair(
 ) -> RepairPlan:
     """What :func:`repair_db` would do with the store in ``path``, which is only read.
 
-    The store should not be open: files that a writer removes meanwhile look like damage.  Raises
-    :class:`NotFoundError`, :class:`ComparatorMismatchError`, :class:`ForeignFormatError`,
+    The store should not be open: files that a writer removes during the plan look like damage.
+    Raises :class:`NotFoundError`, :class:`ComparatorMismatchError`, :class:`ForeignFormatError`,
     :class:`UnsupportedCompressionError`, and :class:`IOError`; damage is not raised, it is in the
     plan.  Cost: reads every table and log once, and the tables that a damaged one overlaps once
     more.
@@ -93,10 +93,9 @@ def repair_db(
     part of the log are kept.
 
     ``confirm`` is called with the plan before anything is written; if it returns False, nothing is
-    written.
-    Options are those of :class:`DB`; the comparator, if one is given, must be the store's, and the
-    new tables get the filters and compression that are asked for.  ``progress`` is called with what
-    is done, how much there is, and the phase.  Raises what :func:`plan_repair` raises, and
+    written.  Options are those of :class:`DB`; the comparator, if one is given, must be the
+    store's, and the new tables get the requested filters and compression.  ``progress`` is called
+    with the amount done, the total, and the phase.  Raises what :func:`plan_repair` raises, and
     :class:`LockedError` if the store is open.  Cost: that of the plan, and rewriting the damaged
     tables; without a MANIFEST, all tables.
 
@@ -140,7 +139,7 @@ def _env(settings: Options) -> Env:
 
 
 def _lock(directory: Directory, in_place: bool, timeout: float) -> FileLock | None:
-    """The store's lock.  In a source that is only read, no LOCK file is created for it."""
+    """The store's lock.  No LOCK file is created in a source that is only read."""
     if in_place:
         return take_lock(directory, timeout)
     if not directory.exists(LOCK):

@@ -18,7 +18,7 @@ from lsmkv.util.compression import NO_COMPRESSION
 from lsmkv.util.copying import refuse_copy
 
 SOUND = 0
-"""No damage, and nothing to remark."""
+"""No damage and no remarks."""
 REMARKABLE = 1
 """No write is lost, but there is a remark: a torn record at a log's end, an obsolete file."""
 DAMAGED = 2
@@ -42,7 +42,7 @@ class FileSurvey:
         self.size = size
         """Bytes; -1 for a file that is missing."""
         self.needed = needed
-        """Whether the store's content depends on the file, as far as the MANIFEST tells."""
+        """Whether the store's content depends on the file, according to the MANIFEST."""
         self.problems: list[Problem] = []
         """Damage, in the order of the file's offsets."""
         self.remarks: list[str] = []
@@ -98,7 +98,7 @@ class TableSurvey(FileSurvey):
         self.metadata_intact = True
         """Whether footer, index, metaindex and filters are intact."""
         self.codec = NO_COMPRESSION
-        """The codec of its data blocks, as far as they are compressed and can be read."""
+        """The codec of those of its data blocks that are compressed and can be read."""
 
     @property
     def intact(self) -> bool:
@@ -125,17 +125,17 @@ class LogSurvey(FileSurvey):
         """That of the first write; 0 if there is none."""
         self.last_sequence = 0
         self.folder = ""
-        """The subdirectory that it lies in, if it lies in one."""
+        """The subdirectory that it is in, if any."""
         self.tail: Problem | None = None
         """The problem after the last batch, if there is one: the next log shows what it means."""
         self.start = 0
-        """What lies before this offset is in the store already, and is not counted."""
+        """Everything before this offset is in the store already, and is not counted."""
 
 
 class LostLogSurvey(LogSurvey):
     """A log that recovery has set aside in ``lost/``, from its damage on.
 
-    It is named until the user has acknowledged it.  Plain data: it raises nothing and costs
+    It is reported until the user has acknowledged it.  Plain data: it raises nothing and costs
     nothing.
 
     >>> LostLogSurvey("000003.log", number=3, size=100, start=60).name
@@ -143,16 +143,17 @@ class LostLogSurvey(LogSurvey):
     """
 
     def __init__(self, name: str, number: int, size: int, start: int) -> None:
-        """``start`` is where its damage begins: what lies before it is in the store."""
+        """``start`` is where its damage begins: everything before it is in the store."""
         super().__init__(f"{LOST}/{name}", number, size, True)
         self.folder = LOST
         self.start = start
         self.is_newest = True
-        """Whether nothing was written to the store since: then these writes follow its own."""
+        """Whether nothing has been written to the store since, so that these writes follow its
+        own."""
 
 
 class ManifestSurvey(FileSurvey):
-    """A MANIFEST.  Plain data: it raises nothing, and costs nothing but where it says so.
+    """A MANIFEST.  Plain data: it raises nothing, and costs nothing except as noted.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()
@@ -172,7 +173,7 @@ class ManifestSurvey(FileSurvey):
         self._state = state
         """The sum of its readable records."""
         self.whole = False
-        """Whether this can be relied on: no record is damaged, except for a torn last one."""
+        """Whether it can be relied on: no record is damaged, except for a torn last one."""
 
     @property
     def comparator(self) -> str | None:
@@ -228,7 +229,7 @@ class Survey:
 
     @property
     def levels_known(self) -> bool:
-        """Whether an intact MANIFEST tells which tables make up the store, and their levels."""
+        """Whether an intact MANIFEST names the tables of the store and their levels."""
         return self.manifest is not None and self.manifest.whole
 
     @property

@@ -2,7 +2,7 @@
 
 A stored block ends in a type byte and the masked CRC-32C of the block and of that byte.  So a block
 can be found without an index: by :func:`find_sealed_end` where its start is known, and by
-:class:`SealFinder` where only possible starts are.
+:class:`SealFinder` where only possible starts are known.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from lsmkv.util.checksum import POLYNOMIAL, TABLE, mask, unmask
 
 
 def _inverse_table() -> vec[i64]:
-    """The table for a step back; the top bytes of the table of steps are all different."""
+    """The table for a step back: it exists since the top bytes of the table of steps are all
+    different."""
     inverse = vec[i64](256 * [0])
     for byte in range(256):
         changed: i64 = TABLE[byte]
@@ -35,7 +36,7 @@ def find_sealed_end(data: bytes, length: int, crc: int = -1) -> tuple[int, int]:
 
     It ends in a type byte, which the masked CRC-32C of all bytes up to and with it follows.
     Returns ``(offset after the type byte, crc)``.  The offset is -1 if there is none; the search
-    then goes on in the next bytes with this ``crc``.  ``data`` holds four bytes more than
+    then continues in the next bytes with this ``crc``.  ``data`` holds four bytes more than
     ``length``.  O(length): 0.15 us a byte in pure Python, since each byte needs the running value.
     """
     running = 0xFFFFFFFF if crc < 0 else crc
@@ -59,7 +60,7 @@ class SealFinder:
         A^-s (R(s) ^ 0xFFFFFFFF)  ==  A^-e (R(e) ^ T ^ 0xFFFFFFFF)
 
     The left side needs only the start and the right side only the end.  So all starts are tried at
-    once: each end looks up its start in a dict.  A wrong pair turns up once in 2^32.
+    once: each end looks up its start in a dict.  A false match occurs once in 2^32 pairs.
 
     No block ends in five zeros, of which the last would be its type: the bytes before the type are
     the end of a compressed stream, or the number of restart points, which is one or more.
@@ -76,10 +77,11 @@ class SealFinder:
         self._zeros = 0  # the length of the run of zeros that ends here
 
     def feed(self, data: bytes, length: int, starts: list[int]) -> list[tuple[int, int]]:
-        """Search ``data[:length]``, where a block may begin at each of ``starts``, in rising order.
+        """Search ``data[:length]``, where a block may begin at each of ``starts``, in ascending
+        order.
 
-        Returns the start and the end (after the type byte) of each block found, by rising ends.
-        ``data`` holds four bytes more than ``length``.
+        Returns the start and the end (after the type byte) of each block found, in the order of
+        their ends.  ``data`` holds four bytes more than ``length``.
         """
         found: list[tuple[int, int]] = []
         running = self._running

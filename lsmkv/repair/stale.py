@@ -2,7 +2,7 @@
 
 A lost block may have held a newer version of a key, or its deletion.  The older version is intact
 but must not be served; it is *stale*.  The lost block's bounds, its filter and the level of its
-table tell which entries of other tables may be stale.  The plan of a repair calls this, in one
+table show which entries of other tables may be stale.  The plan of a repair calls this, in one
 thread and without a lock.
 """
 
@@ -16,7 +16,7 @@ from lsmkv.repair.report import TableSurvey
 
 
 class StaleTest:
-    """Tells which entries of one table may be stale.  They are asked about in the table's order."""
+    """Decides which entries of one table may be stale.  The caller asks in the table's order."""
 
     def __init__(self, comparator: InternalKeyComparator) -> None:
         self._compare = comparator.user_comparator.compare
@@ -83,7 +83,7 @@ class Shadow:
         self.behind = behind
         """Only the entry with this internal key, and those after it, are older than the hole.
 
-        Without an index, all that is known of a hole is the entry before which it ends."""
+        Without an index, the entry after a hole is all that is known about its position."""
 
 
 def shadows_on(
@@ -100,8 +100,8 @@ def shadows_on(
             return _boundary_shadows(table, other, comparator) if table is other else []
     elif table is other:
         return _boundary_shadows(table, other, comparator)
-    # Without levels nothing tells how new a lost entry was.  Its neighbors do not either, because
-    # a compaction puts old and new entries side by side.
+    # Without levels nothing shows how new a lost entry was.  Nor do its neighbors, because a
+    # compaction puts old and new entries next to each other.
     shadows: list[Shadow] = []
     compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
     for hole in other.holes:

@@ -1,9 +1,9 @@
 """Surveys a store's directory: reads every file, without opening the store, and records its state.
 
 Nothing is written, and no file is trusted to be intact.  ``lsmkv verify`` prints a survey, and a
-repair is planned from one.  A survey takes no lock: a repair in place holds the store's lock
-around it.  ``verify`` may run while another process writes, whose new files and removed files look
-like damage: where there is damage and the directory has changed, it is surveyed again
+repair is planned from one.  A survey takes no lock: a repair in place holds the store's lock around
+it.  ``verify`` may run while another process writes, and files that it creates or removes look like
+damage: if there is damage and the directory has changed, it is surveyed again
 (:func:`survey_live`).
 """
 
@@ -64,11 +64,11 @@ def survey_db(
     """The state of every file of the store in ``path``, which may be too damaged to be opened.
 
     Nothing is written and no lock is taken; the store may be open, for writing too.  Options are
-    those of :class:`DB`.  ``progress`` is called with bytes done and in all, and the name of a
-    file.  Damage is not raised, it is in the survey.  Raises :class:`NotFoundError`,
+    those of :class:`DB`.  ``progress`` is called with the bytes done, the total, and the name of a
+    file.  Damage is not raised; it is in the survey.  Raises :class:`NotFoundError`,
     :class:`ForeignFormatError`, :class:`ComparatorMismatchError`,
     :class:`UnsupportedCompressionError` and :class:`IOError`.  Cost: reads every file once, and
-    again what changes meanwhile.
+    files that change meanwhile again.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()
@@ -129,7 +129,7 @@ def survey_live(
     """:func:`survey` of one version of a store that its owner may be writing to.
 
     A file that a compaction has removed, or that was made since the names were listed, looks
-    missing.  So damage counts once two surveys have found the same, or if nothing has changed
+    missing.  So damage counts only if two surveys have found the same, or if nothing has changed
     meanwhile.  A table that was found intact is not read again.
     """
     known: dict[str, TableSurvey] = {}
@@ -172,9 +172,9 @@ def survey(
     comparator: InternalKeyComparator,
     progress: Progress | None = None,
 ) -> Survey:
-    """Look at every file of the store in ``directory``.
+    """Survey every file of the store in ``directory``.
 
-    ``progress`` is called with bytes done and in all.  O(size of the store).  Raises
+    ``progress`` is called with the bytes done and the total.  O(size of the store).  Raises
     :class:`ComparatorMismatchError`, :class:`ForeignFormatError`,
     :class:`UnsupportedCompressionError` and ``OSError``; damage is not raised but noted.
     """
@@ -199,7 +199,7 @@ class _Surveyor:
         self._done = 0
         self._total = 0
         self._survey = Survey(directory.path)
-        self._starts: dict[str, int] = {}  # of logs from which not everything counts
+        self._starts: dict[str, int] = {}  # of logs that count only in part
 
     def run(self) -> Survey:
         names = self._names()
@@ -236,7 +236,8 @@ class _Surveyor:
         return self._survey
 
     def _names(self) -> list[str]:
-        """The files to look at; in ``lost/`` itself the logs that recovery has set aside there."""
+        """The files to survey; in ``lost/`` itself these are the logs that recovery has set
+        aside."""
         names = sorted(self._directory.names())
         if LOST_RECORD not in names:
             return names
@@ -339,8 +340,8 @@ class _Surveyor:
     def _best_other(self, chosen: ManifestSurvey | None, names: list[str]) -> ManifestSurvey | None:
         """The newest intact MANIFEST; one whose tables are all present is preferred.
 
-        Every MANIFEST begins with the complete state of the store.  A MANIFEST takes the place of
-        ``chosen`` only if it is newer and its tables are all present.
+        Every MANIFEST begins with the complete state of the store.  A MANIFEST replaces ``chosen``
+        only if it is newer and its tables are all present.
         """
         whole = [one for one in self._survey.manifests if one.whole and one._state.complete]
         fitting = [one for one in whole if not self._missing(one, names)]
@@ -354,7 +355,7 @@ class _Surveyor:
         return _tables_named(manifest) - _tables_present(names)
 
     def _compare_with_tables(self, manifest: ManifestSurvey, names: list[str]) -> None:
-        """Note that records are missing at the end of a MANIFEST, if its files say so.
+        """Note that records are missing at the end of a MANIFEST, if the store's files show it.
 
         A MANIFEST that was cut short names tables, or a log, that a lost record removed and that no
         longer exist.  A missing file alone does not prove this: the end of the MANIFEST must be
@@ -505,7 +506,7 @@ def _tables_named(manifest: ManifestSurvey) -> set[int]:
 
 
 def _note_missing_end(table: TableSurvey, stated: FileMetaData) -> None:
-    """Count the bytes that a file lacks, where the last of its data is among them."""
+    """Count the bytes that a file lacks, if its last data is among them."""
     if table.holes and table.size < stated.size:
         last = table.holes[-1]
         if last.offset + last.size >= table.size:

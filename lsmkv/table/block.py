@@ -16,7 +16,7 @@ block is therefore bounded.  (Source: LevelDB, ``table/block.cc``.)
 
 Fast paths: a search builds no key.  The number of bytes that an entry shares with the one before it
 mostly decides how it compares.  Where that search is slower than bisection (interpreted, by 3 us,
-and with a comparator of the user), a block is decoded and bisected from then on.
+and with a custom comparator), a block is decoded and bisected from then on.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Block:
     __slots__ = ("_decoded", "_orders", "_restarts", "_searches", "data", "end", "max_shared")
 
     def __init__(self, data: bytes, max_shared: int = DEFAULT_MAX_BLOCK_BYTES) -> None:
-        """``data`` is the block without its trailer; :class:`CorruptionError` if it holds none.
+        """``data`` is the block without its trailer; :class:`CorruptionError` if it is not a block.
 
-        A block is damaged, too, if its keys share more than ``max_shared`` bytes in all.
+        A block also counts as damaged if its keys share more than ``max_shared`` bytes in total.
         """
         count = decode_fixed32(data, len(data) - 4)
         if count > (len(data) - 4) // 4:
@@ -95,10 +95,10 @@ class Block:
         while at < end:
             shared, unshared, size, at = self.header(at)
             if shared > 0 and spent > self.max_shared:
-                raise CorruptionError("keys that share more than a block may hold", None, at)
+                raise CorruptionError("keys share more bytes than a block may hold", None, at)
             spent += shared
             if shared > len(key):
-                raise CorruptionError("an entry shares more than the key before it has", None, at)
+                raise CorruptionError("an entry shares more than the previous key has", None, at)
             key = key[:shared] + data[at : at + unshared]
             at += unshared
             keys.append(key)
@@ -116,7 +116,7 @@ class Block:
             middle = (low + high + 1) >> 1
             shared, unshared, _size, at = self.header(self._restart(middle))
             if shared != 0:
-                raise CorruptionError("a restart point whose key is not whole", None, at)
+                raise CorruptionError("the key of a restart point is incomplete", None, at)
             size = unshared - TAG_SIZE
             if size < 0:
                 raise CorruptionError("a key shorter than its tag", None, at)
@@ -132,7 +132,7 @@ class Block:
 
     def _restart(self, index: i64) -> i64:
         at = self.end + 4 * index
-        # Eight bytes can be read: after the last restart point follows their number.
+        # Eight bytes can be read: the number of restart points follows the last one.
         offset: i64 = read_i64_le(self.data, at) & MAX_UINT32
         if offset > self.end or (offset == self.end and self.end > 0):
             raise CorruptionError("a restart point beyond the entries", None, at)
@@ -143,7 +143,7 @@ class Block:
     ) -> tuple[i64, bytes | None]:
         """What :meth:`get` returns, by bisection of all keys: the plain search.
 
-        It serves the user's comparators, and interpreted code that searches a block often.
+        It is used with custom comparators, and by interpreted code that searches a block often.
         """
         keys, values = self.entries()
         orders = self._orders
@@ -169,7 +169,7 @@ class Block:
         return len(self.data)
 
     def first_key(self) -> bytes:
-        """The first entry's key; the empty key of a block without entries."""
+        """The first entry's key; empty if the block has no entries."""
         if self.end == 0:
             return b""
         _, unshared, _, at = self.header(0)
@@ -185,8 +185,8 @@ class Block:
         return [self._restart(index) for index in range(self._restarts)]
 
     def check(self) -> None:
-        """Raise :class:`CorruptionError` unless the restart points rise from the first entry on,
-        and each is an entry whose key is whole, as searches expect."""
+        """Raise :class:`CorruptionError` unless the restart points ascend from the first entry, and
+        each is an entry with a complete key, as searches expect."""
         whole: set[int] = set() if self.end > 0 else {0}
         at: i64 = 0
         while at < self.end:
@@ -196,9 +196,9 @@ class Block:
             at = key_at + unshared + size
         points = self.restart_points()
         if points[:1] != [0] or points != sorted(set(points)) or not whole.issuperset(points):
-            raise CorruptionError("restart points that lead elsewhere", None, self.end)
+            raise CorruptionError("invalid restart points", None, self.end)
 
-    # Fast paths: entries without the tag apart, and a search that builds no key
+    # Fast paths: entries whose tag is not split off, and a search that builds no key
 
     def tagged_entries(self) -> list[Entry]:
         """All entries; :class:`CorruptionError` for a key shorter than a tag."""
@@ -219,7 +219,7 @@ class Block:
                 tagged = data[middle:stop]
             else:
                 if spent > most:
-                    raise CorruptionError("keys that share more than a block may hold", None, at)
+                    raise CorruptionError("keys share more bytes than a block may hold", None, at)
                 spent += shared
                 if unshared >= TAG_SIZE and shared <= len(user_key):
                     user_key = user_key[:shared] + data[at:middle]
@@ -228,7 +228,7 @@ class Block:
                     key = user_key + tagged[:TAG_SIZE]
                     if shared > len(key):
                         raise CorruptionError(
-                            "an entry shares more than the key before it has", None, at
+                            "an entry shares more than the previous key has", None, at
                         )
                     key = key[:shared] + data[at : at + unshared]
                     if len(key) < TAG_SIZE:
@@ -269,7 +269,7 @@ class Block:
             else:
                 shared, unshared, size, at = self.header(at)
             if shared > before:
-                raise CorruptionError("an entry shares more than the key before it has", None, at)
+                raise CorruptionError("an entry shares more than the previous key has", None, at)
             before = shared + unshared
             length = before - TAG_SIZE
             if length < 0:
@@ -305,13 +305,14 @@ class Block:
     def _get_older(
         self, tag: bytes, user_key: bytes, at: i64, sequence: i64
     ) -> tuple[i64, bytes | None]:
-        """:meth:`get`, from the entry at an offset on, behind a version of this tag, too new."""
+        """:meth:`get`, continued at the entry at an offset, after a version whose tag is too
+        new."""
         data = self.data
         key = user_key + tag
         while at < self.end:
             shared, unshared, size, at = self.header(at)
             if shared > len(key):
-                raise CorruptionError("an entry shares more than the key before it has", None, at)
+                raise CorruptionError("an entry shares more than the previous key has", None, at)
             older = key[:shared] + data[at : at + unshared]
             if len(older) != len(key) or not older.startswith(user_key):
                 break
@@ -324,6 +325,7 @@ class Block:
         return 0, None
 
     def _is_searched_often(self) -> bool:
-        """Count a search; whether there were so many that decoding the block pays."""
+        """Count a search.  Returns whether there were enough of them that decoding the block
+        pays."""
         self._searches += 1
         return self._searches >= _SEARCHES_BEFORE_DECODING

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _LARGE: Final = 1 << 20
-"""A builder keeps its memory for the next block only below this many bytes."""
+"""A builder reuses its memory for the next block only if it has fewer bytes than this."""
 
 
 class BlockBuilder:
-    """Builds blocks, one after another; the caller ensures that the keys of a block strictly rise.
+    """Builds blocks, one after another; the caller ensures that the keys of a block strictly
+    ascend.
 
     Call order: ``((add | add_entries)* finish reset)*``.
 
@@ -90,10 +91,9 @@ class BlockBuilder:
     ) -> i64:
         """Append the entries from ``at`` to ``stop``, or until the block has ``full`` bytes.
 
-        The user keys are in the order of their bytes, and ``tagged`` are the tagged values.
-        Returns the index of the first entry that was not added.  It stops early before an entry
-        that is out of order and before one that only :meth:`add` can append, for example the first
-        of a block.
+        The user keys are in bytewise order, and ``tagged`` are the tagged values.  Returns the
+        index of the first entry that was not added.  It stops early before an entry that is out of
+        order and before one that only :meth:`add` can append, for example the first of a block.
         """
         if self._finished or self.empty:
             return at
@@ -120,7 +120,7 @@ class BlockBuilder:
                 while shared < shorter and last[shared] == key[shared]:
                     shared += 1
                 if shared == shorter or last[shared] > key[shared]:
-                    break  # one is a prefix of the other, so that tags decide
+                    break  # one is a prefix of the other, so the tags decide
                 if shared < known or shared > known + 3:
                     prefix = key[:shared]
                     known = shared

@@ -6,9 +6,9 @@ scan and one thread.  It goes forward only; a reverse scan reads the entries of 
 the last restart interval first.
 
 Fast paths: a seek builds no key before its target, and after that a key is built only if it differs
-from the one before.  Nor is one built of a deletion that hides nothing (``skip_deletions``: 7 ns an
-entry in place of 41) or of an entry that a newer source has deleted (``skip_hidden``: 25 ns in
-place of 69).
+from the one before.  Nor is one built for a deletion that hides nothing (``skip_deletions``: 7 ns
+an entry instead of 41) or for an entry that a newer source has deleted (``skip_hidden``: 25 ns
+instead of 69).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class BlockIterator:
     ) -> None:
         """Begins at the first user key >= ``start``; versions after ``sequence`` are hidden.
 
-        ``before`` is the last user key of the block before, if its versions may continue here;
+        ``before`` is the last user key of the previous block, if its versions may continue here;
         ``settled`` says that a version of it was visible, so that older ones are skipped.
         """
         self._block = block
@@ -97,7 +97,7 @@ class BlockIterator:
                 if self._end > 0:
                     self._seek_whole(start, block.restart_before(start, order))
         elif self._end > 0 and self._data[0] != 0:
-            raise CorruptionError("a first key that is not whole", None, 0)
+            raise CorruptionError("the first key is incomplete", None, 0)
 
     @property
     def done(self) -> bool:
@@ -109,8 +109,8 @@ class BlockIterator:
         return BlockIterator(self._block, self._order, self._sequence)
 
     def seek_to_restart(self, stop: bytes | None) -> bytes:
-        """Go to the last restart point whose user key is below ``stop``, or to the last of all,
-        and past the versions of that key.  Call it before :meth:`next_entries`.
+        """Go to the last restart point whose user key is below ``stop``, or to the last one if that
+        is None, and then past the versions of that key.  Call it before :meth:`next_entries`.
 
         Returns that user key.  If it is empty, or the block's first, the iterator stays where it
         is, and this returns the empty key.
@@ -121,7 +121,7 @@ class BlockIterator:
             return b""
         shared, unshared, _size, key_at = block.header(at)
         if shared != 0:
-            raise CorruptionError("a restart point whose key is not whole", None, at)
+            raise CorruptionError("the key of a restart point is incomplete", None, at)
         if unshared < TAG_SIZE:
             raise CorruptionError("a key shorter than its tag", None, at)
         user_key = self._data[key_at : key_at + unshared - TAG_SIZE]
@@ -135,7 +135,7 @@ class BlockIterator:
         """Step over deletions of keys before ``before``, or of any keys if it is None, and over the
         older versions that they hide, up to the first other entry.
 
-        Only in the bytewise order.  An entry that shares a part of a tag ends it, too.
+        Only in the bytewise order.  An entry that shares part of a tag also ends it.
         """
         data = self._data
         end = self._end
@@ -200,7 +200,7 @@ class BlockIterator:
         """Step over entries of keys that a newer source has deleted, up to the first other one.
 
         Only in the bytewise order.  ``by_sequence``: the source of the run is not known to be
-        newer, so that the sequences decide.  An entry that shares a part of a tag ends it, too.
+        newer, so the sequences decide.  An entry that shares part of a tag also ends it.
         """
         data = self._data
         end = self._end
@@ -222,7 +222,7 @@ class BlockIterator:
                 break
             length = shared + tag - begin
             if found < 0 or length != known or not _ends_in(key, shared, data, begin, tag):
-                # Another key; mostly the one that was deleted next.
+                # Another key: usually the one that was deleted next.
                 following = found + 1
                 if (
                     found < 0
@@ -265,8 +265,8 @@ class BlockIterator:
         user_key = self.user_key
         known: i64 = len(user_key)
         settled = self.settled
-        tag: i64 = -1  # where the last key's tag is whole
-        prefix = b""  # the last key begins with it, and mostly the next one
+        tag: i64 = -1  # offset of the last key's tag, if it is complete there
+        prefix = b""  # the last key begins with it, and so, usually, does the next one
         cut: i64 = 0
         found: list[Any] = []
         with_sequences = form == WITH_SEQUENCES
@@ -284,13 +284,13 @@ class BlockIterator:
             else:
                 shared, unshared, size, at = self._block.header(at)
             if spent > most and shared > 0:
-                raise CorruptionError("keys that share more than a block may hold", None, at)
+                raise CorruptionError("keys share more bytes than a block may hold", None, at)
             spent += shared
             value_at: i64 = at + unshared
             last = user_key
             if shared <= known and unshared >= TAG_SIZE:
                 tag = value_at - TAG_SIZE
-                # Mostly a key differs from the one before right after the bytes that they share.
+                # Usually a key differs from the one before right after the bytes that they share.
                 same = shared + tag - at == known and (
                     tag == at
                     or (data[at] == user_key[shared] and data[at:tag] == user_key[shared:])
@@ -313,7 +313,7 @@ class BlockIterator:
                 whole = user_key + (data[tag : tag + TAG_SIZE] if tag >= 0 else self._tag)
                 if shared > len(whole):
                     raise CorruptionError(
-                        "an entry shares more than the key before it has", None, at
+                        "an entry shares more than the previous key has", None, at
                     )
                 whole = whole[:shared] + data[at:value_at]
                 known = len(whole) - TAG_SIZE
@@ -373,7 +373,7 @@ class BlockIterator:
             return
         at: i64 = self._block.restart_before(start, self._order)
         if data[at] != 0:
-            raise CorruptionError("a restart point whose key is not whole", None, at)
+            raise CorruptionError("the key of a restart point is incomplete", None, at)
         begun = at
         wanted: i64 = len(start)
         matched: i64 = 0  # bytes that the key before has in common with ``start``
@@ -406,15 +406,15 @@ class BlockIterator:
         self._at = at
 
     def _seek_whole(self, start: bytes, at: i64) -> None:
-        """Like :meth:`_seek`, from a restart point on, but builds every key.  It serves other
-        comparators, and blocks whose shared lengths do not decide."""
+        """Like :meth:`_seek`, from a restart point on, but builds every key.  It is used with other
+        comparators, and for blocks whose shared lengths do not decide."""
         order = self._order
         whole = b""
         while at < self._end:
             here = at
             shared, unshared, size, at = self._block.header(at)
             if shared > len(whole):
-                raise CorruptionError("an entry shares more than the key before it has", None, at)
+                raise CorruptionError("an entry shares more than the previous key has", None, at)
             before = whole
             whole = whole[:shared] + self._data[at : at + unshared]
             known: i64 = len(whole) - TAG_SIZE
@@ -433,7 +433,7 @@ class BlockIterator:
 
 
 def _ends_in(key: bytes, size: i64, data: bytes, begin: i64, end: i64) -> bool:
-    """Whether what follows the first ``size`` bytes of a key are these bytes, as many."""
+    """Whether a key consists of its first ``size`` bytes and exactly these bytes."""
     while begin < end:
         here: i64 = key[size]
         there: i64 = data[begin]

@@ -27,16 +27,16 @@ from lsmkv.util.compression import NO_COMPRESSION
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-# Compiled code lets other threads run mostly while it reads or writes: a larger chunk would delay
+# Compiled code lets other threads run mainly while it reads or writes: a larger chunk would delay
 # them, and saves nothing (measured).
 _WRITE_CHUNK: Final = 64 * 1024
 
 
 class TableBuilder:
-    """Writes a table from entries in strictly rising order.
+    """Writes a table from entries in strictly ascending order.
 
-    Call order: ``(add | add_entries)* finish``.  The keys are internal keys.  Filters are made
-    from their user keys, one for each version.  The caller syncs and closes the file.  To give up a
+    Call order: ``(add | add_entries)* finish``.  The keys are internal keys.  Filters are made from
+    their user keys, one for each version.  The caller syncs and closes the file.  To abandon a
     table, do not finish it.  After an error from the file the builder must not be used again.
     """
 
@@ -83,8 +83,8 @@ class TableBuilder:
         return self._last_key
 
     def add(self, key: bytes, value: bytes) -> None:
-        """Append an entry.  ``ValueError`` if ``key`` is no internal key, or does not sort after
-        the one before it.
+        """Append an entry.  ``ValueError`` if ``key`` is not an internal key, or does not sort
+        after the one before it.
         """
         if self._finished:
             raise ValueError("add after finish")
@@ -108,8 +108,8 @@ class TableBuilder:
     ) -> i64:
         """Append the entries from ``at`` to ``stop``, or until the file has ``limit`` bytes.
 
-        ``tagged`` are the tagged values.  Returns how far it got.  ``ValueError`` as for
-        :meth:`add`.
+        ``tagged`` are the tagged values.  Returns the index of the first entry that was not added.
+        ``ValueError`` as for :meth:`add`.
         """
         block = self._data_block
         while at < stop:
@@ -162,7 +162,7 @@ class TableBuilder:
             self._prefix_filter.add_keys(user_keys)
 
     def _write_filters(self) -> bytes:
-        """Write the filters, and return the metaindex that names them: its keys rise, since
+        """Write the filters, and return the metaindex that names them: its keys are in order, since
         ``filter.`` < ``fullfilter.`` < ``prefixfilter.``."""
         metaindex = BlockBuilder(self._restart_interval)
         if self._policy is not None:
@@ -181,14 +181,14 @@ class TableBuilder:
 
     def _write_block(self, raw: bytes, compression: int) -> BlockHandle:
         if len(raw) > self._max_block_bytes:
-            compression = NO_COMPRESSION  # readers refuse to decompress so much
+            compression = NO_COMPRESSION  # readers refuse to decompress that much
         stored = seal_block(raw, compression, self._zstd_level)
         handle = BlockHandle(self._offset, len(stored) - BLOCK_TRAILER_SIZE)
         self._append(stored)
         return handle
 
     def _append(self, data: bytes) -> None:
-        # No reader opens a table before it is finished, so that one write may hold many blocks.
+        # No reader opens a table before it is finished, so one write may hold many blocks.
         self._offset += len(data)
         self._pending.append(data)
         self._pending_bytes += len(data)

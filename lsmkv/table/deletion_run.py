@@ -1,9 +1,9 @@
 """Runs of deletions: many deleted user keys as one entry of a scan's chunk.
 
-The readers of blocks and memtables put long runs of deletions together, and the merging iterator
-steps over a run by a bisection.  With the keys of a run, a block iterator also steps over the older
-versions that the run hides, before it builds their keys and values.  Any thread may read a run; the
-one that makes it completes it first.
+The readers of blocks and memtables combine long runs of deletions, and the merging iterator steps
+over a run by a bisection.  With the keys of a run, a block iterator also steps over the older
+versions that the run hides, before it builds their keys and values.  A run is completed by the
+thread that makes it; then any thread may read it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 SHORTEST_RUN: Final = 8
-"""Fewer deletions in a row are entries of their own: a run costs as much as some of these."""
+"""Fewer deletions in a row stay separate entries: a run costs as much as a few of these."""
 
 
 class DeletionRun:
-    """Deleted user keys in rising order, with nothing visible between them in their source.
+    """Deleted user keys in ascending order, with nothing visible between them in their source.
 
     In a chunk it is the entry ``(user key, None, -1, run)``, whose user key is ``keys[first]``.
     """
@@ -30,7 +30,7 @@ class DeletionRun:
     def __init__(self, keys: list[bytes], first: i64, sequences: list[int] | None) -> None:
         self.keys = keys
         self.first: i64 = first
-        """Index of the first key that no entry of its own stands for."""
+        """Index of the first key that has no entry of its own."""
         self.sequences = sequences
         """The sequence of each deletion; None where their source is known to be newer than the
         sources after it."""
@@ -45,7 +45,7 @@ class DeletionRun:
 def begin_run(found: list[Any], user_key: bytes, sequence: int, with_sequence: bool) -> DeletionRun:
     """Append a new run to a chunk whose last entries are ``SHORTEST_RUN`` deletions.
 
-    The run holds their keys too, so that all of them hide what is older, and then this key.
+    The run holds their keys too, so that all of them hide older entries, and then this key.
     """
     keys: list[bytes] = []
     sequences: list[int] | None = [] if with_sequence else None

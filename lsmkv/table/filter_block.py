@@ -60,7 +60,8 @@ class FilterBlockBuilder:
         self._finished = False
 
     def start_block(self, block_offset: int) -> None:
-        """The next keys belong to the data block that starts at this offset, which never falls."""
+        """The next keys belong to the data block that starts at this offset.  Offsets never
+        decrease."""
         if self._finished:
             raise ValueError("start_block after finish")
         index = block_offset >> FILTER_BASE_LG
@@ -95,7 +96,7 @@ class FilterBlockBuilder:
 
 
 class FilterReader:
-    """The filters of one table that one policy has made; base of the two layouts."""
+    """The filters of one table made by one policy; base class of the two layouts."""
 
     layout = ""
     """``block`` or ``table``, as in ``filter_layout``."""
@@ -143,7 +144,7 @@ class FilterBlockReader(FilterReader):
         for at in range(array, size - 4, 4):
             starts = append(starts, decode_fixed32(contents, at))
             if len(starts) > 1 and starts[-2] > starts[-1]:
-                raise CorruptionError("filter offsets that fall", None, array)
+                raise CorruptionError("filter offsets out of order", None, array)
         self._starts = starts  # where each filter starts, and where the last one ends
         self._count: i64 = len(starts) - 1
         self._base_lg: i64 = min(base_lg, _MAX_SHIFT)
@@ -187,8 +188,8 @@ class TableFilters:
     def may_match(self, number: i64, hashes: KeyHashes, counters: ReadCounters) -> bool:
         """False only if data block ``number`` does not hold the user key.
 
-        Every filter asked is counted, and every no.  Cost: k bits of each filter, until one says
-        no.
+        Every filter asked is counted, and so is every "no".  Cost: k bits of each filter, until one
+        says no.
         """
         reader = self._first
         while reader is not None:
@@ -240,8 +241,8 @@ class TableFilters:
 class TableFilterBuilder:
     """Builds the filter of a whole table.
 
-    Call order: ``add_keys* finish``.  A policy of lsmkv's own with 64-bit hashes gets
-    hashes, which take 8 bytes a key until the table is finished; another one gets the keys.
+    Call order: ``add_keys* finish``.  One of lsmkv's policies with 64-bit hashes gets hashes, which
+    take 8 bytes a key until the table is finished; any other policy gets the keys.
     """
 
     def __init__(self, policy: FilterPolicy) -> None:
@@ -278,10 +279,10 @@ def prefix_filter_key(policy: FilterPolicy, extractor: PrefixExtractor) -> bytes
 
 
 def prefix_policy(policy: FilterPolicy | None) -> FilterPolicy:
-    """The policy of prefix filters beside filters of ``policy``.
+    """The policy of prefix filters in a store whose other filters use ``policy``.
 
-    Prefixes often differ in few bits, which LevelDB's hash does not suit; and LevelDB reads none
-    of them.
+    Prefixes often differ in few bits, for which LevelDB's hash is unsuitable; and LevelDB reads no
+    prefix filters.
     """
     return policy if policy is not None and is_filter64(policy) else Bloom64Policy()
 
@@ -333,7 +334,7 @@ class PrefixFilterReader:
 
 
 def build_filter64(policy: FilterPolicy, hashes: vec[i64]) -> bytes:
-    """The filter of these hashes, of a policy with 64-bit hashes."""
+    """The filter that a policy with 64-bit hashes makes from these hashes."""
     if isinstance(policy, BinaryFusePolicy):
         return build_fuse(hashes, policy.bloom_bits_per_key)
     assert isinstance(policy, Bloom64Policy)

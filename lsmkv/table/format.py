@@ -73,7 +73,7 @@ class Footer:
 
     @staticmethod
     def decode(data: bytes) -> Footer:
-        """The footer in these 48 bytes; :class:`CorruptionError` without the magic."""
+        """The footer in these 48 bytes; :class:`CorruptionError` if the magic is missing."""
         if len(data) != FOOTER_SIZE or data[-8:] != MAGIC:
             raise CorruptionError("not a table: its footer has no magic number", None, 0)
         metaindex, position = BlockHandle.decode(data[:-8])
@@ -85,7 +85,7 @@ def seal_block(raw: bytes, compression: int, zstd_level: int = 1) -> bytes:
     """A block as stored: content, type byte, masked CRC-32C of both.
 
     ``compression`` is a codec of :mod:`lsmkv.util.compression`.  The block is kept uncompressed
-    unless that saves more than an eighth, as LevelDB does.
+    unless compression saves more than an eighth, as in LevelDB.
     """
     stored = raw
     kind = NO_COMPRESSION
@@ -132,20 +132,20 @@ def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int
     return unpack_block(stored, file.path, offset, max_block_bytes)
 
 
-_LARGE: Final = 1 << 24  # bytes, more than a read of a sound table
+_LARGE: Final = 1 << 24  # bytes; no read of a sound table has so many
 
 
 def read_stored(file: RandomAccessFile, offset: int, length: int) -> bytes:
-    """``file.read``; :class:`CorruptionError` if memory does not suffice.
+    """``file.read``; :class:`CorruptionError` if there is not enough memory.
 
-    A sparse file may be larger than the disk, so that its size bounds nothing.
+    A sparse file may be larger than the disk, so its size is no bound.
     """
     try:
         return file.read(offset, length)
     except MemoryError:
         if length <= _LARGE:
             raise  # the file is not the cause
-        reason = f"{length} bytes of blocks, more than there is memory for"
+        reason = f"not enough memory for {length} bytes of blocks"
         raise CorruptionError(reason, file.path, offset) from None
 
 

@@ -32,7 +32,7 @@ class TableIndex:
         """``keys`` and ``handles`` are the entries of the index block; no block may end beyond
         ``limit``.
 
-        :class:`CorruptionError` for a bad handle, or a key that is no internal key.
+        :class:`CorruptionError` for a bad handle, or a key that is not an internal key.
         """
         self.keys = keys
         """The index keys."""
@@ -43,7 +43,7 @@ class TableIndex:
         for handle in handles:
             block, _ = BlockHandle.decode(handle)
             if block.offset + block.size + BLOCK_TRAILER_SIZE > limit:
-                raise CorruptionError(f"{block} lies beyond the file")
+                raise CorruptionError(f"{block} lies beyond the end of the file")
             offsets = append(offsets, block.offset)
             sizes = append(sizes, block.size + BLOCK_TRAILER_SIZE)
         self.offsets = offsets
@@ -81,7 +81,7 @@ class TableIndex:
     def adjoins(self, number: i64) -> bool:
         """Whether a block begins where the one before it ends.
 
-        Blocks need not adjoin, though every known writer puts them so.
+        Blocks need not be adjacent, but every known writer makes them so.
         """
         return self.offsets[number] == self.end(number - 1)
 

@@ -107,11 +107,11 @@ def codec_at(file: RandomAccessFile, handle: BlockHandle) -> int:
 
 
 def codec_in(file: RandomAccessFile) -> int:
-    """The codec that a table was written with, of a file that may be damaged.
+    """The codec that a table, which may be damaged, was written with.
 
-    It is that of the index or, where this is stored uncompressed, of one of the first data blocks.
-    No compression if all of these are, or if they cannot be read.  Two reads, of 48 bytes and of
-    one, and a few more where the index is not compressed.
+    It is the codec of the index or, if the index is stored uncompressed, of one of the first data
+    blocks.  It is no compression if all of these are uncompressed, or cannot be read.  Two reads,
+    of 48 bytes and of one, and a few more where the index is not compressed.
     """
     try:
         footer = Footer.decode(file.read(max(0, file.size - FOOTER_SIZE), FOOTER_SIZE))
@@ -149,7 +149,7 @@ def _edge_key(table: Table, numbers: range, at: int) -> bytes | None:
 
 
 def check_metadata(table: Table) -> None:
-    """Read footer, index and filters again: the table holds them in memory, and so does not show
+    """Read footer, index and filters again: the table holds them in memory, and so would not show
     later damage.
     """
     Table(table.options, table.file)
@@ -158,7 +158,7 @@ def check_metadata(table: Table) -> None:
 def check(table: Table) -> tuple[bytes, bytes]:
     """Read every block and assert the invariants; first and last key.  O(size of the file).
 
-    Keys rise strictly, each index key lies at or after the last key of its block and before the
+    Keys strictly ascend, each index key lies at or after the last key of its block and before the
     first key of the next, restart points are entries of their block, and filters admit every
     key.  Raises :class:`CorruptionError`.
     """

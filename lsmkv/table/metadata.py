@@ -1,4 +1,4 @@
-"""Reads what a table says of itself, when it is opened: footer, index, metaindex and filters.
+"""Reads the metadata of a table when it is opened: footer, index, metaindex and filters.
 
 A :class:`~lsmkv.table.reader.Table` makes a :class:`TableMetadata` once, and keeps what it found.
 (Source: LevelDB, ``table/table.cc: Table::Open``.)
@@ -53,7 +53,7 @@ class TableMetadata:
         if options.filter_policy is not None or options.prefix_extractor is not None:
             self.filters = self._read_filters(footer.metaindex)
         self.data_end = footer.metaindex.offset
-        """An offset behind the data blocks and the filters."""
+        """An offset after the data blocks and the filters."""
 
     def _read_footer(self) -> Footer:
         file = self._file
@@ -69,7 +69,8 @@ class TableMetadata:
         # Checked here, since approximate_offset returns its offset even if it is never read.
         end = footer.metaindex.offset + footer.metaindex.size + BLOCK_TRAILER_SIZE
         if end > start:
-            raise CorruptionError(f"{footer.metaindex} lies beyond the file", file.path, start)
+            reason = f"{footer.metaindex} lies beyond the end of the file"
+            raise CorruptionError(reason, file.path, start)
         return footer
 
     def _read_index(self, handle: BlockHandle) -> TableIndex:
@@ -80,12 +81,12 @@ class TableMetadata:
             raise CorruptionError(error.reason, self._file.path, handle.offset) from None
 
     def _read_filters(self, handle: BlockHandle) -> list[FilterReader]:
-        """The filters of the store's policy or, if there are none, of another one that is known;
-        and the prefix filter."""
+        """The filters of the store's policy or, if there are none, of another known policy; and the
+        prefix filter."""
         keys, values = self._read_entries(handle)
         metaindex = dict(zip(keys, values, strict=True))
         extractor = self._options.prefix_extractor
-        if extractor is not None:  # so that the order is the bytewise one
+        if extractor is not None:  # which implies the bytewise order
             for policy in filter(is_filter64, KNOWN_POLICIES):
                 found = self._read_filter(metaindex, prefix_filter_key(policy, extractor), handle)
                 if found is not None:
@@ -146,10 +147,10 @@ class TableMetadata:
 
 
 def usable_policies(options: Options) -> list[FilterPolicy]:
-    """The policies whose filters a store asks where it finds them, its own first.
+    """The policies whose filters a store uses where it finds them, its own first.
 
-    None if it wants no filters.  Other policies of lsmkv's go by the bytes of keys, and so with
-    comparators for which equal keys are equal bytes.
+    The list is empty if the store wants no filters. lsmkv's other policies depend on the bytes of
+    keys, so they are usable only with comparators for which equal keys are equal bytes.
     """
     own = options.filter_policy
     if own is None:

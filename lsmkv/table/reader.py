@@ -42,7 +42,7 @@ class Table:
 
     The index is held decoded (one key and one handle for each data block), and so are the filters.
     Blocks in the cache are reachable only through their table, so a file number that is used twice
-    cannot bring up blocks of the other file.
+    cannot return blocks of the other file.
     """
 
     def __init__(self, options: Options, file: RandomAccessFile) -> None:
@@ -156,7 +156,7 @@ class Table:
         )
         return self._block_of(contents, number)
 
-    # Beyond the tour: what is no Get
+    # Beyond the tour: everything but Get
 
     def _block_of(self, contents: bytes, number: i64) -> Block:
         """The block with these decompressed contents."""
@@ -211,7 +211,7 @@ class Table:
         return self._data_end if number == len(self._cached) else self.index.offsets[number]
 
     def begins_with(self, key: bytes) -> bool:
-        """False if the first key is another one, so that the file is another table.
+        """False if the table has another first key, which means that the file is another table.
 
         True if its block cannot be read: the first read of the block raises that error.  One read.
         """
@@ -226,7 +226,7 @@ class Table:
             return True
 
     def forget_blocks(self) -> None:
-        """Remove the table's blocks from the block cache: they will not be read any more."""
+        """Remove the table's blocks from the block cache: they will not be read again."""
         if self._cache is not None:
             self._cache.forget([held for held in self._cached if held is not None])
 
@@ -254,7 +254,7 @@ class Table:
     def find_ahead(
         self, number: i64, counters: ReadCounters, ahead: Readahead | None
     ) -> tuple[i64, Block]:
-        """:meth:`load_block` for a scan: out of what was read ahead, if that has the block.
+        """:meth:`load_block` for a scan: from the readahead, if that has the block.
 
         :meth:`keep` puts it into the cache.
         """
@@ -266,9 +266,9 @@ class Table:
         self, number: i64, most: i64, back: bool, counters: ReadCounters
     ) -> Readahead | None:
         """Data block ``number`` and neighbors of it, with one read, as far as they are not cached:
-        up to ``most`` blocks and 64 KiB in all, behind it or, with ``back``, before it.
+        up to ``most`` blocks and 64 KiB in all, after it or, with ``back``, before it.
 
-        None if that is one block, or cannot be read.
+        None if that would be one block alone, or cannot be read.
         """
         if most < 2 or not self._is_missing(number):
             return None

@@ -20,7 +20,7 @@ within every write, states that a power cut or a kill could leave, and checks ea
 >>> report.states > 100, len(report.violations) > 0
 (True, True)
 
-Each violation has a label that brings its state back from the recording.  Here it is the state
+Each violation has a label that restores its state from the recording.  Here it is the state
 before the second half was written:
 
 >>> state = report.recording.state(report.violations[0].label)
@@ -28,8 +28,8 @@ before the second half was written:
 ...     list(db)
 [(b'anna', b'0')]
 
-:class:`FaultyEnv` lets a chosen call fail, to see that a program reports it and loses nothing.
-:func:`serving` starts a server for Redis clients, for as long as a test needs it.
+:class:`FaultyEnv` makes a chosen call fail, to test that a program reports it and loses nothing.
+:func:`serving` runs a server for Redis clients for as long as a test needs it.
 :func:`simulate` runs several threads under schedules that are drawn from a seed.
 ``docs/testing.md`` says what each of them covers.
 """

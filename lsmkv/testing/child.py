@@ -1,6 +1,5 @@
-"""The process in which simulations run: what is simulated is put in place before the engine comes.
-
-``simulation.py`` starts it, by way of ``lsmkv.env.interpreted``; ``world.py`` does the runs.
+"""The process in which simulations run: it installs the simulated objects before it imports the
+engine.  ``simulation.py`` starts it through ``lsmkv.env.interpreted``; ``world.py`` does the runs.
 """
 
 from __future__ import annotations

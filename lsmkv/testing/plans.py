@@ -1,4 +1,4 @@
-"""What happens in the runs of a seed besides their schedule: calls that fail, and crashes."""
+"""The events in the runs of a seed besides their schedule: calls that fail, and crashes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Crash:
         return "killed" if self.names is None else "power cut"
 
     def restart(self, env: FaultyEnv) -> FaultyEnv:
-        """The file system that the next life finds."""
+        """The file system with which the next life begins."""
         if self.names is None:
             return env.kill()
         return env.power_cut(self.names, random.Random(self.seed), tails=self.tails)
@@ -51,13 +51,13 @@ class Fault:
     short: bool
 
     def arm(self, env: FaultyEnv) -> None:
-        """Let the call fail."""
+        """Make the call fail."""
         error = OSError(self.code, os.strerror(self.code))
         env.fail_at(self.call, error, sticky=self.sticky, short=self.short)
 
     def __str__(self) -> str:
-        text = f"call {self.call} of the file system fails: {os.strerror(self.code)}"
-        return text + (", and so do all after it" if self.sticky else "")
+        text = f"file system call {self.call} fails: {os.strerror(self.code)}"
+        return text + (", and so do all later ones" if self.sticky else "")
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Plan:
 
 
 def draw_plan(seed: int, calls: int, crashes: int, faults: bool) -> Plan:
-    """The plan of a seed, for a program that makes about so many calls in a life.
+    """The plan of a seed, for a program that makes about this many calls in a life.
 
-    Some runs have fewer crashes, and some no fault, so that the others are tried as well.
+    Some runs have fewer crashes, and some no fault, so that such runs are tested as well.
     """
     rng = random.Random(f"{seed} plan")
     lives = tuple(_draw_crash(rng, calls) for _ in range(rng.randint(min(crashes, 1), crashes)))

@@ -1,12 +1,12 @@
-"""Locks, threads, pauses and clocks of a simulation, in the places where the engine looks for them.
+"""Locks, threads, pauses and clocks of a simulation, installed where the engine looks for them.
 
 :func:`install` is called in a process that has not imported the engine yet (``interpreted.py``).
-The engine itself has no switch points: it takes all that makes threads wait from
-``lsmkv.util.threads``, ``librt.threading`` and ``time``, and gets these instead.  A lock is a
-switch point before it is taken and after it is released.  So is every call of a file system in
-memory, which takes a lock.
+The engine itself has no switch points: it takes everything that makes threads wait from
+``lsmkv.util.threads``, ``librt.threading`` and ``time``, and gets the simulated versions instead.
+A lock is a switch point before it is taken and after it is released.  So is every call of a file
+system in memory, which takes a lock.
 
-Outside of a run there is one thread, and nothing waits.
+Outside a run there is one thread, and nothing waits.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from lsmkv.util import threads, ticket
 
 
 class Current:
-    """What the primitives know: the run that is under way."""
+    """What the primitives know: the current run."""
 
     scheduler: Scheduler | None = None
-    """Everything is simulated by this one; None outside of runs."""
+    """The scheduler that simulates everything; None outside runs."""
 
 
 _TICK = 1e-6
-"""Seconds between two looks at a clock."""
+"""Simulated seconds between two readings of a clock."""
 
 
 class PlainLock:
     """A lock that any thread may release, as ``threading.Lock`` makes it."""
 
     plain = True
-    """Whether another thread than its holder may release it."""
+    """Whether a thread other than its holder may release it."""
 
     def __init__(self) -> None:
         self.holder: Thread | None = None
@@ -48,11 +48,12 @@ class PlainLock:
         self._life = -1 if scheduler is None else scheduler.life
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it; False if the time is over, or if it is not free and ``blocking`` is false."""
+        """Take it; False after the time-out, or if it is not free and ``blocking`` is false."""
         return self.take(blocking, None if timeout < 0 else timeout, False)
 
     def take(self, blocking: bool, seconds: float | None, only_signals: bool) -> bool:
-        """:meth:`acquire`; ``only_signals`` says that the time-out is for signals alone."""
+        """:meth:`acquire`; ``only_signals`` says that the time-out serves only to handle
+        signals."""
         scheduler = self._scheduler()
         if scheduler is None:
             self._held = True
@@ -87,8 +88,8 @@ class PlainLock:
         return self._held
 
     def _scheduler(self) -> Scheduler | None:
-        """Who lets threads wait for it: nobody outside of runs, nor for what is left of a life that
-        has ended, such as a handle that is finalized now."""
+        """The scheduler that makes threads wait for it.  None outside runs, and for remnants of a
+        life that has ended, such as a handle that is finalized later."""
         scheduler = Current.scheduler
         if scheduler is None or scheduler.current is None or 0 <= self._life < scheduler.life:
             return None
@@ -107,7 +108,7 @@ class PlainLock:
 class ReentrantLock(PlainLock):
     """A lock that its holder may take again, as ``threading.RLock`` makes it.
 
-    Taking it again is no switch point: nothing can have changed for anybody.
+    Taking it again is not a switch point: nothing can have changed for any thread.
     """
 
     plain = False
@@ -160,7 +161,7 @@ def start_new_thread(function: Any, arguments: tuple[Any, ...]) -> int:
 
 
 def sleep(seconds: float) -> None:
-    """Wait until simulated time has passed; 0 is a switch point and nothing else."""
+    """Wait until simulated time has passed; 0 is only a switch point."""
     scheduler = Current.scheduler
     if scheduler is None or scheduler.current is None:
         return
@@ -183,7 +184,7 @@ def _now_ns() -> int:
 
 
 def _acquire_soon(own: ticket.Ticket, seconds: float | None = None) -> bool:
-    """``Ticket.acquire_soon``, whose time-out is for signals unless the caller names another."""
+    """``Ticket.acquire_soon``, whose time-out is for signals unless the caller passes one."""
     default = seconds is None
     return cast(PlainLock, own.lock).take(
         True, ticket._CHECK_SIGNALS_EVERY if seconds is None else seconds, default
@@ -191,7 +192,7 @@ def _acquire_soon(own: ticket.Ticket, seconds: float | None = None) -> bool:
 
 
 def install() -> None:
-    """Put the simulated ones into the places of the real ones, for good."""
+    """Replace the real ones by the simulated ones, permanently."""
     OWN_FILES.update((__file__, str(threads.__file__), str(ticket.__file__)))
     system = types.SimpleNamespace(
         allocate_lock=PlainLock,

@@ -12,10 +12,12 @@ T = TypeVar("T")
 
 
 def reduce_list(items: list[T], fails: Callable[[list[T]], bool], tries: int) -> list[T]:
-    """A part of ``items``, in their order, of which ``fails`` is true and of no part with one item
-    less, unless ``fails`` was called ``tries`` times before that was certain.
+    """A part of ``items``, in their order, for which ``fails`` is true, but false without any one
+    of its items.  If ``fails`` was called ``tries`` times before that was certain, the smallest
+    part found.
 
-    ``fails(items)`` is taken for true.  Calls ``fails`` O(n log n) times as a rule, O(n^2) at most.
+    ``fails(items)`` is assumed to be true.  Usually calls ``fails`` O(n log n) times, O(n^2) at
+    most.
 
     >>> reduce_list(list(range(100)), lambda some: {7, 93} <= set(some), 1000)
     [7, 93]

@@ -1,16 +1,15 @@
-"""Which thread goes on: a scheduler of real threads of which exactly one runs.
+"""Which thread runs next: a scheduler of real threads of which exactly one runs.
 
-A simulated thread is a real one with a *baton*, a lock that it waits for.  The thread that runs
-calls :meth:`Scheduler.step` at its switch points, and :meth:`Scheduler.wait` where it cannot go on.
-Both ask the strategy who is next, hand that thread its baton, and wait for the own one.  So
-everything that happens follows from the strategy's answers, and from nothing else: not from the
-machine, nor from the time.
+A simulated thread is a real one with a *baton*, a lock that it waits for.  The running thread calls
+:meth:`Scheduler.step` at its switch points, and :meth:`Scheduler.wait` where it cannot continue.
+Both ask the strategy which thread is next, hand that thread its baton, and wait for their own.  So
+everything that happens depends on the strategy's answers only, not on the machine or the time.
 
-*Time* is simulated, too.  It passes only when nobody can run: then the thread whose wait ends first
-goes on.  If nobody can run and no time-out would change that, the run has found a deadlock, or a
-wake-up that was lost.
+*Time* is simulated, too.  It passes only when no thread can run: then the thread whose wait ends
+first continues.  If no thread can run and no time-out would change that, the run has found a
+deadlock, or a lost wake-up.
 
-This module and those that it imports know nothing of the engine.
+This module and those that it imports know nothing about the engine.
 """
 
 from __future__ import annotations
@@ -31,26 +30,27 @@ ERROR = "error"
 
 
 class Unwind(BaseException):
-    """Ends a thread of a life that is over, at its next switch point."""
+    """Ends a thread of a life that has ended, at the thread's next switch point."""
 
 
 class Switch(NamedTuple):
-    """One change from a thread to another, in words."""
+    """One change from one thread to another, in words."""
 
     thread: str
     place: str
-    """File and line of what the thread does next."""
+    """The file and line that the thread executes next."""
     source: str
     """That line."""
     why: str
     """What the thread does: a step, a wait, or its end."""
     to: str
     forced: bool
-    """Whether the strategy wanted it; else there was no other way."""
+    """Whether the strategy chose it; otherwise the thread could not continue."""
 
 
 Forced = tuple[int, int, int]
-"""One decision that is not the usual one: at this thread's n-th decision, that thread goes on."""
+"""One decision other than the usual one: at the n-th decision of the first thread, the second one
+continues."""
 
 
 class Thread:
@@ -62,16 +62,17 @@ class Thread:
         self.baton: Any = _thread.allocate_lock()
         self.baton.acquire()
         self.ident = 0
-        """The number that the system gave it."""
+        """The number that the operating system gave it."""
         self.decisions = 0
-        """How often somebody had to be chosen while it ran."""
+        """How many decisions were made while it ran."""
         self.can_run = True
         self.lock: Any = None
-        """What it waits for, if that is a lock."""
+        """The lock that it waits for, if any."""
         self.until: float | None = None
         """When its wait ends, if nothing else ends it."""
         self.only_signals = False
-        """Whether that end is for signals alone: the wake-up has to come in any case."""
+        """Whether that end serves only to handle signals, so that the wake-up has to come in any
+        case."""
         self.timed_out = False
         self.unwound = 0
 
@@ -80,17 +81,17 @@ class Thread:
 
 
 class Strategy(Protocol):
-    """Chooses who goes on."""
+    """Chooses the thread that runs next."""
 
     def choose(self, thread: Thread, usual: Thread, able: list[Thread]) -> Thread:
-        """One of ``able``, while ``thread`` runs or has just ended; ``usual`` is that thread, or
-        if it cannot go on, the next one."""
+        """One of ``able``, while ``thread`` runs or has just ended; ``usual`` is that thread or, if
+        it cannot continue, the next one."""
         ...
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run was ended."""
+    """Why a run was ended early."""
 
     kind: str
     """:data:`DEADLOCK`, :data:`LOST_WAKE_UP`, :data:`ENDLESS` or :data:`ERROR`."""
@@ -101,12 +102,12 @@ class Failure:
 
 class Scheduler:
     """One run, of one or several lives.  Call order: ``run*``, from outside any simulated thread;
-    everything else is for the thread that runs."""
+    only the running thread calls the other methods."""
 
     def __init__(
         self, strategy: Strategy, most_steps: int, lines: Callable[[str], bool] | None = None
     ) -> None:
-        """``lines`` says for which files each line is a switch point; None for no file."""
+        """``lines`` decides for which files each line is a switch point; None means no file."""
         self._strategy = strategy
         self._most_steps = most_steps
         self._lines = lines
@@ -114,7 +115,7 @@ class Scheduler:
         self._made = 0
         self._done: Any = _thread.allocate_lock()
         self.current: Thread | None = None
-        """The thread that runs; None outside of lives."""
+        """The running thread; None outside lives."""
         self.life = 0
         """How many lives have ended."""
         self.now = 1_700_000_000.0
@@ -128,7 +129,7 @@ class Scheduler:
         self.forced: list[Forced] = []
         """The decisions so far that were not the usual ones."""
         self.switches: list[Switch] | None = None
-        """The switches in words, if they are wanted."""
+        """The switches in words, if requested."""
         self.at_step: Callable[[], bool] | None = None
         """Asked at every switch point whether this life ends here."""
 
@@ -162,7 +163,7 @@ class Scheduler:
     def start(
         self, function: Callable[..., object], arguments: tuple[Any, ...], name: str
     ) -> Thread:
-        """A new thread, which can run from now on."""
+        """Add a new thread, which can run from now on."""
         self._made += 1
         thread = Thread(self._made, f"{name} {self._made}" if name == "thread" else name)
         self._threads.append(thread)
@@ -208,7 +209,7 @@ class Scheduler:
     # Switch points
 
     def step(self, doing: str) -> None:
-        """A switch point: the thread that runs could go on."""
+        """A switch point: the running thread could continue."""
         thread = self._begin()
         chosen = self._next(thread, doing)
         if chosen is not thread:
@@ -218,9 +219,9 @@ class Scheduler:
                 self._unwind(thread)
 
     def wait(self, lock: Any, seconds: float | None, only_signals: bool, doing: str) -> bool:
-        """Wait until :meth:`wake` is called for this thread; False if the time is over.
+        """Wait until :meth:`wake` is called for this thread; False after the time-out.
 
-        ``lock`` is what is waited for, to report it; None is a pause.
+        ``lock`` is what the thread waits for, for reports; None is a pause.
         """
         thread = self._begin()
         thread.can_run = False
@@ -239,12 +240,12 @@ class Scheduler:
         return not thread.timed_out
 
     def wake(self, thread: Thread) -> None:
-        """The thread can go on."""
+        """Let the thread continue."""
         thread.can_run = True
         thread.until = None
 
     def wake_waiting_for(self, lock: object) -> None:
-        """The threads can go on that wait for this."""
+        """Let the threads that wait for this continue."""
         for thread in self._threads:
             if thread.lock is lock:
                 self.wake(thread)
@@ -256,7 +257,8 @@ class Scheduler:
             self._unwind(thread)
         self.steps += 1
         if self.steps > self._most_steps:
-            self.fail(ENDLESS, f"no end after {self._most_steps} switch points\n{self._standing()}")
+            text = f"unfinished after {self._most_steps} switch points\n{self._standing()}"
+            self.fail(ENDLESS, text)
             raise Unwind
         if self.at_step is not None and self.at_step():
             self.end_life()
@@ -264,7 +266,7 @@ class Scheduler:
 
     def _unwind(self, thread: Thread) -> None:
         thread.unwound += 1
-        if thread.unwound > 1000:  # it swallows every exception: it is left where it is
+        if thread.unwound > 1000:  # it swallows every exception, so it is left where it is
             self._threads.remove(thread)
             if self._threads:
                 self._hand_over(thread, self._threads[0])
@@ -278,7 +280,7 @@ class Scheduler:
         chosen.baton.release()
 
     def _next(self, thread: Thread, doing: str) -> Thread:
-        """Who goes on while ``thread`` runs, or after its end."""
+        """The thread that runs next, while ``thread`` runs or after its end."""
         if self.unwinding:
             return self._threads[0]
         thread.decisions += 1
@@ -303,11 +305,11 @@ class Scheduler:
         return chosen
 
     def _pass_time(self, thread: Thread) -> list[Thread]:
-        """Nobody can run: the thread whose wait ends first goes on; none after a failure."""
+        """No thread can run: the one whose wait ends first continues; none after a failure."""
         waiting = [one for one in self._threads if one.until is not None]
         if all(one.only_signals for one in waiting):
             kind = DEADLOCK if self._is_circle() else LOST_WAKE_UP
-            self.fail(kind, f"nobody can go on\n{self._standing()}")
+            self.fail(kind, f"no thread can run\n{self._standing()}")
             return []
         first = min(waiting, key=lambda one: (one.until, one.number))
         assert first.until is not None
@@ -317,7 +319,7 @@ class Scheduler:
         return [first]
 
     def _is_circle(self) -> bool:
-        """Whether a thread waits for itself, by way of others that hold what it waits for."""
+        """Whether a thread waits for itself, through others that hold what it waits for."""
         for thread in self._threads:
             seen: list[Thread] = []
             at: Thread | None = thread
@@ -347,13 +349,13 @@ class Scheduler:
         self.switches.append(Switch(thread.name, place, source, doing, chosen.name, forced))
 
     def _standing(self) -> str:
-        """Where every thread stands, a line for each."""
+        """Where every thread is, one line for each."""
         frames = sys._current_frames()
         lines = []
         for thread in self._threads:
             frame = frames.get(thread.ident)
             place, source = ("", "") if frame is None else _place(frame)
-            what = "could go on"
+            what = "can run"
             if thread.lock is not None:
                 holder = _holder(thread)
                 by = "" if holder is None or holder is thread else f", which {holder.name} holds"
@@ -365,18 +367,19 @@ class Scheduler:
 
 
 def _holder(thread: Thread) -> Thread | None:
-    """Who has the lock that this thread waits for."""
+    """The thread that has the lock that this thread waits for."""
     holder = getattr(thread.lock, "holder", None)
     return holder if isinstance(holder, Thread) else None
 
 
 def _is_ticket(thread: Thread) -> bool:
-    """Whether it waits for a plain lock that it has taken itself, for another to release."""
+    """Whether it waits for a plain lock that it has taken itself and that another thread
+    releases."""
     return bool(getattr(thread.lock, "plain", False))
 
 
 OWN_FILES: set[str] = {__file__}
-"""Files whose frames are no place that a reader looks for."""
+"""Files whose frames do not interest a reader."""
 
 
 def _place(frame: FrameType | None) -> tuple[str, str]:
@@ -391,7 +394,7 @@ def _place(frame: FrameType | None) -> tuple[str, str]:
 
 
 def short_path(path: str) -> str:
-    """A path from the package on, or a file's name."""
+    """A path relative to the package's parent, or a file's name."""
     parts = path.replace("\\", "/").split("/")
     if "lsmkv" in parts:
         at = len(parts) - 1 - parts[::-1].index("lsmkv")
@@ -400,7 +403,7 @@ def short_path(path: str) -> str:
 
 
 def _in_words(error: BaseException) -> str:
-    """An error, with the way that it came, the innermost lines last."""
+    """An error with its traceback, the innermost lines last."""
     steps = [
         f"  {short_path(step.filename)}:{step.lineno}  {step.line}"
         for step in traceback.extract_tb(error.__traceback__)

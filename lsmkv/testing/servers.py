@@ -1,4 +1,4 @@
-"""A server for Redis clients, for as long as a test needs it."""
+"""A server for Redis clients that runs as long as a test needs it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def serving(path: str | os.PathLike[str] = ":memory:", **settings: Any) -> Itera
 
     ``settings`` are those of :class:`lsmkv.server.Server`, whose ``port`` says where it listens.
     The fixture ``lsmkv_server`` of ``lsmkv.pytest_plugin`` is one for pytest.  Costs a thread.
-    Raises what starting raises, and ``ImportError`` without the extra ``server``.
+    Raises what starting a server raises, and ``ImportError`` without the extra ``server``.
 
     >>> import socket
     >>> with serving() as server, socket.create_connection(("127.0.0.1", server.port)) as client:

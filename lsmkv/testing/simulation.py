@@ -1,7 +1,7 @@
-"""Simulations whose schedule is a part of the seed: what tests call, and what they get.
+"""Simulations whose schedule follows from a seed: what tests call, and what they get.
 
-The runs themselves are in a process of their own, in which the engine is interpreted, and has
-simulated locks, threads and clocks (``child.py``).
+The runs take place in a separate process, in which the engine is interpreted, and has simulated
+locks, threads and clocks (``child.py``).
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ _MOST_ROWS = 60
 class SimulatedFailure:
     """A run that failed, and the switches between threads that make it fail.
 
-    >>> print(SimulatedFailure(7, "deadlock", "nobody can go on", (), ((2, 5, 3),), 9, ()))
-    seed 7: deadlock (1 of 9 forced switches are left)
-    nobody can go on
+    >>> print(SimulatedFailure(7, "deadlock", "no thread can run", (), ((2, 5, 3),), 9, ()))
+    seed 7: deadlock (1 of 9 forced switches remain)
+    no thread can run
     """
 
     seed: int
-    """The seed that brings it back."""
+    """The seed that repeats it."""
     kind: str
-    """``"error"``, which a thread has raised; ``"deadlock"``; ``"lost wake-up"``: nobody can go on,
-    though no two threads wait for each other; ``"endless"``."""
+    """``"error"``, which a thread has raised; ``"deadlock"``; ``"lost wake-up"``: no thread can
+    run, although none wait for each other; ``"endless"``."""
     text: str
     """What happened, in several lines."""
     events: tuple[str, ...]
     """The crashes of the run, and the call that was made to fail."""
     schedule: tuple[Forced, ...]
-    """The forced switches that are left, for ``simulate(..., schedule=...)``: the number of the
-    thread that ran, its how many-th decision it was, and the number of the thread that went on."""
+    """The forced switches that remain, for ``simulate(..., schedule=...)``: the number of the
+    thread that ran, the number of its decision, and the number of the thread that ran next."""
     found: int
-    """How many there were before the reduction."""
+    """How many forced switches there were before the reduction."""
     switches: tuple[Switch, ...]
     """Every change from one thread to another, forced or not."""
 
     def __str__(self) -> str:
         """The seed, what happened, and a table of the switches; ``*`` marks forced ones."""
-        kept = f"{len(self.schedule)} of {self.found} forced switches are left"
+        kept = f"{len(self.schedule)} of {self.found} forced switches remain"
         lines = [f"seed {self.seed}: {self.kind} ({kept})", *self.text.splitlines(), *self.events]
         rows = [("", "thread", "place", "line", "why", "then")]
         left_out = max(0, len(self.switches) - _MOST_ROWS)
         if left_out:
-            lines.append(f"{left_out} earlier switches are left out")
+            lines.append(f"{left_out} earlier switches are not shown")
         for one in self.switches[left_out:]:
             mark = "*" if one.forced else ""
             rows.append((mark, one.thread, one.place, one.source, one.why, one.to))
@@ -78,7 +78,7 @@ class SimulationReport:
     steps: int
     """How many switch points all their runs had."""
     failure: SimulatedFailure | None
-    """The first failure, which ends the trials; None if there was none."""
+    """The first failure, which ends the search; None if there was none."""
 
     def __str__(self) -> str:
         """The numbers, and the failure."""
@@ -107,22 +107,23 @@ def simulate(
     Exactly one thread runs at a time.  At every *switch point* the seed decides which one goes on:
     before a lock is taken and after it is released, at every wait, every call of the file system,
     and with ``lines`` before every line of these modules or packages (``"program"`` is the program
-    itself), which takes longer.  So a seed is one run, and fails every time or never.
+    itself), which takes longer.  So a seed determines a run, which fails every time or never.
 
     ``program`` takes a :class:`Run`, on whose ``env`` it opens its store.  It is a function at the
     top of a module, which is imported in another process; ``"module:function"``;
     ``"path.py:function"``; or source text that defines ``program``.  It fails by raising.
 
-    * ``runs``: so many seeds, from ``seed`` on, until one fails.
-    * ``strategy``: ``"random"`` lets any thread go on; ``"pct"`` the one of the highest priority,
+    * ``runs``: the number of seeds to try, from ``seed`` on, until one fails.
+    * ``strategy``: ``"random"`` lets any thread run next; ``"pct"`` the one with the highest
+      priority,
       with ``depth - 1`` changes of priority (:class:`lsmkv.testing.strategies.Priorities`).
-    * ``crashes``: up to so many kills or power cuts, after each of which ``program`` is called
+    * ``crashes``: at most this many kills or power cuts, after each of which ``program`` is called
       again; ``faults``: in most runs one call of the file system fails, once or from then on.
-    * ``schedule``: that of a failure, to run it again, with the same ``seed`` and options.
-    * ``reduce``: how many runs a failure is worth, to find the switches that it needs.
-    * ``most_steps``: switch points of a run after which it counts as endless.
+    * ``schedule``: the schedule of a failure, to run it again, with the same ``seed`` and options.
+    * ``reduce``: how many runs to spend on a failure, to find the switches that it needs.
+    * ``most_steps``: the number of switch points after which a run counts as endless.
 
-    Raises ``ValueError`` or ``TypeError`` for arguments that make no sense, and
+    Raises ``ValueError`` or ``TypeError`` for invalid arguments, and
     :class:`lsmkv.env.interpreted.ChildFailedError` if the program cannot be loaded.  Costs the
     start of a process, and about 10 microseconds for a switch point.
 
@@ -145,9 +146,9 @@ def simulate(
         raise ValueError(f"strategy is 'random' or 'pct', not {strategy!r}")
     for name, value, least in (("runs", runs, 1), ("depth", depth, 1), ("crashes", crashes, 0)):
         if value < least:
-            raise ValueError(f"{name} is at least {least}, not {value}")
+            raise ValueError(f"{name} must be at least {least}, not {value}")
     if schedule is not None and runs != 1:
-        raise ValueError("a schedule is for one run")
+        raise ValueError("a schedule needs runs=1")
     request = {
         **_named(program),
         "seed": seed,

@@ -1,8 +1,8 @@
-"""How a simulation chooses who goes on: at random, by priorities, or by a given schedule.
+"""How a simulation chooses the next thread: at random, by priorities, or by a given schedule.
 
 A *forced* switch is a choice other than the usual one, in which a thread runs until it must wait.
-It is named by the thread that ran, the number of that thread's decision, and the thread that goes
-on.  The numbers are counted for each thread, so that a switch keeps its meaning when others are
+It is identified by the thread that ran, the number of that thread's decision, and the thread that
+runs next.  Decisions are counted for each thread, so a switch keeps its meaning when others are
 left out.
 """
 
@@ -21,13 +21,13 @@ class AsForced:
         self._forced = {(thread, decision): to for thread, decision, to in forced}
 
     def choose(self, thread: Thread, usual: Thread, able: list[Thread]) -> Thread:
-        """The thread that is forced here, if it is there and can run."""
+        """The thread that is forced here, if it exists and can run."""
         wanted = self._forced.get((thread.number, thread.decisions))
         return next((one for one in able if one.number == wanted), usual)
 
 
 class RandomWalk:
-    """Any thread that can run, each as likely as the others, at every switch point."""
+    """Any thread that can run, all equally likely, at every switch point."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -38,12 +38,12 @@ class RandomWalk:
 
 
 class Priorities:
-    """Probabilistic concurrency testing (PCT): the thread of the highest priority runs.
+    """Probabilistic concurrency testing (PCT): the thread with the highest priority runs.
 
     Each thread gets a random priority when it appears.  At ``depth - 1`` random decisions out of
-    the first ``length`` the thread that runs gets a lower priority than any other.  With n threads
-    a mistake that needs ``depth`` decisions in an order shows with a probability of at least
-    1 / (n * length ** (depth - 1)), which random walks do not promise.  (Source: Burckhardt,
+    the first ``length`` the running thread gets a lower priority than any other.  With n threads a
+    mistake that needs ``depth`` decisions in a certain order shows with a probability of at least 1
+    / (n * length ** (depth - 1)).  Random walks do not guarantee that.  (Source: Burckhardt,
     Kothari, Musuvathi, Nagarakatte: A Randomized Scheduler with Probabilistic Guarantees of Finding
     Bugs, ASPLOS 2010.)
     """
@@ -56,7 +56,7 @@ class Priorities:
         self._at = 0
 
     def choose(self, thread: Thread, usual: Thread, able: list[Thread]) -> Thread:
-        """The one of the highest priority."""
+        """The thread with the highest priority."""
         self._at += 1
         priorities = self._priorities
         for one in able:

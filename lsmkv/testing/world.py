@@ -1,9 +1,9 @@
 """The runs of a simulation, in the process that ``child.py`` has prepared.
 
-A seed is run first without anything: the usual schedule, no fault, no crash.  That says how many
-calls and decisions there are among which the rest is drawn.  Then the real run follows.  A run that
-fails is run again and again, with fewer and fewer of its forced switches, and for the last time to
-describe those that are left.  Each run is a copy of this process (``interpreted.in_copy``).
+A seed first runs with the usual schedule, and without faults and crashes.  This counts the calls
+and decisions from which the rest is drawn.  Then the real run follows.  A run that fails is
+repeated with fewer and fewer of its forced switches, and one last time to describe those that
+remain.  Each run is a copy of this process (``interpreted.in_copy``).
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from lsmkv.testing.scheduler import OWN_FILES, Forced, Scheduler, Strategy, Thre
 from lsmkv.testing.strategies import AsForced, Priorities, RandomWalk
 
 PROGRAM = "lsmkv_simulated_program"
-"""The name of a program's module where it has no other."""
+"""The name of a program's module if it has no other."""
 _OWN = (__name__, *(f"lsmkv.env.{name}" for name in ("base", "durable", "faulty", "memory")))
-"""Modules that are no place in a report: what calls them is."""
+"""Modules that reports do not name: they name the callers instead."""
 _TEXT = "program.py"
-"""The name of the file that a program is in which is given as text."""
+"""The file name of a program that is given as text."""
 
 
 class Run:
     """What a simulated program gets: its disk, its threads, and its random numbers.
 
-    The program is called once for each *life*, the first time with an empty disk, and after a crash
-    with what that has left.  It lives until it returns or the next crash comes.  Only
+    The program is called once for each *life*: first with an empty disk, then with what the last
+    crash has left.  A life ends when the program returns or the next crash happens.  Only
     :func:`simulate` makes runs.
 
-    A thread that would wait for ever is a failure of the run, and so are errors that leave a
-    thread.  Each call costs a switch point.
+    A thread that would wait forever is a failure of the run, and so is an exception that a thread
+    does not catch.  Each call costs a switch point.
 
     >>> from lsmkv import DB
     >>> def write(run, db, lock):
@@ -67,21 +67,22 @@ class Run:
         self.seed = seed
         """The seed of this run."""
         self.rng = random.Random(f"{seed} program")
-        """For what the program does; one for all lives."""
+        """Random numbers for the program; one generator for all lives."""
         self.env = env
         """The disk; ``env.note`` and ``env.notes`` are those of :class:`lsmkv.testing.FaultyEnv`,
         ``env.struck`` says which calls have failed in this life."""
         self.life = 0
-        """How many lives there were before this one."""
+        """The number of earlier lives."""
         self.crash: str | None = None
         """How the last one ended: ``"killed"`` or ``"power cut"``; None in the first."""
         self.kept: dict[str, Any] = {}
-        """What outlives crashes: what was promised to whom, for the checks of later lives."""
+        """Survives crashes: what the program acknowledged, for example, for the checks of later
+        lives."""
         self._scheduler = scheduler
         self._started: list[Thread] = []
 
     def start(self, function: Callable[..., object], *arguments: Any, name: str = "") -> None:
-        """Start a thread.  What it raises is a failure of the run."""
+        """Start a thread.  If it raises, the run fails."""
         number = len(self._started) + 1
         thread = self._scheduler.start(function, arguments, name or f"{function.__name__} {number}")
         self._started.append(thread)
@@ -98,11 +99,11 @@ class Run:
         return PlainLock()
 
     def step(self) -> None:
-        """A switch point of the program's own."""
+        """A switch point in the program."""
         self._scheduler.step("before this line")
 
     def sleep(self, seconds: float) -> None:
-        """Wait for simulated seconds, which pass when nobody else can run."""
+        """Wait for simulated seconds, which pass when no other thread can run."""
         self._scheduler.wait(None, seconds, False, "pauses")
 
     def _begin_life(self, env: FaultyEnv, crash: Crash) -> None:
@@ -175,13 +176,13 @@ class _Runs:
         self, seed: int, forced: list[Forced], plan: Plan, found: int
     ) -> dict[str, Any] | None:
         result = self._run(seed, AsForced(forced), plan, describe=True)
-        failure = result["failure"] or ["error", "the failure did not come again"]
+        failure = result["failure"] or ["error", "the failure did not occur again"]
         return {
             "seed": seed,
             "kind": failure[0],
             "text": failure[1],
             "events": result["events"],
-            "schedule": result["forced"],  # those of the given ones that have come to pass
+            "schedule": result["forced"],  # those of the given switches that happened
             "found": found,
             "switches": result["switches"],
         }
@@ -195,7 +196,7 @@ class _Runs:
 
     def _live(self, seed: int, strategy: Strategy, plan: Plan, describe: bool) -> dict[str, Any]:
         """All lives of one run."""
-        # What unwinding raises in finalizers is of no interest.
+        # Exceptions that unwinding raises in finalizers do not matter.
         sys.unraisablehook = lambda _what: None
         scheduler = Scheduler(strategy, self._request["most_steps"], self._lines)
         if describe:
@@ -217,7 +218,7 @@ class _Runs:
             last = f"after {env.history[-1]}, call {len(env.history)}"
             events.append(f"life {life}: {crash}, {last}")
             env = crash.restart(env)
-            gc.collect()  # what is left of that life
+            gc.collect()  # remnants of that life
             run._begin_life(env, crash)
         failure = scheduler.failure
         return {
@@ -236,7 +237,7 @@ def _is_over(env: FaultyEnv, crash: Crash) -> Callable[[], bool]:
 
 
 def _alike(result: dict[str, Any]) -> object:
-    """What two failures that are the same have in common; None for no failure."""
+    """What two equal failures have in common; None for no failure."""
     failure = result["failure"]
     return None if failure is None else (failure[0], failure[2])
 

@@ -19,7 +19,7 @@ class BytesLike(Protocol):
     """
 
     def __buffer__(self, flags: int, /) -> memoryview:
-        """Of type checkers' interest alone: Python 3.11 has no such method."""
+        """For type checkers only: Python 3.11 has no such method."""
         ...
 
 
@@ -39,7 +39,7 @@ def as_bytes(value: object, what: str) -> bytes:
     if type(value) is bytes:
         return value
     if isinstance(value, bytes):
-        # By bytes' own method: that of the class may be another.
+        # Uses the method of ``bytes``: the class may override it.
         return bytes.__getitem__(value, slice(None))
     try:
         view = memoryview(value)  # type: ignore[arg-type]

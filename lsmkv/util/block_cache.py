@@ -1,17 +1,17 @@
 """The block cache: decompressed data blocks, bounded in bytes, with S3-FIFO's admission policy.
 
-Tables insert their blocks (:meth:`BlockCache.add`) and keep the entries that they get, so that a
-hit takes neither a key nor a lock.  One cache serves one store or several.
+Tables insert their blocks (:meth:`BlockCache.add`) and keep the entries that they get, so a hit
+needs neither a key nor a lock.  One cache serves one store or several.
 
 *Admission* decides whether a new block stays.  It begins in the *probation queue*, which has a
 tenth of the capacity once the *main queue* fills the rest.  A block that is used on probation moves
-to the main queue, any other is evicted: so blocks that are read once do not push out those that are
-read often.  A block that comes back soon after its eviction was evicted too early, and goes to the
-main queue at once.  The main queue is evicted by *second chance*: its oldest block goes unless it
-was used since it came there or since it was spared last.
+to the main queue; any other is evicted.  So blocks that are read once do not push out those that
+are read often.  A block that comes back soon after its eviction was evicted too early, and goes to
+the main queue at once.  The main queue is evicted by *second chance*: its oldest block is evicted,
+unless it was used since it arrived there or was last spared.
 
 Source: S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, *FIFO queues are all you need for cache
-eviction*, SOSP 2023).  Left out is its ghost queue of the keys of evicted blocks: here the tables
+eviction*, SOSP 2023).  Its ghost queue of the keys of evicted blocks is left out: here the tables
 keep the entries themselves, and an entry records when it was evicted.
 
 Fast path: refilling an entry is cheaper than making a new one: the old entry was just read, and
@@ -41,14 +41,15 @@ V = TypeVar("V")
 
 
 class BlockCache(Generic[K, V]):
-    """Keeps values that are used often or lately; their charges sum to at most ``capacity``.
+    """Keeps values that are used often or were used recently; their charges sum to at most
+    ``capacity``.
 
     A new value is on probation in a tenth of a full cache, and stays if it is used there (S3-FIFO).
     Safe for many threads: a hit takes no lock, an insertion does.  No call waits for the lock,
     since a finalizer may have interrupted the thread that holds it.  If the lock is taken, the
     value is not kept.  Nor is None, or a value larger than the whole capacity; so a capacity of 0
     turns caching off.
-    Every method costs O(1) amortised, except ``clear``, ``check`` and ``forget``.  ``ValueError``
+    Every method costs O(1) amortized, except ``clear``, ``check`` and ``forget``.  ``ValueError``
     for a negative capacity.
 
     Stores may share one:
@@ -92,8 +93,8 @@ class BlockCache(Generic[K, V]):
         self.capacity = capacity
         self.usage = 0
         """The sum of the charges of all values."""
-        # Both queues have their oldest entry first.  An entry in them that has no value, or that is
-        # in the other queue by now, is stale: it does not count, and is passed over.
+        # Both queues have their oldest entry first.  An entry that has no value, or has moved to
+        # the other queue, is stale: it does not count, and is skipped.
         self._main: deque[CacheEntry] = deque()
         self._probation: deque[CacheEntry] = deque()
         self._probation_usage = 0
@@ -102,14 +103,14 @@ class BlockCache(Generic[K, V]):
         self._count = 0  # of the values in both queues
         self._lock = Lock()
         self._miscounted = False  # values were removed while another call held the lock
-        self._keyed: dict[K, CacheEntry] = {}  # of put; the values of some may be gone
+        self._keyed: dict[K, CacheEntry] = {}  # entries of put; some may have lost their values
 
     def __len__(self) -> int:
         """Number of values."""
         return self._count
 
     def add(self, value: V, charge: int) -> CacheEntry | None:
-        """Insert a value on probation, and return its entry, which is the only way to it.
+        """Insert a value on probation, and return its entry, the only way to reach the value.
 
         Returns None if the value is None or too large to be kept.
 
@@ -132,8 +133,8 @@ class BlockCache(Generic[K, V]):
     def refill(self, entry: CacheEntry, value: V, charge: int) -> None:
         """Put a value into an entry that :meth:`add` returned, unless it still has one.
 
-        The value is on probation, unless the entry was evicted from probation lately: the evictions
-        since then are fewer than the values in the cache.
+        The value is on probation, unless the entry was evicted from probation recently: the
+        evictions since then are fewer than the values in the cache.
 
         >>> cache = BlockCache[str, int](capacity=1)
         >>> entry = cache.add(97, charge=1)
@@ -156,7 +157,7 @@ class BlockCache(Generic[K, V]):
                 raise
 
     def forget(self, entries: list[CacheEntry]) -> None:
-        """Remove the values of these entries, which will not be asked for again.  O(entries).
+        """Remove the values of these entries, which will not be used again.  O(entries).
 
         >>> cache = BlockCache[str, int](capacity=1)
         >>> entry = cache.add(97, charge=1)
@@ -241,8 +242,8 @@ class BlockCache(Generic[K, V]):
         return entry
 
     def get(self, key: K) -> V | None:
-        """Deprecated: use :meth:`CacheEntry.take`.  The value under ``key``, which is spared once;
-        None on a miss."""
+        """Deprecated: use :meth:`CacheEntry.take`.  The value under ``key``, which is then spared
+        once; None on a miss."""
         _warn_of_keys("get")
         entry = self._keyed.get(key)
         value: V | None = None if entry is None else entry.take()
@@ -265,10 +266,10 @@ class BlockCache(Generic[K, V]):
         if entry is not None:
             self.forget([entry])
 
-    # The lock is held in what follows
+    # The caller of the following methods holds the lock
 
     def _recount(self) -> None:
-        """Drop stale entries, and set all counts by what the queues hold."""
+        """Drop stale entries, and recompute all counts from the queues."""
         self._miscounted = False
         main = _live(self._main, False)
         probation = _live(self._probation, True)
@@ -288,7 +289,7 @@ class BlockCache(Generic[K, V]):
         else:
             entry.evicted_at = 0  # its next stay begins on probation
             self._main.append(entry)
-        entry.value = value  # now that it is in a queue: elsewhere it would never be evicted
+        entry.value = value  # only once it is in a queue: else it would never be evicted
         self._count += 1
         self.usage += entry.charge
         while self.usage > self.capacity:
@@ -297,14 +298,14 @@ class BlockCache(Generic[K, V]):
         return entry
 
     def _limit_stale(self) -> None:
-        """Drop stale entries if there are many more of them than of those with a value."""
+        """Drop stale entries if there are many more of them than entries with a value."""
         limit = 2 * self._count + _MAX_STALE
         longest = max(len(self._main), len(self._probation))
         if self._miscounted or longest > limit:
             self._recount()
 
     def _remove(self, entry: CacheEntry) -> None:
-        """Take the value out of an entry, which stays in its queue as a stale one."""
+        """Remove the value from an entry, which stays in its queue as a stale one."""
         entry.empty()
         self._count -= 1
         self.usage -= entry.charge
@@ -340,7 +341,7 @@ class BlockCache(Generic[K, V]):
             if entry.used:
                 entry.used = False
                 self._main.append(entry)
-                entry.on_probation = False  # until here it counts as being where it was
+                entry.on_probation = False  # until here it counts as on probation
                 self._probation_usage -= entry.charge
             else:
                 self._remove(entry)
@@ -358,7 +359,7 @@ def _warn_of_keys(method: str) -> None:
 
 
 def _live(queue: deque[CacheEntry], on_probation: bool) -> list[CacheEntry]:
-    """The entries of a queue that are not stale; a refilled one may stand there twice."""
+    """The entries of a queue that are not stale; a refilled one may be in it twice."""
     return list(
         dict.fromkeys(
             [one for one in queue if one.value is not None and one.on_probation == on_probation]

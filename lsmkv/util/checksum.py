@@ -1,11 +1,11 @@
 """CRC-32C, plain and masked.
 
-LevelDB stores a checksum *masked*, so that the CRC of bytes that contain CRCs of their own stays a
-good one (source: LevelDB, ``util/crc32c.h``; the polynomial is Castagnoli's, RFC 3720, B.4).
+LevelDB stores a checksum *masked*, so that the CRC of bytes that contain CRCs stays a good one
+(source: LevelDB, ``util/crc32c.h``; the polynomial is Castagnoli's, RFC 3720, B.4).
 
-A library computes it, the fastest that is installed: ``google-crc32c`` where it has its C code;
-``crc32c``, if a user has installed that; ``crcmod``, which lsmkv depends on.  Where none of them
-has C code, a table of 256 does: 0.4 GB/s where this module is compiled, 0.01 GB/s where it is not.
+The fastest installed library computes it: ``google-crc32c`` if it has its C code; ``crc32c``, if a
+user has installed it; ``crcmod``, which lsmkv depends on.  If none of them has C code, a table of
+256 entries is used: 0.4 GB/s where this module is compiled, 0.01 GB/s where it is not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mypy_extensions import i64
 
 _MASK_DELTA: Final = 0xA282EAD8
 POLYNOMIAL: Final = 0x82F63B78
-"""Castagnoli's, with its bits in reverse order, as CRCs of this kind run."""
+"""Castagnoli's polynomial, with its bits in reverse order, as these CRCs need it."""
 
 
 class _Crc32c(NamedTuple):
@@ -29,7 +29,7 @@ class _Crc32c(NamedTuple):
     value: Callable[[bytes], int]
     """The CRC of some bytes."""
     extend: Callable[[int, bytes], int]
-    """The CRC of the bytes whose CRC is given, and then of more bytes."""
+    """The CRC of the bytes whose CRC is given, followed by more bytes."""
 
 
 def _google() -> _Crc32c | None:
@@ -83,7 +83,7 @@ def _value_by_table(data: bytes) -> i64:
 
 
 def _implementation() -> _Crc32c:
-    """The first that is here with C code; the table if there is none."""
+    """The first that is installed with C code; the table if there is none."""
     with warnings.catch_warnings():
         # google-crc32c warns that it is slow without its C code; it is not used then.
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -125,7 +125,7 @@ def unmask(masked: int) -> int:
 
 
 def masked_crc32c(data: bytes) -> int:
-    """``mask(crc32c(data))``: as a log record's header or a block's trailer holds it."""
+    """``mask(crc32c(data))``, as in a log record's header or a block's trailer."""
     return mask(_value(data))
 
 
@@ -134,13 +134,15 @@ _TYPE_CRCS: Final = [_value(bytes([kind])) for kind in range(5)]
 
 
 def typed_crc32c(kind: i64, data: bytes) -> int:
-    """What :func:`masked_crc32c` gives for the byte ``kind`` < 5 and then ``data``, unjoined."""
+    """The result of :func:`masked_crc32c` for the byte ``kind`` < 5 and then ``data``, without
+    joining them."""
     crc: i64 = _extend(_TYPE_CRCS[kind], data)
     return mask(crc)
 
 
 def sealing_crc32c(data: bytes, kind: i64) -> int:
-    """What :func:`masked_crc32c` gives for ``data`` and then the byte ``kind``, unjoined."""
+    """The result of :func:`masked_crc32c` for ``data`` and then the byte ``kind``, without joining
+    them."""
     crc: i64 = _value(data)
     running: i64 = crc ^ 0xFFFFFFFF
     return mask(TABLE[(running ^ kind) & 0xFF] ^ running >> 8 ^ 0xFFFFFFFF)

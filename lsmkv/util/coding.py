@@ -49,8 +49,8 @@ def decode_fixed64(data: bytes, position: int) -> int:
 _ONE_BYTE: Final = [bytes([value]) for value in range(128)]
 
 BYTES: Final = bytes(range(256))
-"""Each byte at its own index: compiled code gets a ``u8`` for a ``BytesWriter`` from here, without
-narrowing a larger integer."""
+"""Each byte at its own index: compiled code takes the ``u8`` for a ``BytesWriter`` from here, which
+avoids narrowing a larger integer."""
 
 
 def encode_varint(value: int) -> bytes:

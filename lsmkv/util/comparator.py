@@ -15,8 +15,8 @@ class Comparator(Protocol):
     """A total order on byte strings, with two ways to shorten the keys of an index.
 
     Cost: ``compare`` is called about log2(n) times a lookup, and a few times an entry when tables
-    are merged.  It must not raise: the read, or all later writes, would raise the same.  A store
-    made with another comparator raises :class:`~lsmkv.ComparatorMismatchError` when opened.
+    are merged.  It must not raise: the read, or all later writes, would raise the same error.  A
+    store made with another comparator raises :class:`~lsmkv.ComparatorMismatchError` when opened.
 
     >>> class ByLength:
     ...     name = "example.ByLength"
@@ -58,10 +58,10 @@ SortKey = Callable[[bytes], Any]
 def sort_key(comparator: Comparator) -> SortKey | None:
     """The comparator's order as a ``key=`` for ``sort``, ``bisect`` and ``SortedDict``.
 
-    ``None`` where bytes already compare in that order, so that the C speed of these tools is kept.
-    A comparator may have a ``sort_key`` method; any other costs a call of ``compare`` for each
-    comparison.  The objects that it returns compare as ``compare`` does the keys: by ``<`` and
-    ``==``.
+    ``None`` where bytes already compare in that order, so these tools keep their C speed.  A
+    comparator may have a ``sort_key`` method; without one, each comparison costs a call of
+    ``compare``.  The objects that it returns compare by ``<`` and ``==`` as ``compare`` orders the
+    keys.
     """
     if isinstance(comparator, BytewiseComparator):
         return None
@@ -70,10 +70,10 @@ def sort_key(comparator: Comparator) -> SortKey | None:
 
 
 def equal_means_identical(comparator: Comparator) -> bool:
-    """Whether keys that compare equal are the same bytes, as far as lsmkv can know.
+    """Whether keys that compare equal are known to be the same bytes.
 
     A custom comparator may fold case, for example; a hash of the bytes then misses keys, in a dict
-    as in a Bloom filter.
+    and in a Bloom filter alike.
     """
     return isinstance(comparator, (BytewiseComparator, ReverseBytewiseComparator))
 
@@ -161,7 +161,7 @@ class ReverseBytewiseComparator:
 
 
 class CallableComparator:
-    """A comparator from a plain function and a name, the shape that plyvel takes.
+    """A comparator from a plain function and a name, the form that plyvel takes.
 
     The function gets two ``bytes`` and returns a negative number, zero or a positive one.
     Keys are not shortened in the index, since the order is opaque.

@@ -10,11 +10,13 @@ type   codec               written by
 4      zlib-raw            Minecraft (Mojang's fork): deflate with neither header nor checksum
 =====  ==================  ==================================================================
 
-In memory a codec is its type byte, and :data:`ZLIB`, which shares one with zstd, that byte and 256.
+In memory a codec is its type byte.  :data:`ZLIB`, which shares one with zstd, is that byte plus
+256.
 
 A hostile file may promise gigabytes, so a decompressed size is bounded *before* it is allocated:
-snappy by what its format can reach from the input (a copy of 64 bytes costs three bytes of input),
-zstd by the size that its frame must state (LevelDB asks the same), zlib by a cap on its output.
+snappy by the most that its format can make of the input (a copy of 64 bytes costs three bytes of
+input), zstd by the size that its frame must state (LevelDB requires it, too), zlib by a cap on its
+output.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ def codec_named(name: str | None) -> int:
 
 
 def codec_of(kind: int, stored: bytes) -> int:
-    """The codec of a block with the type byte ``kind``; ``stored`` is how its content begins."""
+    """The codec of a block with the type byte ``kind``; ``stored`` is the beginning of its
+    content."""
     return ZLIB if kind == ZSTD and stored[:1] == _ZLIB_HEADER else kind
 
 
@@ -122,7 +125,8 @@ def decompress(data: bytes, kind: int, max_bytes: int = DEFAULT_MAX_BLOCK_BYTES)
 def _snappy(data: bytes, max_bytes: int) -> bytes:
     size, _ = decode_varint32(data, 0)
     if size > _SNAPPY_BEST_RATIO * len(data) or size > max_bytes:
-        raise CorruptionError(f"{len(data)} bytes of snappy cannot hold the {size} they promise")
+        reason = f"{len(data)} bytes of snappy cannot hold the {size} bytes that they state"
+        raise CorruptionError(reason)
     try:
         return bytes(_snappy_decompress(data))
     except cramjam.DecompressionError as error:

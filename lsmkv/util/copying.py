@@ -1,4 +1,4 @@
-"""Why an object can be neither copied nor pickled, said where it is tried."""
+"""The error for an object that can be neither copied nor pickled."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Never
 
 
 def refuse_copy(what: str, why: str) -> Never:
-    """Raise the ``TypeError`` of an object that is one of a kind: the ``__reduce__`` of its class
-    calls this, which ``copy`` and ``pickle`` both ask.
+    """Raise the ``TypeError`` of an object that cannot be duplicated.  The ``__reduce__`` of its
+    class calls this; ``copy`` and ``pickle`` both use that.
 
     >>> refuse_copy("a cursor", "it holds an open store")
     Traceback (most recent call last):

@@ -1,8 +1,8 @@
 """The type of what an iterator returns, for type checkers.
 
 It has a default, so that ``Iterator`` without a parameter stays a valid type for programs that are
-checked strictly.  ``typing`` has defaults from Python 3.13 on only; this module is not compiled, as
-mypyc takes no ``else`` of ``if TYPE_CHECKING``.
+checked strictly.  ``typing`` has defaults only from Python 3.13 on.  This module is not compiled,
+as mypyc does not support the ``else`` of ``if TYPE_CHECKING``.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
-"""What a compiled class says of itself: its docstring, and the names and signatures of its methods.
+"""What a compiled class shows to ``help``: its docstring, and the names and signatures of its
+methods.
 
 A public handle is an ordinary class even when mypyc compiles it (``native_class=False``), so that
-users may derive from it and refer to it weakly.  Its docstring is lost then, and each method is the
-one object of a type of its own, which has a docstring (``setup.py`` sees to that), but neither a
+users may subclass it and refer to it weakly.  But then its docstring is lost, and each method is
+the only object of its own type.  That type has a docstring (``setup.py`` ensures it), but neither a
 name nor a signature.  :func:`described` decorates each such class and adds what is missing.  The
-docstring and the signatures are read from the source when they are first asked for.  An interpreted
+docstring and the signatures are read from the source when they are first needed.  An interpreted
 class is left as it is.
 
-What a native class says is compiled into it (``setup.py`` again).  It shows no annotations, since
+What a native class shows is compiled into it (also by ``setup.py``).  It has no annotations, since
 the text signature of a builtin cannot hold any.
 
-Fast paths: the types of the methods get hooks for attributes and ``repr``, and keep their own way
-of being called, so that a call costs what it did.  Decorating all handles takes less than 0.4 ms.
+Fast paths: the types of the methods get hooks for attributes and ``repr``, but are called as
+before, so a call costs no more.  Decorating all handles takes less than 0.4 ms.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class ClassDoc:
 
 
 class MethodDoc:
-    """Is the docstring of a method, and none of the method's type: ``help`` leaves out the
-    docstring of an object whose type has the same.
+    """The docstring of a method that differs from that of the method's type: ``help`` omits the
+    docstring of an object if its type has the same.
     """
 
     def __init__(self, doc: Any) -> None:
@@ -58,7 +59,7 @@ def described(cls: C) -> C:
     if not IS_COMPILED:
         return cls
 
-    # Nested: other functions, compiled, do not bind to the object whose attribute they are.
+    # Nested, since other compiled functions do not bind to the object whose attribute they are.
     def attribute(method: Any, name: str) -> Any:
         kind = type(method)
         if name == "__name__":
@@ -81,7 +82,7 @@ def described(cls: C) -> C:
 
     whole: Any = cls
     whole.__doc__ = ClassDoc(cls.__module__, cls.__qualname__)
-    suffix = f"_{cls.__name__}_obj"  # as mypyc calls the type of a method
+    suffix = f"_{cls.__name__}_obj"  # as mypyc names the type of a method
     for name, member in vars(cls).items():
         kind: Any = type(getattr(member, "__func__", member))  # within a static or class method
         if kind.__name__ == name + suffix:

@@ -1,8 +1,8 @@
 r"""Objects of JSON whose fields may hold any bytes.
 
 A key or value that is valid UTF-8 is a string.  For other bytes, the field's name ends in
-``_base64`` (or in ``_hex``): ``{"key_base64": "/w==", "value": ""}``.  So every bytes object has a
-form, and no reader has to guess it.
+``_base64`` (or in ``_hex``): ``{"key_base64": "/w==", "value": ""}``.  So every bytes object can be
+written, and no reader has to guess its form.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def parse_json_object(text: bytes) -> dict[str, object]:
     {'key': 'ant', 'value': 6}
     >>> parse_json_object(b'{"key": 1, "key": 2}')
     Traceback (most recent call last):
-    ValueError: a field is there twice
+    ValueError: a field occurs twice
     """
     try:
         fields = _DECODER.decode(text.decode(json.detect_encoding(text), "surrogatepass"))
@@ -56,7 +56,7 @@ def take_field(fields: dict[str, object], name: str) -> bytes:
     """
     forms = [form for form in (name, f"{name}_base64", f"{name}_hex") if form in fields]
     if len(forms) != 1:
-        found = "is missing" if not forms else "is there in several forms"
+        found = "is missing" if not forms else "occurs in several forms"
         raise ValueError(f"the {name} {found}")
     (form,) = forms
     text = fields.pop(form)
@@ -79,9 +79,9 @@ def take_field(fields: dict[str, object], name: str) -> bytes:
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise ValueError("a field is there twice")
+        raise ValueError("a field occurs twice")
     return fields
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
-"""Made once: ``json.loads`` makes a decoder for each call."""
+"""Created once: ``json.loads`` would create a decoder for each call."""

@@ -1,4 +1,4 @@
-"""A small table of HTML with bars, for notebooks: it brings its style along."""
+"""A small HTML table with bars, for notebooks: it includes its style."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from html import escape
 
 _LONGEST = 10.0  # em
 _SHORTEST = 0.1
-_COLOUR = "#4493f8"  # visible on light and dark pages
+_COLOR = "#4493f8"  # visible on light and dark pages
 
 
 def bar(share: float) -> str:
-    """A bar of HTML, whose length is a share of the longest; a share above 0 is always visible.
+    """An HTML bar, whose length is a share of the longest; a share above 0 is always visible.
 
     >>> "width:5.0em" in bar(0.5), "width:0.1em" in bar(1e-9), bar(0.0)
     (True, True, '')
@@ -19,7 +19,7 @@ def bar(share: float) -> str:
     if share <= 0:
         return ""
     width = max(_SHORTEST, _LONGEST * min(share, 1.0))
-    style = f"display:inline-block;height:.8em;width:{width:.1f}em;background:{_COLOUR}"
+    style = f"display:inline-block;height:.8em;width:{width:.1f}em;background:{_COLOR}"
     return f'<span style="{style}"></span>'
 
 

@@ -1,7 +1,7 @@
-"""An outline: what there is to say as lines, each with a depth and a tone.
+"""An outline: a text as lines, each with a depth and a tone.
 
 One outline has several renderings: text, HTML, and the trees that ``lsmkv/tools`` draws.  A line's
-words say everything; its tone is what a color may stress.
+words say everything; a color may show its tone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EDGES: dict[Tone, str] = {
     "read": "#bf8700",
     "wasted": "#cf222e",
 }
-"""The color beside a line in HTML: legible on light and dark pages, since no text has it."""
+"""The color next to a line in HTML.  No text has it, so it may be used on light and dark pages."""
 
 
 class Line(NamedTuple):
@@ -44,7 +44,7 @@ def as_text(lines: Sequence[Line]) -> str:
 
 
 def as_html(lines: Sequence[Line]) -> str:
-    """The outline as nested lists of HTML, which bring their style along; text is escaped.
+    """The outline as nested HTML lists, which include their style; text is escaped.
 
     >>> as_html([Line(0, "plain", "<k>")]).endswith("&lt;k&gt;</li></ul>")
     True

@@ -12,7 +12,7 @@ _REPORT_EVERY = 1000
 
 
 class Difference(NamedTuple):
-    """A key and its value on each side, A and B; None where the key is not there."""
+    """A key and its value on each side, A and B; None where the key is missing."""
 
     key: bytes
     a: bytes | None
@@ -27,7 +27,7 @@ def pair_differences(
 ) -> Generator[Difference, None, None]:
     """The differences in the order of their keys; ``advance`` is called with the keys compared.
 
-    Both streams are read once, side by side, one pair ahead.  Keys that ``compare`` calls equal are
+    Both streams are read once, in parallel, one pair ahead.  Keys that ``compare`` calls equal are
     one key, shown as A spells it.
 
     >>> ours, theirs = [(b"a", b"1"), (b"b", b"2")], [(b"b", b"3"), (b"c", b"4")]

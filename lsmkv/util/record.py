@@ -1,4 +1,4 @@
-"""The base of frozen dataclasses that users get: they are copied and pickled by their fields."""
+"""The base class of frozen dataclasses for users, which are copied and pickled by their fields."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Record:
-    """Makes a copy, or a pickled object, by the class's own ``__init__``.
+    """Restores a copied or pickled object with the class's own ``__init__``.
 
     Without it, ``pickle`` sets the fields one by one, which a compiled frozen dataclass refuses.
     """

@@ -26,18 +26,19 @@ _FAN_OUT: Final = 8
 
 
 class SortedKeys:
-    """Keys in rising order, some may be equal: ``bytes``, or objects that compare themselves.
+    """Keys in ascending order, some of them possibly equal: ``bytes``, or other objects that can be
+    compared.
 
-    The keys of an index mostly share a prefix, and the eight bytes after it, taken as one number,
+    The keys of an index usually share a prefix, and the eight bytes after it, taken as one number,
     distinguish them.  The last key is left out of this: an index may end in a short key that does
     not share the prefix.
 
     These numbers are the leaves of a tree, each level of which has every eighth of the one below.
     A search counts, among eight numbers (a cache line), those below the wanted one without a
-    branch.  A bisection has a branch at each step that no processor predicts, which is an eighth of
-    a Get of an absent key.
+    branch.  Each step of a bisection has a branch that no processor predicts; these cost an eighth
+    of a Get of an absent key.
 
-    Takes O(n) to make, and nine bytes a key beside the list, which it keeps.
+    It takes O(n) to build, and nine bytes a key besides the list, which it keeps.
     """
 
     def __init__(self, keys: list[Any]) -> None:
@@ -54,7 +55,7 @@ class SortedKeys:
             self._build_tree(keys[:-1])
 
     def first_at_or_after(self, key: Any) -> i64:
-        """Index of the first key that is at or after ``key``; the number of keys if none is.
+        """Index of the first key at or after ``key``; the number of keys if there is none.
 
         O(log n).  If the keys are out of order, it is any index in range.
         """

@@ -1,14 +1,14 @@
 """A cache of a fixed number of values by key; the table cache keeps its open tables in one.
 
-The policy is *second chance* (also called CLOCK): entries stand in a queue, and the oldest one is
-evicted unless it was used since it came to the end of the queue, which then spares it once.  That
-does nearly as well as least-recently-used order, and a hit changes nothing but a flag: it takes no
-lock.  Values all count the same; a cache of values of different sizes is
-:class:`lsmkv.util.block_cache.BlockCache`.
+The policy is *second chance* (also called CLOCK): entries form a queue, and the oldest one is
+evicted unless it was used since it joined the queue; then it is spared once.  That does nearly as
+well as least-recently-used order, and a hit changes nothing but a flag: it takes no lock.  All
+values count the same; :class:`lsmkv.util.block_cache.BlockCache` is a cache of values of different
+sizes.
 
-Others may empty an entry, too: the cache drops it when its turn comes.
+Other code may empty an entry, too: the cache drops it when its turn comes.
 
-Left out: a lock.  User code (a signal handler, a finalizer) may enter a cache in the middle of any
+It has no lock.  User code (a signal handler, a finalizer) may enter a cache in the middle of any
 call, so a thread could end up waiting for a lock that it holds itself.  Each step on
 the queue is one call of ``OrderedDict``, which is atomic; threads that evict at once may evict one
 value more than they need to.
@@ -27,10 +27,10 @@ V = TypeVar("V")
 
 
 class SecondChanceCache(Generic[K, V]):
-    """Keeps the values that were used lately, at most ``capacity`` of them.
+    """Keeps the values that were used recently, at most ``capacity`` of them.
 
     Safe for many threads, and for code that interrupts any of its calls.  A value is not None.
-    Each method costs O(1) amortised, save :meth:`clear` and :meth:`check`.  ``ValueError`` for a
+    Each method costs O(1) amortized, except :meth:`clear` and :meth:`check`.  ``ValueError`` for a
     capacity below 1.
 
     >>> cache = SecondChanceCache[str, int](capacity=2)
@@ -46,13 +46,13 @@ class SecondChanceCache(Generic[K, V]):
 
     def __init__(self, capacity: int) -> None:
         if capacity < 1:
-            raise ValueError(f"a cache of {capacity} values holds none")
+            raise ValueError(f"a cache cannot have a capacity of {capacity} values")
         self.capacity = capacity
         # The order of the keys is that of the queue, the next entry to be judged first.
         self._entries: OrderedDict[K, CacheEntry] = OrderedDict()
 
     def __len__(self) -> int:
-        """Number of values, those included that others have taken out of their entries."""
+        """Number of values, including those that other code has taken out of their entries."""
         return len(self._entries)
 
     def in_order(self) -> list[K]:
@@ -66,11 +66,13 @@ class SecondChanceCache(Generic[K, V]):
         return value
 
     def entry(self, key: K) -> CacheEntry | None:
-        """The entry under ``key``, to be asked again and again without a lookup; None on a miss."""
+        """The entry under ``key``, which can be used repeatedly without a lookup; None on a
+        miss."""
         return self._entries.get(key)
 
     def put(self, key: K, value: V) -> CacheEntry:
-        """Insert or replace a value, and return its entry.  The oldest unused values make room.
+        """Insert or replace a value, and return its entry.  The oldest unused values are evicted
+        for it.
 
         While another call has the lock, the value is not kept, and only the entry has it.
         """
@@ -90,7 +92,7 @@ class SecondChanceCache(Generic[K, V]):
             entry.empty()
             removed = self._entries.pop(key, None)
             if removed is not None:
-                removed.empty()  # another one, if a thread has put it there meanwhile
+                removed.empty()  # a new one, if a thread has inserted it meanwhile
 
     def clear(self) -> None:
         """Remove every value."""
@@ -103,7 +105,7 @@ class SecondChanceCache(Generic[K, V]):
         assert count <= self.capacity, f"{count} values, capacity {self.capacity}"
 
     def _evict_to(self, count: int) -> None:
-        """Remove values until so many are left."""
+        """Remove values until that many are left."""
         while len(self._entries) > count:
             self._evict_one()
 

@@ -1,8 +1,9 @@
-"""What the source of a class says of it: docstrings, and the signatures of its methods.
+"""What the source of a class says about it: docstrings, and the signatures of its methods.
 
-:mod:`lsmkv.util.introspection` imports this when a compiled class is asked for them, and never
-otherwise: ``inspect`` and ``ast`` would be a large part of the time that importing lsmkv takes.
-The source is the ``.py`` file that is installed beside the extension; it is parsed, and not run.
+:mod:`lsmkv.util.introspection` imports this when they are requested from a compiled class, and
+never otherwise: ``inspect`` and ``ast`` would be a large part of the time that importing lsmkv
+takes.  The source is the ``.py`` file that is installed next to the extension; it is parsed, not
+run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _known: dict[tuple[str, str], ClassFacts] = {}
 
 
 class ClassFacts:
-    """A class as its source has it."""
+    """A class as its source states it."""
 
     def __init__(self, doc: str | None, signatures: dict[str, inspect.Signature]) -> None:
         self.doc = doc
@@ -27,8 +28,8 @@ class ClassFacts:
 
 
 def class_facts(module: str, name: str) -> ClassFacts:
-    """The facts of a class at the top of a module; no docstring, and no signatures, if the source
-    is not there.
+    """The facts of a class at the top of a module; no docstring and no signatures if there is no
+    source.
     """
     facts = _known.get((module, name))
     if facts is None:
@@ -47,7 +48,7 @@ def _read(module: str, name: str) -> ClassFacts:
 
 
 def _tree(module: str) -> ast.Module:
-    """The source beside the extension, or of the module itself; empty if it is not there."""
+    """The source next to the extension, or of the module itself; empty if it does not exist."""
     extension = str(sys.modules[module].__file__)
     source = os.path.join(os.path.dirname(extension), module.rpartition(".")[2] + ".py")
     return ast.parse("".join(linecache.getlines(source)))
@@ -84,7 +85,7 @@ def _signature(function: ast.FunctionDef, names: dict[str, Any]) -> inspect.Sign
 
 
 def _value(default: ast.expr | None, names: dict[str, Any]) -> Any:
-    """A literal, or what the module calls by that name."""
+    """A literal, or the object that has this name in the module."""
     if default is None:
         return inspect.Parameter.empty
     return names[default.id] if isinstance(default, ast.Name) else ast.literal_eval(default)
@@ -96,8 +97,8 @@ def _annotation(node: ast.expr | None) -> Any:
 
 
 def field_docs(module: str, name: str) -> dict[str, str]:
-    """The docstrings below the fields of a class at the top of a module, by field; empty if the
-    source is not there.
+    """The docstrings below the fields of a class at the top of a module, by field; empty if there
+    is no source.
 
     A field is annotated in the class, or assigned to ``self`` in its ``__init__``.
     """

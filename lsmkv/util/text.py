@@ -12,8 +12,8 @@ _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 def count(number: int, noun: str) -> str:
     """A number and what it counts, in the singular or the plural.
 
-    Counts for people have thousands separated.  Offsets, sequences and file numbers, which name a
-    place or a thing, do not.
+    Counts for people have thousands separators.  Offsets, sequences and file numbers, which
+    identify a place or a thing, do not.
 
     >>> count(1, "table"), count(1200, "entry"), count(2, "batch"), count(0, "key")
     ('1 table', '1,200 entries', '2 batches', '0 keys')
@@ -59,7 +59,7 @@ def size(number: float) -> str:
 
 
 def shortened(key: bytes) -> str:
-    """A key as Python writes it; of a long one, how it begins.
+    """A key as Python writes it; only the beginning of a long one.
 
     >>> shortened(b"key"), shortened(b"long" * 1000)
     ("b'key'", "b'longlong'...")
@@ -83,7 +83,7 @@ def printable(message: str) -> str:
 
 
 def quoted(key: bytes, longest: int = 64) -> str:
-    """A key in quotes, escaped; of a long one how it begins, and its size.
+    """A key in quotes, escaped; only the beginning of a long one, and its size.
 
     At most ``longest`` characters, 3 or more, stand between the quotes.
 
@@ -98,7 +98,7 @@ def quoted(key: bytes, longest: int = 64) -> str:
 
 
 def _first_bytes(key: bytes, longest: int) -> bytes:
-    """The key, cut to that many bytes; not within a character of UTF-8, so to a few less."""
+    """The key, cut to that many bytes, or a few less so that no UTF-8 character is split."""
     if len(key) <= longest:
         return key
     end = longest

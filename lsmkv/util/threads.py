@@ -1,10 +1,10 @@
-"""Threads, locks and waits as the system has them, and a lock that knows its holder.
+"""The operating system's threads, locks and waits, and a lock that knows its holder.
 
-gevent and eventlet replace ``threading.Lock``, ``_thread.start_new_thread`` and others: what waits
-there lets another greenlet of the same thread run.  The engine may not do that while it holds a
-lock, and its background thread has to be a thread.  So it takes all of this from second instances
-of the interpreter's own modules, which no library has changed, whether it was loaded before or
-after lsmkv.
+gevent and eventlet replace ``threading.Lock``, ``_thread.start_new_thread`` and others: waiting in
+these lets another greenlet of the same thread run.  The engine may not do that while it holds a
+lock, and its background thread has to be a real thread.  So it takes all of this from second
+instances of the interpreter's own modules, which no library has changed, whether the library was
+loaded before or after lsmkv.
 
 User code may run in the middle of any call: a signal handler, or a finalizer that the garbage
 collector calls.  If it calls the store, that is a *nested call*, in the same thread as the
@@ -38,11 +38,12 @@ system: Final[Any] = second_instance("_thread")
 get_ident: Final[Any] = system.get_ident
 """The number of the calling thread: the same in all of its greenlets."""
 pause: Final[Any] = second_instance("time").sleep
-"""Wait so many seconds, and let other threads run meanwhile, but no other greenlet of this one."""
+"""Wait that many seconds, and let other threads run meanwhile, but no other greenlet of this
+thread."""
 
 
 def start_new_thread(function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    """Start a thread of the system; ``RuntimeError`` if there can be no more."""
+    """Start a thread of the system; ``RuntimeError`` if no more threads are possible."""
     system.start_new_thread(function, arguments)
 
 
@@ -59,7 +60,7 @@ def new_reentrant_lock() -> Any:
 class ThreadLock:
     """A lock that tells the thread that asks whether it is the holder.
 
-    Use, which a test holds (``tests/test_architecture.py``)::
+    It must be used like this, which a test checks (``tests/test_architecture.py``)::
 
         with lock.guard:
             lock.claim()
@@ -74,7 +75,7 @@ class ThreadLock:
         self.guard: Lock = Lock() if IS_COMPILED else cast(Lock, new_reentrant_lock())
         self.owner: object = None
         """The number of the thread that holds the lock, or held it last."""
-        self.ident: Any = get_ident  # found faster here than as a global name
+        self.ident: Any = get_ident  # a faster lookup than that of a global name
 
     def claim(self) -> None:
         """Note the calling thread as the holder.  Caller has just taken the guard."""
@@ -94,6 +95,6 @@ class ThreadLock:
         return self.guard.locked() if IS_COMPILED else self.owner is not None
 
     def note_release(self) -> None:
-        """See that :meth:`taken` notices the release, if it is one.  Interpreted only."""
+        """Make :meth:`taken` notice the release, if it is one.  Interpreted only."""
         if not IS_COMPILED and self.owner == get_ident() and not self.mine():
             self.owner = None

@@ -1,4 +1,4 @@
-"""Tells URLs from local paths."""
+"""Distinguishes URLs from local paths."""
 
 from __future__ import annotations
 

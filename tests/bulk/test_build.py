@@ -262,7 +262,7 @@ def test_what_lost_a_race_is_removed(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     reports: list[tuple[int, int, str]] = []
     lsmkv.bulk.build(
         [some(50), some(60)], tmp_path, shards=2, progress=lambda *step: reports.append(step)

@@ -52,7 +52,7 @@ def test_a_relative_path_is_the_same_place_for_all_workers(
 
 
 class Late(Executor):
-    """Runs calls when it is told to."""
+    """Runs calls when it is asked to."""
 
     def __init__(self) -> None:
         self.calls: list[Callable[[], Any]] = []

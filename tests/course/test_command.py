@@ -173,7 +173,7 @@ def test_what_a_student_prints_is_not_in_the_json(tmp_path: Path) -> None:
     assert done.stderr == "to see\n" * 8
 
 
-def test_an_error_of_the_file_is_told_once(tmp_path: Path) -> None:
+def test_an_error_of_the_file_is_reported_once(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("def (")
     out = lsm("course", "check", "4", path).out

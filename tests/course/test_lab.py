@@ -19,7 +19,7 @@ every_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.slug)
 
 
 @every_lab
-def test_hints_are_told_one_by_one(lab: Lab) -> None:
+def test_hints_are_shown_one_by_one(lab: Lab) -> None:
     hints = lab.hints()
     assert len(hints) >= 3
     assert len(hints) == lab.text().count("<details")

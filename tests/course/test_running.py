@@ -99,7 +99,7 @@ def test_a_check_is_stopped_in_time(file: Path, source: str, where: str) -> None
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
-def test_what_the_engine_wraps_is_told_as_it_was_raised(file: Path) -> None:
+def test_what_the_engine_wraps_is_reported_as_it_was_raised(file: Path) -> None:
     def wrapped(code: ModuleType) -> str:
         logging.getLogger("lsmkv").warning("not to be seen")
         try:

@@ -254,7 +254,7 @@ UNREADABLE = [key for at, (key, _) in enumerate(ENTRIES) if at // 20 % 4 == 1]
 """Each fourth block of 20 entries."""
 
 
-def is_told(caught: pytest.ExceptionInfo[BaseException], path: pathlib.Path) -> None:
+def is_reported(caught: pytest.ExceptionInfo[BaseException], path: pathlib.Path) -> None:
     assert type(caught.value) is lsmkv.UnsupportedCompressionError
     assert "compression type 9" in str(caught.value)
     assert str(path / "000005.ldb") in str(caught.value)
@@ -283,7 +283,7 @@ def test_an_unknown_codec() -> None:
         for attempt in attempts:
             with pytest.raises(lsmkv.UnsupportedCompressionError) as caught:
                 attempt()
-            is_told(caught, path)
+            is_reported(caught, path)
         # What lies in the first block needs no other.
         assert list(db.iterator(stop=ENTRIES[15][0])) == ENTRIES[:15]
     assert fingerprint(path) == before
@@ -301,7 +301,7 @@ def test_an_unknown_codec_stops_a_compaction(copy_of: Callable[[str], pathlib.Pa
         for attempt in attempts:
             with pytest.raises(lsmkv.UnsupportedCompressionError) as caught:
                 attempt()
-            is_told(caught, path)
+            is_reported(caught, path)
     with DB(path) as db:
         for key, value in ENTRIES:
             if key not in UNREADABLE:
@@ -315,7 +315,7 @@ def test_an_index_in_an_unknown_codec(tmp_path: pathlib.Path) -> None:
     with DB(path, read_only=True) as db:
         with pytest.raises(lsmkv.UnsupportedCompressionError) as caught:
             db.get(ENTRIES[0][0])
-        is_told(caught, path)
+        is_reported(caught, path)
     with DB(path) as db:
         attempts: list[Callable[[], object]] = [
             lambda: db.get(ENTRIES[0][0]),
@@ -325,7 +325,7 @@ def test_an_index_in_an_unknown_codec(tmp_path: pathlib.Path) -> None:
         for attempt in attempts:
             with pytest.raises(lsmkv.UnsupportedCompressionError) as caught:
                 attempt()
-            is_told(caught, path)
+            is_reported(caught, path)
 
 
 def test_a_damaged_block_of_an_unknown_codec(copy_of: Callable[[str], pathlib.Path]) -> None:

@@ -76,7 +76,7 @@ def test_what_is_copied_is_there() -> None:
                 assert (ROOT / source / "pyproject.toml").is_file()
 
 
-def test_pip_is_told_of_extras_that_there_are() -> None:
+def test_pip_gets_only_extras_that_exist() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [
         name for found in re.findall(r"/src\[([\w,]+)\]", DOCKERFILE) for name in found.split(",")

@@ -142,7 +142,7 @@ def test_the_tables() -> None:
         "| bloom, 2 KiB | 19.0 / 14.0 / 9.5 | 18.0 | 10.0 | 1.80 | 1.000 |",
         "| fuse | 5.000 | 0.0 | - |",
         "| fuse and prefixes | 0.100 | 5.0 | 10.0 |",
-        "Not measured, for want of the keys: UUIDs: none here.",
+        "Not measured, since the keys are missing: UUIDs: none here.",
     ):
         assert words in tables
 
@@ -204,7 +204,7 @@ def test_a_measurement_leaves_figures_and_tables(
     assert found["scans"]["bloom:10"]["blocks_read"] == 5 * found["scans"]["bloom:10"]["scans"]
     assert found["scans"]["bloom:10 and prefixes"]["blocks_read"] <= 1
     text = page.read_text()
-    assert "Not measured, for want of the keys: words: not on this machine." in text
+    assert "Not measured, since the keys are missing: words: not on this machine." in text
     assert "| counters |" in text
     assert "| words |" not in text
     assert "counters: 60 keys" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def between(path: Path, start: str, stop: str) -> str:
     ("path", "start", "stop"),
     [
         (DOCS / "how" / "read.md", "\n3. ", "One kind is"),
-        (DOCS / "tour.md", "in the index, **asks", "**get**"),
+        (DOCS / "tour.md", "in the index, and **asks", "**get**"),
         (DOCS / "tour.md", "Its steps are", ";"),
         (COURSE / "08-reading.md", "2. **The index**", "The engine's"),
         (COURSE / "08-reading.md", "The engine's `Table.get`", "It asks one kind"),

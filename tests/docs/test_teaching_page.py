@@ -155,7 +155,7 @@ def test_the_labs_are_called_by_their_titles() -> None:
     assert len(rows("Six weeks")) == 6
 
 
-def test_the_number_of_functions_is_told() -> None:
+def test_the_number_of_functions_is_right() -> None:
     stated = {row[0]: row[3] for row in rows("How long each lab takes")}
     for lab in LABS:
         assert stated[str(lab.number)] == str(len(lab.functions))

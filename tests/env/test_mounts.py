@@ -111,7 +111,7 @@ def test_a_path_on_a_device_without_a_mount_is_on_the_deepest_one_above(
     assert file_system_of(str(tmp_path / "a bc")) == "ext4"
 
 
-def test_a_path_that_cannot_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_of_an_unknown_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert file_system_of(str(tmp_path / "missing")) == ""
     monkeypatch.setattr(mounts, "MOUNTS", str(tmp_path / "missing"))
     assert file_system_of(str(tmp_path)) == ""

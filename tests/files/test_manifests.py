@@ -61,9 +61,9 @@ def test_a_damaged_edit_is_data_and_the_next_is_read(made: Made) -> None:
     data = log_of(edits[0].payload, level_999, foreign, edits[1].payload)
     parts = list(Manifest(data).walk_edits())
     assert [isinstance(part, Edit) for part in parts] == [True, False, False, True]
-    assert parts[1][2:] == (11, "a level of 999", 1)
+    assert parts[1][2:] == (11, "invalid level 999", 1)
     assert parts[2][3:] == ("an unknown field, tag 11", 0)
-    with pytest.raises(CorruptionError, match="a level of 999"):
+    with pytest.raises(CorruptionError, match="invalid level 999"):
         list(Manifest(log_of(edits[0].payload, level_999)).versions())
     with pytest.raises(ForeignFormatError, match="tag 11"):
         Manifest(log_of(foreign)).version()

@@ -23,5 +23,5 @@ def test_keys_are_sorted_as_a_store_sorts_them(
 
 
 def test_keys_of_an_unknown_order_cannot_be_sorted() -> None:
-    with pytest.raises(ValueError, match="is no comparator of lsmkv's"):
+    with pytest.raises(ValueError, match="is not one of lsmkv's comparators"):
         key_order("example.ByLength")

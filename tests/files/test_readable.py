@@ -32,7 +32,7 @@ def test_a_name_without_a_folder_is_of_the_working_directory(
 
 @pytest.mark.parametrize("source", [None, 5, bytearray(b"bytes")])
 def test_what_cannot_be_read_is_a_type_error(source: object) -> None:
-    with pytest.raises(TypeError, match="give a path, bytes or an object that reads, not "):
+    with pytest.raises(TypeError, match="give a path, bytes or a readable object, not "):
         Table(source)  # type: ignore[arg-type]
 
 
@@ -45,7 +45,7 @@ def test_an_object_whose_read_gives_no_bytes_is_a_type_error() -> None:
 
         def close(self) -> None: ...
 
-    with pytest.raises(TypeError, match="numbers: read gave int, not bytes"):
+    with pytest.raises(TypeError, match="numbers: read returned int, not bytes"):
         list(Log(Numbers()).walk())  # type: ignore[arg-type]
 
 

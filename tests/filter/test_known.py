@@ -57,7 +57,7 @@ class Own:
 
 def test_a_policy_of_the_user_has_no_text() -> None:
     assert not is_known(Own())
-    with pytest.raises(ValueError, match="not a filter policy of lsmkv's"):
+    with pytest.raises(ValueError, match="not one of lsmkv's filter policies"):
         policy_text(Own())
 
 

@@ -485,7 +485,7 @@ def test_a_bad_long_record_with_anything_behind_is_not_torn() -> None:
         assert (result.tail.offset, result.tail.torn) == (10, False)
     far = bytearray(room_behind(bad, 2))
     far[-BLOCK_SIZE + 100] = 1
-    assert Result(bytes(far), reserved=True).tail == LogDamage(10, "a fragment of type 0")
+    assert Result(bytes(far), reserved=True).tail == LogDamage(10, "a fragment of unknown type 0")
     whole = log_of(b"one", b"two" * 9)  # a FULL record, which ends in its block
     far = bytearray(room_behind(whole, 1))
     far[20] ^= 1
@@ -553,9 +553,9 @@ def test_a_bad_type() -> None:
         data[6] = kind
         result = Result(bytes(data))
         assert result.payloads == [b"bar"]
-        assert result.damage == [LogDamage(0, f"a fragment of type {kind}")]
+        assert result.damage == [LogDamage(0, f"a fragment of unknown type {kind}")]
         data += fragment(kind, b"a good checksum")
-        assert Result(bytes(data)).tail == LogDamage(20, f"a fragment of type {kind}")
+        assert Result(bytes(data)).tail == LogDamage(20, f"a fragment of unknown type {kind}")
 
 
 def test_a_bad_checksum() -> None:

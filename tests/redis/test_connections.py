@@ -22,7 +22,7 @@ SEED = int(os.environ.get("LSMKV_REDIS_SEED", "0"))
 _A_RUN = 60
 
 
-def test_clients_are_told_the_same(redis: Redis, lsmkv: Lsmkv) -> None:
+def test_clients_get_the_same_replies(redis: Redis, lsmkv: Lsmkv) -> None:
     for seed in range(SEED, SEED + max(1, COUNT // 2 // _A_RUN)):
         steps = random_talk(random.Random(seed), _A_RUN)
         found = fails_at(redis, lsmkv, steps)

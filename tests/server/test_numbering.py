@@ -33,7 +33,7 @@ def test_a_command_that_is_undone_costs_no_numbers_beside_its_own() -> None:
         assert numbering.take() == 2
 
 
-def test_an_undone_ceiling_is_raised_anew() -> None:
+def test_an_undone_ceiling_is_raised_again() -> None:
     with DB("/db", create_if_missing=True, env=MemoryEnv()) as db:
         overlay = Overlay(db)
         numbering = Numbering(overlay, b"name")

@@ -44,16 +44,21 @@ class Life:
         self._out = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._db = SharedDB(path, **_OPTIONS)  # type: ignore[arg-type]
         self._role = ""
+        self._own = 0  # until the first count of this life
+        self._held: tuple[lsmkv.Snapshot, dict[bytes, bytes]] | None = None
         began = time.monotonic_ns()
         self._last = number(self._db.get(key_of(name)))
         self._say("r", name, self._last, began, time.monotonic_ns())
 
     def live(self) -> None:
         """Until it is killed."""
-        acts = (
-            *((self._write, 35), (self._read, 35), (self._snapshot, 10), (self._scan, 6)),
-            *((self._count, 8), (self._sum, 2), (self._churn, 4), (self._flush, 1)),
+        reading = (*((self._read, 35), (self._snapshot, 10), (self._scan, 6), (self._hold, 3)),)
+        writing = (
+            *((self._write, 35), (self._count, 4), (self._count_alone, 6), (self._sum, 2)),
+            *((self._churn, 6), (self._flush, 2)),
         )
+        # One that writes notices at once that its owner has gone; one that only reads does not.
+        acts = reading if self._rng.random() < 0.3 else reading + writing
         calls = [call for call, _ in acts]
         weights = [weight for _, weight in acts]
         while True:
@@ -88,6 +93,17 @@ class Life:
             found = [number(snapshot.get(key_of(name) + part)) for part in PARTS]
         self._say("b", name, *found, began, taken)
 
+    def _hold(self) -> None:
+        """Look at a snapshot again that was taken long before, and take another one."""
+        if self._held is not None:
+            snapshot, before = self._held
+            now = dict(snapshot.iterator())
+            if now != before:
+                self._say("wrong", f"a snapshot of {len(before)} keys has changed")
+            snapshot.close()
+        taken = self._db.snapshot()
+        self._held = taken, dict(taken.iterator())
+
     def _scan(self) -> None:
         began = time.monotonic_ns()
         pairs = self._db.iterator(prefix=b"p")
@@ -103,6 +119,15 @@ class Life:
         value = self._db.update(b"counter", lambda old: b"%d" % (number(old) + 1))
         self._say("c", number(value))
 
+    def _count_alone(self) -> None:
+        """Under a key that no other process counts under: an increment is not made twice."""
+        key = b"own%d" % self._name
+        sync = self._rng.random() < 0.5  # which leaves time to be killed before the answer
+        value = number(self._db.update(key, lambda old: b"%d" % (number(old) + 1), sync=sync))
+        if 0 < self._own < value - 1:
+            self._say("wrong", f"process {self._name} counted from {self._own} to {value}")
+        self._own = value
+
     def _sum(self) -> None:
         """A transaction over a range."""
         try:
@@ -113,7 +138,7 @@ class Life:
             pass
 
     def _churn(self) -> None:
-        key = b"k%d" % self._rng.randrange(2000)
+        key = b"k%d" % self._rng.randrange(500)
         self._db.put(key, _PADDING)
         if self._rng.random() < 0.3:
             self._db.delete(key)

@@ -36,7 +36,7 @@ class History:
         self.reads: dict[int, list[Read]] = {}
         self.counted: list[int] = []
         self.counts_begun = 0
-        self.torn: list[str] = []
+        self.wrong: list[str] = []
         self.owners = 0
 
     def add(self, name: int, text: str) -> None:
@@ -57,12 +57,14 @@ class History:
             elif kind == "b":
                 numbers = words[1:-2]
                 if len(numbers) != 3 or len(set(numbers)) != 1:
-                    self.torn.append(f"a batch of process {words[0]} was seen as {numbers}")
+                    self.wrong.append(f"a batch of process {words[0]} was seen as {numbers}")
                 self._read(int(words[0]), int(numbers[0]), words[-2:])
             elif kind == "c?":
                 self.counts_begun += 1
             elif kind == "c":
                 self.counted.append(int(words[0]))
+            elif kind == "wrong":
+                self.wrong.append(" ".join(words))
             elif kind == "role":
                 self.owners += words[0] == "owner"
         if begun is not None:
@@ -74,7 +76,7 @@ class History:
     def violations(self, last: dict[int, int], counter: int) -> list[str]:
         """What no order of the calls explains; ``last`` and ``counter`` are what is left at the
         end."""
-        found = list(self.torn)
+        found = list(self.wrong)
         for name, writes in self.writes.items():
             reads = self.reads.get(name, [])
             found += [f"process {name}: {text}" for text in _check(writes, reads)]

@@ -226,7 +226,7 @@ def test_a_large_block_leaves_no_room_taken() -> None:
         tracemalloc.stop()
 
 
-def test_reset_begins_anew() -> None:
+def test_reset_begins_a_new_block() -> None:
     builder = BlockBuilder(16)
     for _ in range(2):
         for key, value in FRUIT:

@@ -332,9 +332,9 @@ def raw_block(*entries: tuple[int, bytes], restarts: Sequence[int] = (0,)) -> Bl
 @pytest.mark.parametrize(
     ("entries", "reason"),
     [
-        ([(1, pack(b"k", 1, 1))], "not whole"),
+        ([(1, pack(b"k", 1, 1))], "incomplete"),
         ([(0, b"k")], "shorter than its tag"),
-        ([(0, pack(b"a", 1, 1)), (10, pack(b"k", 1, 1))], "shares more than the key before"),
+        ([(0, pack(b"a", 1, 1)), (10, pack(b"k", 1, 1))], "shares more than the previous key"),
         ([(0, pack(b"a", 1, 2))], "kind 2"),
         ([(0, pack(b"a", 1, 255))], "kind 255"),
     ],
@@ -346,12 +346,12 @@ def test_damage(order: KeyOrder, entries: list[tuple[int, bytes]], reason: str) 
 
 @pytest.mark.parametrize("order", [ORDERS[0], ORDERS[2], ORDERS[3]])
 def test_damage_on_the_way_to_a_key(order: KeyOrder) -> None:
-    reason = "not whole" if order.is_bytewise else "shares more than the key before"
+    reason = "incomplete" if order.is_bytewise else "shares more than the previous key"
     with pytest.raises(CorruptionError, match=reason):
         BlockIterator(raw_block((1, pack(b"k", 1, 1))), order, MAX_SEQUENCE, b"k")
     # The first key ends where the wanted one goes on, so every key is put together.
     entries = [(0, pack(b"k", 1, 1)), (20, pack(b"l", 1, 1))]
-    with pytest.raises(CorruptionError, match="shares more than the key before"):
+    with pytest.raises(CorruptionError, match="shares more than the previous key"):
         BlockIterator(raw_block(*entries), order, MAX_SEQUENCE, b"kk")
     with pytest.raises(CorruptionError, match="shorter than its tag"):
         BlockIterator(raw_block((0, b"short")), order, MAX_SEQUENCE, b"kk")
@@ -369,7 +369,7 @@ def test_damage_at_a_restart_point(order: KeyOrder) -> None:
     first = (0, pack(b"a", 1, 1))
     at = 3 + len(first[1])
     for entry, reason in (
-        ((1, pack(b"k", 1, 1)), "not whole"),
+        ((1, pack(b"k", 1, 1)), "incomplete"),
         ((0, b"k"), "shorter than its tag"),
     ):
         block = raw_block(first, entry, restarts=(0, at))
@@ -384,7 +384,7 @@ def test_keys_that_share_more_than_a_block_may_hold(order: KeyOrder) -> None:
     entries += [(100, pack(bytes((byte,)), 1, 1)) for byte in range(10)]
     body = raw_block(*entries).data
     assert len(all_of(BlockIterator(Block(body, 10_000), order, MAX_SEQUENCE))) == 11
-    with pytest.raises(CorruptionError, match="share more than a block may hold"):
+    with pytest.raises(CorruptionError, match="share more bytes than a block may hold"):
         all_of(BlockIterator(Block(body, 200), order, MAX_SEQUENCE), 1)
 
 

@@ -475,7 +475,7 @@ def test_what_is_read_ahead_is_unpacked_when_it_is_asked_for(back: bool) -> None
         (False, "cut short"),  # only the end of a file can be missing
     ],
 )
-def test_damage_of_a_neighbor_is_told_when_it_is_asked_for(back: bool, damage: str) -> None:
+def test_damage_of_a_neighbor_is_reported_when_it_is_read(back: bool, damage: str) -> None:
     data = build(ROWS)
     whole, _ = opened(data)
     bad = 40 if back else 60
@@ -881,7 +881,7 @@ def test_a_file_that_shrank_since_it_was_opened(readahead: int) -> None:
         get(table, ROWS[-1][0])
 
 
-def test_damage_is_told_with_the_blocks_offset() -> None:
+def test_damage_is_reported_with_the_blocks_offset() -> None:
     data = build(ROWS)
     table, _ = opened(data)
     offset = table.approximate_offset(b"k1000")
@@ -1005,7 +1005,7 @@ def test_entries_that_are_none_in_a_block_that_is_one() -> None:
     index = [(b"z", BlockHandle(0, len(bad) - 5).encode())]
     table, _ = opened(assemble([], extra=bad, index_rows=index))
     for call in ways_to_read(table, b"a"):
-        with pytest.raises(CorruptionError, match=r"shares more|not whole") as caught:
+        with pytest.raises(CorruptionError, match=r"shares more|incomplete") as caught:
             call()
         assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", 0)
 

@@ -35,7 +35,7 @@ def test_what_an_encoding_can_show(encoding: str, fine: bool) -> None:
 
 
 @pytest.mark.parametrize("room", [8, 14, 40])
-def test_counts_of_different_sizes_are_told_apart_on_a_log_scale(room: int) -> None:
+def test_counts_of_different_sizes_are_distinguishable_on_a_log_scale(room: int) -> None:
     bars = Bars(45_777, room, fine=True, log=True)
     lengths = [len(bars.draw(count)) for count in (0, 9, 100, 1_790, 45_777)]
     assert lengths == sorted(set(lengths))

@@ -17,7 +17,7 @@ from lsmkv.tools import compare as compare_module
 from lsmkv.tools.diff import Plan, State, make_plan
 
 
-def test_the_command_begins_anew_where_a_writer_removes_tables_that_are_not_held(
+def test_the_command_starts_again_if_a_writer_removes_tables_that_are_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scattered(tmp_path / "a")

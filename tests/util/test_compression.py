@@ -216,7 +216,7 @@ def test_snappy_with_too_large_a_declared_size_is_refused() -> None:
     with pytest.raises(CorruptionError):
         decompress(b"\x06" + body, SNAPPY)
     for size in (22 * 8 + 1, DEFAULT_MAX_BLOCK_BYTES, 2**31, 2**32 - 1):
-        with pytest.raises(CorruptionError, match=f"cannot hold the {size} they promise"):
+        with pytest.raises(CorruptionError, match=f"cannot hold the {size} bytes that they state"):
             decompress(encode_varint(size) + body, SNAPPY)  # refused before it is allocated
 
 

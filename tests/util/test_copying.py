@@ -17,7 +17,7 @@ class Cursor:
 
 
 @pytest.mark.parametrize("call", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_copy_and_pickle_are_told_why(call: object) -> None:
+def test_copy_and_pickle_fail_with_a_reason(call: object) -> None:
     assert callable(call)
     expected = "^a cursor can be neither copied nor pickled: it holds an open store$"
     with pytest.raises(TypeError, match=expected):

@@ -23,7 +23,7 @@ def test_any_bytes_come_back(data: bytes, is_hex: bool) -> None:
     [
         (b"{", "not JSON: .* at column 2"),
         (b"[1]", "not a JSON object"),
-        (b'{"a": 1, "a": 1}', "there twice"),
+        (b'{"a": 1, "a": 1}', "occurs twice"),
         (b'{"\xff": 1}', "not UTF-8: byte 3"),
         (b"[" * 100_000, "nested too deeply"),
     ],

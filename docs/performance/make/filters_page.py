@@ -43,7 +43,7 @@ def tables(modes: dict[str, Figures]) -> str:
     counts = modes[next(mode for mode in MODES if mode in modes)]
     loaded = {name: found["fuse"]["loaded"] for name, found in counts["corpora"].items()}
     listed = ", ".join(f"{number:,} {name}" for name, number in loaded.items())
-    told = [
+    paragraphs = [
         f"{about(counts)} Loaded: {listed}.",
         "**False positives, in %**",
         *rates(counts),
@@ -60,16 +60,18 @@ def tables(modes: dict[str, Figures]) -> str:
         "**The bars**",
         *bar_rows(modes, counts),
     ]
-    told += [f"Not measured, for want of the keys: {one}." for one in counts["missing"]]
-    return "\n\n".join(one if one.startswith("|") else textwrap.fill(one, _WIDTH) for one in told)
+    paragraphs += [f"Not measured, since the keys are missing: {one}." for one in counts["missing"]]
+    return "\n\n".join(
+        one if one.startswith("|") else textwrap.fill(one, _WIDTH) for one in paragraphs
+    )
 
 
 def about(counts: Figures) -> str:
     """Where and how it was measured."""
-    told = counts["machine"]
+    where = counts["machine"]
     return (
-        f"Measured by `make bench-filters` on one core ({told['processor']}, {told['python']}). Of"
-        " each set of keys, every other one in their order is loaded, with a value of 100 bytes,"
+        f"Measured by `make bench-filters` on one core ({where['processor']}, {where['python']})."
+        " Of each set of keys, every other one in their order is loaded, with a value of 100 bytes,"
         " and those between are asked for. *2 KiB* and *table* are the layouts; *fuse, 10,000 keys*"
         " has tables of so many keys, and the others one table."
     )

@@ -65,29 +65,29 @@ def make_page(compiled: Runs, pure: Runs, folder: str) -> tuple[str, dict[str, b
     """The page, and the plots by the names of their files, which are shown from ``folder``."""
     figures: dict[str, bytes] = {}
     studies = _studies(compiled)
-    told = [prose.HEAD]
-    told += _about(compiled or pure)
-    told += _summary(compiled, pure)
+    parts = [prose.HEAD]
+    parts += _about(compiled or pure)
+    parts += _summary(compiled, pure)
     for mode, found in (("compiled", compiled), ("pure", pure)):
         if found:
-            told += _mode(mode, found)
+            parts += _mode(mode, found)
         if "entries" in found:
             name = f"{mode}.svg"
             figures[name] = plots.ratio_plot(found["entries"])
-            told.append(f"![Ratios, {mode}]({folder}/{name})")
+            parts.append(f"![Ratios, {mode}]({folder}/{name})")
     if studies:
-        told += [prose.STUDIES, *_table(_STUDY_HEAD, rows.study_rows(studies))]
+        parts += [prose.STUDIES, *_table(_STUDY_HEAD, rows.study_rows(studies))]
     if "sustained" in studies:
         figures["latency.svg"] = plots.latency_plot(studies["sustained"])
-        told.append(f"![Latencies of puts]({folder}/latency.svg)")
-        told += _histograms(studies["sustained"])
+        parts.append(f"![Latencies of puts]({folder}/latency.svg)")
+        parts += _histograms(studies["sustained"])
     if "growth" in studies:
         figures["growth.svg"] = plots.growth_plot(studies["growth"])
-        told.append(f"![Gets in growing stores]({folder}/growth.svg)")
+        parts.append(f"![Gets in growing stores]({folder}/growth.svg)")
     if "peers" in compiled:
-        told += [prose.PEERS, *_peers(compiled["peers"])]
-    told += [prose.METHOD, prose.REPRODUCE, *_commands(compiled, pure)]
-    return "\n\n".join(part.strip("\n") for part in told) + "\n", figures
+        parts += [prose.PEERS, *_peers(compiled["peers"])]
+    parts += [prose.METHOD, prose.REPRODUCE, *_commands(compiled, pure)]
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n", figures
 
 
 def _about(found: Runs) -> list[str]:
@@ -116,12 +116,12 @@ def _about(found: Runs) -> list[str]:
 
 def _summary(compiled: Runs, pure: Runs) -> list[str]:
     """In how many workloads each is ahead."""
-    told = []
+    parts = []
     for name, found in (("compiled", compiled), ("in pure Python", pure)):
         if "entries" in found:
             compared = rows.workload_rows(found["entries"], {})
-            told.append(summary_of(name, [(row.title, row.ahead) for row in compared]))
-    return [f"**Who is ahead**: {'; '.join(told)}."] if told else []
+            parts.append(summary_of(name, [(row.title, row.ahead) for row in compared]))
+    return [f"**Who is ahead**: {'; '.join(parts)}."] if parts else []
 
 
 def summary_of(mode: str, ahead: list[tuple[str, str]]) -> str:
@@ -134,21 +134,21 @@ def summary_of(mode: str, ahead: list[tuple[str, str]]) -> str:
     won = [f"`{name}`" for name, first in compared if first == OWN]
     lost = [f"`{name}`" for name, first in compared if first != OWN]
     few = f"all but {', '.join(lost)}" if len(lost) < len(won) else ", ".join(won)
-    told = f"{mode}, lsmkv is faster than LevelDB in {len(won)} of {len(compared)} workloads"
-    return f"{told} ({few})" if won and lost else told
+    summary = f"{mode}, lsmkv is faster than LevelDB in {len(won)} of {len(compared)} workloads"
+    return f"{summary} ({few})" if won and lost else summary
 
 
 def _mode(mode: str, found: Runs) -> list[str]:
-    told = [prose.MODES[mode]]
+    parts = [prose.MODES[mode]]
     for name in _BLURB:
         if name in found:
             results = found[name]
             title = f"{_title(name, results)}, {count(results['rounds'], 'round')}"
-            told.append(f"### {title[0].upper()}{title[1:]}: {mode}")
+            parts.append(f"### {title[0].upper()}{title[1:]}: {mode}")
             if name == "defaults":
-                told.append(prose.OWN_DEFAULTS)
-            told += _table(_BENCH_HEAD, rows.workload_rows(results, {}))
-    return told
+                parts.append(prose.OWN_DEFAULTS)
+            parts += _table(_BENCH_HEAD, rows.workload_rows(results, {}))
+    return parts
 
 
 def _title(name: str, results: dict[str, Any]) -> str:
@@ -201,11 +201,11 @@ def _peers(results: dict[str, Any]) -> list[str]:
             else:
                 cells.append(f"{micros(one['micros']['median'])}, {ratio(one['ratio'])}")
         lines.append(_line(cells))
-    told = ["\n".join(lines)]
+    parts = ["\n".join(lines)]
     missing = [name for name, about in results["engines"].items() if "missing" in about]
     if missing:
-        told.append(f"Not installed where this was measured: {', '.join(missing)}.")
-    return told
+        parts.append(f"Not installed where this was measured: {', '.join(missing)}.")
+    return parts
 
 
 def _histograms(by_engine: dict[str, Any]) -> list[str]:
@@ -227,14 +227,14 @@ def _histograms(by_engine: dict[str, Any]) -> list[str]:
 
 
 def _commands(compiled: Runs, pure: Runs) -> list[str]:
-    told = []
+    parts = []
     for mode, found in (("compiled", compiled), ("pure", pure)):
         if found:
             commands = [
                 f"$ lsmkv bench {shlex.join(command_of(results))}" for results in found.values()
             ]
-            told.append("\n".join([f"{mode.capitalize()}:", "", "```console", *commands, "```"]))
-    return told
+            parts.append("\n".join([f"{mode.capitalize()}:", "", "```console", *commands, "```"]))
+    return parts
 
 
 def command_of(results: dict[str, Any]) -> list[str]:

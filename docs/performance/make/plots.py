@@ -12,7 +12,7 @@ from lsmkv.plot import to_svg
 from lsmkv.tools.bench.engines.registry import OWN
 
 _SETTINGS: dict[Any, Any] = {"font.size": 9}
-_COLOURS = {OWN: "#1f77b4", PEER: "#ff7f0e"}
+_COLORS = {OWN: "#1f77b4", PEER: "#ff7f0e"}
 _PERCENTILES = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p999"), ("max", "high"))
 
 
@@ -29,7 +29,7 @@ def ratio_plot(results: dict[str, Any]) -> bytes:
         for at, name in enumerate(names):
             one = measured[name]
             ahead = OWN if one["median"] > 1 else PEER
-            axes.barh(at, one["median"], color=_COLOURS[ahead], height=0.6)
+            axes.barh(at, one["median"], color=_COLORS[ahead], height=0.6)
             axes.plot([one["low"], one["high"]], [at, at], color="black", linewidth=1)
         axes.axvline(1, color="grey", linewidth=0.8, linestyle="--")
         axes.set_yticks(range(len(names)), names)
@@ -48,7 +48,7 @@ def growth_plot(by_engine: dict[str, Any]) -> bytes:
             points = figures["points"]
             entries = [point["entries"] for point in points]
             times = [point["micros_per_get"] for point in points]
-            axes.plot(entries, times, marker="o", color=_COLOURS.get(engine), label=engine)
+            axes.plot(entries, times, marker="o", color=_COLORS.get(engine), label=engine)
         axes.set_xscale("log")
         axes.set_ylim(bottom=0)
         axes.set_xlabel("entries")
@@ -66,7 +66,7 @@ def latency_plot(by_engine: dict[str, Any]) -> bytes:
         for engine, figures in _measured(by_engine):
             histogram = figures["histogram"]
             numbers = [histogram[name] for _, name in _PERCENTILES]
-            axes.plot(titles, numbers, marker="o", color=_COLOURS.get(engine), label=engine)
+            axes.plot(titles, numbers, marker="o", color=_COLORS.get(engine), label=engine)
         axes.set_yscale("log")
         axes.set_ylabel("microseconds a put")
         axes.legend()

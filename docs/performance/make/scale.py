@@ -186,8 +186,8 @@ def far_server(root: str) -> Iterator[str]:
     words = f"--dist lognormal --mode-ms {_FAR} --sigma 0.3 --seed 1 --json".split()
     with process("-m", "snailmail.cli", root, *words) as running:
         assert running.stdout is not None
-        told = json.loads(running.stdout.readline())
-        yield str(told["base"]).rstrip("/")
+        started = json.loads(running.stdout.readline())
+        yield str(started["base"]).rstrip("/")
 
 
 @contextlib.contextmanager
@@ -428,13 +428,13 @@ def measure(pairs: int) -> Figures:
 
 def tables(figures: Figures) -> str:
     """The page's part between the marks."""
-    told = machine(tempfile.gettempdir())
+    where = machine(tempfile.gettempdir())
     mode = "compiled" if lsmkv.COMPILED else "pure Python"
     f = figures
     reads, far, names = f.reads, f.far, f.names.document
     about = (
-        f"Measured by `make bench-scale` ({told['processor']}, {told['cores']} cores,"
-        f" {told['python']}, lsmkv {mode}): {f.pairs:,} pairs of {_KEY} + {_VALUE} bytes in"
+        f"Measured by `make bench-scale` ({where['processor']}, {where['cores']} cores,"
+        f" {where['python']}, lsmkv {mode}): {f.pairs:,} pairs of {_KEY} + {_VALUE} bytes in"
         f" {_PARTS} parts, {_SHARDS} shards; moto's S3 server on the same machine; for latency,"
         f" snailmail's HTTP server with {_FAR} ms a request at the mode."
     )
@@ -448,7 +448,7 @@ def tables(figures: Figures) -> str:
         for name, b in (
             ("one worker", f.one),
             ("two workers", f.two),
-            ("two workers of Dask's", f.dask),
+            ("two Dask workers", f.dask),
             ("two workers, into S3", f.s3),
         )
     ]
@@ -467,7 +467,7 @@ def tables(figures: Figures) -> str:
         ("a scan over it", f"{far.scan:,.0f} pairs a second"),
         ("pairs for each request of the scan", f"{far.scan_requests:,.0f}"),
         ("a Get from memory", f"{f.get_us:.1f} us"),
-        ("a call of an actor of Dask's", f"{f.actor_us:,.0f} us"),
+        ("a call of a Dask actor", f"{f.actor_us:,.0f} us"),
     ]
     parts = [
         textwrap.fill(about, _WIDTH, break_on_hyphens=False),

@@ -185,15 +185,15 @@ def _scale(client: redis.Redis, port: int, elements: int) -> Iterator[tuple[str,
 
 def tables(found: dict[str, Runs], worn: list[tuple[str, str]], rounds: int) -> str:
     """The page's part between the marks."""
-    told = machine(tempfile.gettempdir())
+    where = machine(tempfile.gettempdir())
     mode = "compiled" if lsmkv.COMPILED else "pure Python"
     version = subprocess.run(
         ["redis-server", "--version"], capture_output=True, text=True, check=True, timeout=300
     )
     release = version.stdout.split("v=")[1].split()[0]
     about = (
-        f"Measured by `make bench-server` ({told['processor']}, {told['cores']} cores,"
-        f" {told['python']}, lsmkv {mode}): `redis-benchmark` with 50 connections, 100,000"
+        f"Measured by `make bench-server` ({where['processor']}, {where['cores']} cores,"
+        f" {where['python']}, lsmkv {mode}): `redis-benchmark` with 50 connections, 100,000"
         " different keys and values of 100 bytes against both servers in turn, the median of"
         f" {rounds} rounds. Redis {release} has `appendonly yes` and `appendfsync everysec`."
     )

@@ -32,7 +32,7 @@ def draw() -> str:
     for row in range(8):
         y = TOP + row * CELL
         parts.append(text(MARGIN, y + 16, "small muted", f"{8 * row} to {8 * row + 7}"))
-        told: list[str] = []
+        labels: list[str] = []
         for column in range(8):
             by = setters.get(8 * row + column, [])
             x = LEFT + column * CELL
@@ -43,9 +43,9 @@ def draw() -> str:
             )
             parts.append(text(x + CELL / 2 - 1, y + 15, "small middle", "1" if by else "0"))
             names = " ".join(key.decode() for key in dict.fromkeys(by))
-            told += [f"{8 * row + column} {names}"] if by else []
+            labels += [f"{8 * row + column} {names}"] if by else []
         parts.append(text(LEFT + 8 * CELL + 8, y + 15, "small", f"{data[row]:02x}"))
-        parts.append(text(LEFT + 8 * CELL + 34, y + 15, "small muted", ", ".join(told)))
+        parts.append(text(LEFT + 8 * CELL + 34, y + 15, "small muted", ", ".join(labels)))
     end = TOP + 8 * CELL + 18
     parts += [
         text(MARGIN, end, "small muted", "k"),

@@ -35,8 +35,8 @@ def draw() -> str:
         size = len(reader.filter_for(SIZE * number) or b"")
         words = " ".join(key.decode() for key in keys) if keys else "no block begins here"
         kind = "mark" if keys else "gone"
-        told = f"filter {number}: {size} bytes"
-        parts.append(box(x + 4, BOTTOM, RANGE - 8, 48, told, words, kind=kind))
+        label = f"filter {number}: {size} bytes"
+        parts.append(box(x + 4, BOTTOM, RANGE - 8, 48, label, words, kind=kind))
     y = BOTTOM + 96
     parts.append(bar(MARGIN, y - 26, WIDE, 1, "weak"))
     array = int.from_bytes(data[-5:-1], "little")
@@ -48,8 +48,8 @@ def draw() -> str:
         ("lg", data[-1:].hex(), 30, "box"),
     )
     left = float(MARGIN)
-    for name, told, wide, kind in pieces:
-        parts.append(box(left, y + 14, wide - 4, 48, name, told, kind=kind))
+    for name, label, wide, kind in pieces:
+        parts.append(box(left, y + 14, wide - 4, 48, name, label, kind=kind))
         left += wide + 2
     return card(
         "A filter for each 2 KiB of a table",

@@ -28,9 +28,9 @@ def draw() -> str:
             y += 40
         shapes.append(text(MARGIN, y + 28, "small muted", f"{at:,}"))
         x = 76
-        for (start, size, told), wide in zip(fragment, (104, 64, 64, 142), strict=True):
+        for (start, size, field), wide in zip(fragment, (104, 64, 64, 142), strict=True):
             piece = data[start : start + size]
-            name, _, value = told.partition(", ")
+            name, _, value = field.partition(", ")
             words = {"masked checksum of type and data": "checksum", "data": repr(piece)[2:-1]}
             shown = value or words[name]
             kind = "mark" if name == "data" else "box"

@@ -40,9 +40,9 @@ def draw() -> str:
             )
         )
         for at, sees in enumerate(READERS.values()):
-            told = mark(writes, Write(sequence, key, value if kind else None), sees)
-            style = "small" if told == "seen" else "small muted"
-            parts.append(text(right + 58 * at, y + 26, style, told))
+            state = mark(writes, Write(sequence, key, value if kind else None), sees)
+            style = "small" if state == "seen" else "small muted"
+            parts.append(text(right + 58 * at, y + 26, style, state))
         y += 48
     y += 6
     parts.append(bar(MARGIN, y, 480 - 2 * MARGIN, 1, "weak"))

@@ -29,14 +29,14 @@ def draw() -> str:
     y = 70
     for name, handle in blocks:
         keys = [unpack(key)[0].decode() for key in Block(contents_of(data, handle)).entries()[0]]
-        told = ", ".join(keys)
+        content = ", ".join(keys)
         if name == "index":
-            told = "up to " + ", up to ".join(keys)
+            content = "up to " + ", up to ".join(keys)
         elif name == "metaindex":
-            told = "no entries: the table has no filters"
+            content = "no entries: the table has no filters"
         kind = "box" if name != "data block 1" else "mark"
         parts.append(text(MARGIN, y + 29, "small muted", str(handle.offset)))
-        parts.append(box(LEFT, y, WIDE, HIGH, name, told, kind=kind))
+        parts.append(box(LEFT, y, WIDE, HIGH, name, content, kind=kind))
         middles[name] = y + HIGH / 2
         y += HIGH + GAP
     start = len(data) - FOOTER_SIZE

@@ -1,4 +1,4 @@
-"""Tables as a Get of lab 8 sees them: made up, or a store's; each notes down every step."""
+"""Tables as a Get of lab 8 sees them, invented or from a store; each records every step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Content = dict[bytes, bytes | None]
 
 
 class Step(NamedTuple):
-    """What a Get asked of a table: its filter, or a block."""
+    """What a Get requested from a table: its filter's answer, or a block."""
 
     level: int
     table: int
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 class AskedTable:
-    """A table as the student's Get sees it, which notes down every step."""
+    """A table as the student's Get sees it, which records every step."""
 
     def __init__(
         self, steps: list[Step], level: int, number: int, ends: tuple[bytes, bytes]
@@ -83,9 +83,9 @@ Levels = list[list[AskedTable]]
 
 
 class MadeTable(AskedTable):
-    """A table that a check makes up.
+    """A table that a check invents.
 
-    Its filters err for the keys that are given as ``taken_for``, or by a policy's own filters.
+    Its filters err for the keys in ``taken_for``, or are those of a policy.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class MadeTable(AskedTable):
 
 
 class StoredTable(AskedTable):
-    """A table of a store, by lsmkv.files.  Without ``has_filters``, none is asked."""
+    """A table of a store, read with lsmkv.files.  Without ``has_filters``, no filter is asked."""
 
     def __init__(
         self, steps: list[Step], level: int, file: TableFile, table: Table, has_filters: bool
@@ -154,7 +154,7 @@ class StoredTable(AskedTable):
 
 
 class Watched(Sequence[AskedTable]):
-    """A sorted level, which counts how many of its tables are looked at."""
+    """A sorted level that counts how many of its tables are looked at."""
 
     def __init__(self, tables: list[AskedTable]) -> None:
         self.tables = tables
@@ -205,24 +205,24 @@ def candidates(levels: Levels, key: bytes) -> list[AskedTable]:
 
 
 def described(levels: Levels) -> str:
-    """The levels that hold something, for a message."""
+    """The levels that are not empty, for a message."""
     filled = (f"{number}: {level}" for number, level in enumerate(levels) if level)
     return "; ".join(filled)
 
 
 def holds(table: AskedTable, key: bytes) -> bool:
-    """Whether a made-up table has a version of a key."""
+    """Whether an invented table has a version of a key."""
     return isinstance(table, MadeTable) and bool(table.versions(key))
 
 
 def versions_in(table: AskedTable, key: bytes) -> list[bytes | None]:
-    """The values that a made-up table has for a key, the newest first."""
+    """The values that an invented table has for a key, the newest first."""
     assert isinstance(table, MadeTable)
     return table.versions(key)
 
 
 def walk(levels: Levels, key: bytes) -> None:
-    """Take the path of a Get, for the steps that it takes."""
+    """Follow the path of a Get, to record its steps."""
     for table in candidates(levels, key):
         block = bisect_left(table.index_keys, key)
         if table.key_may_match(block, key) and key in dict(table.read_block(block)):

@@ -1,4 +1,4 @@
-"""The checks of lab 10 that let a recovery commit: with the power cut, and on a failing disk."""
+"""The checks of lab 10 that run a commit: with power cuts, and on a failing disk."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from lsmkv.files import Version, make_name, parse_name
 from lsmkv.testing import FaultyEnv, RecordingEnv
 
 LEFT_BEHIND = "000099.ldb", "000100.dbtmp"
-"""A table that no version names, and a temporary file: a killed process has left them."""
+"""A table that no version names, and a temporary file, both left by a killed process."""
 
 
 class Plan(NamedTuple):
-    """What a recovery has to write: new files by their names, and the number of its MANIFEST."""
+    """What a recovery has to write: new files by name, and the number of its MANIFEST."""
 
     files: Mapping[str, bytes]
     manifest_number: int
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
 def plan_for(
     directory: Directory, entries: Mapping[bytes, bytes | None], last_sequence: int
 ) -> Plan:
-    """The table of what was replayed, a log for the writes to come, and a MANIFEST of both."""
+    """A table of the replayed writes, a log for later writes, and a MANIFEST that names both."""
     names = directory.names()
     state = version_of_store(directory)
     first = 1 + max(parsed.number for parsed in map(parse_name, names) if parsed is not None)
@@ -79,7 +79,7 @@ def plan_for(
 def newest_table(
     entries: Mapping[bytes, bytes | None], level: int, number: int, sequence: int
 ) -> tuple[Field, bytes]:
-    """A table of the newest versions, which all get the last sequence: the field that puts it on a
+    """A table of the newest versions, all with the last sequence: the field that adds it to a
     level, and its bytes."""
     versions = [
         (version_key(key, sequence, entries[key]), entries[key] or b"") for key in sorted(entries)
@@ -97,7 +97,8 @@ def snapshot_of(state: Version) -> list[Field]:
 
 
 def obsolete_after(names: list[str], plan: Plan) -> list[str]:
-    """What a store does not need any more once the plan is carried out, by the engine's rules."""
+    """The files that a store no longer needs once the plan is carried out, by the engine's
+    rules."""
     found: list[str] = []
     for name in names:
         parsed = parse_name(name)
@@ -115,7 +116,7 @@ def obsolete_after(names: list[str], plan: Plan) -> list[str]:
 
 
 class Crashed(NamedTuple):
-    """A directory that a killed process has left, and what a recovery of it has to do."""
+    """A directory that a killed process has left, and what its recovery has to do."""
 
     env: lsmkv.MemoryEnv
     plan: Plan
@@ -125,7 +126,7 @@ class Crashed(NamedTuple):
 
 @functools.cache
 def crashed() -> Crashed:
-    """A store with a table, two logs, a table that is no part of it, and a temporary file."""
+    """A store with a table, two logs, a table that does not belong to it, and a temporary file."""
     job = work()
     env = RecordingEnv(job.env)
     with env.open_directory(PATH) as directory:
@@ -149,7 +150,7 @@ def commit_with(code: ModuleType, directory: Directory) -> None:
 
 
 def committing(code: ModuleType) -> str:
-    """A recovery commits, and nothing is lost, whenever the power is cut."""
+    """Nothing is lost, whenever the power is cut during a commit."""
     env, plan, obsolete, content = crashed()
     run = Run(env, functools.partial(commit_with, code))
     with run.env.open_directory(PATH) as directory:
@@ -167,7 +168,7 @@ def committing(code: ModuleType) -> str:
         lambda env: content_differs(env, PATH, content),
         "Your commit",
         rules(plan, obsolete),
-        "What is new must be durable before CURRENT names it, and what is old is removed last.",
+        "New files must be durable before CURRENT names them, and old files are removed last.",
     )
     return f"{states} states that a power cut or a kill can leave"
 
@@ -195,14 +196,17 @@ def rules(plan: Plan, obsolete: list[str]) -> list[Rule]:
             Rule(name, NAME, change, f"{sentence} CURRENT: the file may be gone after a power cut.")
         )
     for name in obsolete:
-        sentence = f"{name} is removed before the new MANIFEST is in force: until CURRENT names it,"
-        found.append(Rule(CURRENT, NAME, ("remove", name), f"{sentence} durably, all is needed."))
+        sentence = (
+            f"{name} is removed before the new MANIFEST takes effect: until CURRENT durably names"
+            " that MANIFEST, all files are needed."
+        )
+        found.append(Rule(CURRENT, NAME, ("remove", name), sentence))
     return found
 
 
 def failing(code: ModuleType) -> str:
-    """Each call on the disk fails in turn: before the change of CURRENT commit says so, and removes
-    nothing; afterwards it may go on, with all the others."""
+    """Each call on the disk fails in turn.  Before the change of CURRENT, commit must raise, and
+    remove nothing; afterwards it may continue with all other files."""
     env, directory = on_a_faulty_disk()
     before = env.calls
     commit_with(code, directory)
@@ -227,10 +231,10 @@ def is_in_force(calls: Sequence[str]) -> bool:
 
 
 def judge_failure(env: FaultyEnv, raised: bool, n: int, in_force: bool) -> None:
-    """Fail unless the student's commit did right after its n-th call on the disk failed.
+    """Fail unless the student's commit acted correctly when its n-th call on the disk failed.
 
-    ``in_force``: the change of CURRENT was durable by then.  lsmkv goes on with the other files if
-    it cannot remove one, and so may the student.
+    ``in_force``: the change of CURRENT was durable by then.  If lsmkv cannot remove a file, it
+    continues with the others, and the student may do so, too.
     """
     if not env.struck:
         return
@@ -245,27 +249,27 @@ def judge_failure(env: FaultyEnv, raised: bool, n: int, in_force: bool) -> None:
         require(
             raised or not left,
             f"When {what} fails (call {n} on the disk), your commit returns, and leaves"
-            f" {', '.join(left)}.\nThe new MANIFEST is in force by then, so you may go on, but with"
-            " all the other files. Or let the OSError through.",
+            f" {', '.join(left)}.\nThe new MANIFEST is in effect by then, so you may continue, but"
+            " with all the other files. Or let the OSError through.",
         )
     elif call != "remove":
         gone = sorted(set(obsolete) - names)
         require(
             not gone,
-            f"When {what} fails (call {n} on the disk), your commit goes on, and removes"
+            f"When {what} fails (call {n} on the disk), your commit continues, and removes"
             f" {', '.join(gone)}.\nAn OSError must end it: do not catch it, and remove nothing in a"
             " finally clause.",
         )
         require(
             raised,
-            f"When {what} fails (call {n} on the disk), your commit returns as if all were well.\n"
+            f"When {what} fails (call {n} on the disk), your commit returns as if it had not.\n"
             "Let the OSError through: its caller must not acknowledge anything.",
         )
     wrong = content_differs(env.power_cut(), PATH, content)
     require(
         not wrong,
         f"When {what} fails (call {n} on the disk), and then the power is cut, writes are lost:"
-        f" {wrong}\nWhat was not synced before that is gone, and after a sync that failed, a second"
+        f" {wrong}\nWhat was not synced before is gone, and after a failed sync a second"
         " one makes nothing durable. See the check 'a commit and power cuts'.",
     )
 

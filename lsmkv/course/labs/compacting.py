@@ -84,7 +84,7 @@ class Choice(NamedTuple):
 
 
 def picked_by_the_engine(version: Version, pointers: Sequence[bytes | None]) -> Choice | None:
-    """The engine's own choice; ``pointers`` are user keys, of each level."""
+    """The engine's own choice; ``pointers`` are user keys, one for each level."""
     keys = [None if key is None else make_key(key, 1) for key in pointers]
     picked = pick_compaction(version, keys, OPTIONS)
     if picked is None:
@@ -145,14 +145,14 @@ def history() -> list[list[list[Entry]]]:
     middle = run(keys[::3], 0)
     deep = [old[:50], old[50:]]
     level_1 = [middle[at : at + 45] for at in range(0, len(middle), 45)]
-    # The third table of level 0 reaches over the others; the last is apart from all of them.
+    # The third table of level 0 overlaps the others; the last one overlaps none of them.
     ranges = ((0, 120), (150, 290), (100, 200), (20, 110), (460, 490))
     level_0 = [run(sorted(dice.choices(keys[low:high], k=90)), 0.3) for low, high in ranges]
     return [level_0, level_1, deep]
 
 
 def lay_out(directory: Directory, tables: list[list[list[Entry]]]) -> Version:
-    """Make the tables of a store that is empty, and tell its MANIFEST."""
+    """Make the tables of an empty store, and record them in its MANIFEST."""
     number = version_of_store(directory).next_file_number + 1
     files: list[Field] = []
     for level in reversed(range(len(tables))):
@@ -165,7 +165,7 @@ def lay_out(directory: Directory, tables: list[list[list[Entry]]]) -> Version:
 
 
 def version_on_disk(directory: Directory) -> Version:
-    """The engine's version of a store, by its MANIFEST.
+    """The engine's version of a store, from its MANIFEST.
 
     ``CorruptionError`` if the tables of a level overlap.
     """
@@ -197,7 +197,7 @@ def commit(directory: Directory, fields: Sequence[Field]) -> None:
 
 
 def entries_in(directory: Directory, files: Sequence[File]) -> list[Entry]:
-    """What these tables hold, one after the other."""
+    """The entries of these tables, one table after the other."""
     return [
         (entry.user_key, entry.sequence, entry.value if entry.kind == KIND_VALUE else None)
         for file in files
@@ -206,14 +206,14 @@ def entries_in(directory: Directory, files: Sequence[File]) -> list[Entry]:
 
 
 def runs_of(directory: Directory, choice: Choice) -> list[list[Entry]]:
-    """What a compaction merges: as in the engine, a run for each table of level 0, and one for
-    those of the next level."""
+    """The runs that a compaction merges: as in the engine, one for each table of level 0, and one
+    for those of the next level."""
     runs = [entries_in(directory, [file]) for file in choice.inputs]
     return [*runs, entries_in(directory, choice.next_inputs)]
 
 
 def compacted_by_the_engine(tables: list[list[list[Entry]]], snapshot: int) -> list[Entry]:
-    """What the engine's own merge leaves of the same tables, in a store in memory."""
+    """What the engine's own merge leaves of the same tables, in an in-memory store."""
     env = lsmkv.MemoryEnv()
     lsmkv.DB("store", create_if_missing=True, env=env).close()
     with env.open_directory("store") as directory:
@@ -273,7 +273,7 @@ def compact_store(
     require(
         together == expected,
         f"The outputs of your split hold {len(together):,} entries, not the"
-        f" {len(expected):,} that were to be split: the store would lose some, or change them.",
+        f" {len(expected):,} that it got: the store would lose or change entries.",
     )
     number = max(version.numbers) + 1
     made = [write_table(directory, number + at, output) for at, output in enumerate(outputs)]
@@ -290,7 +290,7 @@ def compact_store(
     try:
         version_on_disk(directory)
     except lsmkv.CorruptionError as error:
-        raise CheckFailure(f"The outputs of your split make no level. {error}") from None
+        raise CheckFailure(f"The outputs of your split do not form a level. {error}") from None
     return (
         f"{sum(map(len, runs)):,} entries of {len(choice.inputs)} +"
         f" {len(choice.next_inputs)} tables became {len(kept):,} in {len(made)}"
@@ -314,18 +314,18 @@ def require_urgent(got: object, version: Version) -> None:
 
 
 def require_picked(got: object, expected: Choice | None, what: str, hint: str = "") -> None:
-    """The student picked what the engine picks; the tables may be in any order."""
+    """Fail unless the student picked what the engine picks; the tables may be in any order."""
     end = f"\n{hint}" if hint else ""
     if expected is None:
         require(
             got is None,
-            f"{what}: no level has a score of 1.0 or more, so pick must return None, and your code"
+            f"{what}: no level has a score of 1.0 or more, so pick must return None, but your code"
             f" returned {shown(got)}.{end}",
         )
         return
     require(
         got is not None,
-        f"{what}: level {expected.level} has a score of {expected.score:g}, and"
+        f"{what}: level {expected.level} has a score of {expected.score:g}, but"
         f" your pick returned None.\nFrom exactly 1.0 on, a level needs a compaction.{end}",
     )
     require(
@@ -335,7 +335,7 @@ def require_picked(got: object, expected: Choice | None, what: str, hint: str = 
     assert isinstance(got, tuple)
     require(
         got[0] == expected.level,
-        f"{what}: pick must take level {expected.level}, which has the highest score, and yours"
+        f"{what}: pick must take level {expected.level}, which has the highest score, but yours"
         f" took level {got[0]}.{end}",
     )
     for place, files in ((1, expected.inputs), (2, expected.next_inputs)):
@@ -343,7 +343,7 @@ def require_picked(got: object, expected: Choice | None, what: str, hint: str = 
         level = expected.level + place - 1
         require(
             sorted(got[place]) == wanted,
-            f"{what}: of level {level}, pick must take {numbers(wanted)}, and yours took"
+            f"{what}: from level {level}, pick must take {numbers(wanted)}, but yours took"
             f" {numbers(sorted(got[place]))}.{end}",
         )
 
@@ -364,7 +364,7 @@ def numbers(files: Sequence[File]) -> str:
 def require_entries(
     got: object, expected: list[Entry], runs: Sequence[Sequence[Entry]], what: str, hint: str = ""
 ) -> None:
-    """The student's compaction kept what the engine's keeps."""
+    """Fail unless the student's compaction kept what the engine's keeps."""
     require(
         isinstance(got, list) and all(isinstance(one, tuple) and len(one) == 3 for one in got),
         f"{what}: compact must return a list of entries, not {shown(got)}.",
@@ -374,13 +374,13 @@ def require_entries(
     for entry in expected:
         if entry not in got:
             raise CheckFailure(
-                f"{what}: your code dropped {words(entry)}, which must stay.\n"
+                f"{what}: your code dropped {words(entry)}, which must be kept.\n"
                 f"{why_kept(entry, expected)}{end}"
             )
     for entry in got:
         if entry not in expected:
             raise CheckFailure(
-                f"{what}: your code kept {words(entry)}, which must go.\n"
+                f"{what}: your code kept {words(entry)}, which must be dropped.\n"
                 f"{why_dropped(entry, runs)}{end}"
             )
     require(
@@ -403,7 +403,7 @@ def why_kept(entry: Entry, expected: list[Entry]) -> str:
     if newer:
         return (
             f"A snapshot needs it: a reader below sequence {newer[-1][1]} does not see the newer"
-            " version, and this one is what it reads."
+            " version, and reads this one."
         )
     if entry[2] is None:
         return (
@@ -423,8 +423,8 @@ def why_dropped(entry: Entry, runs: Sequence[Sequence[Entry]]) -> str:
             " snapshot, so none can see this one."
         )
     return (
-        "No deeper level holds the key, and every reader sees the deletion: there is nothing left"
-        " that it hides."
+        "No deeper level holds the key, and every reader sees the deletion: it has nothing left"
+        " to hide."
     )
 
 

@@ -1,4 +1,4 @@
-"""Lab 11: compaction: what is merged, what is dropped, and what that costs."""
+"""Lab 11: compaction: what is merged, what is dropped, and what it costs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def levels_of(**tables: Sequence[tuple[int, float, str, str]]) -> Levels:
 
 
 def engine_scores(levels: Levels) -> list[float]:
-    """The score of each level, from a version of the engine's that holds that level alone."""
+    """The score of each level, from an engine's version with only that level."""
     scores: list[float] = []
     for level in range(LEVELS - 1):
         alone = [files if at == level else [] for at, files in enumerate(levels)]
@@ -70,12 +70,12 @@ def scores(code: ModuleType) -> str:
         (
             "a store with 50 MiB on level 2 and 5 on level 1",
             levels_of(l1=[(5, 5, "a", "b")], l2=[(6, 25, "a", "b"), (7, 25, "c", "d")]),
-            "Each level may hold ten times as much as the one above: level 2 100 MiB.",
+            "Each level may hold ten times as much as the one above: level 2 holds 100 MiB.",
         ),
         (
             "a store with data on all levels",
             levels_of(**{f"l{n}": [(n + 1, 3.0 * 10**n, "a", "b")] for n in range(LEVELS)}),
-            "The last level, 6, has no score: there is nowhere to go from it.",
+            "The last level, 6, has no score: nothing moves down from it.",
         ),
     )
     for what, levels, hint in cases:
@@ -84,8 +84,8 @@ def scores(code: ModuleType) -> str:
         require(
             isinstance(got, list) and len(got) == len(expected),
             f"level_scores of {what} must be a list of {len(expected)} scores, for the levels 0 to"
-            f" 5, but your code returned {shown(got)}.\nThe last level, 6, has no score: there is"
-            " nowhere to go from it.",
+            f" 5, but your code returned {shown(got)}.\nThe last level, 6, has no score: nothing"
+            " moves down from it.",
         )
         for level, (mine, right) in enumerate(zip(got, expected, strict=True)):
             require(
@@ -109,21 +109,21 @@ def overlaps(code: ModuleType) -> str:
     levels = levels_of(l0=chain, l1=sorted_level)
     edge = "Both ends of a range belong to it, and so do both ends of a table."
     grow = (
-        "On level 0 the range grows with each table that is taken, until nothing else touches it:"
-        " a table found early may have to be joined by one that was passed over."
+        "On level 0 the range grows with each table that is taken, until no other overlaps it:"
+        " a table that was skipped at first may have to be added later."
     )
     cases = (
-        (1, "e", "e", "Nothing lies there."),
-        (1, "a", "z", "All of them lie there."),
+        (1, "e", "e", "No table is there."),
+        (1, "a", "z", "All tables are there."),
         (1, "d", "d", edge),
         (1, "e", "f", edge),
-        (1, "g", "g", "The range lies within a table."),
+        (1, "g", "g", "The range is within a table."),
         (1, "c", "g", "On a sorted level the range does not grow."),
-        (0, "p", "p", "One table lies there, and no other touches it."),
+        (0, "p", "p", "One table is there, and no other overlaps it."),
         (0, "d", "d", grow),
         (0, "a", "a", grow),
         (0, "i", "j", grow),
-        (0, "r", "z", "Nothing lies there."),
+        (0, "r", "z", "No table is there."),
     )
     for level, begin, end, hint in cases:
         require_tables(code, levels, level, (begin.encode(), end.encode()), hint)
@@ -138,7 +138,7 @@ def overlaps(code: ModuleType) -> str:
 def require_tables(
     code: ModuleType, levels: Levels, level: int, ends: tuple[bytes, bytes], hint: str
 ) -> None:
-    """The student finds the tables that the engine finds."""
+    """Fail unless the student finds the tables that the engine finds."""
     expected = [file_of(file) for file in version_of(levels).overlapping(level, *ends)]
     got = code.overlapping(levels, level, *ends)
     what = f"overlapping(levels, {level}, {ends[0]!r}, {ends[1]!r})"
@@ -147,7 +147,7 @@ def require_tables(
     end = f"\n{hint}" if hint else ""
     require(
         got == expected,
-        f"{what} must return {numbers(expected)}, and yours returned {numbers(got)}.\nLevel"
+        f"{what} must return {numbers(expected)}, but yours returned {numbers(got)}.\nLevel"
         f" {level} has {ranges or 'no tables'}.{end}",
     )
 
@@ -176,7 +176,7 @@ def random_levels(dice: random.Random) -> Levels:
 
 
 def choices(code: ModuleType) -> str:
-    """Which level, where on it, and with which tables of the next."""
+    """Which level, which of its tables, and which tables of the next level."""
     four = [(9 - n, 0.1, "abxy"[n], "bcyz"[n]) for n in range(4)]
     three = [(1, 4, "a", "d"), (2, 4, "f", "h"), (3, 4, "k", "m")]
     below = [(11, 9, "c", "e"), (12, 9, "h", "j"), (13, 9, "n", "p")]
@@ -186,14 +186,14 @@ def choices(code: ModuleType) -> str:
             "Four tables on level 0",
             levels_of(l0=four),
             {},
-            "Begin with the table whose smallest key is the lowest, and take all that overlap it,"
-            " or an older version stays above a newer one.",
+            "Begin with the table with the lowest smallest key, and take all that overlap it:"
+            " otherwise an older version stays above a newer one.",
         ),
         (
             "Five tables on level 0, and 20 MiB on level 1",
             levels_of(l0=[*four, (1, 0.1, "e", "f")], l1=[(21, 20, "a", "m")]),
             {},
-            "The level with the highest score goes first, not the first one above 1.",
+            "The level with the highest score is taken, not the first one above 1.",
         ),
         (
             "Level 1 full, level 2 holding some of its keys",
@@ -212,7 +212,7 @@ def choices(code: ModuleType) -> str:
             "Level 1 full, its last compaction at m",
             levels_of(l1=three, l2=below),
             {1: b"m"},
-            "Nothing reaches beyond the pointer: begin again at the first table.",
+            "No table reaches beyond the pointer: begin again at the first table.",
         ),
         (
             "Level 0 full, its tables in two groups",
@@ -221,14 +221,14 @@ def choices(code: ModuleType) -> str:
                 l1=[(21, 1, "b", "c"), (22, 1, "g", "j"), (23, 1, "u", "v")],
             ),
             {},
-            "Tables of level 0 that overlap are taken together, or an older version stays above a"
-            " newer one; and the next level's are those of the whole range of all inputs.",
+            "Tables of level 0 that overlap are taken together: otherwise an older version stays"
+            " above a newer one. The next level's tables are those in the range of all inputs.",
         ),
         (
             "Level 1 full, three of its tables above one of level 2",
             levels_of(l1=three, l2=[(11, 9, "a", "z")]),
             {},
-            "The inputs widen if that takes no more tables of the next level: those come for free.",
+            "The inputs widen if that takes no more tables of the next level: they cost nothing.",
         ),
         (
             "Level 1 full, where widening would take more of level 2",
@@ -266,7 +266,7 @@ def described(levels: Levels) -> str:
 def require_pick(
     code: ModuleType, levels: Levels, pointers: list[bytes | None], what: str, hint: str
 ) -> None:
-    """The student picks what the engine picks."""
+    """Fail unless the student picks what the engine picks."""
     require_picked(code.pick(levels, pointers), engine_pick(levels, pointers), what, hint)
 
 
@@ -285,15 +285,15 @@ def deeper(code: ModuleType) -> str:
     )
     held = "A table of the level may hold it: the key is in its range, ends included."
     cases = (
-        (1, "b", "The level of the outputs is merged: what it holds of the key is an input."),
-        (2, "e", "The level of the outputs is merged: what it holds of the key is an input."),
+        (1, "b", "The level of the outputs is merged: its versions of the key are inputs."),
+        (2, "e", "The level of the outputs is merged: its versions of the key are inputs."),
         (1, "e", held),
         (1, "d", held),
         (1, "m", held),
-        (1, "q", "Look at all levels below that of the outputs, not at the next one alone."),
+        (1, "q", "Look at all levels below that of the outputs, not only at the next one."),
         (1, "g", "No level below has the key in a table's range."),
-        (4, "q", "Nothing is below."),
-        (6, "q", "Nothing is below the last level."),
+        (4, "q", "There is nothing below."),
+        (6, "q", "There is nothing below the last level."),
     )
     for level, key, hint in cases:
         expected = engine_held_deeper(levels, level, key.encode())
@@ -321,8 +321,8 @@ def versions(code: ModuleType) -> str:
         [(b"ant", 2, b"old")],
     ]
     for snapshot, hint in (
-        (9, "No snapshot is older than the newest version: it alone stays."),
-        (8, "A reader at 8 does not see version 9, so version 6 stays; nobody reads version 2."),
+        (9, "No snapshot is older than the newest version, so only that stays."),
+        (8, "A reader at 8 does not see version 9, so version 6 stays; no reader needs version 2."),
         (6, "A version at exactly the oldest snapshot is visible to every reader."),
         (5, "A reader at 5 reads version 2, so all three stay."),
         (1, "All three versions are newer than the oldest snapshot: all stay."),
@@ -336,13 +336,13 @@ def versions(code: ModuleType) -> str:
 
 
 def deletions(code: ModuleType) -> str:
-    """Deletions go when they hide nothing any more."""
+    """Deletions are dropped when they no longer hide anything."""
     cases: tuple[tuple[list[list[Entry]], int, tuple[bytes, ...], str], ...] = (
         ([[(b"ant", 5, None)]], 9, (), ""),
         ([[(b"ant", 5, None)]], 9, (b"ant",), ""),
         ([[(b"ant", 5, None)]], 5, (), "It is at the oldest snapshot: every reader sees it."),
         ([[(b"ant", 5, None)]], 4, (), ""),
-        ([[(b"ant", 5, None)], [(b"ant", 3, b"x")]], 9, (), "The two go together."),
+        ([[(b"ant", 5, None)], [(b"ant", 3, b"x")]], 9, (), "Both are dropped together."),
         ([[(b"ant", 5, None)], [(b"ant", 3, b"x")]], 9, (b"ant",), ""),
         ([[(b"ant", 5, None)], [(b"ant", 3, b"x")]], 4, (), ""),
         ([[(b"ant", 7, b"y")], [(b"ant", 5, None)]], 6, (), "The old deletion hides nothing."),
@@ -374,7 +374,7 @@ def require_compacted(
     deep: Sequence[bytes],
     hint: str,
 ) -> None:
-    """The student's merge leaves what the engine's leaves."""
+    """Fail unless the student's merge leaves what the engine's leaves."""
     got = code.compact([list(run) for run in runs], snapshot, lambda key: key in deep)
     what = f"A merge of {len(runs)} runs with the oldest snapshot at {snapshot}"
     require_entries(got, engine_compact(runs, snapshot, deep), runs, what, hint)
@@ -404,7 +404,7 @@ def size_of(entry: Entry) -> int:
 
 
 def require_split(got: object, entries: list[Entry], limit: int) -> None:
-    """These outputs are the only right ones."""
+    """Fail unless the outputs are right; there is only one right answer."""
     what = f"split of {len(entries)} entries at {limit:,} bytes"
     require(
         isinstance(got, list) and all(isinstance(output, list) for output in got),
@@ -413,12 +413,12 @@ def require_split(got: object, entries: list[Entry], limit: int) -> None:
     assert isinstance(got, list)
     require(
         all(got),
-        f"{what}: an output holds no entries.\nBegin one when there is an entry to put there.",
+        f"{what}: an output holds no entries.\nBegin an output only when there is an entry for it.",
     )
     together = [entry for output in got for entry in output]
     require(
         together == entries,
-        f"{what}: your outputs hold {len(together)} entries, or hold them in another order.\nIs the"
+        f"{what}: your outputs have {len(together)} entries, or have them in another order.\nIs the"
         " last output, which may be small, returned as well?",
     )
     for one, other in itertools.pairwise(got):
@@ -438,8 +438,8 @@ def require_split(got: object, entries: list[Entry], limit: int) -> None:
         size = sum(map(size_of, before))
         require(
             size < limit,
-            f"{what}: an output goes on after {size:,} bytes.\nCount key, tag (8 bytes) and value;"
-            " when an output has reached the limit, or is exactly at it, the next key begins"
+            f"{what}: an output continues after {size:,} bytes.\nCount key, tag (8 bytes) and"
+            " value; when an output has reached or passed the limit, the next key begins"
             " another.",
         )
 
@@ -447,8 +447,13 @@ def require_split(got: object, entries: list[Entry], limit: int) -> None:
 def amplification(code: ModuleType) -> str:
     """Bytes written to tables for each byte put."""
     cases = (
-        (1000, 1000, 0, "Flushes count: each byte goes to a table once even without compactions."),
-        (1000, 1100, 4400, "Add what flushes and compactions wrote, and divide by what was put."),
+        (
+            1000,
+            1000,
+            0,
+            "Flushes count: each byte goes to a table once, even without compactions.",
+        ),
+        (1000, 1100, 4400, "Add what flushes and compactions wrote, and divide by the bytes put."),
         (1000, 500, 0, "Less than 1 is possible: a memtable may hold many versions of a key."),
         (3, 1, 1, "Divide with /, not with //."),
         (0, 0, 0, "Before anything was put, it is 0.0."),
@@ -487,7 +492,7 @@ def drawing() -> str:
 
 
 def fate(entry: Entry, newer: Entry | None, stays: bool) -> str:
-    """What becomes of a version, and why."""
+    """Whether a version is kept, and why."""
     _, sequence, value = entry
     if newer is not None:
         if stays:

@@ -1,4 +1,4 @@
-"""Version edits: what they are made of, byte for byte, and what they amount to."""
+"""Version edits: their bytes, and the levels that result from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LAYOUT: dict[int, tuple[str, tuple[str, ...]]] = {
     DELETED_FILE: ("deleted file", ("level", "number")),
     NEW_FILE: ("new file", ("level", "number", "size", "smallest key", "largest key")),
 }
-"""The name of each tag, and the names of what follows it."""
+"""The name of each tag, and the names of the values after it."""
 
 NAME_OF_ORDER = b"leveldb.BytewiseComparator"
 
@@ -62,7 +62,7 @@ EDITS: tuple[tuple[Field, ...], ...] = (
         (NEW_FILE, 0, *file(13, b"cat", b"dog")),
     ),
 )
-"""Edits of which each tries a field or two, in LevelDB's order."""
+"""Edits that each test one or two fields, in LevelDB's order."""
 
 
 def encoded(fields: Sequence[Field]) -> bytes:
@@ -75,7 +75,7 @@ def encoded(fields: Sequence[Field]) -> bytes:
 
 
 def parts(fields: Sequence[Field]) -> list[tuple[int, int, str]]:
-    """The parts of a record: place, size, and what it is."""
+    """The parts of a record: offset, size, and meaning."""
     found: list[tuple[int, int, str]] = []
     at = 0
     for tag, *content in fields:
@@ -102,7 +102,7 @@ def described(internal_key: bytes) -> str:
 
 
 def meaning(fields: Sequence[Field], wanted: int) -> str:
-    """What a byte of a record is."""
+    """The meaning of a byte of a record."""
     return next(
         f"{description}; byte {wanted - start} of it" if size > 1 else description
         for start, size, description in parts(fields)
@@ -136,7 +136,8 @@ def some_fields(seed: int) -> list[Field]:
 
 
 def levels_of(version: Version) -> Levels:
-    """The levels of a version: the newest table of level 0 first, and of others the smallest."""
+    """The levels of a version: level 0 with the newest table first, the others with the smallest
+    key first."""
     levels = [
         [(one.number, one.size, key_bytes(one.smallest), key_bytes(one.largest)) for one in files]
         for files in version.levels
@@ -148,14 +149,14 @@ def levels_of(version: Version) -> Levels:
 
 
 def key_bytes(key: InternalKey) -> bytes:
-    """An internal key as it stands in a MANIFEST."""
+    """An internal key, as a MANIFEST stores it."""
     assert key.sequence is not None
     assert key.kind is not None
     return make_key(key.user_key, key.sequence, key.kind)
 
 
 def sort_key(internal_key: bytes) -> tuple[bytes, int]:
-    """What sorts internal keys: user keys rise, and the versions of one fall."""
+    """A sort key for internal keys: user keys ascend, and the versions of each descend."""
     return internal_key[:-8], -int.from_bytes(internal_key[-8:], "little")
 
 
@@ -198,9 +199,9 @@ APPLIED: tuple[tuple[tuple[Field, ...], str], ...] = (
     ),
     (
         ((NEW_FILE, 2, *file(5, b"a", b"m")), (DELETED_FILE, 2, 5)),
-        "All deletions of an edit come before all its additions, wherever they stand.",
+        "All deletions of an edit come before all its additions, whatever their order in it.",
     ),
-    (((DELETED_FILE, 3, 4711),), "A file that is not there cannot be deleted: nothing happens."),
+    (((DELETED_FILE, 3, 4711),), "Deleting a file that is not there does nothing."),
     (
         (
             (DELETED_FILE, 0, 7),
@@ -211,7 +212,7 @@ APPLIED: tuple[tuple[tuple[Field, ...], str], ...] = (
         "A compaction deletes its inputs on two levels, and adds its outputs.",
     ),
 )
-"""Edits that are applied one after the other, and what each is about."""
+"""Edits that are applied one after the other, and the rule that each one tests."""
 
 
 SNAPSHOT: tuple[Field, ...] = (
@@ -252,7 +253,7 @@ def manifests() -> list[list[tuple[Field, ...]]]:
 
 
 def replayed(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
-    """What the records of a MANIFEST amount to, by lsmkv.files."""
+    """The state after the records of a MANIFEST, by lsmkv.files."""
     builder = VersionBuilder()
     counters: dict[int, Any] = {}
     for record in records:

@@ -1,7 +1,7 @@
-"""Experiments: their order, their samples, and what an interval of ratios lets one conclude.
+"""Experiments: their order, their samples, and the conclusion from an interval of ratios.
 
-Lab 12 compares the student's functions with these.  No other part of the engine has them: bench
-measures what cannot be repeated number for number.
+Lab 12 compares the student's functions with these.  They are not used elsewhere: the numbers of
+``lsmkv bench`` cannot be repeated exactly.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def ratio_interval(
 ) -> tuple[float, float, float]:
     """The median ratio of a to b, round by round, between the ends of its interval."""
     if not a or len(a) != len(b):
-        raise ValueError("a and b must be of the same rounds")
+        raise ValueError("a and b must have the same number of rounds, at least one")
     ratios = [one / other for one, other in zip(a, b, strict=True)]
     medians = sorted(
         statistics.median([ratios[number] for number in drawn])
@@ -59,7 +59,7 @@ def draws(rounds: int, resamples: int, seed: int) -> Iterator[list[int]]:
 
 
 def conclude(low: float, high: float) -> str:
-    """What an interval of a's cost over b's says about a."""
+    """The conclusion about a from an interval of a's cost divided by b's."""
     if high < 1:
         return FASTER
     return SLOWER if low > 1 else UNDECIDED
@@ -74,5 +74,5 @@ def experiment(run: Run, names: Sequence[str], rounds: int, warmup: int) -> dict
 
 
 def predict(tables: int, rate: float) -> float:
-    """Blocks that a Get reads of a key below some tables that lack it."""
+    """Blocks that a Get reads for a key below some tables that lack it."""
     return tables * rate + 1

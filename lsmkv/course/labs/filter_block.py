@@ -1,4 +1,4 @@
-"""Lab 5: the filter block, which is put into a table of a store."""
+"""Lab 5: the filter block, which becomes part of a store's table."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SAMPLE: Blocks = ((0, (ANT, BEE)), (1500, (CAT,)), (5000, (DOG,)), (5600, ()))
 
 
 class SpellingPolicy:
-    """Filters that spell their keys, so that bytes can be read; none is made of no keys."""
+    """Filters that consist of their keys as text, so that a person can read the bytes."""
 
     name: str = "course.Spelling"
 
@@ -102,7 +102,7 @@ def grouped(blocks: Blocks) -> list[list[bytes]]:
 
 
 def filters_in(data: bytes) -> list[bytes]:
-    """The filters of a filter block, those without bytes included."""
+    """The filters of a filter block, including those without bytes."""
     return [data[start:end] for start, end in parse_filter_block(data).bounds]
 
 
@@ -144,7 +144,7 @@ GROUPS: tuple[tuple[Blocks, list[list[bytes]], str], ...] = (
     (
         ((0, (ANT,)), (5000, (BEE,)), (5100, ())),
         [[b"ant"], [], [b"bee"]],
-        "No block begins between 2048 and 4095. Filter 1 has no keys, but it has its place.",
+        "No block begins between 2048 and 4095. Filter 1 has no keys, but it keeps its place.",
     ),
     (
         ((0, (ANT,)), (2100, (BEE,)), (4200, ())),
@@ -154,13 +154,13 @@ GROUPS: tuple[tuple[Blocks, list[list[bytes]], str], ...] = (
     (
         ((0, (ANT,)), (7000, ())),
         [[b"ant"], [], []],
-        "The data end in the range of filter 3: all filters before it have a place, if empty.",
+        "The data ends in the range of filter 3: all filters before it have a place, if empty.",
     ),
 )
-"""Blocks, the keys of each filter, and what the case tries."""
+"""Blocks, the keys of each filter, and what the case tests."""
 
 ARRAY_AT_11: Blocks = ((0, (key_of(b"armadillo"),)), (100, ()))
-"""The one filter, spelled, has 11 bytes, so the offset of the offset array is the base lg, too.  A
+"""The only filter, as text, has 11 bytes, so the offset of the offset array equals the base lg.  A
 reader that looks one place too far in the array takes it for a filter without bytes."""
 
 
@@ -192,7 +192,7 @@ def groups(code: ModuleType) -> str:
             continue
         raise CheckFailure(
             f"group_keys takes a block at offset {second} after one at {first}, and must raise"
-            " ValueError: the filter for its offset has been finished, and the key would be missed."
+            " ValueError: the filter for its offset is finished, and the key would be missed."
         )
     return f"{len(GROUPS) + 62} tables"
 
@@ -224,8 +224,8 @@ def require_groups(
     internal_keys = {key for _, keys in blocks for key in keys}
     if any(isinstance(key, bytes) and key in internal_keys for group in got for key in group):
         hint = (
-            "These are internal keys. A get knows the user key, and not which version it will"
-            " find: asked for it, such a filter says no. Cut off the tag, the last eight bytes."
+            "These are internal keys. A get knows the user key, but not which version it will"
+            " find, so such a filter would say no. Cut off the tag, the last eight bytes."
         )
     elif got == [list(dict.fromkeys(group)) for group in expected]:
         hint = "Two versions of a key count twice, as in LevelDB: no key is left out."
@@ -274,7 +274,7 @@ def blocks_of_filters(code: ModuleType) -> str:
 
 
 def parts(data: bytes) -> list[tuple[int, int, str]]:
-    """The parts of a filter block in order: offset, size (0 for an empty filter), what it is."""
+    """The parts of a filter block in order: offset, size (0 for an empty filter), and meaning."""
     array = int.from_bytes(data[-5:-1], "little")
     numbers = range((len(data) - 5 - array) // 4)
     starts = [int.from_bytes(data[array + 4 * n : array + 4 * n + 4], "little") for n in numbers]
@@ -291,7 +291,7 @@ def parts(data: bytes) -> list[tuple[int, int, str]]:
 
 
 def meaning(data: bytes, wanted: int) -> str:
-    """What the byte of a filter block at an offset is."""
+    """The meaning of the byte at an offset of a filter block."""
     return next(
         f"{what}, byte {wanted - start}" if size > 1 else what
         for start, size, what in parts(data)
@@ -305,7 +305,7 @@ def with_base(data: bytes, base_lg: int) -> bytes:
 
 
 def finding(code: ModuleType) -> str:
-    """The filters for offsets, in blocks of the engine's, also of other ranges."""
+    """The filters for offsets, in the engine's filter blocks, also with other ranges."""
     asked = 0
     for blocks, policy, what in cases():
         made = built(blocks, policy)
@@ -324,14 +324,14 @@ def finding(code: ModuleType) -> str:
                     " the offset array begins."
                 )
                 if expected is None:
-                    hint = "After the last filter there is none: None, and not an empty one."
+                    hint = "There is no filter after the last one: return None, not b''."
                     if blocks is ARRAY_AT_11 and offset >> base_lg == number:
                         hint += (
-                            "\nHere is one filter. In place of the next offset there is"
-                            " the offset of the offset array."
+                            "\nThere is only one filter here. Where the next offset"
+                            " would be, there is the offset of the offset array."
                         )
                 elif not expected:
-                    hint = "A filter of no bytes is one of no keys: b'', and not None."
+                    hint = "A filter without bytes has no keys: return b'', not None."
                 elif base_lg != FILTER_BASE_LG:
                     hint = (
                         f"The last byte of this filter block is {base_lg}, not 11: read it.\n{hint}"
@@ -353,7 +353,7 @@ def asking(code: ModuleType) -> str:
         (1500, b"cat", True, "The block at 1500 has its keys in filter 0."),
         (0, b"dog", False, "Filter 0 does not hold dog."),
         (5000, b"dog", True, "The block at 5000 has its keys in filter 2."),
-        (5000, b"ant", False, "Filter 2 holds dog alone."),
+        (5000, b"ant", False, "Filter 2 holds only dog."),
         (3000, b"ant", False, "Filter 1 has no bytes: no block begins there, so no key is there."),
         (6144, b"ant", True, "There is no filter 3, and without one a block may hold any key."),
         (1 << 40, b"ant", True, "There is no such filter: a block without one may hold any key."),
@@ -362,7 +362,7 @@ def asking(code: ModuleType) -> str:
     def spelled(key: bytes, filter_data: bytes) -> bool:
         require(
             filter_data,
-            "may_match was asked with a filter of no bytes. Such a filter has no keys: the answer"
+            "may_match was called with a filter of no bytes. Such a filter has no keys: the answer"
             " is False, whatever the policy would say.",
         )
         return SPELLED.key_may_match(key, filter_data)
@@ -443,7 +443,7 @@ def damaged(code: ModuleType) -> str:
                 got,
                 expected,
                 f"{function} on a damaged filter block ({what})",
-                "A filter that cannot be believed rules nothing out.",
+                "A filter that cannot be trusted rules nothing out.",
             )
     return f"{len(damages)} damaged filter blocks"
 
@@ -452,23 +452,24 @@ NUMBER = 2000
 
 
 def some_keys(seed: int) -> list[bytes]:
-    """Keys in order that look random, since LevelDB's hash errs more often on those that count
-    up; all between ``0`` and ``g``."""
+    """Keys in order that look random, since LevelDB's hash errs more often on sequential ones; all
+    between ``0`` and ``g``."""
     dice = random.Random(seed)
     return sorted({dice.randbytes(6).hex().encode() for _ in range(NUMBER)})
 
 
 PRESENT = [b"0", *some_keys(1), b"g"]
 ABSENT = some_keys(2)
-"""Keys that the store does not hold, between those that it holds: a table is asked for them."""
+"""Keys that the store does not hold, between those that it holds, so that a table is asked for
+them."""
 CONTENT: dict[bytes, bytes | None] = {
     key: None if n % 10 == 3 else b"value %d " % n * (1 + n % 4) for n, key in enumerate(PRESENT)
 }
-"""What the store of the last check holds; None is a key that was deleted."""
+"""The content of the last check's store; None is a deleted key."""
 
 
 class Parts:
-    """The parts of a table of the engine's, which has one filter block and no compression."""
+    """The parts of one of the engine's tables, with one filter block and no compression."""
 
     def __init__(self, data: bytes) -> None:
         table = Table(data)
@@ -492,7 +493,7 @@ class Parts:
         return self.data[handle.offset : handle.offset + handle.size]
 
     def with_filter_block(self, filter_block: bytes) -> bytes:
-        """The table with another filter block: what follows it is written again."""
+        """The table with another filter block; everything after it is written again."""
         made = bytearray(self.data[: self.filter_handle.offset])
 
         def append(contents: bytes) -> BlockHandle:
@@ -508,13 +509,13 @@ class Parts:
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """A table gets the student's filter block, and the student asks that of the engine."""
+    """A table gets the student's filter block, and the student's code reads the engine's."""
     with scratch() as directory:
         theirs, ours = os.path.join(directory, "leveldb"), os.path.join(directory, "student")
         with lsmkv.DB(theirs, create_if_missing=True, filter_policy=POLICY, compression=None) as db:
             for key, value in CONTENT.items():
                 db.put(key, b"an older version" if value is None else value)
-            with db.snapshot():  # for which the flush keeps what is deleted
+            with db.snapshot():  # so that the flush keeps what is deleted
                 for key, value in CONTENT.items():
                     if value is None:
                         db.delete(key)
@@ -547,7 +548,7 @@ def in_the_engine(code: ModuleType) -> str:
     require(
         ruled_out == reference,
         f"Of {len(ABSENT):,} absent keys, your key_may_match on the engine's own filter block"
-        f" says no for {ruled_out:,}, and the engine says it for {reference:,}.",
+        f" says no for {ruled_out:,}, and the engine does so for {reference:,}.",
     )
     return (
         f"of {len(ABSENT):,} Gets of absent keys your filter block answered {saved:,} with no, and"
@@ -556,7 +557,8 @@ def in_the_engine(code: ModuleType) -> str:
 
 
 def read_back(directory: str, what: str) -> tuple[int, int]:
-    """Read all keys, and absent ones: how many of these a filter answered, and how many not."""
+    """Read all keys, and absent ones; how many of the absent ones a filter ruled out, and how many
+    not."""
     with lsmkv.DB(directory, filter_policy=POLICY, read_only=True) as db:
         found = {key: db.get(key) for key in CONTENT}
         require_same(found, CONTENT, f"{what}: lsmkv reads")
@@ -568,7 +570,7 @@ def read_back(directory: str, what: str) -> tuple[int, int]:
 
 
 def ask_the_engines(code: ModuleType, table: Parts) -> int:
-    """Ask the filter block of a table for all keys; how many absent ones it rules out."""
+    """Ask a table's filter block for all keys; returns how many absent ones it rules out."""
     data = table.contents(table.filter_handle)
 
     def may_match(key: bytes) -> bool:

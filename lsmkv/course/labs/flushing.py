@@ -41,7 +41,7 @@ from lsmkv.testing import RecordingEnv
 CURRENT = make_name("current")
 
 OLD, NEW = 4, 11
-"""Numbers of the MANIFEST in force, and of the one that CURRENT shall name."""
+"""The numbers of the current MANIFEST, and of the one that CURRENT must name next."""
 
 
 def naming(code: ModuleType) -> str:
@@ -56,8 +56,8 @@ def naming(code: ModuleType) -> str:
     touched = [one for one in run.operations if one.name == CURRENT and one.verb != "rename"]
     if touched:
         raise CheckFailure(
-            f"set_current must not {touched[0].words}: a power cut would leave CURRENT empty, in"
-            " part, or gone.\nWrite a file of another name, and rename it to CURRENT."
+            f"set_current must not {touched[0].words}: a power cut would leave CURRENT empty,"
+            " incomplete, or gone.\nWrite a file with another name, and rename it to CURRENT."
         )
     with run.env.open_directory(PATH) as directory:
         kept = {CURRENT, *(make_name("manifest", number) for number in names)}
@@ -69,8 +69,8 @@ def naming(code: ModuleType) -> str:
     )
     require(
         got != names[NEW][:-1],
-        "CURRENT lacks the newline after the name. LevelDB then refuses it, because a file that is"
-        " cut off would look like a whole one.",
+        "CURRENT lacks the newline after the name. LevelDB then refuses it, because a truncated"
+        " file would look like a complete one.",
     )
     require_bytes(
         got, names[NEW], "CURRENT", lambda at: f"character {at} of the name", run.listing()
@@ -80,8 +80,8 @@ def naming(code: ModuleType) -> str:
     made = next((one.name for one in run.operations if one.verb == "create"), "none")
     require(
         made == temporary,
-        f"The temporary file must be {temporary}, and yours is {made}.\nWhen a store is opened, it"
-        " removes what a crash has left, but only under the names that it knows.",
+        f"The temporary file must be {temporary}, but yours is {made}.\nWhen a store is opened, it"
+        " removes files that a crash has left, but only those with names that it knows.",
     )
     rules = (
         Rule(
@@ -95,8 +95,8 @@ def naming(code: ModuleType) -> str:
             CURRENT,
             NAME,
             None,
-            "The directory is not synced after the rename, so a power cut may undo it, after the"
-            " store has begun to rely on the new MANIFEST.",
+            "The directory is not synced after the rename, so a power cut may undo the rename"
+            " after the store has begun to rely on the new MANIFEST.",
         ),
     )
 
@@ -113,7 +113,7 @@ def naming(code: ModuleType) -> str:
 
 
 class Work(NamedTuple):
-    """A store whose memtable is full, and all that its flush needs."""
+    """A store whose memtable is full, and everything that its flush needs."""
 
     env: lsmkv.MemoryEnv
     manifest: str
@@ -126,7 +126,7 @@ class Work(NamedTuple):
 
 @functools.cache
 def work() -> Work:
-    """A store with a table, a log that is full, and a new log that writes go to already."""
+    """A store with a table, a full log, and a new log that already receives the writes."""
     env = lsmkv.MemoryEnv()
     content: dict[bytes, bytes] = {}
     with lsmkv.DB(PATH, create_if_missing=True, env=env) as db:
@@ -198,8 +198,8 @@ def flushing(code: ModuleType) -> str:
             job.table_name,
             NAME,
             ("append", job.manifest),
-            "The directory is not synced before the MANIFEST names the table: its content is"
-            " durable then, but its name is not.",
+            "The directory is not synced before the MANIFEST names the table: then the content is"
+            " durable, but the name is not.",
         ),
         Rule(
             job.manifest,
@@ -213,13 +213,13 @@ def flushing(code: ModuleType) -> str:
         lambda env: content_differs(env, PATH, job.content),
         "Your flush",
         rules,
-        "What the store needs must be durable before what it replaces goes away.",
+        "What the store needs must be durable before the files that it replaces are removed.",
     )
     return f"{states} states that a power cut or a kill can leave"
 
 
 def require_flushed(env: RecordingEnv, job: Work) -> None:
-    """Fail unless table, MANIFEST and log are as they must be after a flush."""
+    """Fail unless table, MANIFEST and log are right after a flush."""
     with env.open_directory(PATH) as directory:
         names = directory.names()
         require(job.table_name in names, f"Your flush has not made the table {job.table_name}.")
@@ -229,7 +229,7 @@ def require_flushed(env: RecordingEnv, job: Work) -> None:
             job.table,
             job.table_name,
             lambda at: "a byte of the table",
-            "The table is what flush is given, byte for byte.",
+            "The table must have the bytes that flush gets.",
         )
         manifest = directory.read_file(job.manifest, 1 << 20)
     with job.env.open_directory(PATH) as before:

@@ -1,4 +1,4 @@
-"""Bytes that several labs' checks need, and the content of a store."""
+"""Formats that the checks of several labs need, and the content of a store."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ SEED = 12
 class Machine:
     """Runs things and returns what each run costs: its own cost, changed by the machine.
 
-    With ``cold``, the first so many runs of a thing cost double.  With ``drift``, each run costs
-    this share more than the one before it, whatever runs.  ``noise`` is at most this share, up or
-    down, from a seed.
+    With ``cold``, the first runs of a thing, as many as stated, cost double.  With ``drift``, each
+    run costs this share more than the one before it, whatever runs.  ``noise`` is at most this
+    share, up or down, from a seed.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Lab 9: version edits, the levels that they make, and the order of what a flush writes."""
+"""Lab 9: version edits, the levels that result from them, and the order of a flush's writes."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def encoding(code: ModuleType) -> str:
             encoded(fields),
             f"the record of an edit with {names}",
             functools.partial(meaning, fields),
-            "Each field begins with its tag, a varint. Numbers and levels are varints, and keys and"
-            " the comparator's name have their length before them.",
+            "Each field begins with its tag, a varint. Numbers and levels are varints. Keys and"
+            " the comparator's name follow their lengths.",
         )
     return f"{len(edits)} edits"
 
@@ -90,7 +90,7 @@ def decoding(code: ModuleType) -> str:
 
 
 def refusing(code: ModuleType) -> str:
-    """What is no edit raises ValueError."""
+    """Invalid records raise ValueError."""
     record = encoded(EDITS[-1])
     ends = [at for at, _, description in parts(EDITS[-1]) if description.startswith("tag")]
     cases = [
@@ -98,7 +98,7 @@ def refusing(code: ModuleType) -> str:
         (record + b"\x0a\x00", "tag 10 is invalid: a reader cannot know how long its content is"),
         (b"\x00", "tag 0 is invalid"),
         (encoded([(DELETED_FILE, 7, 5)]), "there is no level 7: they go from 0 to 6"),
-        (b"\x05\x02\x03abc", "an internal key has a tag of eight bytes, so it is no shorter"),
+        (b"\x05\x02\x03abc", "an internal key has at least the eight bytes of its tag"),
     ]
     cases += [
         (record[:cut], f"the record is cut after {cut} bytes, within a field")
@@ -113,7 +113,7 @@ def refusing(code: ModuleType) -> str:
 
 
 def applying(code: ModuleType) -> str:
-    """Levels after one edit and another."""
+    """The levels after each of several edits."""
     levels = no_levels()
     for number, (fields, hint) in enumerate(APPLIED, 1):
         before = [list(files) for files in levels]
@@ -124,7 +124,7 @@ def applying(code: ModuleType) -> str:
         require(
             levels == before,
             f"apply_edit changed the levels that it was given, at edit {number}.\nA reader that"
-            " began before the edit goes on with the old levels: make new lists.",
+            " began before the edit continues with the old levels: make new lists.",
         )
         levels = expected
     return f"{len(APPLIED)} edits"
@@ -155,17 +155,18 @@ def require_levels(got: object, expected: Levels, when: str, hint: str) -> None:
         if mine == numbers:
             at = next(at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
             raise CheckFailure(
-                f"Level {level} {when} must have the table {other[at]!r}, and your code has"
+                f"Level {level} {when} must have the table {other[at]!r}, but your code has"
                 f" {one[at]!r}."
             )
         raise CheckFailure(
-            f"Level {level} {when} must have the tables {numbers}, and your code has {mine}.\n"
+            f"Level {level} {when} must have the tables {numbers}, but your code has {mine}.\n"
             f"{hint}"
         )
 
 
 def require_replayed(code: ModuleType, records: list[bytes], what: str, hint: str) -> Levels:
-    """Fail unless the records amount to what the engine says; the levels."""
+    """Fail unless the student's replay of the records agrees with the engine's; returns the
+    levels."""
     counters, levels = replayed(records)
     got = code.replay_edits(records)
     require(
@@ -185,8 +186,8 @@ def require_replayed(code: ModuleType, records: list[bytes], what: str, hint: st
 
 
 def replaying(code: ModuleType) -> str:
-    """What the records of MANIFESTs amount to."""
-    hint = "Begin with seven empty levels, and apply each edit to those that the one before made."
+    """The state after the records of a MANIFEST."""
+    hint = "Begin with seven empty levels, and apply each edit to the result of the previous one."
     for edits in manifests():
         records = [encoded(fields) for fields in edits]
         require_replayed(code, records, f"A MANIFEST of {count(len(records), 'record')}", hint)
@@ -222,16 +223,16 @@ def in_the_engine(code: ModuleType) -> str:
         require_content(flushed, dict(work().content), "A store that you flushed")
         require_content_by_leveldb(flushed, dict(work().content), "A store that you flushed")
     return (
-        f"you read {number} records of a store's MANIFEST; yours, for {tables} tables on"
-        f" {sum(map(bool, levels))} levels, opens in lsmkv{by_leveldb}; so does what you flushed"
+        f"you read {number} records of a store's MANIFEST; yours, with {tables} tables on"
+        f" {sum(map(bool, levels))} levels, opens in lsmkv{by_leveldb}; so does your flushed store"
     )
 
 
 def fill(store: str) -> dict[bytes, bytes]:
-    """Make a store with tables on several levels, which the edits of its MANIFEST tell of."""
+    """Make a store with tables on several levels, and a MANIFEST of several edits."""
     content: dict[bytes, bytes] = {}
     with lsmkv.DB(store, create_if_missing=True) as db:
-        for turn in range(5):  # never so many tables that a compaction begins by itself
+        for turn in range(5):  # too few tables for a compaction to begin by itself
             for number in range(turn, 200, turn + 2):
                 key = b"%03d" % number
                 content[key] = b"turn %d" % turn
@@ -243,7 +244,7 @@ def fill(store: str) -> dict[bytes, bytes]:
 
 
 def replay_of(code: ModuleType, store: str) -> tuple[int, Levels]:
-    """Let the student replay a store's MANIFEST; the number of its records, and its levels."""
+    """Let the student replay a store's MANIFEST; returns the number of records, and the levels."""
     with (
         lsmkv.LocalEnv().open_directory(store) as directory,
         Manifest(directory.open(manifest_in_force(directory))) as opened,
@@ -257,12 +258,12 @@ def replay_of(code: ModuleType, store: str) -> tuple[int, Levels]:
             "a record of a store's MANIFEST, decoded and encoded again by your code",
             lambda at: f"byte {at} of the record",
         )
-    hint = "The checks above try such edits one by one."
+    hint = "The checks above test such edits one by one."
     return len(records), require_replayed(code, records, "The MANIFEST of a store", hint)
 
 
 def rewrite(code: ModuleType, store: str, levels: Levels) -> None:
-    """Put a MANIFEST of the student's in place of a store's own."""
+    """Replace a store's MANIFEST by the student's."""
     with lsmkv.LocalEnv().open_directory(store) as directory:
         old = manifest_in_force(directory)
         state = version_of_store(directory)

@@ -65,14 +65,14 @@ def summary_hint(got: object, samples: Sequence[float]) -> str:
     if got == (lower, median, upper):
         return "The median comes first: (median, lower quartile, upper quartile)."
     if got[0] == statistics.fmean(samples) and got[0] != median:
-        return "That is the mean, which one slow run moves as far as it likes. Take the median."
+        return "That is the mean, which one slow run can change a lot. Take the median."
     if got[0] != median and len(samples) % 2:
-        return "Of an odd number of samples, it is the one in the middle, once they are sorted."
+        return "With an odd number of samples, it is the middle one, once they are sorted."
     if got[0] != median:
-        return "Of an even number of samples, the median is the mean of the two in the middle."
+        return "With an even number of samples, the median is the mean of the two in the middle."
     inclusive = ordered[: middle + 1], ordered[middle:]
     if got[1:] == tuple(statistics.median(half) for half in inclusive):
-        return "Of an odd number of samples, the middle one belongs to neither half."
+        return "With an odd number of samples, the middle one belongs to neither half."
     return "A quartile is the median of a half: of those below the middle, and those above it."
 
 
@@ -88,7 +88,7 @@ def orders(code: ModuleType) -> str:
                 " drift. Reverse the order in every other round: a b b a."
             )
         elif isinstance(got, list) and got == sorted(got) and len(got) == len(expected):
-            hint = f"Here all runs of {names[0]!r} are before the others. Let them take turns."
+            hint = f"Here all runs of {names[0]!r} come before the others. Let them take turns."
         elif got == alternate(names[::-1], rounds):
             hint = "The first round has the order that was given; the second is reversed."
         require_equal(got, expected, f"alternate({tuple(names)}, {rounds})", hint)
@@ -112,7 +112,7 @@ def intervals(code: ModuleType) -> str:
     require(
         once == again,
         "ratio_interval returned something else when it was called again with the same samples and"
-        " the same seed. Draw from random.Random(seed), made again in each call.",
+        " the same seed. Draw from a random.Random(seed) that each call creates.",
     )
     for number, (a, b) in enumerate(pairs):
         resamples = RESAMPLES if number % 2 else 130
@@ -146,9 +146,9 @@ def interval_hint(
     )
     if not near(ratio, expected[1]):
         known = {
-            ratio_interval(b, a, resamples, seed)[1]: "That is b over a. Here a is over b.",
+            ratio_interval(b, a, resamples, seed)[1]: "That is b over a. The ratio is a over b.",
             statistics.median(a) / statistics.median(b): "That is the ratio of the medians. Divide"
-            " round by round first: what disturbs both runs of a round cancels then.",
+            " round by round first: then a disturbance of both runs of a round cancels.",
             statistics.fmean(ratios): "That is the mean of the ratios. Take their median.",
             statistics.median(medians): "That is the median of the resamples. `ratio` is the median"
             " of a[i] / b[i] of your rounds, not of the resamples.",
@@ -158,14 +158,14 @@ def interval_hint(
             sentences, "It is the median of a[i] / b[i] of your rounds, not of the resamples."
         )
     if near(low, ratio) and near(high, ratio):
-        return "Draw with replacement: a round may come several times, and another not at all."
+        return "Draw with replacement: a round may occur several times, and another not at all."
     if near(low, medians[0]) and near(high, medians[-1]):
         return "Those are the extremes. Leave out the lowest and the highest 1 of 40."
     twice = resamples // 20
     if near(low, medians[twice]) and near(high, medians[-1 - twice]):
-        return "That leaves out 5 % at each end. It is 2.5 %: resamples // 40."
+        return "That leaves out 5 % at each end. Leave out 2.5 %: resamples // 40."
     if near(low, expected[0]):
-        return "The upper end is number resamples - 1 - cut of the sorted medians, from 0."
+        return "The upper end is the median with the number resamples - 1 - cut, from 0."
     return (
         "A resample is as many ratios as there are rounds, drawn one by one with"
         " dice.randrange(rounds), and all resamples draw from the same dice."
@@ -173,8 +173,8 @@ def interval_hint(
 
 
 def conclusions(code: ModuleType) -> str:
-    """Intervals on either side of 1, and over it."""
-    inside = "The interval holds 1, which is no effect. So refuse to conclude."
+    """Intervals on either side of 1, and around it."""
+    inside = "The interval contains 1, which means no effect. So refuse to conclude."
     cases = (
         (0.7, 0.9, "All of the interval is below 1: a costs less than b."),
         (1.1, 1.5, "All of the interval is above 1: a costs more than b."),
@@ -183,7 +183,7 @@ def conclusions(code: ModuleType) -> str:
         (0.9, 1.0, f"Its end is 1. {inside}"),
         (1.0, 1.2, f"Its end is 1. {inside}"),
         (1.0, 1.0, inside),
-        (0.999, 0.9999, "A small effect that is shown is shown: its size is another question."),
+        (0.999, 0.9999, "A small effect is an effect: its size is another question."),
     )
     for low, high, hint in cases:
         require_equal(
@@ -206,7 +206,7 @@ def require_samples(got: object, names: Sequence[str], what: str) -> dict[str, l
     assert isinstance(got, dict)
     for name in names:
         wrong = [cost for cost in got[name] if not is_number(cost)]
-        require(not wrong, f"{what}: {wrong[:1]} is among the samples, and is no number.")
+        require(not wrong, f"{what}: {wrong[:1]} is among the samples, but is not a number.")
     return got
 
 
@@ -222,13 +222,13 @@ def experiments(code: ModuleType) -> str:
         trap = machine.trap(got, names, rounds, warmup)
         require(
             machine.runs == reference.runs,
-            f"{call} must run {' '.join(reference.runs)},\nand yours ran"
+            f"{call} must run {' '.join(reference.runs)},\nbut yours ran"
             f" {' '.join(machine.runs) or 'nothing'}.\n{trap}",
         )
         for name in names:
             require(
                 got[name] == expected[name],
-                f"{call}: the samples of {name!r} must be {expected[name]}, and yours are"
+                f"{call}: the samples of {name!r} must be {expected[name]}, but yours are"
                 f" {got[name]}.\n{trap}",
             )
     return f"{len(cases)} experiments"
@@ -253,7 +253,7 @@ def require_conclusion(
     warmup: int,
     trap: Trap,
 ) -> None:
-    """Fail unless the samples lead to the truth; the message names the trap."""
+    """Fail unless the samples lead to the right conclusion; the message names the trap."""
     a, b = (samples[name] for name in names)
     require(
         len(a) == len(b) > 0,
@@ -263,7 +263,7 @@ def require_conclusion(
     found = conclude(low, high)
     if found != trap.truth:
         raise CheckFailure(
-            f"{trap.title}: the right conclusion is {trap.truth!r}. From your samples follows"
+            f"{trap.title}: the right conclusion is {trap.truth!r}. Your samples lead to"
             f" {found!r}: the ratio is {ratio:.3f} ({low:.3f} to {high:.3f}).\n"
             + machine.trap(samples, names, rounds, warmup)
         )
@@ -280,7 +280,7 @@ ROUNDS, WARMUP = 12, 2
 
 
 def add_table(db: lsmkv.DB, number: int) -> None:
-    """One more table, over the whole range of keys: none is skipped for its range."""
+    """Add a table that covers the whole range of keys, so that none is skipped for its range."""
     for key in (b"!", *some_keys(number, KEYS), b"~"):
         db.put(key, b"value")
     db.flush()
@@ -319,16 +319,16 @@ def absent_keys(batch: int) -> list[bytes]:
 
 
 def oldest_keys(batch: int) -> list[bytes]:
-    """Keys that the oldest table alone holds."""
+    """Keys that only the oldest table holds."""
     return random.Random(batch).sample(some_keys(0, KEYS), GETS)
 
 
 @dataclass
 class Reads:
-    """What is measured: the block reads of a batch of Gets.
+    """The measurement: the block reads of a batch of Gets.
 
-    The first run of each store asks for the first batch of keys, the second for the second, so that
-    all stores are asked the same in a round.
+    The first run of each store asks for the first batch of keys, the second for the second, and so
+    on, so all stores are asked for the same keys in a round.
     """
 
     stores: Mapping[str, lsmkv.DB]
@@ -354,7 +354,7 @@ def predictions(code: ModuleType) -> str:
             predicted = code.predict(number, RATE)
             require(
                 abs(counted - predicted) < 0.1,
-                f"Below {number} tables, a Get read {counted:.3f} blocks, and predict({number},"
+                f"Below {number} tables, a Get read {counted:.3f} blocks, but predict({number},"
                 f" {RATE:.4f}) says {predicted:.3f}.",
             )
             sentences.append(f"{counted:.2f} (predicted {predicted:.2f})")
@@ -370,7 +370,7 @@ def require_predicted(got: object, tables: int, rate: float) -> None:
     if is_number(got) and near(got, tables * rate):
         hint = "The block that holds the key is read, too: one more."
     elif is_number(got) and near(got, (tables + 1) * rate):
-        hint = "The filter of the table that holds the key never says no: its read is whole."
+        hint = "The filter of the table that holds the key never says no: its read is certain."
     require_number(got, predict(tables, rate), f"predict({tables}, {rate:g})", hint)
 
 
@@ -440,14 +440,14 @@ def found_none(code: ModuleType, reads: Reads) -> tuple[float, float, float]:
     names = ("filters", "twin")
     trap = Trap(
         "Two equal stores, 'filters' and 'twin'; the first two runs of 'filters' are cold, reads"
-        " become dearer, and there is noise",
+        " become slower, and there is noise",
         1, 1, UNDECIDED, ROUNDS, WARMUP,
     )  # fmt: skip
     machine = Machine(reads, {"filters": WARMUP}, drift=0.01, noise=0.02)
     samples = require_samples(code.experiment(machine, names, ROUNDS, WARMUP), names, trap.title)
     require_conclusion(machine, samples, names, ROUNDS, WARMUP, trap)
     low, ratio, high = code.ratio_interval(samples["filters"], samples["twin"], RESAMPLES, SEED)
-    hint = f"The interval is {low:.3f} to {high:.3f}, and holds 1."
+    hint = f"The interval is {low:.3f} to {high:.3f}, and contains 1."
     require_equal(code.conclude(low, high), UNDECIDED, "conclude of two equal stores", hint)
     return low, ratio, high
 
@@ -456,7 +456,7 @@ def found_none(code: ModuleType, reads: Reads) -> tuple[float, float, float]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a number: an int will do for a float."""
+    """Whether a value is a number; an int is accepted for a float."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -496,7 +496,7 @@ def require_numbers(
 
 
 def in_one_format(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[str, str]:
-    """Numbers in a message, both to six digits, or to as many as it takes to tell them apart."""
+    """Numbers in a message, both to six digits, or to as many as distinguish them."""
     for form in ("g", ".12g", ".17g"):
         sentences = [
             ", ".join(f"{number:{form}}" for number in numbers) for numbers in (one, other)

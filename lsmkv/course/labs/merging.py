@@ -50,12 +50,13 @@ class Write(NamedTuple):
 
     @property
     def entry(self) -> Entry:
-        """As it stands in a memtable or a table."""
+        """Its form in a memtable or a table."""
         return version_key(self.key, self.sequence, self.value), self.value or b""
 
 
 def history(seed: int, number: int) -> list[Write]:
-    """Writes with rising sequences, some of them far apart, so that all bytes of a tag count."""
+    """Writes with ascending sequences, some of them far apart, so that all bytes of a tag
+    matter."""
     dice = random.Random(seed)
     sequences = sorted(dice.sample(range(1, 1 << dice.choice((7, 9, 20))), number))
     return [
@@ -70,7 +71,7 @@ def in_order(writes: Iterable[Write]) -> list[Entry]:
 
 
 def seen(writes: Iterable[Write], sequence: int) -> list[Pair]:
-    """What a dict holds after the writes up to a sequence, in order."""
+    """The content of a dict after the writes up to a sequence, in order."""
     model: dict[bytes, bytes] = {}
     for write in writes:
         if write.sequence <= sequence:
@@ -104,11 +105,11 @@ def ordered(code: ModuleType) -> str:
                 f"sort_key must return a tuple, but your code returned {shown(first)}.",
             )
             got = (first > second) - (first < second)
-            hint = "User keys rise, byte by byte; the tag is no part of a user key."
+            hint = "User keys ascend byte by byte; the tag is not part of a user key."
             if a[:-TAG_SIZE] == b[:-TAG_SIZE]:
                 hint = (
-                    "Of one user key the newest version comes first, so what stands for the tag has"
-                    " to fall. A tag is little-endian: its bytes do not sort as its number does."
+                    "For each user key the newest version comes first, so a larger tag must have a"
+                    " smaller sort key. A tag is little-endian: its bytes sort in another order."
                 )
             words = {-1: "come before", 0: "equal", 1: "come after"}
             require(
@@ -171,19 +172,19 @@ def inserted(code: ModuleType) -> str:
                 continue
             hint = "Each version is a separate entry: a newer one does not replace it."
             if len(memtable) == number:
-                hint = "It goes where sort_key puts it, in front of the older versions of its key."
+                hint = "It goes where sort_key puts it, before the older versions of its key."
             at = first_difference(memtable, expected)
             raise CheckFailure(
                 f"After {count(number, 'insert')}, the last one {described(write.entry)}, the"
                 f" memtable has {count(len(memtable), 'entry')}. Entry {at} must be"
-                f" {told_at(expected, at)}, and is {told_at(memtable, at)}.\n{hint}"
+                f" {described_at(expected, at)}, and is {described_at(memtable, at)}.\n{hint}"
             )
     watched = large()
     code.insert(watched, make_key(b"key01234", LARGE + 1, KIND_VALUE), b"new")
     require(
         watched.looks <= MOST_LOOKS,
         f"insert looked at {watched.looks:,} entries of a memtable of {LARGE:,}.\n"
-        "The list is sorted: bisect it. Sorting it again looks at all of it.",
+        "The list is sorted: bisect it. Sorting it again looks at every entry.",
     )
     return "240 entries in six memtables"
 
@@ -194,8 +195,8 @@ def first_difference(got: Sequence[object], expected: Sequence[object]) -> int:
     return next((at for at in range(shorter) if got[at] != expected[at]), shorter)
 
 
-def told_at(entries: Sequence[object], at: int) -> str:
-    """An entry of a list in a message, or that the list ends before."""
+def described_at(entries: Sequence[object], at: int) -> str:
+    """An entry of a list in a message, or a note that the list is too short."""
     return described(entries[at]) if at < len(entries) else "none"
 
 
@@ -226,12 +227,12 @@ def looked_up(code: ModuleType) -> str:
                         hint = "All versions of the key are newer than that: None."
                 elif parse_key(expected[0]).kind == KIND_DELETION and got is None:
                     hint = (
-                        "A deletion is an answer, which ends the search. None says that older"
-                        " tables have to be asked."
+                        "A deletion is an answer, and ends the search. None says that older"
+                        " tables must be asked."
                     )
                 raise CheckFailure(
                     f"look_up of {key!r} as of sequence {sequence} must find"
-                    f" {'None' if expected is None else described(expected)}, and your code found"
+                    f" {'None' if expected is None else described(expected)}, but your code found"
                     f" {'None' if got is None else described(got)}.\n{hint}"
                 )
     watched = large()
@@ -239,13 +240,14 @@ def looked_up(code: ModuleType) -> str:
     require(
         watched.looks <= MOST_LOOKS,
         f"look_up looked at {watched.looks:,} entries of a memtable of {LARGE:,}.\n"
-        "Bisect for the internal key that the newest version allowed would have.",
+        "Bisect for the internal key of the newest version that is allowed.",
     )
     return f"{asked:,} questions"
 
 
 def spread(writes: Sequence[Write], number: int, seed: int) -> list[list[Entry]]:
-    """The entries of some writes in sorted runs, at random; some runs may be empty."""
+    """The entries of some writes, distributed over sorted runs at random; some runs may be
+    empty."""
     dice = random.Random(seed)
     runs: list[list[Write]] = [[] for _ in range(number)]
     for write in writes:
@@ -269,11 +271,11 @@ def merged(code: ModuleType) -> str:
             if backwards:
                 hint = "Backwards, it is the one with the greatest sort_key."
             if len(got) != len(expected):
-                hint = "Each entry of each run comes out once: older versions, and deletions, too."
+                hint = "Each entry of each run comes out once, with older versions and deletions."
             require(
                 got == expected,
                 f"merge of {count(number, 'run')}{', backwards' if backwards else ''}: entry {at}"
-                f" must be {told_at(expected, at)}, and is {told_at(got, at)}; there are"
+                f" must be {described_at(expected, at)}, and is {described_at(got, at)}; there are"
                 f" {count(len(expected), 'entry')}, and yours are {len(got)}.\n{hint}",
             )
     return "0 to 40 runs, forwards and backwards"
@@ -303,16 +305,16 @@ def lazily(code: ModuleType) -> str:
             require(
                 taken <= most,
                 f"For the first {count(number, 'entry')} of"
-                f" {len(runs)} runs with 50 each, merge has taken {taken} from them, and {most} are"
+                f" {len(runs)} runs with 50 each, merge has taken {taken} from them, but {most} are"
                 " enough: one of each run, and one for each that came out.\nA scan may end after a"
-                " few entries, and each one that is taken may cost a read. Keep the head of each"
-                " run, and no more.",
+                " few entries, and each one that is taken may cost a read. Keep only the head of"
+                " each run.",
             )
-    return "30 entries of 20 runs take 50 from them at most"
+    return "30 entries of 20 runs need at most 50 from them"
 
 
 def forwards(code: ModuleType) -> str:
-    """What readers at several sequences see, as a dict has it."""
+    """What readers at several sequences see, compared with a dict."""
     return viewed(code, False)
 
 
@@ -322,7 +324,7 @@ def falling(code: ModuleType) -> str:
 
 
 def viewed(code: ModuleType, backwards: bool) -> str:
-    """Compare what a reader sees with what a dict holds."""
+    """Compare what a reader sees with the content of a dict."""
     name = "visible_backwards" if backwards else "visible"
     readers = 0
     for seed in range(12):
@@ -352,7 +354,7 @@ def reason(
     expected: Sequence[Pair],
     backwards: bool,
 ) -> str:
-    """What is wrong with what a reader is shown, and why it is."""
+    """What is wrong with the pairs that a reader sees, and the likely reason."""
     at = first_difference(got, expected)
     wrong = got[at] if at < len(got) else None
     right = expected[at] if at < len(expected) else None
@@ -364,7 +366,7 @@ def reason(
         return f"{words}\nA reader gets pairs of a user key and a value."
     keys = [one[0] for one in got if isinstance(one, tuple) and one]
     if len(keys) != len(set(keys)):
-        return f"{words}\nA key occurs twice: of each user key, a reader sees one version."
+        return f"{words}\nA key occurs twice: a reader sees one version of each user key."
     if wrong is not None and (right is None or wrong[0] != right[0]):
         versions = [one for one in writes if one.key == wrong[0] and one.sequence <= sequence]
         if versions and versions[-1].value is None:
@@ -373,24 +375,25 @@ def reason(
                 " the older versions of its key, and itself."
             )
         if all(one.key != wrong[0] for one in writes):
-            return f"{words}\n{wrong[0]!r} is no user key. Is its tag cut off?"
+            return f"{words}\n{wrong[0]!r} is not a user key. Did you cut off its tag?"
         if not versions:
             return f"{words}\nAll versions of {wrong[0]!r} are newer than {sequence}: skip them."
     if right is not None and wrong is not None and right[0] == wrong[0]:
-        return f"{words}\nOf each key a reader sees the newest version at or below its sequence."
+        return f"{words}\nFor each key, a reader sees the newest version at or below its sequence."
     if right is not None:
         newest = max(one.sequence for one in writes if one.key == right[0])
         hint = f"{right[0]!r} has a version at or below {sequence}, a value."
         if newest > sequence:
-            hint += f" The version of {newest} is too new for this reader: go on to older ones."
+            hint += f" Version {newest} is too new for this reader: continue with older ones."
         if backwards and at == len(expected) - 1 and len(got) == len(expected) - 1:
-            hint = "At the end of the entries, the last key that was kept in mind is due."
+            hint = "After the last entry, the pair that you kept must still be yielded."
         return f"{words}\n{hint}"
     return words
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """The student's merge of a store's log and tables shows what the store's own iterators do."""
+    """The student's merge of a store's log and tables shows the same as the store's own
+    iterators."""
     with scratch() as directory:
         store = os.path.join(directory, "store")
         with lsmkv.DB(store, create_if_missing=True, compression=None, seek_compaction=False) as db:
@@ -410,7 +413,7 @@ def in_the_engine(code: ModuleType) -> str:
     return (
         f"your merge of a store's log ({len(memtable)} entries) and {len(tables)} tables"
         f" ({number} entries) shows, at {len(snapshots)} snapshots and both ways, what DB.iterator"
-        f" shows{by_leveldb}; a table of your memtable's {entries} entries is read as a store"
+        f" shows{by_leveldb}; a table of your memtable's {entries} entries opens as a store"
     )
 
 
@@ -431,7 +434,7 @@ def fill(db: lsmkv.DB, part: int) -> Iterator[lsmkv.Snapshot]:
 
 
 def sources(code: ModuleType, store: str) -> tuple[list[Entry], list[list[Entry]]]:
-    """The student's memtable of what the log holds, and all entries of each table."""
+    """The student's memtable with the log's writes, and all entries of each table."""
     memtable: list[Entry] = []
     for one in logged(files_of(store, "log")):
         code.insert(memtable, *one.entry)
@@ -462,7 +465,7 @@ def same_pairs(
     tables: list[list[Entry]],
     snapshot: lsmkv.Snapshot,
 ) -> None:
-    """At a snapshot, the student's iterators and the engine's show the same."""
+    """Fail unless the student's iterators and the engine's show the same at a snapshot."""
     for backwards in (False, True):
         runs = [run[::-1] if backwards else run for run in (memtable, *tables)]
         look = code.visible_backwards if backwards else code.visible
@@ -497,7 +500,8 @@ def versions(
 
 
 def flush(code: ModuleType, directory: str) -> int:
-    """Write the student's memtable into a table, of which a store is made; how many entries."""
+    """Write the student's memtable into the only table of a store; returns the number of
+    entries."""
     dice = random.Random(77)
     content: dict[bytes, bytes | None] = {}
     memtable: list[Entry] = []
@@ -509,7 +513,7 @@ def flush(code: ModuleType, directory: str) -> int:
     try:
         table = table_of(memtable)
     except ValueError as error:
-        raise CheckFailure(f"The engine flushes no such memtable: {error}.") from None
+        raise CheckFailure(f"The engine cannot flush this memtable: {error}.") from None
     with lsmkv.LocalEnv().open_directory(directory, create=True) as folder:
         write_file(folder, make_name("table", 5), table)
     lsmkv.repair_db(directory)

@@ -1,7 +1,7 @@
-"""Runs a student's procedure on a recording file system, and cuts the power at every point of it.
+"""Runs a student's procedure on a recording file system, and cuts the power at every point.
 
-The states that the cuts leave are the judge: a store must open, with all that was acknowledged.
-Rules of order only say which sync is missing, or comes too late.
+The states that the cuts leave decide: a store must open, with everything that was acknowledged.
+Rules of order only show which sync is missing, or too late.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ PATH = "/store"
 
 CONTENT = "content"
 NAME = "name"
-"""What a sync makes durable: that of a file, and that of its directory."""
+"""What a sync makes durable: that of a file its content, that of the directory its names."""
 
 _STATES = 160
-"""So many states are drawn at least: each point gives four, and seeds are taken one by one."""
+"""At least this many states are drawn: each point gives four, and seeds are used one by one."""
 _MOMENT = re.compile(
     r"before the (?P<verb>[a-z]+) of ((?P<size>[0-9]+) bytes to )?(?P<path>\S+)( to (?P<to>\S+))?"
 )
@@ -36,21 +36,21 @@ class Operation(NamedTuple):
     verb: str
     name: str
     words: str = ""
-    """What it is called in a message."""
+    """Its description in messages."""
 
 
 class Rule(NamedTuple):
-    """A file's content or name must be durable before an operation, or in the end."""
+    """A file's content or name must be durable before an operation, or at the end."""
 
     name: str
     part: str
     before: tuple[str, str] | None
     """Verb and name of the operation."""
     reason: str
-    """The mistake, if it is not so."""
+    """The mistake, if the rule is broken."""
 
     def holds(self, operations: Sequence[Operation]) -> bool:
-        """Whether the operations keep the rule.  One whose operation never comes does."""
+        """Whether the operations keep the rule.  If its operation never occurs, they do."""
         end = len(operations)
         if self.before is not None:
             same = (at for at in range(end) if operations[at][:2] == self.before)
@@ -86,9 +86,10 @@ class Run:
     def survives(
         self, judge: Callable[[lsmkv.Env], str], what: str, rules: Sequence[Rule], hint: str
     ) -> int:
-        """Fail unless ``judge`` finds nothing wrong, in words, with any state that a crash leaves.
+        """Fail if ``judge`` finds anything wrong with a state that a crash leaves; it returns
+        words.
 
-        Then the rules are asked, too, since the states are drawn at random.  Returns how many
+        Then the rules are checked, too, since the states are drawn at random.  Returns how many
         states there were.
         """
         broken = [rule for rule in rules if not rule.holds(self.operations)]

@@ -1,4 +1,4 @@
-"""Lab 8: the read path, along which the student's Get goes through the tables of a real store."""
+"""Lab 8: the read path, which the student's Get takes through the tables of a real store."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def in_words(table: object) -> str:
 
 
 def bisecting(code: ModuleType) -> str:
-    """A large level is searched by halves, in all its parts."""
+    """A large level is searched by bisection, in all its parts."""
     level = Watched(in_order(1, 5000, 2))
     most = 0
     keys: dict[bytes, AskedTable | None] = {b"": None}
@@ -91,15 +91,15 @@ def bisecting(code: ModuleType) -> str:
         require(
             looks <= 40,
             f"find_table looked at {count(looks, 'table')} of 5,000 to find one.\n"
-            "The tables of a level are sorted: bisect them. A list of all their ends, made for"
-            " each Get, costs as much as a look at each table.",
+            "The tables of a level are sorted: bisect them. Making a list of all their ends for"
+            " each Get costs as much as looking at each table.",
         )
         most = max(most, looks)
     return f"{len(keys)} keys, at most {most} of 5,000 tables looked at for each"
 
 
 def layers(steps: list[Step]) -> Levels:
-    """Tables on three levels, with each case of a Get's path among their keys."""
+    """Tables on three levels, whose keys cover each case of a Get's path."""
     made: Levels = [[] for _ in range(LEVELS)]
     table24: Content = {b"a": b"a24", b"b": b"new", b"c": b""}
     table26: Content = {b"d": None, b"e": b"e26", b"k": b"k26"}
@@ -124,7 +124,7 @@ ASKED = sorted({*(bytes([byte]) for byte in b"_abcdefghijklmnopqrstuv"), b"", b"
 
 
 def ordering(code: ModuleType) -> str:
-    """The tables that a Get has to ask, in their order."""
+    """The tables that a Get has to ask, in order."""
     levels = layers([])
     for key in ASKED:
         expected = candidates(levels, key)
@@ -135,12 +135,12 @@ def ordering(code: ModuleType) -> str:
         hint = "On level 0, all tables that cover the key; on each deeper level the one that does."
         if sorted(map(str, numbers)) == sorted(map(str, wanted)):
             hint = (
-                "The right tables in another order: level 0 comes first, and there the newest table"
-                " first, that is the one with the largest number; then level 1, and so on down."
+                "These are the right tables in the wrong order: level 0 comes first, and there the"
+                " newest table, which has the largest number; then level 1, and so on."
             )
         require(
             numbers == wanted,
-            f"tables_to_ask for {key!r} must name the tables {wanted}, and your code names"
+            f"tables_to_ask for {key!r} must name the tables {wanted}, but your code names"
             f" {numbers}. The levels are {described(levels)}.\n{hint}",
         )
     require(
@@ -184,15 +184,15 @@ def answers(code: ModuleType) -> str:
         )
         hint = f"{where}. The first table that holds the key has the answer."
         if not holders:
-            hint = f"{where}. A filter's maybe is no proof: look whether the key is in the block."
+            hint = f"{where}. A filter's maybe is no proof: check whether the key is in the block."
         elif got != expected and got in versions[1:]:
             hint = f"{where}, and an older one in the same block: the first of them is the newest."
         elif misled is not None:
-            hint = f"{where}. The filter of table {misled} is a false positive: go on to the next."
+            hint = f"{where}. The filter of table {misled} erred: ask the next table."
         elif expected is None:
-            hint = f"{where}, a deletion, so there is no such key, whatever older tables hold."
+            hint = f"{where}, a deletion, so the key is absent, whatever older tables hold."
         elif expected == b"":
-            hint = f"{where}, the empty value: not the same as None."
+            hint = f"{where}, an empty value, which is not the same as None."
         elif got is None:
             hint = f"{where}. Is each filter asked for the key as it is, and for the right block?"
         require(
@@ -204,7 +204,7 @@ def answers(code: ModuleType) -> str:
 
 
 def filters_first(code: ModuleType) -> str:
-    """No block is read but where the filter said maybe, and none after the answer."""
+    """A block is read only if its filter said maybe, and none is read after the answer."""
     for key in ASKED:
         steps: list[Step] = []
         levels = layers(steps)
@@ -262,14 +262,14 @@ def step_hint(got: list[Step], expected: list[Step], levels: Levels, key: bytes)
     if unasked:
         hint = (
             f"You read block {unasked[0].block} of table {unasked[0].table} from disk, and its"
-            " filter had not said maybe. The filter comes before any data block."
+            " filter had not said maybe. Ask the filter before you read a data block."
         )
     elif twice is not None:
         hint = f"One step was taken twice: {twice}."
     elif got[: len(expected)] == expected and any(
         holds(table, key) for table in candidates(levels, key)
     ):
-        hint = "Your Get goes on after the answer. Deletions are answers, too."
+        hint = "Your Get continues after the answer. Deletions are answers, too."
     elif [step for step in expected if step.said is None] == reads:
         hint = "The blocks are the right ones. Which filters does your Get ask, and in which order?"
     return hint
@@ -289,7 +289,7 @@ def expecting(code: ModuleType) -> str:
             hint += " The one that does hold it costs one block: its filter never says no."
         require(
             isinstance(got, int | float) and abs(got - expected) < 1e-9,
-            f"expected_reads({misses}, {rate}, {is_present}) must be {expected:g}, and your code"
+            f"expected_reads({misses}, {rate}, {is_present}) must be {expected:g}, but your code"
             f" returned {shown(got)}.\n{hint}",
         )
     return f"{len(cases)} cases"
@@ -299,7 +299,7 @@ TABLES = 6
 
 
 def counting(code: ModuleType) -> str:
-    """Gets of absent keys in tables with filters: the blocks that are read, and the formula's."""
+    """Gets of absent keys in tables with filters: the blocks read, compared with the formula."""
     dice = random.Random(8)
     absent = [b"%06d" % dice.randrange(10, 999_990) for _ in range(1500)]
     found: list[str] = []
@@ -324,8 +324,8 @@ def counting(code: ModuleType) -> str:
         require(
             abs(got - expected) < 1e-9,
             f"In {TABLES} tables with {with_bits}, which err for {rate:.2%} of these keys, a Get of"
-            f" an absent key reads {got:.3f} blocks with your get, and your expected_reads says"
-            f" {shown(expected)}.\nOne block is read for each maybe, and none for a no.",
+            f" an absent key reads {got:.3f} blocks with your get, but your expected_reads returned"
+            f" {shown(expected)}.\nOne block is read for each maybe, and none for each no.",
         )
         found.append(f"{with_bits}: {got:.3f} blocks a Get")
     return "; ".join(found)
@@ -355,11 +355,12 @@ SAMPLE: tuple[Content, ...] = (
     {b"ant": None, b"emu": b"10", b"owl": None},
     {b"bat": b"11", b"dog": b"12", b"pig": b"13"},
 )
-"""What each flush of a small store writes: two tables for level 2, one for level 1, two for 0."""
+"""What each flush of a small store writes: two tables for level 2, one for level 1, and two for
+level 0."""
 
 
 def sample(directory: str) -> None:
-    """A small store, whose tables have a block each."""
+    """A small store, whose tables have one block each."""
     with lsmkv.DB(
         directory, create_if_missing=True, compression=None, bloom_filter_bits=BITS
     ) as db:
@@ -400,7 +401,7 @@ def in_index(table: AskedTable) -> str:
 
 
 def in_full(levels: Levels, step: Step, policy: lsmkv.BloomFilterPolicy, key: bytes) -> str:
-    """A step with the bytes that it is about."""
+    """A step with the bytes that it reads."""
     table = next(one for one in levels[step.level] if one.number == step.table)
     assert isinstance(table, StoredTable)
     if step.said is None:

@@ -1,4 +1,5 @@
-"""The check of lab 8 that counts a Get's costs in a real store, and what its picture measures."""
+"""The check of lab 8 that counts a Get's costs in a real store, and the measurement for its
+plot."""
 
 from __future__ import annotations
 
@@ -34,12 +35,13 @@ BITS = 10
 
 
 def some_key(dice: random.Random, low: int, high: int) -> bytes:
-    """A key between two numbers, out of as many as there are numbers."""
+    """A key for a random number in a range."""
     return b"%05d" % dice.randrange(low, high)
 
 
 def fill(directory: str, bits: int) -> Content:
-    """A store with four tables on level 2, two on level 1, and three on level 0; what it holds.
+    """A store with four tables on level 2, two on level 1, and three on level 0; returns its
+    content.
 
     Each table has two versions of every third of its keys.
     """
@@ -64,7 +66,7 @@ def fill(directory: str, bits: int) -> Content:
                 for some, end in ((keys, b"." * 20), (keys[::3], b", again" + b"." * 13))
             ]
             write(db, first)
-            with db.snapshot():  # for which the flush keeps what is overwritten
+            with db.snapshot():  # so that the flush keeps what is overwritten
                 write(db, again)
                 db.flush()
             content |= {**first, **again}
@@ -82,7 +84,7 @@ def write(db: lsmkv.DB, content: Content) -> None:
 
 @contextlib.contextmanager
 def opened(directory: str, steps: list[Step], has_filters: bool = True) -> Iterator[Levels]:
-    """The tables of a store by level, as its MANIFEST has them, which note down every step."""
+    """The tables of a store by level, as its MANIFEST names them; they record every step."""
     levels: Levels = []
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(lsmkv.LocalEnv().open_directory(directory))
@@ -112,7 +114,7 @@ class Cost(NamedTuple):
 
 
 def costs_of(steps: Sequence[Step], has_filters: bool) -> list[Cost]:
-    """The costs of a Get by level, of the steps that it took."""
+    """The costs of a Get by level, from the steps that it took."""
     return [
         Cost(
             sum(has_filters and step.said is not None for step in steps if step.level == level),
@@ -123,7 +125,7 @@ def costs_of(steps: Sequence[Step], has_filters: bool) -> list[Cost]:
 
 
 def costs_in(levels: Sequence[lsmkv.LevelStats]) -> list[Cost]:
-    """The costs of Gets by level, of the engine's counters."""
+    """The costs of Gets by level, from the engine's counters."""
     return [Cost(level.filters_asked, level.blocks_read) for level in levels]
 
 
@@ -157,7 +159,7 @@ def compare(
     """Get keys both ways, and compare answers and costs; the costs of all."""
     steps: list[Step] = []
     filters = blocks_read = 0
-    told_filters = "with filters" if has_filters else "without filters"
+    setting = "with filters" if has_filters else "without filters"
     with (
         opened(store, steps, has_filters) as levels,
         lsmkv.DB(
@@ -177,7 +179,7 @@ def compare(
             require_same({key: expected}, {key: content.get(key)}, "DB.get answers")
             if got != expected:
                 raise CheckFailure(
-                    f"In a store {told_filters}, your get of {key!r} returned {shown(got)}, and"
+                    f"In a store {setting}, your get of {key!r} returned {shown(got)}, and"
                     f" DB.get {shown(expected)}. Your steps: {path(steps)}."
                     + hint_of_versions(levels, key, got)
                 )
@@ -186,9 +188,9 @@ def compare(
             ):
                 require(
                     mine == engine,
-                    f"In a store {told_filters}, for {key!r} on level {level}, db.stats() counts"
+                    f"In a store {setting}, for {key!r} on level {level}, db.stats() counts"
                     f" {count(engine.filters, 'filter')} asked and"
-                    f" {count(engine.blocks, 'block')} read, and your get asked {mine.filters} and"
+                    f" {count(engine.blocks, 'block')} read, but your get asked {mine.filters} and"
                     f" read {mine.blocks}. Your steps: {path(steps)}.",
                 )
                 filters += mine.filters
@@ -197,22 +199,22 @@ def compare(
 
 
 def hint_of_versions(levels: Levels, key: bytes, got: object) -> str:
-    """What to say of an answer that is an older version in some block; else nothing."""
+    """A hint if the answer is an older version in some block; otherwise empty."""
     for table in (table for level in levels for table in level):
         block = bisect_left(table.index_keys, key)
         entries = table.read_block(block) if block < len(table.index_keys) else ()
         versions = [value for found, value in entries if found == key]
         if got in versions[1:] and got != versions[0]:
             return (
-                f"\nTable {table.number} has two versions of the key in a block: the first of them"
+                f"\nTable {table.number} has two versions of the key in a block: the first one"
                 " is the newest."
             )
     return ""
 
 
 def measured_reads(code: ModuleType) -> dict[str, tuple[float, float]]:
-    """Data blocks read per Get by filter setting, of use and wasted: the student's Get and the
-    engine's, on stores of nine tables, for as many present keys as absent ones."""
+    """Data blocks read per Get by filter setting, useful and wasted, for the student's Get and the
+    engine's, on stores of nine tables, with as many present keys as absent ones."""
     reads: dict[str, tuple[float, float]] = {}
     for bits in (0, 2, 5, 10, 16):
         steps: list[Step] = []

@@ -1,4 +1,4 @@
-"""Lab 10: what a student's functions make of a directory that a crash has left."""
+"""Lab 10: the result of a student's functions in a directory that a crash has left."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Pieces = list[bytes | None]
 
 
 class Damage(NamedTuple):
-    """Where the bytes of a log begin to be bad, and whether a record comes after them."""
+    """Where the bad bytes of a log begin, and whether a record comes after them."""
 
     offset: int
     torn: bool
@@ -65,7 +65,7 @@ def pieces_of_log(source: FileSource) -> tuple[Pieces, Damage | None]:
 
 
 def log_of(pieces: Pieces) -> bytes:
-    """A log of some batches; for None, bytes that are bad."""
+    """A log of some batches; None stands for bad bytes."""
     log = b""
     for piece in pieces:
         made = frame(b"a record whose checksum is wrong" if piece is None else piece, len(log))
@@ -74,18 +74,18 @@ def log_of(pieces: Pieces) -> bytes:
     return log
 
 
-BAD_BEGINNING = "Bad bytes before the first batch: nobody can tell what was in them."
+BAD_BEGINNING = "Bad bytes before the first batch: it is unknown what was in them."
 GAP = "A batch that does not begin where the one before it ended comes after a gap."
 
 
 def why_missing(logs: Sequence[Pieces]) -> str:
-    """Why writes are missing, where lsmkv says that they are."""
+    """Why writes are missing, if lsmkv says so."""
     first = next((piece for log in logs for piece in log), b"")
     return BAD_BEGINNING if first is None else GAP
 
 
 def needed_logs(directory: Directory) -> list[Pieces]:
-    """The logs of a directory that count, by the engine's rules, in order."""
+    """The logs of a directory that are needed, by the engine's rules, in order."""
     state = version_of_store(directory)
     parsed = [parse_name(name) for name in directory.names()]
     numbers = sorted(one.number for one in parsed if one is not None and one.kind == "log")
@@ -115,7 +115,7 @@ def by_the_engine(env: lsmkv.Env) -> Found | None:
 
 
 def engine_replays(logs: list[Pieces], last_sequence: int, keys: list[bytes]) -> Found | None:
-    """What lsmkv makes of some logs, in a store whose table holds old values of the keys."""
+    """What lsmkv recovers from some logs, in a store whose table holds old values of the keys."""
     env = lsmkv.MemoryEnv()
     with env.open_directory(PATH, create=True) as directory:
         made, table = newest_table(dict.fromkeys(keys, b"old"), 6, 2, 0)
@@ -134,10 +134,10 @@ def engine_replays(logs: list[Pieces], last_sequence: int, keys: list[bytes]) ->
 
 @functools.cache
 def recording() -> RecordingEnv:
-    """A store at work: writes, synced at times, deletions, and two flushes."""
+    """A store at work: writes, some of them synced, deletions, and two flushes."""
     env = RecordingEnv()
     with env.open_directory(PATH, create=True) as directory:
-        # In place of the info log, whose lines differ from run to run, and the draws with them.
+        # Replaces the info log, whose lines, and so the drawn states, would differ from run to run.
         directory.subdirectory(make_name("info log"), create=True).close()
     with lsmkv.DB(PATH, create_if_missing=True, env=env) as db:
         for number in range(45):
@@ -152,7 +152,7 @@ def recording() -> RecordingEnv:
 
 
 def crash_states(points: int, seed: int) -> Iterator[CrashState]:
-    """States of the disk after a crash of that store, from the moment at which it is one."""
+    """States of the disk after a crash of that store, once the store exists."""
     for state in recording().crash_states(points=points, seed=seed):
         with state.env.open_directory("/") as root:
             if PATH[1:] not in root.names():
@@ -163,7 +163,7 @@ def crash_states(points: int, seed: int) -> Iterator[CrashState]:
 
 
 def by_the_student(code: ModuleType, directory: Directory, when: str) -> Found | None:
-    """What the student's functions find in a directory; None if they refuse it."""
+    """The student's recovery of a directory; None if it refuses it."""
     found = replayed_by_the_student(code, directory, when)
     if found is None:
         return None
@@ -180,7 +180,7 @@ def by_the_student(code: ModuleType, directory: Directory, when: str) -> Found |
 def replayed_by_the_student(
     code: ModuleType, directory: Directory, when: str
 ) -> tuple[dict[bytes, bytes | None], int] | None:
-    """What the student replays of a directory's logs; None if writes are missing, by replay."""
+    """The student's replay of a directory's logs; None if replay reports missing writes."""
     state = version_of_store(directory)
     names = directory.names()
     logs: list[Pieces] = []
@@ -208,7 +208,7 @@ def replayed_by_the_student(
 
 
 def require_replayed(got: object, when: str) -> None:
-    """Fail unless this is what replay returns."""
+    """Fail unless replay could return this."""
     require(
         isinstance(got, tuple)
         and len(got) == 2
@@ -219,7 +219,7 @@ def require_replayed(got: object, when: str) -> None:
 
 
 def content_of_tables(directory: Directory) -> dict[bytes, bytes]:
-    """The keys and values of a store's tables alone."""
+    """The keys and values of only a store's tables."""
     newest: dict[bytes, TableEntry] = {}
     for files in version_of_store(directory).levels:
         for file in files:
@@ -233,32 +233,32 @@ def content_of_tables(directory: Directory) -> dict[bytes, bytes]:
 def require_found(
     got: Found | None, expected: Found | None, when: str, engine: str, hint: str = ""
 ) -> None:
-    """Fail unless the student's recovery finds what an engine's does."""
+    """Fail unless the student's recovery finds the same as an engine's."""
     if expected is None:
         require(
             got is None,
-            f"{when}, writes are missing: {engine} refuses the store, and your replay does not.\n"
+            f"{when}, writes are missing: {engine} refuses the store, but your replay does not.\n"
             f"{hint or GAP}",
         )
         return
     if got is None:
-        bad = "Bad bytes alone are no loss: only a batch after them at another sequence is."
+        bad = "Bad bytes alone are no loss: only a batch with a later sequence after them is."
         raise CheckFailure(
-            f"{when}, {engine} recovers the store, and your replay raises ValueError.\n"
+            f"{when}, {engine} recovers the store, but your replay raises ValueError.\n"
             f"{hint or bad}"
         )
     for key in sorted({*got.content, *expected.content}):
         one, other = got.content.get(key), expected.content.get(key)
         require(
             one == other,
-            f"{when}, {engine} finds {shown(other)} for the key {key!r}, and your recovery finds"
-            f" {shown(one)}.\nAll logs that count are replayed, in order. The last operation on a"
-            " key decides, and a deletion hides what the tables hold.",
+            f"{when}, {engine} finds {shown(other)} for the key {key!r}, but your recovery finds"
+            f" {shown(one)}.\nAll logs that are needed must be replayed, in order. The last"
+            " operation on a key decides, and a deletion hides the values in the tables.",
         )
     last = "A batch of three operations has three sequences, and its record states the first."
     require(
         got.last_sequence == expected.last_sequence,
-        f"{when}, the last sequence is {expected.last_sequence}, and your replay returned"
+        f"{when}, the last sequence is {expected.last_sequence}, but your replay returned"
         f" {got.last_sequence}.\n{hint or last}",
     )
 

@@ -1,4 +1,4 @@
-"""Lab 10: recovery, from the logs that a crash has left to a store that can go on."""
+"""Lab 10: recovery, from the logs that a crash has left to a store that can continue."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ LOGS: tuple[tuple[tuple[str, ...], int, int, list[str], str], ...] = (
         1,
         0,
         [],
-        "LOG is a diary for people, and holds no writes. Logs end in .log.",
+        "LOG contains messages for people, and no writes. Logs end in .log.",
     ),
     (
         ("a.log", "000006.log.bak", "lost", "000006.log"),
@@ -91,11 +91,11 @@ LOGS: tuple[tuple[tuple[str, ...], int, int, list[str], str], ...] = (
         "A log is NNNNNN.log.",
     ),
 )
-"""Names, log number, previous log number, what is to be replayed, and why."""
+"""Names, log number, previous log number, the logs to replay, and why."""
 
 
 def choosing(code: ModuleType) -> str:
-    """Which logs count, and in which order."""
+    """Which logs are needed, and in which order."""
     for names, log_number, prev_log_number, expected, hint in LOGS:
         call = f"logs_to_replay({list(names)}, {log_number}, {prev_log_number})"
         got = code.logs_to_replay(list(names), log_number, prev_log_number)
@@ -116,7 +116,7 @@ def torn_tails(code: ModuleType) -> str:
         after = f"{'no' if torn else 'a'} record begins after that offset"
         require(
             got is torn,
-            f"{what}: is_torn_tail(log, {offset:,}) must be {torn}, since {after}, and your code"
+            f"{what}: is_torn_tail(log, {offset:,}) must be {torn}, since {after}, but your code"
             f" returned {shown(got)}.\n{hint}",
         )
     return f"{number} logs"
@@ -143,7 +143,7 @@ def bad_logs() -> list[tuple[bytes, int, str, str]]:
             what = f"A log of 4 records, with a wrong byte {at} in record {index + 1}"
             hint = (
                 "Its length may be what is wrong, so try each byte after the offset: is there a"
-                " fragment of type FULL or FIRST whose data end within the block and the file, and"
+                " fragment of type FULL or FIRST whose data ends within the block and the file, and"
                 " whose checksum is right?"
             )
             found.append((bad, start, what, hint))
@@ -160,12 +160,12 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
     bad_first = first + long[:100] + b"?" + long[101:]
     bad_block = first + b"?" * (last - offset)
     across = bad_block[:-20] + frame(b"across the end of a block", 0)
-    good_first = "The offset is that of the record that is bad, and its good FIRST is a part of it"
+    good_first = "The offset is that of the bad record, and its good FIRST is a part of it"
     return [
         (
             (bad_first, offset, "A long record whose FIRST fragment is bad"),
-            "A MIDDLE or LAST fragment without its FIRST is the rest of the record that is bad, and"
-            " no record.",
+            "A MIDDLE or LAST fragment without its FIRST is the rest of the bad record, and"
+            " not a record.",
         ),
         (
             (bad_first + behind, offset, "A long record with a bad FIRST, and a record after it"),
@@ -173,7 +173,7 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
         ),
         (
             (bad_block + frame(b"behind", 0), offset, "A block of bad bytes, and then a record"),
-            "Go on to the end of the file, block by block.",
+            "Continue to the end of the file, block by block.",
         ),
         (
             (
@@ -189,7 +189,7 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
         ),
         (
             (across, offset, "Bad bytes, and a fragment that crosses the end of its block"),
-            "Its checksum is right, but no fragment goes on in the next block: its data must end"
+            "Its checksum is right, but no fragment continues in the next block: its data must end"
             " within its block.",
         ),
         (
@@ -198,31 +198,31 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
                 offset,
                 "Bad bytes, then a record without data",
             ),
-            "A record without data is a header alone, and may be the last 7 bytes of the log.",
+            "A record without data is only a header, and may be the last 7 bytes of the log.",
         ),
     ]
 
 
 REPLAYED: tuple[tuple[list[Pieces], str], ...] = (
     ([batches(101, 102, 103)], "Every batch is applied, in order."),
-    ([batches(101, 102), batches(103)], "The sequence runs on through all logs."),
-    ([batches(107, 108)], "The oldest batch may begin anywhere: nobody knows what came before."),
+    ([batches(101, 102), batches(103)], "The sequence continues through all logs."),
+    ([batches(107, 108)], "The oldest batch may begin anywhere: it is unknown what came before."),
     ([batches(50, 51)], "The last sequence is never below that of the MANIFEST."),
     (
         [batches(101, 102, 0)],
-        "Bad bytes with nothing after them are a torn tail: this is no error.",
+        "Bad bytes with nothing after them are a torn tail, which is not an error.",
     ),
-    ([batches(101, 0, 102)], "The sequence goes on, so the torn record was never acknowledged."),
-    ([batches(101, 0), batches(102)], "The next log goes on at the sequence: nothing is missing."),
+    ([batches(101, 0, 102)], "The sequence continues, so the torn record was never acknowledged."),
+    ([batches(101, 0), batches(102)], "The next log continues the sequence: nothing is missing."),
     ([batches(101, 0, 103)], "After the bad bytes, the sequence has a gap: 102 is missing."),
     ([batches(101, 0), batches(0, 103)], "The gap is between two logs: 102 is missing."),
     ([batches(101, 102), batches(104)], "The second log does not begin where the first one ended."),
-    ([batches(101, 102), batches(102, 103)], "Two batches with one sequence: logs are mixed up."),
+    ([batches(101, 102), batches(102, 103)], "Two batches have one sequence: logs are mixed up."),
     ([batches(0, 102)], BAD_BEGINNING),
     ([batches(101), []], "A new log is empty."),
     ([[]], "There is nothing to replay."),
 )
-"""Logs that are replayed, and what each is about."""
+"""Logs to replay, and the rule that each one tests."""
 
 
 def some_logs(seed: int) -> list[Pieces]:
@@ -249,7 +249,7 @@ def some_logs(seed: int) -> list[Pieces]:
 
 
 def replaying(code: ModuleType) -> str:
-    """What logs amount to, and when writes are missing."""
+    """The result of replaying logs, and when writes are missing."""
     keys = [b"a", b"b", b"c", *(b"key%d" % number for number in range(50, 110))]
     cases = [*REPLAYED, *((some_logs(seed), "") for seed in range(60))]
     for logs, hint in cases:
@@ -289,45 +289,46 @@ STATE_WORDS = "tables 4 and 8, log number 9, previous log number {prev}, and MAN
 
 OBSOLETE: tuple[tuple[tuple[str, ...], int, list[str], str], ...] = (
     (("000004.ldb", "000008.ldb", "000005.ldb"), 0, ["000005.ldb"], "No version names table 5."),
-    (("000008.sst", "000010.ldb"), 0, ["000010.ldb"], "A table is a table by its number."),
+    (("000008.sst", "000010.ldb"), 0, ["000010.ldb"], "A table is identified by its number."),
     (("000003.log", "000009.log", "000011.log"), 0, ["000003.log"], "Logs from 9 on are needed."),
     (("000003.log", "000005.log"), 5, ["000003.log"], "The previous log is needed, too."),
     (
         ("000000.log", "000003.log"),
         0,
         ["000003.log"],
-        "A previous log number of 0 is that of 000000.log, as it is when logs are replayed.",
+        "A previous log number of 0 is that of 000000.log, just as when logs are replayed.",
     ),
-    (("MANIFEST-000002", "MANIFEST-000007"), 0, ["MANIFEST-000002"], "One MANIFEST is in force."),
-    (("000007.dbtmp",), 0, ["000007.dbtmp"], "A temporary file is what a crash left of a change."),
-    (("CURRENT", "LOCK", "LOG", "LOG.old", "lost"), 0, [], "These are no files of a version."),
+    (("MANIFEST-000002", "MANIFEST-000007"), 0, ["MANIFEST-000002"], "One MANIFEST is current."),
+    (("000007.dbtmp",), 0, ["000007.dbtmp"], "A temporary file is left from a failed change."),
+    (("CURRENT", "LOCK", "LOG", "LOG.old", "lost"), 0, [], "No version has these files."),
     (("notes.txt", "000003.log.gz", "x.ldb", "MANIFEST"), 0, [], "Never remove a foreign file."),
     (
         ("MANIFEST-000007", "MANIFEST-000010"),
         0,
         [],
-        "A MANIFEST with a number above that of the one in force stays: only those below it go.",
+        "A MANIFEST with a number above that of the current one stays: only lower ones go.",
     ),
 )
 """Names, the previous log number, what is obsolete, and why."""
 
 
 def sorting_out(code: ModuleType) -> str:
-    """Which files may go."""
+    """Which files may be removed."""
     for names, prev, expected, hint in OBSOLETE:
         got = code.obsolete_files(list(names), frozenset((4, 8)), 9, prev, 7)
         require(isinstance(got, list), f"obsolete_files must return a list, not {shown(got)}.")
         state = STATE_WORDS.format(prev=prev)
         require(
             sorted(got) == sorted(expected),
-            f"Of {list(names)}, in a store with {state}, obsolete are {expected}, and your code"
+            f"Of {list(names)}, in a store with {state}, {expected} are obsolete, but your code"
             f" returned {got}.\n{hint}",
         )
     return f"{len(OBSOLETE)} directories"
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """The student recovers what crashes of a real store have left, as lsmkv and LevelDB do."""
+    """The student recovers what crashes of a real store have left, and finds what lsmkv and LevelDB
+    find."""
     number = refused = 0
     by_leveldb = ""
     for number, state in enumerate(crash_states(POINTS, seed=2), 1):
@@ -343,13 +344,14 @@ def in_the_engine(code: ModuleType) -> str:
         elif number % (4 * POINTS // ON_DISK) == 1:
             by_leveldb = recover_on_disk(code, state, found, when)
     return (
-        f"{number} states that crashes of a store left: in {refused} of them you found writes"
-        f" missing, as lsmkv did, and in all others the same content{by_leveldb}"
+        f"{number} states that crashes of a store left: in {refused} of them you found missing"
+        f" writes, as lsmkv did, and in all others the same content{by_leveldb}"
     )
 
 
 def recover_on_disk(code: ModuleType, state: CrashState, found: Found, when: str) -> str:
-    """LevelDB finds the same, and both engines read what the student's recovery committed."""
+    """LevelDB must find the same, and both engines must read what the student's recovery
+    committed."""
     asked: dict[bytes, bytes | None] = {b"key%02d" % number: None for number in range(20)}
     asked |= found.content
     with scratch() as parent:
@@ -403,7 +405,7 @@ def drawing() -> str:
 
 
 def parts_of_batch(sequence: int, operations: list[Operation]) -> list[tuple[int, int, str]]:
-    """The parts of a small batch: place, size, and what it is."""
+    """The parts of a small batch: offset, size, and meaning."""
     found = [(0, 8, f"sequence {sequence}"), (8, 4, f"operations: {len(operations)}")]
     at = 12
     for number, (key, value) in enumerate(operations, sequence):

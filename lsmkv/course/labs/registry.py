@@ -1,4 +1,4 @@
-"""The labs there are, in their order."""
+"""All labs, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores that checks make for themselves, and remove."""
+"""Stores that checks make for themselves and remove."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def built(entries: Entries, block_size: int) -> bytes:
 
 
 def some_entries(seed: int, number: int) -> Entries:
-    """Versions of keys in order: some keys are beginnings of others, some have many versions."""
+    """Versions of keys in order: some keys are prefixes of others, some have many versions."""
     dice = random.Random(seed)
     keys = {bytes(dice.choices(b"\x00\x01ab\xff", k=dice.randrange(7))) for _ in range(number)}
     keys |= {b"user%04d" % dice.randrange(10000) for _ in range(number)}
@@ -109,11 +109,11 @@ def seals(code: ModuleType) -> str:
         expected = sealed(data)
         known = {
             crc32c(data + b"\0"): "That is the CRC itself: mask it.",
-            masked_crc32c(data): "That checksum is of the contents: it covers the type byte, too.",
+            masked_crc32c(data): "That covers only the contents: include the type byte.",
             masked_crc32c(b"\0" + data): "The type byte comes after the contents, not before them"
             " as in the log.",
         }
-        hint = "Behind the contents: a type byte of 0, then the masked checksum of both."
+        hint = "After the contents: a type byte of 0, then the masked checksum of both."
         if isinstance(got, bytes) and got[: len(data) + 1] == data + b"\0":
             number = int.from_bytes(got[-4:], "little")
             hint = known.get(number, hint)
@@ -130,14 +130,14 @@ def seals(code: ModuleType) -> str:
 
 
 def sealed_meaning(size: int, at: int) -> str:
-    """What the byte of a stored block is."""
+    """The meaning of a byte of a stored block."""
     if at < size:
-        return "of the contents"
-    return "the type, 0" if at == size else f"of the masked checksum, byte {at - size - 1}"
+        return "part of the contents"
+    return "the type, 0" if at == size else f"byte {at - size - 1} of the masked checksum"
 
 
 def unseals(code: ModuleType) -> str:
-    """Blocks are taken apart, and refused if they are damaged."""
+    """Blocks are opened, or refused if they are damaged."""
     for data in (b"", b"abc", bytes(100)):
         require_equal(
             code.unseal_block(sealed(data)),
@@ -150,7 +150,7 @@ def unseals(code: ModuleType) -> str:
         require_refused(
             functools.partial(code.unseal_block, bad),
             f"unseal_block on a block whose byte {at} is damaged ({sealed_meaning(3, at)})",
-            hint="Check the checksum, of contents and type, before you believe them.",
+            hint="Verify the checksum of contents and type before you use them.",
         )
     for short in range(TRAILER_SIZE):
         require_refused(
@@ -185,8 +185,8 @@ def handles(code: ModuleType) -> str:
 
 
 def handle_meaning(first: int, at: int) -> str:
-    """What the byte of a handle is, whose offset has ``first`` bytes."""
-    return "of the offset" if at < first else "of the size"
+    """The meaning of a byte of a handle whose offset has ``first`` bytes."""
+    return "part of the offset" if at < first else "part of the size"
 
 
 SEPARATED: tuple[tuple[bytes, bytes, str], ...] = (
@@ -198,7 +198,7 @@ SEPARATED: tuple[tuple[bytes, bytes, str], ...] = (
     (
         key_of(b"antelope", 5),
         key_of(b"antler", 2),
-        "The keys have ant in common; the next byte, e, is raised by one, and the rest cut off.",
+        "The keys share ant; the next byte, e, is raised by one, and the rest is cut off.",
     ),
     (
         key_of(b"ant", 5),
@@ -208,12 +208,12 @@ SEPARATED: tuple[tuple[bytes, bytes, str], ...] = (
     (
         key_of(b"ant", 5),
         key_of(b"anthill", 2),
-        "The first key is the beginning of the second. There is nothing to raise: it stays.",
+        "The first key is a prefix of the second. There is nothing to raise: it stays.",
     ),
     (
         key_of(b"ant", 5),
         key_of(b"ant", 2),
-        "Two versions of one key: there is no user key in between, so the internal key stays.",
+        "Two versions of one key: there is no user key between them, so the internal key stays.",
     ),
     (
         key_of(b"ant", 5),
@@ -228,10 +228,10 @@ SEPARATED: tuple[tuple[bytes, bytes, str], ...] = (
     (
         key_of(b"a\x00xyz", 5),
         key_of(b"a\xff", 2),
-        "The byte 00 is raised to 01, and the rest cut off.",
+        "The byte 00 is raised to 01, and the rest is cut off.",
     ),
 )
-"""Last and first keys of neighboring blocks, and what the pair tries."""
+"""Last and first keys of neighboring blocks, and what the pair tests."""
 
 
 def separators(code: ModuleType) -> str:
@@ -253,7 +253,7 @@ def successors(code: ModuleType) -> str:
     keys = (
         (b"cat", "The first byte is raised by one, and what follows it is cut off."),
         (b"c", "d would be no shorter than c: the key stays as it is."),
-        (b"\xff\xffcat", "Bytes of ff cannot be raised: the first one that is not ff is."),
+        (b"\xff\xffcat", "Bytes of ff cannot be raised: the first other byte is."),
         (b"\xff\xff", "All bytes are ff: the key stays as it is."),
         (b"", "There is nothing to raise: the key stays as it is."),
     )
@@ -276,8 +276,8 @@ def require_index_key(got: object, expected: bytes, last: bytes, call: str, hint
         hint = "That is a user key. An index key is an internal key, and needs a tag."
     elif got[:-8] == expected[:-8]:
         hint = (
-            "The tag of a shortened key is that of the largest sequence and a value: 01, and seven"
-            " times ff. So it sorts before all versions of that key."
+            "The tag of a shortened key has the largest sequence and the kind of a value: 01, and"
+            " seven times ff. So it sorts before all versions of that key."
         )
         if expected == last:
             hint = "A key that is not shortened keeps its own tag."
@@ -307,8 +307,8 @@ def footers(code: ModuleType) -> str:
             expected,
             f"the footer for {metaindex} and {index}",
             functools.partial(meaning_in, footer_parts(expected)),
-            "The handles of metaindex and index, zeros up to 40 bytes, and the eight of the magic"
-            " number, lowest byte first.",
+            "The handles of metaindex and index, zeros up to 40 bytes, and the magic number of"
+            " eight bytes, lowest byte first.",
         )
     return f"{len(numbers)} footers"
 
@@ -317,7 +317,7 @@ Parts = list[tuple[int, int, str]]
 
 
 def footer_parts(data: bytes) -> Parts:
-    """The parts of a footer: offset, size, and what it is."""
+    """The parts of a footer: offset, size, and meaning."""
     footer = parse_footer(data)
     sizes = (
         (len(footer.metaindex.encode()), f"handle of the metaindex, {spelled(footer.metaindex)}"),
@@ -355,12 +355,12 @@ def contents_of(data: bytes, handle: BlockHandle) -> bytes:
 
 
 def parts(data: bytes) -> Parts:
-    """The parts of a table in order: offset, size, and what it is."""
+    """The parts of a table in order: offset, size, and meaning."""
     found: Parts = []
     for name, handle in blocks_in(data):
         contents = contents_of(data, handle)
         for start, size, what in block.parts(contents):
-            if name == "index" and "rest of the key" in what:  # which is the whole key
+            if name == "index" and "rest of the key" in what:  # which is the complete key
                 user_key = contents[start : start + size - 8]
                 what = f"{what.partition(':')[0]}: key, {user_key!r} and a tag"
             elif name == "index" and what.endswith(": value"):
@@ -377,7 +377,7 @@ def parts(data: bytes) -> Parts:
 
 
 def meaning_in(found: Parts, wanted: int) -> str:
-    """What the byte at an offset is."""
+    """The meaning of the byte at an offset."""
     return next(
         f"{what}, byte {wanted - start}" if size > 1 else what
         for start, size, what in found
@@ -394,7 +394,7 @@ HINTS = {
     " size, without the trailer.",
     "footer": "The handle of the metaindex comes first, and then that of the index.",
 }
-"""What to look at if the first byte that differs is in one of these."""
+"""What to check if the first different byte is in one of these."""
 
 
 def tables(code: ModuleType) -> str:
@@ -416,7 +416,7 @@ def tables(code: ModuleType) -> str:
 
 
 class Reads:
-    """A table that is read by offset and length; it notes what was read."""
+    """A table that is read by offset and length; it records the reads."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -432,7 +432,7 @@ class Reads:
 
 
 def newest(entries: Entries) -> Content:
-    """What a table says of each of its user keys; None is a deletion."""
+    """A table's answer for each of its user keys; None is a deletion."""
     found: Content = {}
     for key, value in entries:
         user_key, _, kind = parse_key(key)
@@ -459,11 +459,11 @@ def reading(code: ModuleType) -> str:
         for key, value in questions(entries).items():
             asked += 1
             kinds = versions.get(key, [])
-            hint = "Find the first index key whose user key is not below the key: its block, alone."
+            hint = "Find the first index key whose user key is not below the key: read that block."
             if not kinds:
                 hint = f"The table does not hold this key.\n{hint}"
             elif kinds[0] == KIND_DELETION:
-                hint = "The newest version is a deletion, of kind 0: the key is not there."
+                hint = "The newest version is a deletion (kind 0), so the key is absent."
             elif len(kinds) > 1:
                 hint = (
                     f"It has {len(kinds)} versions, the newest first. They may fill several blocks:"
@@ -498,13 +498,13 @@ def few_reads(code: ModuleType) -> str:
         require(
             len(reads.noted) <= allowed and total <= enough,
             f"get(..., {key!r}) in the table of {what} makes {count(len(reads.noted), 'read')} of"
-            f" {total:,} bytes in all, where {allowed} of at most {enough:,} suffice.\n{hint}",
+            f" {total:,} bytes in total; {allowed} of at most {enough:,} are enough.\n{hint}",
         )
     return f"at most 3 reads for each of {len(newest(entries)):,} keys"
 
 
 def damaged(code: ModuleType) -> str:
-    """A get that reads damage says so, and one that does not, does not mind."""
+    """A get that reads damage reports it, and one that does not read it succeeds."""
     data = built(SAMPLE, SAMPLE_BLOCK_SIZE)
     places = {what: start for start, _, what in parts(data)}
     value = next(start for what, start in places.items() if what.endswith("entry 1: value"))
@@ -529,13 +529,13 @@ def damaged(code: ModuleType) -> str:
     require(
         got == b"sly",
         "get(..., b'cat') does not find the key in a table in which the value of antler is damaged."
-        "\nThe block that holds cat is another one, and sound: no other data block is read.",
+        "\nThe block that holds cat is another, undamaged one: no other data block should be read.",
     )
     for size in (0, 20, FOOTER_SIZE - 1):
         require_refused(
             functools.partial(code.get, Reads(data[len(data) - size :]), size, b"cat"),
             f"get in a table of {count(size, 'byte')}",
-            hint="A table has at least the 48 bytes of its footer. Look at the size first.",
+            hint="A table has at least the 48 bytes of its footer. Check the size first.",
         )
     return f"{len(bad_places) + 4} damaged tables"
 
@@ -544,7 +544,7 @@ NUMBER = 1000
 
 
 def versions() -> Entries:
-    """What the table of the last check holds: some keys have two versions, some are deleted."""
+    """The content of the last check's table: some keys have two versions, some are deleted."""
     found: Entries = []
     for n in range(NUMBER):
         key = b"user:%05d" % (3 * n)
@@ -557,7 +557,8 @@ def versions() -> Entries:
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """The student's table is the only one of a store, and the student reads one of a store."""
+    """The student's table becomes the only one of a store, and the student's get reads a store's
+    table."""
     entries = versions()
     content = newest(entries)
     there = sum(value is not None for value in content.values())
@@ -585,12 +586,12 @@ def in_the_engine(code: ModuleType) -> str:
     require_same(found, written, "Your get reads a table of a store:")
     return (
         f"lsmkv finds {there:,} keys in your table of {len(table):,} bytes{by_leveldb}; a"
-        f" compaction takes it in; you read a store's own table"
+        f" compaction merges it; your get reads a store's own table"
     )
 
 
 def require_sound(directory: str, what: str) -> None:
-    """The engine's own check of a store finds nothing."""
+    """The engine's own check of a store finds no damage."""
     try:
         with lsmkv.DB(directory, read_only=True) as db:
             db.check()

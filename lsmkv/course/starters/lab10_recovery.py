@@ -22,12 +22,12 @@ FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 
 
 def logs_to_replay(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
-    """The logs among a directory's names whose writes no table holds, in the order to replay."""
+    """The logs whose writes no table holds, from a directory's names, in the order to replay."""
     raise NotImplementedError
 
 
 def is_torn_tail(log: bytes, offset: int) -> bool:
-    """Whether no record begins after ``offset``, where the bytes of a log begin to be bad."""
+    """Whether no record begins after ``offset``, where the bad bytes of a log begin."""
     raise NotImplementedError
 
 
@@ -49,14 +49,14 @@ def obsolete_files(
     prev_log_number: int,
     manifest_number: int,
 ) -> list[str]:
-    """The names that a store in this state does not need any more, and may remove."""
+    """The names that a store in this state no longer needs, and may remove."""
     raise NotImplementedError
 
 
 def commit(
     directory: Directory, files: Mapping[str, bytes], manifest_number: int, obsolete: Sequence[str]
 ) -> None:
-    """Write what recovery has made, durably, let CURRENT name the new MANIFEST, and then remove
-    what is obsolete.
+    """Durably write the new files, make CURRENT name the new MANIFEST, and then remove the obsolete
+    files.
     """
     raise NotImplementedError

@@ -19,13 +19,13 @@ Entry = tuple[bytes, int, bytes | None]
 
 
 def level_scores(levels: Levels) -> list[float]:
-    """How urgently each of the levels 0 to 5 needs a compaction: from 1.0 on, it needs one."""
+    """How urgently each of the levels 0 to 5 needs a compaction: at 1.0 or more it needs one."""
     raise NotImplementedError
 
 
 def overlapping(levels: Levels, level: int, begin: bytes, end: bytes) -> list[File]:
-    """The tables of a level that a compaction of the keys from begin to end, both included, must
-    take; in the order of the level."""
+    """The tables of a level that a compaction of the keys from begin to end, both inclusive, must
+    take, in the order of the level."""
     raise NotImplementedError
 
 
@@ -41,7 +41,7 @@ def pick(
 
 
 def held_deeper(levels: Levels, output_level: int, key: bytes) -> bool:
-    """Whether a level below the one that outputs go to may hold a version of the key."""
+    """Whether a level below that of the outputs may hold a version of the key."""
     raise NotImplementedError
 
 
@@ -50,20 +50,20 @@ def compact(
     oldest_snapshot: int,
     may_be_deeper: Callable[[bytes], bool],
 ) -> list[Entry]:
-    """The entries that are left of the runs, by key and, of one key, the newest first.
+    """The entries that remain of the runs, sorted by key and, for each key, the newest first.
 
-    Each run is in that order already.  Readers see the versions up to some sequence, none of them
-    below ``oldest_snapshot``.  ``may_be_deeper`` says whether a deeper level may hold a key.
+    Each run is already in that order.  Each reader sees the versions up to some sequence, which is
+    never below ``oldest_snapshot``.  ``may_be_deeper`` says whether a deeper level may hold a key.
     """
     raise NotImplementedError
 
 
 def split(entries: Sequence[Entry], limit: int) -> list[list[Entry]]:
-    """The entries in outputs, each of which ends with the first key that brings it to ``limit``
-    bytes or above."""
+    """The entries in outputs, each of which ends after the first key with which it has ``limit``
+    bytes or more."""
     raise NotImplementedError
 
 
 def write_amplification(user_bytes: int, flush_bytes: int, compaction_bytes: int) -> float:
-    """Bytes that flushes and compactions wrote for each byte that the user wrote."""
+    """The bytes that flushes and compactions wrote for each byte that the user wrote."""
     raise NotImplementedError

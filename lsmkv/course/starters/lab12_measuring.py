@@ -38,7 +38,8 @@ def conclude(low: float, high: float) -> str:
 def experiment(
     run: Callable[[str], float], names: Sequence[str], rounds: int, warmup: int
 ) -> dict[str, list[float]]:
-    """Run each thing in alternating order; its samples by name, those of the warm-up dropped.
+    """Run each thing in alternating order; returns the samples by name, without those of the
+    warm-up.
 
     ``run(name)`` runs a thing once and returns what the run cost.
     """
@@ -46,8 +47,8 @@ def experiment(
 
 
 def predict(tables: int, rate: float) -> float:
-    """Blocks that a Get reads on average of a key that lies below some tables that lack it.
+    """The average number of blocks that a Get reads for a key below some tables that lack it.
 
-    ``rate`` is the share of absent keys for which a table's filter says maybe; 1 is no filter.
+    ``rate`` is the share of absent keys for which a table's filter says maybe; 1 means no filter.
     """
     raise NotImplementedError

@@ -1,7 +1,7 @@
 """Lab 5: the filter block.  ``lsmkv course show 5`` is the text, ``lsmkv course check 5`` checks.
 
-Write the five functions.  Each can be checked as soon as it is written.  The filters are made and
-asked by functions that you are given: the engine's, or your own of lab 4 if you like.
+Write the five functions.  Each can be checked as soon as it is written.  Your code gets the
+functions that make and ask a filter: the engine's, or your own of lab 4 if you like.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ def filter_index(block_offset: int) -> int:
 
 
 def group_keys(blocks: Blocks) -> list[list[bytes]]:
-    """The user keys that each filter is made from.  ``ValueError`` if a filter's turn is over."""
+    """The user keys that each filter is made from.  ``ValueError`` if a filter is already
+    finished."""
     raise NotImplementedError
 
 

@@ -1,7 +1,7 @@
 """Lab 6: a table.  ``lsmkv course show 6`` is the text, ``lsmkv course check 6`` checks.
 
 Write the eight functions.  Each can be checked as soon as it is written.  Checksums, varints and
-blocks are the engine's; put your own of labs 1 to 3 in their place if you like.
+blocks are the engine's; use your own of labs 1 to 3 instead if you like.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def seal_block(contents: bytes) -> bytes:
 
 
 def unseal_block(stored: bytes) -> bytes:
-    """The contents of a block that is stored, trailer included.  ``ValueError`` if damaged."""
+    """The contents of a stored block.  ``ValueError`` if it is damaged."""
     raise NotImplementedError
 
 
@@ -33,12 +33,13 @@ def block_handle(offset: int, size: int) -> bytes:
 
 
 def separator(last: bytes, first: bytes) -> bytes:
-    """The index key of a block: from its last key on, and below the first key of the next one."""
+    """The index key of a block: at or after its last key, and before the first key of the next
+    one."""
     raise NotImplementedError
 
 
 def successor(last: bytes) -> bytes:
-    """The index key of the last block: from its last key on."""
+    """The index key of the last block: at or after its last key."""
     raise NotImplementedError
 
 
@@ -48,12 +49,12 @@ def footer(metaindex: bytes, index: bytes) -> bytes:
 
 
 def build_table(entries: Sequence[tuple[bytes, bytes]], block_size: int) -> bytes:
-    """The table of some internal keys, which rise, and their values."""
+    """The table of some internal keys, in ascending order, and their values."""
     raise NotImplementedError
 
 
 def get(read: Callable[[int, int], bytes], size: int, user_key: bytes) -> bytes | None:
-    """The newest value of a user key in a table, or None if it is not there, or deleted.
+    """The newest value of a user key in a table, or None if the key is absent or deleted.
 
     ``read(offset, length)`` returns bytes of the table, which has ``size`` bytes.  ``ValueError``
     if a part that was read is damaged.

@@ -1,8 +1,8 @@
 """Lab 7: memtable and merging iterators.  ``lsmkv course show 7`` is the text,
 ``lsmkv course check 7`` checks.
 
-Write the six functions.  Each can be checked as soon as it is written.  Making and parsing internal
-keys is the engine's; put your own of lab 1 in their place if you like.
+Write the six functions.  Each can be checked as soon as it is written.  The functions that make and
+parse internal keys are the engine's; use your own of lab 1 instead if you like.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from lsmkv.files import make_key, parse_key  # noqa: F401 - for you to use
 
 Entry = tuple[bytes, bytes]
-"""An internal key, and a value: of a deletion, an empty one."""
+"""An internal key, and a value; the value of a deletion is empty."""
 
 
 def sort_key(internal_key: bytes) -> tuple[bytes, int]:
@@ -26,7 +26,7 @@ def insert(memtable: list[Entry], internal_key: bytes, value: bytes) -> None:
 
 
 def look_up(memtable: Sequence[Entry], user_key: bytes, sequence: int) -> Entry | None:
-    """The newest version of a user key at or below a sequence: a deletion, too.
+    """The newest version of a user key at or below a sequence; it may be a deletion.
 
     None if the memtable has no such version.
     """
@@ -36,19 +36,21 @@ def look_up(memtable: Sequence[Entry], user_key: bytes, sequence: int) -> Entry 
 def merge(runs: Sequence[Iterable[Entry]], backwards: bool) -> Iterator[Entry]:
     """The entries of all runs in one order: that of internal keys or, backwards, its reverse.
 
-    Each run is in that order already.  No entry is taken from a run before it is needed.
+    Each run is already in that order.  No entry is taken from a run before it is needed.
     """
     raise NotImplementedError
 
 
 def visible(entries: Iterable[Entry], sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """What a reader at a sequence sees of entries in their order: user keys and values, rising."""
+    """What a reader at a sequence sees of entries in order: pairs of user key and value,
+    ascending."""
     raise NotImplementedError
 
 
 def visible_backwards(entries: Iterable[Entry], sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """What a reader at a sequence sees of entries in reverse order: user keys and values, falling.
+    """What a reader at a sequence sees of entries in reverse order: pairs of user key and value,
+    descending.
 
-    It keeps one version in mind at a time, and no list of them.
+    It remembers one version at a time, not a list of them.
     """
     raise NotImplementedError

@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Table(Protocol):
-    """An open table.  What stands here is in memory; ``read_block`` alone reads the disk."""
+    """An open table.  These fields are in memory; only ``read_block`` reads the disk."""
 
     number: int
     """The number of its file: the larger, the newer."""
@@ -19,13 +19,15 @@ class Table(Protocol):
     largest: bytes
     """Its last key."""
     index_keys: Sequence[bytes]
-    """For each of its data blocks a key: at or above all of the block, below all of the next."""
+    """One key for each data block: at or above all keys of the block, below all keys of the
+    next."""
 
     def key_may_match(self, block: int, key: bytes) -> bool:
-        """Ask the filter of a data block, by its number from 0 on, whether it may hold the key."""
+        """Ask the filter of a data block, by its number from 0, whether the block may hold the
+        key."""
 
     def read_block(self, block: int) -> Sequence[tuple[bytes, bytes | None]]:
-        """Read a data block: its keys, which rise, and their values.
+        """Read a data block: its keys, in ascending order, and their values.
 
         A value of None is a deletion.  If a key occurs more than once, its newest version comes
         first.
@@ -51,14 +53,14 @@ def block_for(index_keys: Sequence[bytes], key: bytes) -> int | None:
 
 
 def get(levels: Sequence[Sequence[Table]], key: bytes) -> bytes | None:
-    """The value of a key, or None if there is none.  It reads as few blocks as it can."""
+    """The value of a key, or None if there is none.  It reads as few blocks as possible."""
     raise NotImplementedError
 
 
 def expected_reads(misses: int, rate: float, is_present: bool) -> float:
     """How many data blocks a Get reads on average.
 
-    It asks the filters of ``misses`` tables that do not hold the key, each of which errs with this
-    rate, and then, if the key is present, one table that does hold it.
+    It asks the filters of ``misses`` tables that do not hold the key, each of which errs at this
+    rate, and then, if the key is present, one table that holds it.
     """
     raise NotImplementedError

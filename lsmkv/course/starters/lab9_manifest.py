@@ -1,7 +1,7 @@
 """Lab 9: flush and MANIFEST.  ``lsmkv course show 9`` is the text, ``lsmkv course check 9`` checks.
 
 Write the six functions.  Each can be checked as soon as it is written.  Varints, strings and the
-framing of records are the engine's; put your own of labs 1 and 2 in their place if you like.
+framing of records are the engine's; use your own of labs 1 and 2 instead if you like.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Levels = list[list[File]]
 
 
 def encode_edit(fields: Sequence[Field]) -> bytes:
-    """The record of an edit: its fields, in the order given."""
+    """The record of an edit: its fields, in the given order."""
     raise NotImplementedError
 
 
@@ -44,21 +44,22 @@ def decode_edit(record: bytes) -> list[Field]:
 
 
 def apply_edit(levels: Levels, fields: Sequence[Field]) -> Levels:
-    """The levels after an edit.  The levels given stay as they are: readers may hold them."""
+    """The levels after an edit.  The given levels do not change: readers may be using them."""
     raise NotImplementedError
 
 
 def replay_edits(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
-    """What the records of a MANIFEST amount to: the last value of each of the tags 1, 2, 3, 4 and
+    """The state after the records of a MANIFEST: the last value of each of the tags 1, 2, 3, 4 and
     9, and the levels.
 
-    ``ValueError`` if log number, next file number or last sequence never come.
+    ``ValueError`` if no record has a log number, a next file number or a last sequence.
     """
     raise NotImplementedError
 
 
 def set_current(directory: Directory, number: int) -> None:
-    """Let CURRENT name the MANIFEST of this number, which is durable; CURRENT is durable, too."""
+    """Make CURRENT name the MANIFEST with this number, which is durable, and make CURRENT
+    durable."""
     raise NotImplementedError
 
 
@@ -70,7 +71,7 @@ def flush(
     edit: bytes,
     old_log: str,
 ) -> None:
-    """Put a memtable into a table: write the table, append the edit that names it to the MANIFEST,
-    and remove the log that held its writes.
+    """Flush a memtable: write its table, append the edit that names the table to the MANIFEST, and
+    remove the log that held the writes.
     """
     raise NotImplementedError

@@ -4,8 +4,8 @@
 :func:`write_checkpoint`.  In a store that is open for reading only, the logs that the view was read
 from take the place of :func:`hold`, up to where they were read.  Tables are immutable, so they are
 hard-linked, not copied; logs are copied up to the end of a batch.  The new directory is built under
-a temporary name beside the target, and renamed once all of it is durable: a target that exists is a
-complete store.
+a temporary name next to the target, and renamed once all of it is durable: a target that exists is
+a complete store.
 """
 
 from __future__ import annotations

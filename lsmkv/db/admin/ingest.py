@@ -48,7 +48,7 @@ INGEST_SEQUENCE = 0
 
 _TAG = pack(b"", INGEST_SEQUENCE, KIND_VALUE)
 _READAHEAD = 256 * 1024
-_CHUNK = 1  # one block at a time: a table may end behind each of them
+_CHUNK = 1  # one block at a time: a table may end after any of them
 _NO_LIMIT = 1 << 62
 _LARGEST_ON_LEVEL_0 = 64
 """Times ``max_file_size``: where level 0 overlaps, a few large tables cause no write stall."""
@@ -140,8 +140,8 @@ class Ingestion:
     def _reserve(self) -> None:
         """Reserve a sequence above those of the ingests that are under way.
 
-        Ingests of one size mostly end in the order in which they began; one that has to be made
-        once more, because another one was faster, would make writers wait.
+        Ingests of the same size usually end in the order in which they began.  One that has to be
+        repeated, because another one was faster, would make writers wait.
         """
         store = self._store
         reserved = self._background.reserved

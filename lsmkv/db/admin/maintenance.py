@@ -115,7 +115,7 @@ class Maintenance(Handle):
         ``errno.EEXIST`` if ``path`` exists.
 
         In a store that is open for reading only, the checkpoint holds what the store shows, and
-        another process may go on writing.  If that process has removed a table, the store is
+        another process may continue writing.  If that process has removed a table, the store is
         refreshed first.  Raises :class:`Error` if the store's log is damaged.
 
         >>> import lsmkv
@@ -169,7 +169,7 @@ class Maintenance(Handle):
         flushed.  ``progress`` is called with the bytes read, the total, and the phase.
         After an exception, Ctrl-C included, the store holds either all of the entries or none.
 
-        Raises :class:`CorruptionError` for a damaged file or one whose keys do not rise in this
+        Raises :class:`CorruptionError` for a damaged file or one whose keys do not ascend in this
         store's order, ``ValueError`` for one that :class:`~lsmkv.TableWriter` did not make,
         :class:`IOError`, and :class:`ReadOnlyError`.
 

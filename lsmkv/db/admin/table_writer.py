@@ -35,7 +35,7 @@ _writers = itertools.count()
 class TableWriter:
     """Writes sorted entries to one table, a file that :meth:`lsmkv.DB.ingest` takes.
 
-    Call order: ``add* (finish | close)``.  The file is made under a temporary name beside ``path``
+    Call order: ``add* (finish | close)``.  The file is made under a temporary name next to ``path``
     and gets its own name once it is complete and durable.  ``close`` without ``finish`` removes it,
     and so does a ``with`` block that raises; a ``with`` block that ends normally finishes it.
 
@@ -136,7 +136,7 @@ class TableWriter:
                 user_key, user_key
             )  # raises if the user's comparator cannot compare the key
         elif self._compare(user_key, self._last) <= 0:
-            raise ValueError(f"keys must rise: {user_key!r} does not sort after {self._last!r}")
+            raise ValueError(f"keys must ascend: {user_key!r} does not sort after {self._last!r}")
         self._intact = False
         try:
             builder.add(pack(user_key, INGEST_SEQUENCE, KIND_VALUE), content)

@@ -2,7 +2,7 @@
 
 ``DB.verify`` calls it without a lock; a pinned view keeps the tables from being removed.  The
 writer of a store that is read-only here knows no such view: where it has removed a table, the
-verification goes on with the store's newest version, whose other tables it may have verified
+verification continues with the store's newest version, whose other tables it may have verified
 already.  Logs and the MANIFEST are left out: :mod:`lsmkv.repair.survey` reads every file of a store
 that is not open.
 """

@@ -38,8 +38,8 @@ class Background:
     """Schedules flushes, compactions and publications, and the removal of obsolete files.
 
     The first error ends the work for good: it is kept, raised by every later write, and the files
-    are left as they are until the store is reopened.  A full disk is no such error as long as
-    tables alone are concerned: the work is put off until there is room (``full_disk.py``).
+    are left as they are until the store is reopened.  A full disk does not count if only tables are
+    affected: the work is put off until there is space (``full_disk.py``).
     """
 
     def __init__(self, store: Store) -> None:
@@ -63,7 +63,8 @@ class Background:
             store.lock.watched = True
         self.flushes = WorkOnDisk(store.directory)
         self.compactions = WorkOnDisk(store.directory)
-        """Those that the version needs; a manual one that finds no room fails its caller."""
+        """Those that the version needs; a manual compaction that finds no space fails its
+        caller."""
 
     # For writers and readers
 
@@ -88,7 +89,7 @@ class Background:
         """
         if not self.workers.should_start_ahead(size, seconds):
             return
-        get_ready()  # 2 ms here, and four times that in a thread beside one that writes batches
+        get_ready()  # 2 ms here, and four times that in a thread next to one that writes batches
         with self._store.lock.afterwards, self._store.lock.guard:
             self._store.lock.claim()
             self._flush_expected = True
@@ -110,7 +111,7 @@ class Background:
     def no_room(self) -> IOError | None:
         """What flushes or compactions wait for on a full disk; None if they do not wait.
 
-        Cleared by the first attempt that finds room.
+        Cleared by the first attempt that finds space.
         """
         return self.flushes.error or self.compactions.error
 
@@ -121,7 +122,8 @@ class Background:
         return self.jobs.has_obsolete_files
 
     def wait_for_flush(self) -> None:
-        """Wait until there is no immutable memtable, and no file that its flush made obsolete.
+        """Wait until there is neither an immutable memtable nor a file that its flush made
+        obsolete.
 
         KeyboardInterrupt ends the wait.  Caller does not hold the lock.  If the disk is full, one
         attempt is made after the call, and its error raised.
@@ -253,8 +255,8 @@ class Background:
             thread.wait()
 
     def go_inline(self) -> None:
-        """Start no thread any more, since the interpreter ends: work that a call waits for is done
-        in that call.  The work that is under way ends at its next step, and is waited for."""
+        """Start no more threads, since the interpreter is ending: a call that waits for work does
+        it itself.  Work in progress stops at its next step, and this call waits for that."""
         store = self._store
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()
@@ -449,7 +451,7 @@ class Background:
             if isinstance(error, Exception) or not self.threadless:
                 with store.lock.afterwards, store.lock.guard:
                     store.lock.claim()
-                    # Before the ingest's thread wakes up and lets a writer go on.
+                    # Before the ingest's thread wakes up and lets a writer continue.
                     self._keep_error(error)
                     self._end_publication(publication)
             raise
@@ -478,7 +480,7 @@ class Background:
         finally:
             with store.lock.afterwards, store.lock.guard:
                 store.lock.claim()
-                self.flushes.resume()  # its outputs may have taken the room, or its inputs freed it
+                self.flushes.resume()  # its outputs may have taken space, or its inputs freed it
 
     def _compact_range(self) -> None:
         """Carry out one step of the first range compaction."""
@@ -529,7 +531,7 @@ class Background:
     # A full disk
 
     def _put_off(self, work: WorkOnDisk, attempt: int, failure: NoRoom) -> None:
-        """Let the work wait for room.  The threads that wait for it get the error."""
+        """Let the work wait for space.  The threads that wait for the work get the error."""
         store = self._store
         error = failure.error
         is_new = self.no_room is None
@@ -539,12 +541,13 @@ class Background:
             store.changed.notify_all()
         if is_new:
             store.info_log.warn(
-                f"No room for new tables ({error.__cause__}): reads go on, and writes while memory"
-                " and log have room for them"
+                f"No space for new tables ({error.__cause__}): reads continue, and so do writes"
+                " while memory and log have space for them"
             )
 
     def _note_success(self, work: WorkOnDisk) -> None:
-        """The work has found room.  If nothing else waits for room, the disk is full no longer."""
+        """The work has found space.  If nothing else waits for space, the disk is no longer
+        full."""
         store = self._store
         if self.no_room is None:
             return
@@ -556,4 +559,4 @@ class Background:
                 self.compactions.succeed()
             still = self.no_room is not None
         if not still:
-            store.info_log.write("There is room for new tables again", INFO)
+            store.info_log.write("There is space for new tables again", INFO)

@@ -82,7 +82,7 @@ class Publication:
         self.sequence = sequence
         """The sequence of every entry in them."""
         self.log_number = 0
-        """The number of the empty log in which writes go on."""
+        """The number of the empty log in which writes continue."""
         self.begun = False
         self.done = False
         self.committed = False
@@ -387,7 +387,7 @@ class BackgroundJobs:
     def _raise_if_no_room(self, error: OSError, work: str) -> None:
         """Raise NoRoom if ``error`` is a full disk's, unless the MANIFEST's: that one is final.
 
-        A compaction runs flushes and publications in between, and thus meets their errors.
+        A compaction runs flushes and publications in between, so their errors can occur in it.
         """
         if self._store.versions.failure is None:
             raise_if_no_room(error, self._store.directory, work)

@@ -1,13 +1,13 @@
-"""Background work on a full disk: which of it waits for room, and when it is tried again.
+"""Background work on a full disk: which of it waits for space, and when it is tried again.
 
-A flush or a compaction that finds no room has removed what it wrote, and lost nothing: the log has
+A flush or a compaction that finds no space has removed what it wrote, and lost nothing: the log has
 every write, and the inputs of a compaction stay.  It is *put off*, and later begun from the start,
-with new files.  There is no timer, and no thread waits for room: the next attempt is made
+with new files.  There is no timer, and no thread waits for space: the next attempt is made
 
-* for a writer or a call of ``flush`` that cannot go on without that work.  A writer asks first
-  whether the directory has more room than before the last attempt, so that a program that goes on
-  writing to a full disk is refused at once, and does not fill and clear the disk time and again;
-* by the background thread itself, once other work has changed how much room there is.
+* for a writer or a call of ``flush`` that cannot continue without that work.  A writer first asks
+  whether the directory has more space than before the last attempt.  So a program that continues to
+  write to a full disk is refused at once, and does not fill and clear the disk repeatedly;
+* by the background thread itself, once other work has changed how much space there is.
 
 ``Background`` and ``Writer`` call it.  Only errors of making tables come here: after one of the
 MANIFEST its content is unknown, and one of the log is the writer's.
@@ -23,15 +23,15 @@ from lsmkv.env.base import Directory
 from lsmkv.errors import IOError, is_full_disk
 
 _ASK_AGAIN = 1.0
-"""Seconds after which an attempt is made even if there seems to be no more room: not every file
-system tells of all that it frees."""
+"""Seconds after which an attempt is made even if there seems to be no more space: not every file
+system reports everything that it frees."""
 
 
 class NoRoom(Exception):
     """Tables could not be made because the disk is full.  ``error`` is what callers raise.
 
     Neither it nor its cause has a traceback: frames would keep a version alive, and so the tables
-    that only this version names, whose room is needed.
+    that only this version names, whose space is needed.
     """
 
     def __init__(self, error: IOError) -> None:
@@ -42,11 +42,11 @@ class NoRoom(Exception):
 def raise_if_no_room(error: OSError, directory: Directory, waiting: str) -> None:
     """Raise :class:`NoRoom` if ``error``, of making tables, is a full disk's.
 
-    ``waiting`` says what will be done once there is room.
+    ``waiting`` says what will be done once there is space.
     """
     if is_full_disk(error):
         assert error.errno is not None
-        text = f"{os.strerror(error.errno)}: {waiting} once this directory has more room"
+        text = f"{os.strerror(error.errno)}: {waiting} once this directory has more space"
         typed = IOError(error.errno, text, directory.path)
         typed.__cause__ = OSError(error.errno, error.strerror, error.filename)
         raise NoRoom(typed) from error
@@ -71,10 +71,10 @@ class WorkOnDisk:
         self.attempts = 0
         """How many were begun."""
         self.error: IOError | None = None
-        """Why the last attempt found no room; None if it did."""
+        """Why the last attempt found no space; None if it found some."""
         self.put_off = False
         """Whether the work waits for :meth:`resume`."""
-        self._failed = 0  # the attempt that ``error`` is of
+        self._failed = 0  # the attempt that raised ``error``
         self._failed_at = 0.0
         self._room: int | None = None  # bytes that were free before the last attempt, if known
 
@@ -86,7 +86,7 @@ class WorkOnDisk:
             return None
 
     def begin(self, room: int | None) -> int:
-        """An attempt begins, with so many free bytes; returns its number.
+        """Begin an attempt, with this many free bytes; returns its number.
 
         Room that comes during the attempt is thus seen as new.
         """
@@ -95,7 +95,7 @@ class WorkOnDisk:
         return self.attempts
 
     def fail(self, attempt: int, error: IOError) -> None:
-        """The attempt found no room."""
+        """The attempt found no space."""
         self.error = error
         self.put_off = True
         self._failed = attempt
@@ -104,7 +104,7 @@ class WorkOnDisk:
             self._room = None  # the bytes that are free are not those of the quota
 
     def succeed(self) -> None:
-        """The attempt found room, or the work is not needed any more."""
+        """The attempt found space, or the work is no longer needed."""
         self.error = None
         self.put_off = False
 
@@ -115,7 +115,7 @@ class WorkOnDisk:
     def resume_for(self, since: int) -> None:
         """Resume for a caller that waits since ``attempts`` was ``since``.
 
-        Raises the error of an attempt that began later and found no room.
+        Raises the error of an attempt that began later and found no space.
         """
         if self.error is not None and self.put_off:
             if self._failed > since:
@@ -123,7 +123,7 @@ class WorkOnDisk:
             self.put_off = False
 
     def refuse_if_hopeless(self) -> None:
-        """Raise the error of the last attempt if there seems to be no more room than before it."""
+        """Raise the error of the last attempt if there seems to be no more space than before it."""
         error, room = self.error, self._room
         if error is None or not self.put_off or room is None:
             return

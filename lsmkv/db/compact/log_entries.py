@@ -33,8 +33,8 @@ class LogEntries:
     """
 
     def __init__(self, pinned: list[int]) -> None:
-        """``pinned`` are the pinned sequences, rising: a version that is not the newest of its key
-        is left out unless it is visible at one of them."""
+        """``pinned`` are the pinned sequences, in ascending order: a version that is not the newest
+        of its key is left out unless it is visible at one of them."""
         self.usage: i64 = 0
         """The ``usage`` of a memtable with the same writes."""
         self._pinned = pinned

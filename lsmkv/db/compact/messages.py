@@ -67,14 +67,14 @@ def decode_settings(line: bytes) -> tuple[str, bool, Options]:
 
 
 class FlushRequest(NamedTuple):
-    """Asks for a table of all entries of a log, the ones of which the memtable was made."""
+    """Asks for a table of all entries of a log, which are those of the memtable."""
 
     job: int
     policy: FilterPolicy | None
     """That of the table's filters."""
     log_number: int
     usage: int
-    """The memtable's usage.  Every write adds to it, so it tells whether the log holds them all."""
+    """The memtable's usage.  Every write adds to it, so it shows whether the log holds them all."""
     pinned: list[int]
     """The pinned sequences."""
 

@@ -48,10 +48,10 @@ class PendingOutputs:
 def remove_obsolete_files(store: Store, pending_outputs: PendingOutputs) -> None:
     """Remove the engine's files that neither a version that is held nor recovery needs.
 
-    Called after a commit, by the thread that commits.  A flush in the middle of a compaction
-    spares the compaction's outputs, and any commit spares the tables of an ingest under way:
+    Called after a commit, by the thread that commits.  A flush in the middle of a compaction spares
+    the compaction's outputs, and any commit spares the tables of an ingest under way:
     ``pending_outputs`` is asked for each table, after the directory was listed.  Tables of worker
-    processes that are not known any more are removed.  A file that cannot be removed is tried again
+    processes that are no longer known are removed.  A file that cannot be removed is tried again
     after the next commit.
     """
     versions = store.versions

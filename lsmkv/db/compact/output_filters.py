@@ -1,7 +1,7 @@
 """Which filters a table gets that is to be written: the options for one output.
 
 Flushes and compactions ask before they write; where every table gets the same filters, the answer
-is the store's own options.  Sizes in bytes stand for numbers of keys.
+is the store's own options.  Sizes in bytes are used in place of numbers of keys.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from lsmkv.options import Options
 
 
 def options_for_flush(options: Options, version: Version, size: int) -> Options:
-    """The options for a table of level 0 of about ``size`` bytes, beside those of ``version``."""
+    """The options for a table of level 0 of about ``size`` bytes, next to the tables of
+    ``version``."""
     runs = [file.size for file in version.levels[0]]
     runs.append(size)
     runs += version.sizes[1:]

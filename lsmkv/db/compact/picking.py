@@ -17,7 +17,7 @@ _EXPANDED_LIMIT = 25
 
 class Compaction:
     """Files of ``level`` and of the next level; the merged outputs replace them on the next
-    level.  A rewrite has files of one level alone, and the outputs stay there."""
+    level.  A rewrite has files of only one level, and the outputs stay there."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ def pick_compaction(
 def compaction_of_range(
     version: Version, level: int, begin: bytes | None, end: bytes | None, options: Options
 ) -> tuple[Compaction, bytes | None] | None:
-    """Move what ``level`` holds of the user keys [begin, end] down by one level.
+    """Move the entries of ``level`` with user keys in [begin, end] down by one level.
 
     Returns the compaction, and where the next one has to begin if this one does not take
     everything (a wide range goes in steps); None if the level holds nothing of the range.

@@ -1,7 +1,7 @@
 """Flushes and compactions in worker processes: the side of the process that has the store open.
 
 ``BackgroundJobs`` calls it, in the background thread and without any lock.  What a thread computes
-takes time from the threads beside it, since there is one interpreter lock; worker processes
+takes time from the other threads, since there is one interpreter lock; worker processes
 (``worker.py``) compute in parallel.  One flushes and another one compacts, so that a flush never
 waits for a compaction.  Each costs about 50 ms of a processor to start, and 50 to 100 MB, so they
 are for stores that are written to a lot: see :data:`_PAYS_FROM`.
@@ -120,7 +120,7 @@ class WorkerPool:
             self._start(worker)
 
     def disable(self) -> None:
-        """Start no worker any more."""
+        """Start no more workers."""
         self._enabled = False
 
     def kill(self) -> None:

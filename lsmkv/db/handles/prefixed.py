@@ -138,7 +138,7 @@ class PrefixedDB(Readable, Generic[D]):
     """The part of a store whose keys share a prefix, accessed by keys without the prefix.
 
     Methods, errors and costs are those of :class:`~lsmkv.DB`.  A part has no state and may have
-    parts of its own; only the store is closed.
+    its own parts; only the store is closed.
 
     >>> from lsmkv.db.db import DB
     >>> with DB(":memory:") as db:

@@ -1,7 +1,7 @@
 """The reading methods that snapshots and prefixed parts of a store share, declared once.
 
 A class that derives from :class:`Readable` says how a key is looked up and how iterators are made;
-the public signatures, with their overloads and defaults, stand here alone.  ``DB`` has a ``get`` of
+the public signatures, with their overloads and defaults, are only here.  ``DB`` has a ``get`` of
 its own, which goes straight to the reader: it is the call that a program makes most often.
 """
 

@@ -1,6 +1,6 @@
 """The method that stores, snapshots and parts of a store have in common: ``iterator``.
 
-Its keywords say what an iterator returns, so its type goes by them: the overloads stand here alone.
+Its keywords decide what an iterator returns, and so its type: the overloads are only here.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Snapshot(Readable):
     _view: View | None = None
     _held: dict[int, Table] = {}  # noqa: RUF012 - replaced, never changed
     _tables: frozenset[int] = frozenset()
-    """The numbers of the tables that were there when the snapshot was taken."""
+    """The numbers of the tables that existed when the snapshot was taken."""
 
     def __init__(self, reader: Reader, read: ReadView, owner: object) -> None:
         """Called by ``db.snapshot()``, not by users.  ``owner`` lives as long as the snapshot."""

@@ -82,10 +82,10 @@ class BlockStep(Record):
     plain_size: int
     """Bytes once decompressed."""
 
-    def searched(self, in_vain: bool) -> str:
+    def searched(self, wasted: bool) -> str:
         """The block, in the words for one that the lookup searches."""
         source = "from the cache" if self.cached else "read"
-        text = f"block at {self.offset}: {source}{' (wasted)' if in_vain else ''}"
+        text = f"block at {self.offset}: {source}{' (wasted)' if wasted else ''}"
         if not self.cached:
             text += f", {count(self.bytes_read, 'byte')}"
         if self.compression != "none":
@@ -102,7 +102,7 @@ class BlockStep(Record):
 class TableStep(Record):
     """One table whose range covers the key.
 
-    If it was not asked, its filters and its block are those that a Get would meet in it.
+    If it was not asked, its filters and its block are those that a Get would use.
     """
 
     level: int

@@ -12,8 +12,8 @@ isolation         raises ConflictError if another wrote         possible anomali
 ================  ============================================  ================================
 
 Commits happen one after the other, so a serializable transaction that passes its check might as
-well have run alone at its commit; one that writes nothing might have at its snapshot.  Left out:
-locks on ranges, and a search for cycles as in PostgreSQL, which both abort fewer transactions.
+well have run alone at its commit; one that writes nothing might have at its snapshot.  Locks on
+ranges, and a search for cycles as in PostgreSQL, are left out; both would abort fewer transactions.
 """
 
 from __future__ import annotations
@@ -102,14 +102,13 @@ sequence; the tables are those that were there at the time."""
 class Transaction(Scannable):
     """Reads from a snapshot, collects writes, and commits them if nothing it used has changed.
 
-    The keys that the transaction read or wrote are remembered, and the ranges that it iterated
-    over, exactly as far as its iterators went.  If another writer wrote one of these keys, or any
-    key in one of these ranges, since it began, ``commit`` raises
-    :class:`~lsmkv.errors.ConflictError` and writes nothing; run it again then.  With
-    ``isolation="snapshot"`` only the keys that it wrote are checked.  A transaction that writes
-    nothing never conflicts.  Transactions do not wait for each other.  A ``with`` block commits at
-    its end, and discards the transaction if it raises.  After commit or rollback the methods, and
-    the iterators, raise :class:`~lsmkv.errors.ClosedError`.
+    The keys that the transaction read or wrote are remembered, and the exact ranges that its
+    iterators passed over.  If another writer wrote one of these keys, or any key in one of these
+    ranges, since it began, ``commit`` raises :class:`~lsmkv.errors.ConflictError` and writes
+    nothing; run it again then.  With ``isolation="snapshot"`` only the keys that it wrote are
+    checked.  A transaction that writes nothing never conflicts.  Transactions do not wait for each
+    other.  A ``with`` block commits at its end, and discards the transaction if it raises.  After
+    commit or rollback the methods, and the iterators, raise :class:`~lsmkv.errors.ClosedError`.
 
     Not safe for use by several threads at once.
 

@@ -1,11 +1,11 @@
 """Turns: callers whose transactions conflict again and again go one after the other.
 
 ``DB.run`` and ``DB.update`` run a function in a transaction, and once more after each conflict.
-Optimistic transactions alone let one caller lose any number of times.  So a call takes its first
-attempts as they come, with a pause after each conflict that grows at random, and then queues up for
-a *turn*.  While anybody has a turn or waits for one, no call begins an attempt outside of a turn.
-What can still make a caller in its turn conflict is an attempt that began before the turn: one for
-each other thread.  So with n threads a function is called at most ``FREE_ATTEMPTS + n`` times.
+With optimistic transactions alone, one caller may lose any number of times.  So a call makes its
+first attempts at once, with a growing random pause after each conflict, and then queues up for a
+*turn*.  While a call has a turn or waits for one, no call begins an attempt outside a turn.  What
+can still make a caller in its turn conflict is an attempt that began before the turn: one for each
+other thread.  So with n threads a function is called at most ``FREE_ATTEMPTS + n`` times.
 
 * The turns of calls that name one key (``update``) exclude only each other and the calls that name
   none (``run``), which may touch any key.
@@ -39,7 +39,7 @@ T = TypeVar("T")
 FREE_ATTEMPTS: Final = 5
 """Attempts that a call makes before it queues up for a turn."""
 MOST_ATTEMPTS: Final = 1000
-"""After so many conflicts the last one is raised."""
+"""After this many conflicts the last one is raised."""
 LONGEST_TURN: Final = 1.0
 """Seconds."""
 
@@ -142,7 +142,7 @@ class Turns:
             self._advance()
 
     def _advance(self) -> None:
-        """Let turns come that nothing excludes any more.  Caller holds the lock."""
+        """Start the turns that nothing excludes any longer.  Caller holds the lock."""
         now = time.monotonic()
         self._queue = [
             turn for turn in self._queue if turn.since == 0 or now - turn.since < self.longest

@@ -66,7 +66,7 @@ class Histogram:
         return self.total / count if count else 0.0
 
     def percentile(self, percent: float) -> int:
-        """Nanoseconds that so many percent of the durations did not exceed; 0 if there are none.
+        """Nanoseconds that this percentage of the durations did not exceed; 0 if there are none.
 
         At most 3.2% too high, never too low.  O(buckets).
         """

@@ -43,7 +43,7 @@ class Measured(NamedTuple):
     """By operation; empty if the store is not observed."""
     publishing: bool | None = None
     """For a store that another process may have open: whether that process publishes them.  If
-    not, the counters are nobody's and are left out.  None for a handle of this process."""
+    not, there are no counters, and they are left out.  None for a handle of this process."""
     published: float | None = None
     """When they were published: seconds since 1970."""
 
@@ -67,7 +67,7 @@ def exposition(measured: Sequence[Measured]) -> str:
     labels = [_label("store", one.store) for one in measured]
     for label in labels:
         if labels.count(label) > 1:
-            raise ValueError(f"two stores with {label}: give each a name of its own, in a mapping")
+            raise ValueError(f"two stores with {label}: give each its own name, in a mapping")
     stores = list(zip(labels, measured, strict=True))
     lines: list[str] = []
     for metric in _METRICS:
@@ -135,7 +135,7 @@ def _latencies(store: str, one: Measured) -> Iterator[str]:
             continue
         labels = f'{store},operation="{operation}"'
         total = latencies.total
-        buckets = latencies.buckets()  # a copy: others go on counting
+        buckets = latencies.buckets()  # a copy: other threads continue to count
         at = count = 0
         for bound in _BOUNDS:
             last = bucket_of(bound)
@@ -154,7 +154,7 @@ def _label(name: str, value: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    r"""Text as it stands in a label or help; what is no character, as in the path of a file whose
+    r"""Text for a label or help.  A code that is not a character, as in the path of a file whose
     name is not UTF-8, becomes its number.
 
     >>> print(_escaped('a\\b "c"\n\udcff'))

@@ -81,7 +81,7 @@ class Published(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """Who has a store open, as far as that can be known without opening it.
+    """The process that has a store open, as far as it can be known without opening the store.
 
     >>> Owner(pid=17, published=None).publishes
     False

@@ -1,6 +1,6 @@
 """Publishes what a store does, once a second, for as long as it is open.
 
-A thread of its own writes the file, so that no operation waits for it.  The thread does not keep
+A separate thread writes the file, so that no operation waits for it.  The thread does not keep
 the process alive, nor the store's handle.  It does not exist in a forked child.  A file that cannot
 be written is tried again a second later: a full disk costs the store nothing but the file.
 """

@@ -12,7 +12,7 @@ a checksum, and a record that its writer could not finish is recognized.  The re
              string key
              varint64 operations      of a batch; only if the operation is a write
 
-Operations stand in the order in which they began within a chunk, and nearly so from chunk to chunk.
+Within a chunk, operations are in the order in which they began; from chunk to chunk, nearly so.
 Values are left out, since a trace is to be small and may be given away.  ``docs/format.md`` has an
 example.  The writer is in ``trace_writer.py``.
 """
@@ -121,7 +121,7 @@ class TraceReader:
         self.started: float = started / 1_000_000
         """When the trace began: seconds since 1970."""
         self.sample: int = sample
-        """One operation in so many was recorded, of each kind."""
+        """Of each kind, one operation out of this many was recorded."""
 
     def __iter__(self) -> TraceReader:
         """The reader itself."""
@@ -160,9 +160,9 @@ def read_trace(path: str | os.PathLike[str], *, env: Env | None = None) -> Trace
 
     ``DB(..., trace=path)`` writes one.  It may be read while it is written, up to what was written
     when it was opened.  Raises :class:`~lsmkv.NotFoundError`, :class:`~lsmkv.IOError` if the file
-    cannot be read, and :class:`~lsmkv.CorruptionError` if it is no trace or is damaged; that it
-    ends in the middle of a record is no damage.  Cost: a read of each 32 KiB, and a few
-    microseconds per operation.
+    cannot be read, and :class:`~lsmkv.CorruptionError` if it is not a trace or is damaged; an end
+    in the middle of a record is not damage.  Cost: a read of each 32 KiB, and a few microseconds
+    per operation.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()  # on disk, leave it out

@@ -1,9 +1,9 @@
 """Writes the trace of a store, in the threads that make the calls.
 
 An operation is appended to a list, which takes no lock.  The thread that finds the list full, or a
-second old, encodes and writes what is in it; meanwhile the others go on appending.  So a killed
+second old, encodes and writes what is in it; meanwhile the others continue appending.  So a killed
 process loses the operations of about its last second.  A trace that cannot be written is given up,
-with a warning in the info log, and the store goes on without it.
+with a warning in the info log, and the store continues without it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class TraceWriter:
 def create_trace(env: Env, path: str, sample: int, warn: Callable[[str], None]) -> TraceWriter:
     """Begin a trace.  An older trace in its place is replaced, or an empty file.
 
-    Raises ``OSError``, and ``FileExistsError`` if any other file is there.
+    Raises ``OSError``, and ``FileExistsError`` if another file has this name.
     """
     parent, name = os.path.split(path)
     with env.open_directory(parent or ".") as directory:

@@ -120,7 +120,7 @@ def _refuse_remains(directory: Directory) -> None:
 
 
 def _is_empty_log(directory: Directory, name: str) -> bool:
-    """Whether a log holds nothing but zeros: room that was reserved when the store was made."""
+    """Whether a log holds only zeros: space that was reserved when the store was made."""
     with directory.open(name) as file:
         for offset in range(0, file.size, MIB):
             if file.read(offset, MIB).strip(b"\0"):
@@ -133,8 +133,8 @@ def destroy_db(
 ) -> None:
     """Remove a store: its files, and the directory if it has no others.
 
-    A missing store is no error.  Raises :class:`LockedError` if the store is open, and still open
-    after ``lock_timeout`` seconds, and :class:`IOError` if the file system fails.  Cost: one
+    A missing store is not an error.  Raises :class:`LockedError` if the store is open, and still
+    open after ``lock_timeout`` seconds, and :class:`IOError` if the file system fails.  Cost: one
     removal per file.
 
     >>> from lsmkv import DB, MemoryEnv

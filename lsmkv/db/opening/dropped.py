@@ -16,7 +16,7 @@ from lsmkv.util.text import count
 
 @described
 class DroppedLog(NamedTuple):
-    """A log of which the writes from some offset on are not in the store.
+    """A log whose writes from some offset on are not in the store.
 
     Plain data, which raises nothing and costs nothing.
 
@@ -35,7 +35,8 @@ class DroppedLog(NamedTuple):
     operations: int
     """Puts and deletes in these batches."""
     missing: int | None
-    """Writes that the damage destroyed, by their sequences; None where nothing after it tells."""
+    """The number of writes that the damage destroyed, from the sequences; None if nothing after it
+    shows that."""
     kept_as: str | None
     """Where the whole log is kept, ``lost/000003.log``; None in a store that is only read."""
 

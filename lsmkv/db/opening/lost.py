@@ -126,7 +126,7 @@ def _entry(fields: dict[str, Any]) -> LostLog:
     name, reason, acknowledged = fields["log"], fields["reason"], fields["acknowledged"]
     parsed = parse_filename(name)
     if parsed is None or parsed[1] is not FileType.LOG:
-        raise ValueError(f"{name!r} is no log")
+        raise ValueError(f"{name!r} is not a log")
     if not isinstance(reason, str) or not isinstance(acknowledged, bool):
         raise TypeError("a field of another type")
     missing = None if fields["missing"] is None else _number(fields["missing"])
@@ -144,7 +144,7 @@ def _entry(fields: dict[str, Any]) -> LostLog:
 
 def _number(value: object) -> int:
     if type(value) is not int or not 0 <= value <= MAX_SEQUENCE:
-        raise ValueError(f"{value!r} is no number of bytes or writes")
+        raise ValueError(f"{value!r} is not a number of bytes or writes")
     return value
 
 

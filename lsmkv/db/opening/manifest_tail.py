@@ -41,7 +41,7 @@ class ManifestTail:
     def read(self) -> bool:
         """Add the new edits to the state; returns whether there are any.
 
-        Raises :class:`CorruptionError` for damage, after which the state is of no use.
+        Raises :class:`CorruptionError` for damage, after which the state is unusable.
         """
         records = self._tail.read()
         if self._tail.unclear:

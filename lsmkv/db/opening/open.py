@@ -72,7 +72,7 @@ class OpenStore:
             self.observation.attach(store)
 
     def end_observation(self) -> None:
-        """Publish and trace nothing any more."""
+        """Stop publishing and tracing."""
         if self.observation is not None:
             self.observation.close()
 

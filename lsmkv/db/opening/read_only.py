@@ -2,10 +2,10 @@
 
 ``open.py`` makes a :class:`Follower`.  A writer may have the store open and may remove files
 meanwhile.  The result is consistent all the same: the MANIFEST is read first, then the logs that it
-names.  If a file is missing by then, the writer has committed a newer version, and everything is
+names.  If a file is missing, the writer has committed a newer version, and everything is
 read again.
 
-Tables are opened when they are needed.  If the writer has removed one by then, the view is too old:
+Tables are opened when they are needed.  If the writer has removed one, the view is too old:
 :class:`~lsmkv.errors.StaleViewError`.  The handle moves it forward and reads again, except for a
 snapshot or an iterator.
 
@@ -53,7 +53,7 @@ class _FileMissing(Exception):
 class ReadOnlyRecovery(Recovery):
     """Recovery that writes nothing: the logs' entries stay in memory, whatever their size.
 
-    The newest log has a memtable of its own, and all older ones share another.
+    The newest log has its own memtable, and all older logs share another.
     """
 
     log_may_be_missing = False
@@ -158,7 +158,7 @@ class Follower:
 
     Any thread may call it; refreshes exclude each other.  Code that interrupts a refresh (a signal
     handler, say) may refresh, too: it reads everything, and the refresh that it interrupted changes
-    nothing any more.
+    nothing more.
     """
 
     _bound: Bound | None = None
@@ -290,7 +290,7 @@ class Follower:
             found = self._read()
         except FileNotFoundError:
             raise DirectoryReplacedError(self._directory.path, destroyed=True) from None
-        if found.manifest_number < self._manifest:  # numbers rise as long as a store lives
+        if found.manifest_number < self._manifest:  # numbers ascend as long as a store lives
             raise DirectoryReplacedError(self._directory.path, destroyed=True)
         self._report(found.report)
         recovered = found.recovered

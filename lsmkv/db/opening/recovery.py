@@ -92,12 +92,12 @@ class Recovery:
         self._unjudged: tuple[int, LogDamage] | None = None  # a log's number, and damage in it
 
     def run(self) -> tuple[Recovered, WriteAheadLog]:
-        """Recover what is there, or begin a new store in a directory without CURRENT.
+        """Recover the store, or begin a new one in a directory without CURRENT.
 
         Raises :class:`CorruptionError` (for damage that loses more than a torn record at the end),
         :class:`ComparatorMismatchError`, :class:`ForeignFormatError`, and ``OSError``: a failed
         system call is never taken for the end of a file.  If nothing was committed, the tables that
-        it made are removed: each attempt on a full disk would leave less room to the next.
+        it made are removed: each attempt on a full disk would leave less space for the next.
         """
         try:
             return self._recover()
@@ -139,7 +139,7 @@ class Recovery:
     # A store with nothing to recover
 
     def _is_settled(self, names: list[str], logs: list[int]) -> bool:
-        """Whether all is in tables: the one log is empty, and there is no file but those in use."""
+        """Whether everything is in tables: the only log is empty, and all files are in use."""
         versions = self._versions
         if logs != [versions.log_number] or self._log_end > 0 or self._unjudged is not None:
             return False
@@ -159,7 +159,7 @@ class Recovery:
         return not self._manifest_torn
 
     def _go_on(self, log: int) -> tuple[Recovered, WriteAheadLog]:
-        """Open a settled store as it is: the log is gone on with, and no MANIFEST is written.
+        """Open a settled store as it is: writes continue in its log, and no MANIFEST is written.
 
         The first commit begins a new MANIFEST.  The last one's newest edit may not be durable, if
         its writer was killed.  If a power cut takes it away, the state before it is whole, and its
@@ -227,9 +227,9 @@ class Recovery:
         """Replay every log that the version does not cover, in order; returns their numbers.
 
         The sequence runs on through all of them, since each batch starts where the one before it
-        ended.  Damage is harmless if the sequence goes on after it: only a write that was never
-        acknowledged is lost.  If it does not go on, there is a gap: the writes before it are kept,
-        and none after it.
+        ended.  Damage is harmless if the sequence continues after it: only a write that was never
+        acknowledged is lost.  If it does not continue, there is a gap: the writes before it are
+        kept, and none after it.
         """
         numbers = self._needed_logs(names)
         for at, number in enumerate(numbers):

@@ -1,13 +1,13 @@
 """Moves the view of a read-only store forward, by what its writer has written since.
 
 :class:`StoreTail` reads on where the view ends: new edits of the MANIFEST, new records of the logs.
-It knows what a writer does that goes on in peace.  Whatever else it meets (another MANIFEST, bytes
-that are no record, a gap between two batches) is for recovery to judge, which reads everything
-from the beginning: ``read_only.py``.
+It handles what a writer does in normal operation.  Anything else (another MANIFEST, bytes that are
+not a record, a gap between two batches) is left to recovery, which reads everything from the
+beginning: ``read_only.py``.
 
 The order matters.  The MANIFEST is read before the logs are listed, so that each write which its
 tables lack is in a log of the list.  Logs are read newest first, and applied oldest first: if the
-newer one has any record, the older one is complete by then.
+newer one has any record, the older one is complete.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.format.log_tail import LogTail
 
 _MEMTABLES = 2
-"""A writer has at most so many memtables, each with a log of its own, and so has a view."""
+"""A writer has at most this many memtables, each with its own log, and so does a view."""
 
 
 class _Unclear(Exception):
@@ -71,7 +71,7 @@ class _Batches:
 class StoreTail:
     """Where the view of a store ends, and what it takes to move it on.
 
-    One thread at a time calls it.  After an error, or an interrupt, its state is of no use.
+    One thread at a time calls it.  After an error, or an interrupt, its state is unusable.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class StoreTail:
     def advance(self, store: Store, bound: Bound | None = None) -> bool:
         """Let the store show what was written since.
 
-        Returns False if only recovery can tell; the store shows some of it then, or nothing.
+        Returns False if only recovery can decide; then the store shows some of it, or nothing.
         Raises ``OSError``, and :class:`NotYet` as ``bound`` does.
         """
         try:
@@ -182,7 +182,7 @@ class StoreTail:
                 needed.append(parsed[0])
         oldest = self._manifest.state.log_number
         if oldest > 0 and oldest not in needed and oldest not in held:
-            raise _Unclear  # its writer has gone on meanwhile, or the log is missing
+            raise _Unclear  # its writer has continued meanwhile, or the log is missing
         for number in sorted(set(needed) - set(held)):
             if held and number < held[-1]:
                 raise _Unclear

@@ -41,7 +41,7 @@ class BaseIterator:
         fill_cache: bool,
         window: Window,
     ) -> None:
-        """``read`` belongs to this iterator alone.  The iterator keeps ``owner``, the handle that
+        """Only this iterator uses ``read``.  The iterator keeps ``owner``, the handle that
         made it, from being collected until it is closed.
 
         In a store that is read-only, the tables of the range are opened now and held, unless there

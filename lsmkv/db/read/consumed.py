@@ -20,7 +20,7 @@ class ConsumedRange:
     """The keys that one iterator has passed since it was placed: the hull of its positions.
 
     It is empty while the iterator has not moved, and never shrinks: a step back passes keys that
-    are in it already.
+    are already in it.
     """
 
     __slots__ = ("_below_all", "_beyond_all", "_high", "_low", "listed", "order")
@@ -75,7 +75,7 @@ class ConsumedRanges:
 
     def __init__(self, order: KeyOrder) -> None:
         self.order = order
-        self._joined: list[Bounds] = []  # rising and apart
+        self._joined: list[Bounds] = []  # ascending and disjoint
         self._added: list[ConsumedRange] = []
 
     def add(self, consumed: ConsumedRange) -> None:
@@ -92,7 +92,8 @@ class ConsumedRanges:
             self.join()
 
     def join(self) -> list[Bounds]:
-        """All ranges so far, rising; those that overlap or touch are one.  O(n log n)."""
+        """All ranges so far, in ascending order; those that overlap or touch are merged.  O(n log
+        n)."""
         found = self._joined
         for consumed in self._added:
             consumed.listed = False

@@ -18,7 +18,7 @@ Seen = tuple[bytes, bytes | None]
 """A user key and its value; None for a deletion."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)  # tests merge sources of their own
+@mypyc_attr(allow_interpreted_subclasses=True)  # tests merge their own sources
 class InternalIterator(ABC):
     """The entries of a range that are visible at a sequence, a chunk at a time.
 
@@ -26,13 +26,13 @@ class InternalIterator(ABC):
 
     A chunk holds :data:`Pair`, or :data:`Seen` and :class:`~lsmkv.table.deletion_run.DeletionRun`,
     or the latter two with their sequences: these are the forms of
-    :mod:`lsmkv.table.block_iterator`.  The reader of a store gets pairs only.  Going
-    forward, chunks follow each other in rising order; going back, each precedes the one before it,
-    and is itself in rising order too.  After an exception it must not be called again: the reader
-    starts another one after the last pair.
+    :mod:`lsmkv.table.block_iterator`.  The reader of a store gets pairs only.  Going forward,
+    chunks follow each other in ascending order; going back, each precedes the one before it, but is
+    itself in ascending order.  After an exception it must not be called again: the reader starts
+    another one after the last pair.
 
-    Fast path: it is no Python iterator.  In compiled code ``StopIteration`` makes a traceback,
-    which costs as much as reading five pairs, and a short scan meets several ends.
+    Fast path: it is not a Python iterator.  In compiled code ``StopIteration`` makes a traceback,
+    which costs as much as reading five pairs, and a short scan reaches several ends.
     """
 
     def read_pairs(self) -> None:  # noqa: B027 - a source may be unable to

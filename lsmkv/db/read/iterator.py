@@ -1,4 +1,4 @@
-"""Iterator: plyvel's kind of iterator, which stands between two entries and moves both ways.
+"""Iterator: plyvel's kind of iterator, which is between two entries and moves both ways.
 
 ``DB.iterator`` and ``Snapshot.iterator`` make it; one thread at a time uses it.
 """
@@ -92,7 +92,7 @@ def _unexpected(name: str) -> TypeError:
 class Iterator(BaseIterator, Generic[Entry_co]):
     """Iterates over a range of a store as it was when the iterator was made.
 
-    It stands *between* entries, as plyvel's does: ``next`` returns the entry after the gap and
+    It is *between* entries, as plyvel's is: ``next`` returns the entry after the gap and
     steps over it, ``prev`` steps back over the entry before the gap and returns it.  With
     ``reverse`` the two change places.  Both raise ``StopIteration`` at the end of the range.
 
@@ -131,7 +131,7 @@ class Iterator(BaseIterator, Generic[Entry_co]):
         owner: object,
         arguments: IteratorArguments,
     ) -> None:
-        """``read`` belongs to this iterator alone; ``owner`` is kept from being collected.
+        """Only this iterator uses ``read``; ``owner`` is kept from being collected.
 
         Not called by users: they ask a store or a snapshot for an iterator.
         """
@@ -172,7 +172,7 @@ class Iterator(BaseIterator, Generic[Entry_co]):
         self._place(bounds.upper if reverse else bounds.lower, at_end=reverse)
 
     def __iter__(self) -> Iterator[Entry_co]:
-        """The iterator itself, where it stands."""
+        """The iterator itself, at its current position."""
         return self
 
     def __next__(self) -> Entry_co:
@@ -255,7 +255,7 @@ class LimitedIterator(Iterator[Entry_co]):
     """An iterator that returns at most ``limit`` entries from where it was placed last.
 
     It is placed when it is made, and by each seek.  A step back gives its entry back.  It is a
-    class of its own, so that a step of other iterators has nothing to count.
+    separate class, so that a step of other iterators has nothing to count.
     """
 
     def __init__(

@@ -159,7 +159,7 @@ class LevelIterator(BaseLevelIterator):
 
 
 class ReverseLevelIterator(BaseLevelIterator):
-    """The pairs of a level before a position: the last chunk first, each in rising order."""
+    """The pairs of a level before a position: the last chunk first, each in ascending order."""
 
     def __init__(
         self, reader: LevelReader, before: Position | None, lower: Position | None

@@ -53,7 +53,7 @@ class MemTableIterator(InternalIterator):
         self._deletions = False
 
     def next_chunk(self) -> list[Any]:
-        """The next pairs, deletions among them unless pairs alone are asked for."""
+        """The next pairs, including deletions, unless only pairs are requested."""
         found: list[Any] = []
         back = self._back
         bound = self._bound

@@ -6,8 +6,8 @@ several have a key, the first one's version counts, since deeper levels are olde
 exception, because LevelDB's repair puts tables there in any order: its entries carry their
 sequences, and among them the highest counts.
 
-A scan makes it; one thread at a time uses it, and no lock is held.  Left out: a heap.  The sources
-are a few, and mostly one of them has several keys in a row.
+A scan makes it; one thread at a time uses it, and no lock is held.  Left out: a heap.  There are
+only a few sources, and usually one of them has several keys in a row.
 
 Fast paths: a source is asked for its next chunk only when the last one is used up and the pairs
 before that are fewer than wanted: one at first, then twice as many each time.  So a short scan
@@ -98,7 +98,8 @@ class _Source:
         return None
 
     def step(self) -> Any:
-        """Step over the next entry, and return it; a deletion of a run as an entry of its own."""
+        """Step over the next entry, and return it; a deletion in a run is returned as a separate
+        entry."""
         run = self._run
         entry = self._buffer[self._place]
         if run is not None:
@@ -189,7 +190,7 @@ class _Source:
 
 
 class MergingIterator(InternalIterator):
-    """The pairs of several sources; each chunk is in rising order."""
+    """The pairs of several sources; each chunk is in ascending order."""
 
     def __init__(
         self, sources: list[InternalIterator], order: KeyOrder, back: bool = False
@@ -236,8 +237,8 @@ class MergingIterator(InternalIterator):
 
         The source with the next key gives all pairs before the next key of the second source, and
         is put back into the queue.  That costs one comparison a pair while one source has several
-        keys in a row, and one more for each source that it moves behind: slow only where a dozen
-        sources alternate.
+        keys in a row, and one more for each source that it is moved behind.  It is slow only if a
+        dozen sources alternate.
         """
         queue = self._queue
         while self._new:

@@ -28,7 +28,7 @@ class OwnWrites:
     __slots__ = ("_memtable", "_order", "_pin")
 
     def __init__(self, memtable: MemTable, order: KeyOrder, pin: Pin) -> None:
-        """``pin`` belongs to this object alone."""
+        """Only this object uses ``pin``."""
         self._memtable = memtable
         self._order = order
         self._pin = pin

@@ -1,4 +1,4 @@
-"""RawIterator: LevelDB's own kind of iterator, which stands on an entry or is not valid.
+"""RawIterator: LevelDB's own kind of iterator, which is at an entry or is not valid.
 
 ``DB.raw_iterator`` and ``Snapshot.raw_iterator`` make it; one thread at a time uses it.
 """
@@ -62,7 +62,7 @@ class RawIterator(BaseIterator):
         prefix: BytesLike | None,
         fill_cache: bool,
     ) -> None:
-        """``read`` belongs to this iterator alone; ``owner`` is kept from being collected.
+        """Only this iterator uses ``read``; ``owner`` is kept from being collected.
 
         Not called by users: they ask a store or a snapshot for an iterator.
         """
@@ -71,7 +71,7 @@ class RawIterator(BaseIterator):
         super().__init__(store, read, owner, bounds, fill_cache, window)
 
     def valid(self) -> bool:
-        """Whether it stands on an entry.  O(1)."""
+        """Whether it is at an entry.  O(1)."""
         self._open_scan()
         return self._window.at < len(self._window.pairs)
 
@@ -109,13 +109,13 @@ class RawIterator(BaseIterator):
             window.at -= 1
 
     def key(self) -> bytes:
-        """The key that it stands on."""
+        """The key at its position."""
         window = self._valid_window()
         key: bytes = window.pairs[window.at][0]
         return key[len(self._prefix) :]
 
     def value(self) -> bytes:
-        """The value that it stands on."""
+        """The value at its position."""
         window = self._valid_window()
         value: bytes = window.pairs[window.at][1]
         return value
@@ -133,7 +133,7 @@ class RawIterator(BaseIterator):
     def _valid_window(self) -> Window:
         self._open_scan()
         if self._window.at >= len(self._window.pairs):
-            raise IteratorInvalidError("the iterator stands on no entry: seek first")
+            raise IteratorInvalidError("the iterator is not at an entry: seek first")
         return self._window
 
     def _seek_forward(self, scan: Scan, start: Position | None) -> None:

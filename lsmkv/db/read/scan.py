@@ -190,7 +190,7 @@ class Scan:
         bound: Position | None,
         back: bool,
     ) -> InternalIterator:
-        """The memtables and those levels that are not empty; one alone needs no merging."""
+        """The memtables and the levels that are not empty; a single source needs no merging."""
         levels = [level for level in levels if not level.is_empty]
         memtables = self._memtables()
         order = self._store.order

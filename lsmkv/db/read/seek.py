@@ -1,6 +1,6 @@
 """A seek of an observed store: it ends with the first chunk that an iterator reads from its place.
 
-A seek is what happens when an iterator looks for an entry at a place that it has not come to by
+A seek happens when an iterator looks for an entry at a place that it has not reached by
 reading on: it searches every table that may hold the entry.  Steps from there read on, and are not
 reported.
 """

@@ -29,16 +29,16 @@ class InfoLog:
 
     Any thread may call any method, and waits for no other: the thread that writes to the file
     writes the lines of the others, too.  A LOG that cannot be written is given up, and the store
-    goes on without it; on a full disk only the lines are missing that found no room.
+    continues without it; on a full disk only the lines that found no space are missing.
     """
 
     def __init__(self, directory: Directory, to_file: bool = True) -> None:
-        """Without ``to_file`` events go to ``logging`` alone, and the directory is not changed."""
+        """Without ``to_file`` events go only to ``logging``, and the directory is not changed."""
         self._path = directory.path
         self._lock = Lock()
         self._lines: deque[bytes] = deque()
         self._closed = False
-        self._torn = False  # whether a part of a line may stand at the end
+        self._torn = False  # whether part of a line may be at the end
         self._file: WritableFile | None = None
         self._unmade_in: Directory | None = directory if to_file else None
 
@@ -85,7 +85,7 @@ class InfoLog:
             logging.getLogger("lsmkv").log(level, "%s: %s", self._path, message)
 
     def close(self) -> None:
-        """Close the file.  Later events go to ``logging`` alone."""
+        """Close the file.  Later events go only to ``logging``."""
         self._unmade_in = None
         self._closed = True
         self._write_lines()

@@ -69,7 +69,7 @@ class Manifest:
 
     @property
     def complete(self) -> bool:
-        """Whether all counters that a MANIFEST must have were there."""
+        """Whether it had all counters that a MANIFEST must have."""
         return {"next file number", "log number", "last sequence"} <= self._seen
 
     def check(self, comparator: InternalKeyComparator) -> None:

@@ -2,7 +2,7 @@
 
 A memtable is a :class:`~sortedcontainers.SortedDict` from user key to the tagged value of its
 newest version (:mod:`lsmkv.format.keys`).  A deletion is a version too: it hides what tables hold.
-Older versions are kept beside it (:class:`~lsmkv.db.tree.older_versions.OlderVersions`), and only
+Older versions are kept separately (:class:`~lsmkv.db.tree.older_versions.OlderVersions`), and only
 while a snapshot or an iterator can still see them.  A commit adds operations, Gets and scans read,
 and a flush takes everything, once the memtable is immutable.  Most of this happens under the
 store's lock: see :class:`MemTable`.
@@ -10,7 +10,7 @@ store's lock: see :class:`MemTable`.
 Left out: a skip list, as LevelDB has it.  In Python each of its nodes would be an object that the
 garbage collector visits; a tagged value is one ``bytes``, which it does not.
 
-Fast paths, which a first reading may skip: a write waits in one of two places until somebody needs
+Fast paths, which a first reading may skip: a write waits in one of two places until a read needs
 its order.  New keys go into a plain dict, and are sorted at once: keeping a key sorted costs 0.7 us
 one by one, 0.25 us in bulk, and a dict assignment 0.04 us (measured).  Until the first read, writes
 do not even enter that dict: they wait in a :class:`~lsmkv.db.tree.write_buffer.WriteBuffer`.  And a
@@ -63,8 +63,8 @@ _LIST_PAYS_AT: Final = 32
 there are: a search costs a microsecond more in a SortedDict than in a list, and a key as much as
 putting it into the list, 0.01 us."""
 _FEW_WRITES: Final = 16
-"""A list of all keys is brought up to date after so many writes, and else made again: putting one
-more key into its place moves all those after it."""
+"""A list of all keys is updated after at most this many writes, and otherwise made again: inserting
+a key moves all those after it."""
 
 
 class MemTable:
@@ -108,7 +108,8 @@ class MemTable:
         self.table_number = 0
         """The number of the table that a flush writes, once the memtable is immutable."""
         self.usage = 0
-        """Bytes as LevelDB's arena would count them: every write adds to it, and it never falls."""
+        """Bytes as LevelDB's arena would count them: every write adds to it, and it never
+        decreases."""
 
     def add(self, sequence: int, operations: list[Operation], newest_pinned: int) -> int:
         """Apply operations, the first of them with ``sequence``; returns the bytes of their keys
@@ -117,7 +118,7 @@ class MemTable:
         Caller holds the lock.
 
         ``newest_pinned`` is the newest pinned sequence, or -1.  A version newer than that is
-        replaced; any other is kept behind the new one.  Applying the same operations again changes
+        replaced; any other is kept after the new one.  Applying the same operations again changes
         nothing, so that an interrupted write can be completed.  The caller
         resets :attr:`applying` once readers may see the batch.
         """
@@ -193,7 +194,7 @@ class MemTable:
 
     def columns(self) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """All versions in order, as lists of user keys and of tagged values.  The memtable is
-        immutable by now.
+        already immutable.
 
         All versions of a key are in one chunk, the newest first.  Keys are sorted outside the lock
         if no read has sorted them yet.
@@ -204,7 +205,7 @@ class MemTable:
             in_order = bool(self._sorted)
             newest: dict[bytes, bytes] = self._in_order() if in_order else self._pending
             buffer = self._buffer
-        # A read may enter the buffer meanwhile.  Its lists do not change any more.
+        # A read may enter the buffer meanwhile.  Its lists no longer change.
         if buffer is not None and buffer.keys:
             tagged = buffer.tagged_values(BytesWriter())
             if self._order is None and _rise(buffer.keys):  # as keys do that begin with the time
@@ -332,7 +333,7 @@ class MemTable:
         return keys, user_keys, tagged
 
     def _keys_beyond(self, edge: Position | None, count: i64, back: bool) -> list[bytes]:
-        """Up to ``count`` keys after ``edge``, or before it if ``back``; in rising order.
+        """Up to ``count`` keys after ``edge``, or before it if ``back``; in ascending order.
 
         Caller holds the lock.
         """
@@ -457,13 +458,14 @@ class MemTable:
         deletions: bool = True,
         pinned: PinnedSequences | None = None,
     ) -> bytes | None:
-        """Read the next ``count`` keys beyond ``edge``, and append to ``found``, in rising order,
-        the versions that are visible at ``sequence``: ``(key, value)``, and with ``deletions``
-        ``(key, None)``, or a :class:`~lsmkv.table.deletion_run.DeletionRun` for many in a row.
+        """Read the next ``count`` keys beyond ``edge``, and append to ``found``, in ascending
+        order, the versions that are visible at ``sequence``: ``(key, value)``, and with
+        ``deletions`` ``(key, None)``, or a :class:`~lsmkv.table.deletion_run.DeletionRun` for many
+        in a row.
 
-        Returns the key where the next call goes on, or None if no key is left.  The caller keeps
+        Returns the key where the next call continues, or None if no key is left.  The caller keeps
         ``sequence`` pinned.  With ``pinned``, older versions of deleted keys that no reader sees
-        any more are dropped on the way.
+        are dropped on the way.
         """
         lock = self._lock
         if lock.mine():

@@ -2,8 +2,8 @@
 
 Flushes, compactions, ingests and repairs call this, in their own thread and without a lock: they
 read everything in their sources once, in order.  (Scans, which may end after a few entries, use
-:mod:`lsmkv.db.read`.)  A source is an iterator over lists of entries in rising order.  In it, all
-versions of a user key are adjacent, the newest first.  A source is asked for its next list only
+:mod:`lsmkv.db.read`.)  A source is an iterator over lists of entries in ascending order.  In it,
+all versions of a user key are adjacent, the newest first.  A source is asked for its next list only
 when the last one is used up.
 
 Left out: a heap, as in a merge of entries one by one.  Each entry would cost several calls.
@@ -43,7 +43,8 @@ class _Source:
 
 
 def merge(lists: list[Iterator[list[Entry]]], order: KeyOrder) -> Iterator[list[Entry]]:
-    """The entries of many sources: rising lists, each with *all* versions of the user keys in it.
+    """The entries of many sources: ascending lists, each with *all* versions of the user keys in
+    it.
 
     The versions of a key come in the order of the sources.
 

@@ -1,12 +1,12 @@
 """The older versions of a memtable's keys: those that newer ones have replaced, while a snapshot or
 an iterator can still see them.
 
-A :class:`~lsmkv.db.tree.memtable.MemTable` has one, beside the newest version of each key, and
+A :class:`~lsmkv.db.tree.memtable.MemTable` has one, besides the newest version of each key, and
 changes it under the store's lock.  Any thread reads it without a lock: the versions of a key are a
 tuple, which is replaced as a whole.
 
-In a user's order, equal keys may differ in their bytes.  The versions of a key stand under the
-bytes that were written last, and each has the bytes that it was written with.
+In a user's order, equal keys may differ in their bytes.  The versions of a key are stored under the
+bytes that were written last, and each keeps the bytes that it was written with.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class OlderVersions:
         """Keep the versions up to ``newest_pinned``: ``newest``, which a new one is to replace, and
         those before it.
 
-        They stand under ``found`` so far, and under the new version's ``key`` from now on.  An
-        interrupted call can be done again.  Caller holds the lock, and takes those of ``found``
-        away in the end.
+        They are under ``found`` so far, and under the new version's ``key`` from now on.  An
+        interrupted call can be repeated.  Caller holds the lock, and finally removes those of
+        ``found``.
         """
         versions = self.by_key.get(found, ())
         if not versions or versions[0][1] is not newest:  # else an interrupted call added it
@@ -73,7 +73,7 @@ class OlderVersions:
             self.by_key.pop(key, None)
 
     def check(self, newest: dict[bytes, bytes]) -> None:
-        """Assert that the versions of each key fall, from its newest one on."""
+        """Assert that the versions of each key descend, from its newest one on."""
         for key, versions in self.by_key.items():
             sequences = [sequence_in(tagged) for _, tagged in versions]
             sequences.insert(0, sequence_in(newest[key]))

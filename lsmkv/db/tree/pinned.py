@@ -18,7 +18,7 @@ class PinnedSequences:
     """
 
     def __init__(self) -> None:
-        self._sequences: list[int] = []  # rising: sequences are registered as they are made
+        self._sequences: list[int] = []  # ascending: sequences are registered as they are made
         self._registered: list[int] = []  # by nested calls
         self._released: list[int] = []
 
@@ -62,7 +62,7 @@ class PinnedSequences:
         return self._sequences[0] if self._sequences else otherwise
 
     def all(self) -> list[int]:
-        """The pinned sequences, rising, each once.  Caller holds the lock."""
+        """The pinned sequences, in ascending order, each once.  Caller holds the lock."""
         self._settle()
         return sorted(set(self._sequences))
 

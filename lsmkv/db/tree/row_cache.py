@@ -15,7 +15,7 @@ _OVERHEAD: Final = 150  # bytes that Python takes for a key, a value and their d
 
 
 class RowCache:
-    """Values by key, up to a number of bytes in all; the one cached longest is evicted first.
+    """Values by key, up to a total number of bytes; the one cached longest is evicted first.
 
     A read is one dict lookup in ``values``, without a lock.  No thread ever waits for the lock:
     while one thread keeps a value, :meth:`keep` in another does nothing, and a later read keeps
@@ -31,7 +31,7 @@ class RowCache:
 
     def keep(self, key: bytes, value: bytes, limit: int) -> None:
         """Keep a value, and evict others until all take at most ``limit`` bytes.  O(1)
-        amortised."""
+        amortized."""
         charge = _charge(key, value)
         if charge > limit or self._lock.locked():
             return

@@ -62,7 +62,7 @@ class ReadView:
     def __init__(self, view: View, pin: Pin, table_sequence: i64) -> None:
         self.view = view
         self.pin = pin
-        """Pins the sequence; it belongs to this reader alone."""
+        """Pins the sequence; only this reader uses it."""
         self.table_sequence: i64 = table_sequence
         """The sequence bound for tables: MAX_SEQUENCE where no table holds anything newer."""
         self.held: dict[int, Table] = {}

@@ -7,7 +7,7 @@ the store's lock, and inside the writers' lock only for an ingest, which blocks 
 
 A signal handler or a finalizer may call the store in the middle of another call of its thread: a
 nested call.  If its own thread holds one of these locks, or is a thread of the store itself, the
-nested call must not wait for any lock: the interrupted call cannot go on before it returns.
+nested call must not wait for any lock: the interrupted call cannot continue before it returns.
 
 ==========================  =======================================================================
 the nested call             then
@@ -112,7 +112,8 @@ class StoreLock(ThreadLock):
         )
 
     def refuse_to_wait(self, what: str) -> None:
-        """Raise :class:`NestedCallError` if ``what`` would wait for what cannot go on."""
+        """Raise :class:`NestedCallError` if ``what`` would wait for something that cannot
+        continue."""
         if self.must_not_wait:
             raise NestedCallError(
                 f"{what} is not possible here: a signal handler or finalizer has interrupted"

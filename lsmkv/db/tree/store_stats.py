@@ -62,7 +62,8 @@ def _values(counts: Counters | LevelCounts, names: list[str]) -> dict[str, Any]:
 def _expected_rate(store: Store, files: list[FileMetaData]) -> float | None:
     """The mean rate of false positives that the filters of open tables promise, by size.
 
-    Some tables of many stand for all.  Nothing is opened, and a table computes its rate once.
+    If there are many tables, a sample represents all.  Nothing is opened, and a table computes its
+    rate once.
     """
     total = 0.0
     weight = 0

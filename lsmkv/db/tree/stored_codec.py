@@ -24,7 +24,7 @@ are the oldest ones.  Two, since a small table may have no block that compressio
 
 
 def in_stored_codec(options: Options, directory: Directory, tables: frozenset[int]) -> Options:
-    """The options with which to write new tables beside those of these numbers.
+    """The options with which to write new tables next to those with these numbers.
 
     The newest table under one of Mojang's codecs decides, of the two newest and the two oldest.
     A table that is missing, damaged or cannot be read shows no codec.  Costs a few reads of some

@@ -99,7 +99,7 @@ class TableCache:
         return {file.number: self.find(file) for file in files}
 
     def keep_only(self, numbers: Container[int]) -> None:
-        """Drop all tables but these: no version names the others any more."""
+        """Drop all tables but these: no version names the others any longer."""
         for number in self._tables.in_order():
             if number not in numbers:
                 self.evict(number)

@@ -84,9 +84,9 @@ class Version:
         of each other level.  So the first version of a key that is found is its newest one.
         ``sort_key`` is the key's sort key.  O(files of level 0 + log files of each other level).
 
-        A Get asks for the files one by one (:meth:`next_candidate`), so that it makes no list: it
-        mostly ends at the first.  A *place* is a file's level and its index on the level, packed
-        into one machine integer.
+        A Get asks for the files one by one (:meth:`next_candidate`), so it makes no list: usually
+        it ends at the first.  A *place* is a file's level and its index on the level, packed into
+        one machine integer.
         """
         found: list[tuple[int, FileMetaData]] = []
         place = self.next_candidate(0, sort_key, MAX_SEQUENCE)

@@ -111,8 +111,8 @@ class VersionSet:
         """Commit ``edit``: make it durable, then its version current.  Returns that version.
 
         Raises :class:`~lsmkv.errors.IOError`, after which :attr:`failure` is set for good.  After
-        an interrupt, which is no :class:`Exception`, the next call is to be with the same edit, and
-        brings it to its end.
+        an interrupt, which is not an :class:`Exception`, the next call must pass the same edit, and
+        completes it.
         """
         if self.failure is not None:
             raise self.failure

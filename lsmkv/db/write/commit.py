@@ -1,6 +1,6 @@
 """Commit: a batch on its way into the log and the memtable, and how an interrupt is settled.
 
-``Writer`` calls it, under the writers' lock.  The caller makes room in the memtable before, and
+``Writer`` calls it, under the writers' lock.  The caller makes space in the memtable first, and
 wakes the queue of writers after (``writer.py``).
 """
 
@@ -48,7 +48,7 @@ class Commit:
                                                 it, and every later write raises
     ===========  =============================  ===================================================
 
-    Fast path: one ``Commit`` object serves all writes, so that no write makes one of its own.
+    Fast path: one ``Commit`` object serves all writes, so no write has to make one.
     """
 
     def __init__(self, store: Store, background: Background, logs: LogRotation) -> None:
@@ -62,7 +62,7 @@ class Commit:
         self._log_end: i64 = 0  # where the log ended before the batch
         self.publication: Publication | None = None
         """The publication that was handed to the background thread."""
-        self._publication_log: WriteAheadLog | None = None  # in which writes go on after it
+        self._publication_log: WriteAheadLog | None = None  # in which writes continue after it
 
     def write(self, batch: PendingWrite) -> None:
         """Append the batch to the log and apply it to the memtable.
@@ -112,7 +112,7 @@ class Commit:
     def publish(self, publication: Publication, log: WriteAheadLog) -> None:
         """Hand a publication to the background thread, and wait for its end.
 
-        ``log`` is an empty log, in which writes go on.  The caller settles afterwards.
+        ``log`` is an empty log, in which writes continue.  The caller settles afterwards.
         """
         publication.log_number = log.number
         self._publication_log = log
@@ -166,7 +166,7 @@ class Commit:
             memtable.applying = None
             lock.owner = None
             if batch.members is None:
-                batch.done = True  # as finish() does; nearly all batches go alone
+                batch.done = True  # as finish() does; nearly all batches are alone
             else:
                 batch.finish()
         self.batch = None

@@ -1,8 +1,8 @@
 """The write-ahead logs of an open store: the current one, and the next.
 
-``Writer`` and ``Commit`` call it, under the writers' lock.  Each memtable has a log of its own;
+``Writer`` and ``Commit`` call it, under the writers' lock.  Each memtable has its own log;
 this module makes, syncs, and closes the files.  ``Writer`` says when a log ends, and background
-work removes a log that no version needs any more (``obsolete.py``).
+work removes a log that no version needs any longer (``obsolete.py``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LogRotation:
     def create(self) -> WriteAheadLog:
         """An empty log, its name durable.
 
-        On a full disk, files that the last commit has made obsolete may take up the room that is
+        On a full disk, files that the last commit has made obsolete may take up the space that is
         needed: their removal is waited for.
         """
         background = self._background
@@ -64,8 +64,7 @@ class LogRotation:
     def create_ahead(self) -> None:
         """Make the next log now, unless it exists or the disk is full.
 
-        A flush that is under way may free the room that is missing; if it does not,
-        :meth:`take_next` raises.
+        A flush in progress may free the missing space; if it does not, :meth:`take_next` raises.
         """
         if self._next is None:
             try:

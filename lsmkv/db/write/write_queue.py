@@ -1,6 +1,6 @@
 """The queue of writers: which writer leads, and whose batches are committed as one group.
 
-The first writer in the queue is the leader: it commits the batches that have queued up behind its
+The first writer in the queue is the leader: it commits the batches that have queued up after its
 own with one write (and one sync) of the log.  The followers wait until their batch is done or they
 are first.  ``Writer`` and ``Commit`` are the callers.  (Source: LevelDB,
 ``DBImpl::Write`` and ``BuildBatchGroup``; the commit delay is PostgreSQL's.)
@@ -117,7 +117,7 @@ class WriteQueue:
         return None
 
     def remove(self, pending: PendingWrite) -> None:
-        """Remove a batch from the queue, if it is there."""
+        """Remove a batch from the queue, if it is in it."""
         try:
             self.waiting.remove(pending)
         except ValueError:
@@ -155,8 +155,9 @@ class WriteQueue:
         ``own`` is the leader's batch, which comes first if it did not queue.  A group is limited in
         bytes, and a batch that asks for a sync does not join one that is not synced.  A small
         leader takes at most 128 KiB of other batches, so that it is not delayed much.  A batch with
-        a condition goes alone, so that the condition sees every write before it.  All batches stay
-        in the queue until they are done, so that an interrupt of their leader loses none.
+        a condition is committed alone, so that the condition sees every write before it.  All
+        batches stay in the queue until they are done, so that an interrupt of their leader loses
+        none.
         """
         queued = list(self.waiting)
         if own not in queued:

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class _WorkFirst(Exception):
-    """A write has to do background work before there is room for it, and must release its lock."""
+    """A write has to do background work before there is space for it, and must release its lock."""
 
 
 _LONGEST_COMMIT_DELAY = 0.001  # seconds that a sync may be put off for others to share it
@@ -79,8 +79,8 @@ class Writer(WritePath):
         written whole or not at all; after an error of the log or of background work, it is not
         acknowledged, and not visible until the store is reopened.
 
-        ``condition`` is called when nothing else can be written any more before the batch; if it
-        raises, the batch is not written, and this raises the same.
+        ``condition`` is called when nothing else can be written before the batch; if it raises, the
+        batch is not written, and this raises the same.
         """
         if self._probe is not None:
             # A key that the user's comparator cannot take must not get into the log.
@@ -142,7 +142,7 @@ class Writer(WritePath):
         """Write what nested calls have left in the queue.
 
         Called when the interrupted call has released its locks.  A thread of the store does not
-        wait for the lock, nor for room: what it cannot write now, the next writer does, or its own
+        wait for the lock, nor for space: what it cannot write now, the next writer does, or its own
         next step.  A batch that cannot be written is reported, since no caller waits for it.
         """
         lock = self._lock
@@ -237,9 +237,9 @@ class Writer(WritePath):
     def publish(self, make: Callable[[int], Publication]) -> None:
         """Make tables visible, all at once, as the newest of all writes.
 
-        ``make`` is called with the last sequence when nothing else can be written any more before
-        the tables, every earlier write is in a table too, and the log is empty.  When this returns
-        the tables are visible and durable; after an exception the publication that ``make`` has
+        ``make`` is called with the last sequence when nothing else can be written before the
+        tables, every earlier write is in a table too, and the log is empty.  When this returns the
+        tables are visible and durable; after an exception the publication that ``make`` has
         returned says what became of it.
         """
         store = self._store
@@ -346,7 +346,7 @@ class Writer(WritePath):
         lock.owner = None
 
     def _commit_nested(self, pending: PendingWrite) -> None:
-        """Commit a batch that a nested call has left while the store closes, without making room
+        """Commit a batch that a nested call has left while the store closes, without making space
         for it.  Caller holds the writers' lock."""
         if self._closed:
             pending.finish(ClosedError("the database is closed"))
@@ -446,7 +446,7 @@ class Writer(WritePath):
             self._mark = nearly
             self._background.expect_flush(full, 8 * (time.monotonic() - self._eighth_full))
         elif usage > quarter:
-            self._mark = nearly  # a single batch tells nothing about the pace
+            self._mark = nearly  # a single batch says nothing about the pace
         else:
             self._mark = quarter
             self._eighth_full = time.monotonic()

@@ -58,7 +58,7 @@ class FrequentKeys:
         self.missed = 0
 
     def add(self, key: bytes) -> None:
-        """One more.  O(1) amortised."""
+        """One more.  O(1) amortized."""
         counts = self._counts
         if key not in counts:
             self._bytes += len(key)

@@ -201,13 +201,13 @@ MISTAKES: Planted = {
         (
             "a score for level 6",
             lambda levels: [*engine_scores(levels), 0.0],
-            "there is nowhere to go",
+            "nothing moves down from it",
         ),
     ],
     ("overlapping", "tables that overlap"): [
         ("ends left out", without_its_ends, "Both ends of a range belong to it"),
         ("level 0 not expanded", touching, "On level 0 the range grows"),
-        ("level 0 expanded once", expanded_once, "until nothing else touches it"),
+        ("level 0 expanded once", expanded_once, "until no other overlaps it"),
         ("expanded on a sorted level", expanded_everywhere, "must return"),
     ],
     ("pick", "choosing tables"): [
@@ -215,24 +215,24 @@ MISTAKES: Planted = {
         (
             "the first level over 1",
             picked_first_over,
-            "The level with the highest score goes first",
+            "The level with the highest score is taken",
         ),
         ("no pointer", picked_without_a_pointer, "the first table that reaches beyond the pointer"),
         ("no turn", never_begun_again, "begin again"),
         ("one table of level 0", one_of_level_0, "an older version stays above a newer one"),
-        ("never widened", never_widened, "those come for free"),
+        ("never widened", never_widened, "they cost nothing"),
         ("always widened", always_widened, "do not widen if"),
     ],
     ("held_deeper", "what lies deeper"): [
         (
             "the next level alone",
             lambda levels, level, key: level < 6 and bool(touching(levels, level + 1, key, key)),
-            "not at the next one alone",
+            "not only at the next one",
         ),
         (
             "the outputs' level, too",
             lambda levels, level, key: engine_held_deeper(levels, level - 1, key),
-            "what it holds of the key is an input",
+            "its versions of the key are inputs",
         ),
         (
             "ends of a table left out",
@@ -266,7 +266,7 @@ MISTAKES: Planted = {
         (
             "deletions for ever",
             lambda runs, snapshot, deeper: merged(runs, snapshot, lambda key: True),
-            "nothing left that it hides",
+            "nothing left to hide",
         ),
     ],
     ("split", "splitting outputs"): [
@@ -275,7 +275,7 @@ MISTAKES: Planted = {
         (
             "one output",
             lambda entries, limit: [list(entries)] if entries else [],
-            "an output goes on after",
+            "an output continues after",
         ),
         (
             "the last output lost",
@@ -316,7 +316,7 @@ MISTAKES: Planted = {
         ("a snapshot's version lost in the store", one_of_each_key, "A snapshot needs it"),
     ],
     ("pick", "in the real engine"): [
-        ("one table of the store's level 0", one_of_level_0, "of level 0, pick must take"),
+        ("one table of the store's level 0", one_of_level_0, "from level 0, pick must take"),
     ],
     ("level_scores", "in the real engine"): [
         (
@@ -329,7 +329,7 @@ MISTAKES: Planted = {
         (
             "entries of the store lost",
             lambda entries, limit: by_number(entries, limit)[:-1],
-            "the store would lose some",
+            "the store would lose or change entries",
         ),
     ],
 }

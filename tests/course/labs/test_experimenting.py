@@ -50,7 +50,7 @@ def test_an_interval_holds_the_ratio_and_leaves_out_a_fortieth_at_each_end() -> 
     assert (low, ratio, high) == (medians[5], 3, medians[194])
     assert sum(median < low for median in medians) <= 5
     assert low < ratio < high
-    with pytest.raises(ValueError, match="same rounds"):
+    with pytest.raises(ValueError, match="same number of rounds"):
         ratio_interval([1], [1, 2], 40, 1)
 
 

@@ -205,9 +205,9 @@ MISTAKES: Planted = {
         (
             "no place for an empty one",
             lambda blocks: [keys for keys in RIGHT.group_keys(blocks) if keys],
-            "Filter 1 has no keys, but it has its place",
+            "Filter 1 has no keys, but it keeps its place",
         ),
-        ("the end left out", up_to_the_last_block, "The data end in the range of filter 3"),
+        ("the end left out", up_to_the_last_block, "The data ends in the range of filter 3"),
         (
             "one more at the end",
             one_more_at_the_end,
@@ -217,7 +217,7 @@ MISTAKES: Planted = {
         (
             "too late",
             lambda blocks: grouped(in_order(blocks)),
-            "and must raise ValueError: the filter for its offset has been finished",
+            "and must raise ValueError: the filter for its offset is finished",
         ),
     ],
     ("build_filter_block", "the bytes of a filter block"): [
@@ -233,8 +233,8 @@ MISTAKES: Planted = {
         ("a filter of no keys", filters_of_nothing, "create_filter was called without keys"),
     ],
     ("filter_for", "finding a filter"): [
-        ("None for an empty one", none_for_an_empty_one, "b'', and not None"),
-        ("empty for none", empty_behind_the_last, "None, and not an empty one"),
+        ("None for an empty one", none_for_an_empty_one, "b'', not None"),
+        ("empty for none", empty_behind_the_last, "None, not b''"),
         (
             "a different base",
             always_2_kib,
@@ -245,8 +245,8 @@ MISTAKES: Planted = {
             one_place_too_far,
             (
                 "with armadillo; the end at 100 filter_for(data, 2048) must be None, but your"
-                " code returned no bytes. After the last filter there is none: None, and not an"
-                " empty one. Here is one filter. In place of the next offset"
+                " code returned no bytes. There is no filter after the last one: return None, not"
+                " b''. There is only one filter here. Where the next offset"
             ),
         ),
         ("into the array", into_the_array, "the last one ends where the offset array begins"),
@@ -263,7 +263,7 @@ MISTAKES: Planted = {
             ),
         ),
         ("yes for an empty one", yes_for_an_empty_one, "Filter 1 has no bytes"),
-        ("an empty one is asked", asks_an_empty_one, "was asked with a filter of no bytes"),
+        ("an empty one is asked", asks_an_empty_one, "was called with a filter of no bytes"),
     ],
     ("key_may_match", "no false negatives"): [
         ("the next filter", asks_the_next_one, "A false negative: b'key"),
@@ -275,7 +275,7 @@ MISTAKES: Planted = {
         (
             "no when damaged",
             no_where_there_is_none,
-            "A filter that cannot be believed rules nothing out",
+            "A filter that cannot be trusted rules nothing out",
         ),
     ],
     ("build_filter_block", "in the real engine"): [
@@ -300,7 +300,7 @@ MISTAKES: Planted = {
         ("deletions left out", key_lost_when_deleted, "LevelDB's 1,9"),
     ],
     ("key_may_match", "in the real engine"): [
-        ("a reader that says yes", right_where_it_is_easy, "and the engine says it for"),
+        ("a reader that says yes", right_where_it_is_easy, "and the engine does so for"),
     ],
 }
 

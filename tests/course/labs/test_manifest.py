@@ -251,7 +251,7 @@ MISTAKES: Planted = {
     ],
     ("replay_edits", REPLAY): [
         ("first values", first_values, "The last edit that has a field"),
-        ("last edit alone", last_edit_alone, "to those that the one"),
+        ("last edit alone", last_edit_alone, "to the result of the previous"),
         ("no counter needed", replayed, "no record has a log number (tag 2)"),
     ],
     ("set_current", "CURRENT"): [
@@ -286,7 +286,7 @@ MISTAKES: Planted = {
         (
             "directory not synced before the edit",
             flush_without("sync directory"),
-            "its content is durable then, but its name is not",
+            "then the content is durable, but the name is not",
         ),
         (
             "MANIFEST not synced",

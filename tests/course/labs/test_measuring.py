@@ -206,10 +206,10 @@ MISTAKES: Planted = {
             "That is the median of the resamples",
         ),
         ("the extremes", with_the_extremes, "are the extremes"),
-        ("5 % at each end", with_five_percent, "It is 2.5 %"),
+        ("5 % at each end", with_five_percent, "Leave out 2.5 %"),
         ("another upper end", with_another_end, "resamples - 1 - cut"),
         ("without replacement", without_replacement, "Draw with replacement"),
-        ("no seed", without_a_seed, "random.Random(seed), made again"),
+        ("no seed", without_a_seed, "random.Random(seed) that each call"),
         ("new dice", with_new_dice, "all resamples draw from the same"),
         ("any lengths", of_any_lengths, "must raise ValueError"),
     ],
@@ -217,7 +217,7 @@ MISTAKES: Planted = {
         (
             "an end of 1",
             lambda low, high: "faster" if high <= 1 else conclude(low, high),
-            "Its end is 1. The interval holds 1",
+            "Its end is 1. The interval contains 1",
         ),
         (
             "always a verdict",

@@ -148,12 +148,12 @@ MISTAKES: Planted = {
         (
             "whole keys of internal keys",
             lambda key: (key, -int.from_bytes(key[-8:], "little")),
-            "what stands for the tag has to fall",
+            "a larger tag must have a smaller sort key",
         ),
         (
             "user keys by length",
             lambda key: (bytes([len(key)]) + key[:-8], -int.from_bytes(key[-8:], "little")),
-            "User keys rise, byte by byte",
+            "User keys ascend byte by byte",
         ),
         (
             "the oldest first",
@@ -163,13 +163,13 @@ MISTAKES: Planted = {
         (
             "a big-endian tag",
             lambda key: (key[:-8], -int.from_bytes(key[-8:], "big")),
-            "its bytes do not sort as its number does",
+            "its bytes sort in another order",
         ),
     ],
     ("insert", "a sorted memtable"): [
         ("at the end", at_the_end, "It goes where sort_key puts it"),
         ("in place of the older version", in_place_of_the_older, "a newer one does not replace it"),
-        ("behind older versions", behind_its_key, "in front of the older versions"),
+        ("behind older versions", behind_its_key, "before the older versions"),
         ("sorted again", sorted_anew, "Sorting it again"),
     ],
     ("look_up", "as of a sequence"): [
@@ -194,22 +194,26 @@ MISTAKES: Planted = {
     ],
     ("merge", "merging as it goes"): [
         ("all at once", all_at_once, "has taken 1000 from them"),
-        ("two heads", two_heads, "Keep the head of each run"),
+        ("two heads", two_heads, "Keep only the head of each run"),
     ],
     ("visible", "what a reader sees"): [
         (
             "the newest of all alone",
             newest_of_all,
-            "is too new for this reader: go on to older ones",
+            "is too new for this reader: continue with older ones",
         ),
         ("below the reader's sequence", below_the_sequence, "has a version at or below"),
         ("deletions shown", with_deletions, "the deletion hides"),
         ("deletions skipped", through_deletions, "hides the older versions of its key"),
         ("all versions", all_versions, "A key occurs twice"),
-        ("internal keys", with_internal_keys, "Is its tag cut off?"),
+        ("internal keys", with_internal_keys, "Did you cut off its tag?"),
     ],
     ("visible_backwards", "what a reader sees backwards"): [
-        ("the last key forgotten", without_the_last, "the last key that was kept in mind"),
+        (
+            "the last key forgotten",
+            without_the_last,
+            "the pair that you kept must still be yielded",
+        ),
         ("the oldest version", oldest_first, "a reader sees the newest version"),
         (
             "deletions skipped backwards",
@@ -224,7 +228,7 @@ MISTAKES: Planted = {
         (
             "a memtable out of order",
             not_of_users,
-            "The engine flushes no such memtable: keys out of order",
+            "The engine cannot flush this memtable: keys out of order",
         ),
     ],
 }

@@ -76,7 +76,7 @@ def test_a_run_tells_what_was_done() -> None:
     assert "nothing" in Run(started(), lambda directory: None).listing()
 
 
-def test_states_are_judged_and_the_moment_is_told() -> None:
+def test_states_are_judged_and_the_moment_is_reported() -> None:
     run = Run(started(), remove_too_early)
     assert run.survives(lambda env: "", "It", (), "Sync.") >= 160
 

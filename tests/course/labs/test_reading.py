@@ -236,10 +236,10 @@ MISTAKES: Planted = {
             "in a level of 5,000 tables must find table 1205 for b'11950c', but your code returned",
         ),
         ("a gap of a large level", in_a_gap, "It lies before the first table, between two tables"),
-        ("a list of ends", by_a_list_of_ends, "A list of all their ends"),
+        ("a list of ends", by_a_list_of_ends, "Making a list of all their ends"),
     ],
     ("tables_to_ask", "the tables to ask"): [
-        ("the oldest first", oldest_first, "The right tables in another order"),
+        ("the oldest first", oldest_first, "These are the right tables in the wrong order"),
         ("level 0 last", level_0_last, "level 0 comes first"),
         ("one table of level 0", one_of_level_0, "On level 0, all tables that cover the key"),
         ("level 0 sorted in place", sorted_in_place, "sort a copy"),
@@ -254,16 +254,16 @@ MISTAKES: Planted = {
             getting(with_the_oldest_version),
             "Table 24 has its newest version, and an older one in the same block: the first",
         ),
-        ("a deletion skipped", getting(through_deletions), "a deletion, so there is no such key"),
+        ("a deletion skipped", getting(through_deletions), "a deletion, so the key is absent"),
         (
             "an empty value skipped",
             getting(through_empty_values),
-            "the empty value: not the same as None",
+            "an empty value, which is not the same as None",
         ),
         (
             "a maybe believed",
             getting(believing_maybe),
-            "The filter of table 24 is a false positive: go on to the next",
+            "The filter of table 24 erred: ask the next table",
         ),
         (
             "any value",
@@ -280,7 +280,7 @@ MISTAKES: Planted = {
         (
             "the oldest version in a store",
             getting(with_the_oldest_of_a_store),
-            "has two versions of the key in a block: the first of them is the newest",
+            "has two versions of the key in a block: the first one is the newest",
         ),
         (
             "the oldest version, shown as text",
@@ -308,14 +308,14 @@ MISTAKES: Planted = {
     ],
     ("get", "filters first"): [
         ("the block before the filter", getting(reading_first), "its filter had not said maybe"),
-        ("no filter", getting(with_no_filter), "The filter comes before any data block"),
+        ("no filter", getting(with_no_filter), "Ask the filter before you read a data block"),
         (
             "another block's filter",
             getting(with_the_filter_of_block_0),
             "its filter had not said maybe",
         ),
         ("a block read twice", getting(reading_twice), "One step was taken twice: read block 0"),
-        ("all tables asked", from_all_tables, "goes on after the answer"),
+        ("all tables asked", from_all_tables, "continues after the answer"),
     ],
     ("expected_reads", "the expected reads"): [
         (

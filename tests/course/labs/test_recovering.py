@@ -118,9 +118,9 @@ def test_what_was_found_is_compared() -> None:
     require_found(None, None, "Here", "lsmkv")
     for got, expected, words in (
         (found, None, "Here, writes are missing: lsmkv refuses the store"),
-        (None, found, "Here, lsmkv recovers the store, and your replay raises ValueError"),
+        (None, found, "Here, lsmkv recovers the store, but your replay raises ValueError"),
         (Found({}, 5), found, "lsmkv finds b'1' for the key b'a'"),
-        (found._replace(last_sequence=4), found, "the last sequence is 5, and your replay"),
+        (found._replace(last_sequence=4), found, "the last sequence is 5, but your replay"),
     ):
         with pytest.raises(CheckFailure, match=words):
             require_found(got, expected, "Here", "lsmkv")

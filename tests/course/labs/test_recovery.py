@@ -342,7 +342,7 @@ MISTAKES: Planted = {
         ("skips a gap", BY(replay_by, skips=True), "102 is missing"),
         ("refuses a tail", BY(replay_by, refuses=True), "a torn tail"),
         ("no tombstones", BY(replay_by, forgets=True), "a deletion hides"),
-        ("log by log", BY(replay_by, per_log=True), "The next log goes on"),
+        ("log by log", BY(replay_by, per_log=True), "The next log continues"),
         ("a bad beginning", BY(replay_by, judges_bad_beginnings=False), "before the first batch"),
         ("the last start", last_start, "the last sequence is"),
         ("below", not_below_the_manifest, "never below that of the MANIFEST"),
@@ -374,11 +374,11 @@ MISTAKES: Planted = {
             obsolete_by(
                 lambda number, kind, tables, log: kind is FileType.MANIFEST and number != 7
             ),
-            "only those below it go",
+            "only lower ones go",
         ),
-        ("all others", all_but_what_is_needed, "no files of a ver"),
-        ("no temporary files", without_kind(FileType.TEMPORARY), "what a crash left of a change"),
-        ("MANIFESTs kept", without_kind(FileType.MANIFEST), "One MANIFEST is in force"),
+        ("all others", all_but_what_is_needed, "No version has these files"),
+        ("no temporary files", without_kind(FileType.TEMPORARY), "is left from a failed change"),
+        ("MANIFESTs kept", without_kind(FileType.MANIFEST), "One MANIFEST is current"),
     ],
     ("commit", CUTS): [
         ("nothing done", lambda *_: None, "commit has not made"),
@@ -402,7 +402,7 @@ MISTAKES: Planted = {
         (
             "removed first",
             commit(removes="first"),
-            "is removed before the new MANIFEST is in force",
+            "is removed before the new MANIFEST takes effect",
         ),
         (
             "removed before CURRENT",
@@ -411,14 +411,14 @@ MISTAKES: Planted = {
         ),
     ],
     ("commit", DISK): [
-        ("goes on", commit(catches=True), "your commit goes on, and removes"),
-        ("as if all were well", commit(catches=True, removes="no"), "returns as if all were well"),
+        ("goes on", commit(catches=True), "your commit continues, and removes"),
+        ("as if all were well", commit(catches=True, removes="no"), "returns as if it had not"),
         ("a second sync", ignores_a_failed_sync, "When the sync of 0001"),
-        ("stops removing", stops_removing, "so you may go on, but with all the"),
+        ("stops removing", stops_removing, "so you may continue, but with all the"),
         (
             "table not synced, on a failing disk",
             commit(unsynced=".ldb"),
-            "What was not synced before that is gone",
+            "What was not synced before is gone",
         ),
     ],
     ("is_torn_tail", ENGINE): [

@@ -250,7 +250,7 @@ MISTAKES: Planted = {
             sealed_with(lambda contents: crc32c(contents + b"\0")),
             "That is the CRC itself: mask it",
         ),
-        ("the type left out", sealed_with(masked_crc32c), "it covers the type byte, too"),
+        ("the type left out", sealed_with(masked_crc32c), "include the type byte"),
         (
             "the type first",
             sealed_with(lambda contents: masked_crc32c(b"\0" + contents)),
@@ -267,7 +267,7 @@ MISTAKES: Planted = {
         (
             "no look at the checksum",
             unsealed_without_a_look,
-            "whose byte 0 is damaged (of the contents) must raise ValueError",
+            "whose byte 0 is damaged (part of the contents) must raise ValueError",
         ),
         ("no look at the type", unsealed_of_any_type, "Type 1 is compressed by Snappy"),
     ],
@@ -288,13 +288,13 @@ MISTAKES: Planted = {
         (
             "the old tag",
             lambda last, first: RIGHT.separator(last, first)[:-8] + last[-8:],
-            "The tag of a shortened key is that of the largest sequence",
+            "The tag of a shortened key has the largest sequence",
         ),
         ("raised up to the next key", raised_by_one, "which is not below the b of bee"),
         ("no shorter", replaced_at_any_length, "anu would be no shorter than ant"),
     ],
     ("successor", "the last index key"): [
-        ("ff not passed over", successor_raised_at_the_first, "the first one that is not ff is"),
+        ("ff not passed over", successor_raised_at_the_first, "the first other byte is"),
         ("the last key itself", lambda last: last, "The first byte is raised by one"),
     ],
     ("footer", "the footer"): [
@@ -340,7 +340,7 @@ MISTAKES: Planted = {
             "get reads 48 bytes at -48 of a table of 0 bytes",
         ),
         ("blocks believed", believes_blocks, "the index is damaged"),
-        ("all blocks read", reads_block_by_block, "no other data block is read"),
+        ("all blocks read", reads_block_by_block, "no other data block should be read"),
     ],
     ("build_table", "in the real engine"): [
         ("a key left out", first_key_whole, "for the key b'user:00297'"),

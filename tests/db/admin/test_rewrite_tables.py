@@ -268,7 +268,7 @@ def require_whole(env: Any, content: dict[bytes, bytes]) -> None:
         db.check()
 
 
-def test_a_call_that_fails_is_told_and_loses_nothing() -> None:
+def test_a_call_that_fails_is_reported_and_loses_nothing() -> None:
     """Every third call of the system fails in turn, once."""
     clean = FaultyEnv()
     content = small_store(clean)

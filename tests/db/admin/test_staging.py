@@ -111,7 +111,7 @@ def test_another_failure_of_linking_is_raised() -> None:
     assert target.names() == []
 
 
-def test_a_copy_ends_where_it_is_told() -> None:
+def test_a_copy_ends_at_the_given_size() -> None:
     directory = MemoryEnv().open_directory("a", create=True)
     put(directory, "long", b"0123456789")
     with directory.open("long") as file:

@@ -86,12 +86,12 @@ def test_every_bytes_like_type() -> None:
 
 
 @pytest.mark.parametrize("bad", [b"", b"a", b"b"])
-def test_a_key_that_does_not_rise_is_refused_and_leaves_no_trace(bad: bytes) -> None:
+def test_a_key_that_does_not_ascend_is_refused_and_leaves_no_trace(bad: bytes) -> None:
     env = MemoryEnv()
     with TableWriter("/t.ldb", env=env) as table:
         table.add(b"a", b"1")
         table.add(b"b", b"2")
-        with pytest.raises(ValueError, match="rise") as caught:
+        with pytest.raises(ValueError, match="ascend") as caught:
             table.add(bad, b"3")
         assert repr(bad) in str(caught.value)
         assert repr(b"b") in str(caught.value)
@@ -109,7 +109,7 @@ def test_other_orders() -> None:
     backwards = lsmkv.ReverseBytewiseComparator()
     with TableWriter("/r.ldb", env=env, comparator=backwards) as table:
         table.add(b"b", b"")
-        with pytest.raises(ValueError, match="rise"):
+        with pytest.raises(ValueError, match="ascend"):
             table.add(b"c", b"")
         table.add(b"a", b"")
     assert [key for key, _ in read_table(env, "/r.ldb", backwards)] == [
@@ -119,7 +119,7 @@ def test_other_orders() -> None:
     with TableWriter("/l.ldb", env=env, comparator=by_length, comparator_name="by length") as table:
         table.add(b"b", b"")
         table.add(b"aa", b"")
-        with pytest.raises(ValueError, match="rise"):
+        with pytest.raises(ValueError, match="ascend"):
             table.add(b"c", b"")
     assert len(read_table(env, "/l.ldb", backwards)) == 2
 

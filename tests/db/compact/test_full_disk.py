@@ -113,7 +113,7 @@ def test_writes_go_on_once_a_flush_finds_room(call: str, code: int) -> None:
         assert len(model) > 10, "the memtable has room for these, and for as many the one before"
         assert (error.errno, error.filename) == (code, "/db")
         assert os.strerror(code) in str(error)
-        assert "once this directory has more room" in str(error)
+        assert "once this directory has more space" in str(error)
         assert env.tables() == set(), "what was written is removed, and takes up no room"
         for _ in range(3):
             with pytest.raises(lsmkv.IOError, match="once this directory"):
@@ -152,10 +152,10 @@ def test_a_full_disk_is_reported_once_and_so_is_its_end(caplog: pytest.LogCaptur
             for n in range(40):
                 db.put(b"x%02d" % n, VALUE)
             (end,) = caplog.records
-            assert "There is room for new tables again" in end.getMessage()
+            assert "There is space for new tables again" in end.getMessage()
         with env.open_directory("/db") as directory:
             log = directory.read_file("LOG", 1 << 20)
-        assert log.count(b"No room for new tables") == log.count(b"There is room") == 2
+        assert log.count(b"No space for new tables") == log.count(b"There is space") == 2
 
 
 @pytest.mark.parametrize("call", ["flush", "compact_range", "rewrite_tables"])
@@ -246,7 +246,7 @@ def test_a_compaction_that_finds_no_room_stops_no_write_before_level_0_is_full()
                 refused = error
         assert refused is not None
         assert refused.errno == errno.ENOSPC
-        assert "tables are merged once this directory has more room" in str(refused)
+        assert "tables are merged once this directory has more space" in str(refused)
         assert dict(db) == model
         assert files_at(db)[0] == 12
         refused = None

@@ -48,10 +48,10 @@ def assert_explained_right(db: DB, key: bytes) -> lsmkv.Explanation:
     assert did.blocks_read + did.block_cache_hits == explanation.blocks_searched
     assert did.filters_asked == len(filters)
     assert did.filter_negatives == sum(not step.may_match for step in filters)
-    in_vain = [table for table in asked if "false positive" in table.verdict]
-    assert did.filter_false_positives == len(in_vain)
+    false_positives = [table for table in asked if "false positive" in table.verdict]
+    assert did.filter_false_positives == len(false_positives)
     wasted = [table for table in explanation.tables if table.wasted]
-    assert [table for table in wasted if table.filters] == in_vain
+    assert [table for table in wasted if table.filters] == false_positives
     assert explanation.blocks_wasted == len(wasted)
     spared = [table.spared for table in asked if table.spared is not None]
     assert len(spared) == did.filter_negatives
@@ -210,7 +210,7 @@ class Denying(FirstByte):
 
 
 @pytest.mark.parametrize("layout", ["block", "table"])
-def test_a_wrong_filter_is_told_from_a_right_one(layout: Any) -> None:
+def test_a_wrong_filter_is_distinguished_from_a_right_one(layout: Any) -> None:
     with DB(":memory:", filter_policy=Denying(), filter_layout=layout, seek_compaction=False) as db:
         for key in (b"a", b"lost", b"z"):
             db.put(key, b"value")
@@ -247,7 +247,7 @@ def test_a_wrong_filter_is_told_from_a_right_one(layout: Any) -> None:
         assert [version.where for version in explanation.shadowed] == [table.name]
 
 
-def test_numbers_are_told_in_one_way() -> None:
+def test_numbers_have_one_format() -> None:
     with DB(":memory:", compression=None, block_size=1 << 20, lru_cache_size=0) as db:
         fill(db, 0, 1500)
         db.flush()
@@ -376,7 +376,7 @@ OWN: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", OWN, ids=str)
-def test_other_filters_are_told_right(options: dict[str, Any]) -> None:
+def test_other_filters_are_explained(options: dict[str, Any]) -> None:
     with DB(":memory:", seek_compaction=False, **options) as db:
         fill(db, 0, 3000)
         db.flush()

@@ -9,7 +9,7 @@ from explained import explained, in_table
 UNFILTERED: dict[str, Any] = {"bloom_filter_bits": 0, "compression": None}
 
 
-def test_a_block_that_is_searched_in_vain() -> None:
+def test_a_block_that_lacks_the_key() -> None:
     with in_table(b"ant", b"emu", **UNFILTERED) as db:
         explanation = db.explain(b"bee")
         assert explanation.blocks_wasted == 1

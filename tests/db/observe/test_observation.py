@@ -90,7 +90,7 @@ def test_a_relative_path_is_one_of_the_working_directory(
     assert kinds(tmp_path / "t") == kinds("t") == [("get", b"k", None)]
 
 
-def test_a_store_that_is_unpickled_does_not_begin_the_trace_anew(tmp_path: Path) -> None:
+def test_a_store_that_is_unpickled_does_not_restart_the_trace(tmp_path: Path) -> None:
     path, trace = tmp_path / "db", tmp_path / "trace"
     DB(path, create_if_missing=True).close()
     with DB(path, read_only=True, trace=trace) as db:

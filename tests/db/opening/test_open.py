@@ -254,7 +254,7 @@ def test_an_env_with_only_the_abstract_methods_is_enough() -> None:
         assert dict(db) == ENTRIES
 
 
-def test_a_lock_held_by_this_process_is_told(db: DB) -> None:
+def test_a_lock_held_by_this_process_is_reported(db: DB) -> None:
     with pytest.raises(lsmkv.LockedError) as caught:
         DB(db.path)
     assert caught.value.pid == os.getpid()

@@ -439,7 +439,7 @@ def test_a_scan_that_ends_early_has_read_half_as_much_again_at_most(back: bool) 
         assert met <= bench.reads.blocks_read <= max(met + 1, met * 3 // 2 + 1)
 
 
-def test_damage_is_told_with_file_and_offset() -> None:
+def test_damage_is_reported_with_file_and_offset() -> None:
     """A key of a kind that there is not, in the second block."""
     versions = {(b"%03d" % number, number): 1 for number in range(1, 20)}
     versions[b"010", 10] = 3

@@ -31,7 +31,7 @@ def test_of_a_store() -> None:
         assert isinstance(change, lsmkv.Stats)
 
 
-def test_flushes_and_compactions_are_told_apart_alike_in_all_and_by_level() -> None:
+def test_flushes_and_compactions_are_separated_in_totals_and_by_level() -> None:
     size = 256 * 1024
     with DB(":memory:", write_buffer_size=size, max_file_size=size, compression=None) as db:
         db.put(b"k", b"v")

@@ -195,7 +195,7 @@ def test_a_page_under_another_name_is_a_miss(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"x" * 12, b"\xff" * 8 + b"sums", b"y" * 30, None])
-def test_a_damaged_size_is_measured_anew(tmp_path: Path, damage: bytes | None) -> None:
+def test_a_damaged_size_is_measured_again(tmp_path: Path, damage: bytes | None) -> None:
     cache = DiskCache(tmp_path, 30_000)
     for number in range(20):
         cache.put("object", number, page(number))

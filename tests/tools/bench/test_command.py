@@ -141,7 +141,7 @@ def test_names_choose_what_is_run() -> None:
     assert names == ["readseq", "fillseq"]
 
 
-def test_a_missing_peer_is_told_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_peer_is_reported_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "is_installed", lambda name: name == "dbm")
     done = invoke("fillseq", "--against", "all", *QUICK, "--json")
     assert done.exit_code == 0

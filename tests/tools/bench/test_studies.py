@@ -44,7 +44,7 @@ def test_what_leveldb_writes_for_them_is_noticed(tmp_path: Path) -> None:
     assert figures["bytes_written"] is None or figures["bytes_written"] > 500_000
 
 
-def test_what_tables_cost_is_told_as_leveldb_tells_it(tmp_path: Path) -> None:
+def test_what_tables_cost_is_computed_as_leveldb_does(tmp_path: Path) -> None:
     written = {}
     for engine in (OWN, "plyvel"):
         if engine in ENGINES:

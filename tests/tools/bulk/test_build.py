@@ -18,7 +18,7 @@ from lsmkv.exchange import json_line, write_raw
 from lsmkv.tools.text import from_size
 
 
-def test_a_set_is_built_and_told_in_a_line(source: Path, tmp_path: Path) -> None:
+def test_a_set_is_built_and_reported_in_a_line(source: Path, tmp_path: Path) -> None:
     done = lsm("bulk", "build", source, "--into", tmp_path / "set", "--shards", 3, "--workers", 1)
     assert (done.status, done.err) == (0, "")
     pattern = r"version 1: 500 pairs, [\d.]+ KiB, 3 shards, in \d+\.\d s\n"

@@ -87,7 +87,7 @@ def test_the_machine_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     engine()
 
 
-def test_a_free_threaded_interpreter_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_free_threaded_interpreter_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ModuleType("settings")
     settings.get_config_var = lambda name: name == "Py_GIL_DISABLED"  # type: ignore[attr-defined]
     monkeypatch.setattr(engine_module, "sysconfig", settings)

@@ -69,11 +69,15 @@ def test_a_torn_log(tmp_path: Path) -> None:
     ("payload", "shown", "reason"),
     [
         (b"short", 0, "a record of 5 bytes, too short for a batch"),
-        (batch_record(1, 2, encode_put(b"a", b"b")), 1, "a batch of 1 operation states 2"),
+        (
+            batch_record(1, 2, encode_put(b"a", b"b")),
+            1,
+            "the batch header states 2 operations, not 1",
+        ),
         (
             batch_record(1, 2, encode_put(b"a", b"b") + b"\x07"),
             1,
-            "a batch operation of kind 7, at byte 17 of the record",
+            "a batch operation of unknown kind 7, at byte 17 of the record",
         ),
         (
             batch_record(1, 2, encode_delete(b"a") + b"\x01\x7fk"),
@@ -95,8 +99,8 @@ def test_a_sound_record_with_a_bad_batch(payload: bytes, shown: int, reason: str
 def test_a_sound_record_with_a_bad_edit() -> None:
     data = make_log([b"\x07\x80\x04", SMALL.encode(), b"\x06\x80\x04\x01"])
     first, good, last = records("MANIFEST-1", data)
-    assert first == Fault("damage", 0, "a level of 512, at byte 1 of the record")
-    assert last == Fault("damage", 10 + 39, "a level of 512, at byte 1 of the record")
+    assert first == Fault("damage", 0, "invalid level 512, at byte 1 of the record")
+    assert last == Fault("damage", 10 + 39, "invalid level 512, at byte 1 of the record")
     assert type(good).__name__ == "Edit"
     covers("MANIFEST-1", data)
     covers("MANIFEST-1", make_log([b"\x06\x80\x04\x01"]))

@@ -102,14 +102,14 @@ def test_a_damaged_index_and_metaindex() -> None:
         (
             GOOD + b"\1\x08\0" + pack(b"", 9, 0) + bytes(4) + b"\x0d\0\0\0" + b"\2\0\0\0",
             2,
-            "a restart point at 13, where there is no whole key",
+            "a restart point at 13, where no key is stored in full",
         ),
-        (GOOD + b"\x0a\1\0xx" + ONE_RESTART, 1, "shares more than the key before it has"),
+        (GOOD + b"\x0a\1\0xx" + ONE_RESTART, 1, "shares more than the previous key has"),
         (GOOD + b"\xff\xff\xff\xff\xff\xff" + ONE_RESTART, 1, "varint32"),
         (
             GOOD + bytes(4) + b"\1\0\0\0" + b"\2\0\0\0",
             1,
-            "a restart point at 1, where there is no",
+            "a restart point at 1, where no key is",
         ),
         (GOOD + b"\xff\0\0\0", 0, "the block is too small for 255 restart points"),
         (b"", 0, "truncated fixed32"),
@@ -130,7 +130,7 @@ def test_a_sound_block_with_bad_content(block: bytes, entries: int, reason: str)
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (b"", "an entry that holds no handle, at byte 0 of the block"),
+        (b"", "an entry without a valid handle, at byte 0 of the block"),
         (BlockHandle(10, 1 << 40).encode(), "a block of 1,099,511,627,776 bytes beyond the end"),
         (BlockHandle(1 << 63, 5).encode(), "beyond the end of the file"),
         (BlockHandle(3, 4).encode(), "block checksum mismatch"),
@@ -159,7 +159,7 @@ def test_bad_filters() -> None:
     block = TABLE[65:83]
     for at, value, reason in (
         (13, 0xFF, "filter offsets beyond the filter block"),
-        (9, 0xFF, "filter offsets that fall"),
+        (9, 0xFF, "filter offsets out of order"),
     ):
         bad = bytearray(block)
         bad[at] = value

@@ -76,7 +76,7 @@ def test_the_pieces_cover_the_block(api: Api) -> None:
             assert sum(piece["bytes"] for piece in plain) == block["plain_size"]
 
 
-def test_a_damaged_block_is_told_where_it_is(tmp_path: Path) -> None:
+def test_a_damaged_block_is_reported_where_it_is(tmp_path: Path) -> None:
     path = levelled_store(tmp_path / "db")
     table = max(path.glob("*.ldb"), key=lambda one: one.stat().st_size)
     with contextlib.closing(Api(str(path))) as api:

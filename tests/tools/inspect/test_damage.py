@@ -44,7 +44,7 @@ def hurt(path: Path, kind: str, number: int = 0) -> tuple[str, int]:
     return name, part["offset"]
 
 
-def told_by_get(path: Path, key: bytes) -> str:
+def reason_of_get(path: Path, key: bytes) -> str:
     with contextlib.closing(Api(str(path))) as api:
         answer = request(application(api), "/api/get", query=f"hex={key.hex()}")
         assert answer.status == 409
@@ -62,7 +62,7 @@ def reads(path: Path, **options: Any) -> Callable[[bytes], bytes | None]:
 @pytest.mark.parametrize("kind", ["filter", "metaindex"])
 def test_a_damaged_filter(sound: Path, kind: str) -> None:
     name, offset = hurt(sound, kind)
-    reason = told_by_get(sound, FIRST)
+    reason = reason_of_get(sound, FIRST)
     assert reason.startswith(f"{name} is damaged: its {kind} block")
     assert f"at {offset:,} (block checksum mismatch)" in reason
     assert "A Get that reaches this table, and a scan over it, raise CorruptionError" in reason
@@ -82,7 +82,7 @@ def test_a_damaged_filter(sound: Path, kind: str) -> None:
 def test_a_damaged_filter_of_a_whole_table(tmp_path: Path) -> None:
     sound = one_table(tmp_path / "db", filter_layout="table")
     name, _ = hurt(sound, "full filter")
-    assert told_by_get(sound, FIRST).startswith(f"{name} is damaged: its whole-table filter, at")
+    assert reason_of_get(sound, FIRST).startswith(f"{name} is damaged: its whole-table filter, at")
     assert reads(sound, bloom_filter_bits=0)(LAST) == b"value of " + LAST
     lsmkv.repair_db(sound)
     assert reads(sound)(LAST) == b"value of " + LAST
@@ -107,7 +107,7 @@ def test_a_damaged_filter_of_prefixes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["index", "footer"])
 def test_what_every_read_needs(sound: Path, kind: str) -> None:
     name, _ = hurt(sound, kind)
-    reason = told_by_get(sound, FIRST)
+    reason = reason_of_get(sound, FIRST)
     assert reason.startswith(f"{name} is damaged: its {kind}")
     with pytest.raises(lsmkv.CorruptionError):
         reads(sound, bloom_filter_bits=0)(LAST)
@@ -118,7 +118,7 @@ def test_what_every_read_needs(sound: Path, kind: str) -> None:
 
 def test_a_damaged_data_block(sound: Path) -> None:
     name, _ = hurt(sound, "data")
-    reason = told_by_get(sound, FIRST)
+    reason = reason_of_get(sound, FIRST)
     assert reason.startswith(f"{name} is damaged: its data block, at 0")
     assert "keys in other blocks are read as before" in reason
     assert reads(sound)(LAST) == b"value of " + LAST
@@ -131,7 +131,7 @@ def test_a_damaged_data_block(sound: Path) -> None:
 @pytest.mark.parametrize("kind", ["filter", "metaindex", "index", "footer", "data"])
 def test_every_view_says_it(sound: Path, kind: str) -> None:
     name, offset = hurt(sound, kind)
-    reason = told_by_get(sound, FIRST)
+    reason = reason_of_get(sound, FIRST)
     with contextlib.closing(Api(str(sound))) as api:
         problems = api.answer("table", {"name": name})["problems"]
         assert {(one["kind"], one["offset"]) for one in problems} == {(kind, offset)}

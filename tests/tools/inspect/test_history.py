@@ -160,7 +160,7 @@ def test_a_new_manifest_is_followed(tmp_path: Path) -> None:
     assert second["edits"] >= 2
 
 
-def test_damage_is_told_and_read_past(long_store: Directory) -> None:
+def test_damage_is_reported_and_skipped(long_store: Directory) -> None:
     name = read_current(long_store)
     damage(Path(long_store.path) / name, 3000)
     with contextlib.closing(Api(long_store.path)) as api:

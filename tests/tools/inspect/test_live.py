@@ -42,7 +42,7 @@ def test_figures_are_those_of_top() -> None:
     }
 
 
-def test_damage_is_told() -> None:
+def test_damage_is_reported() -> None:
     owner = Owner()
     owner.write(b"\x1b[31m")
     look = Live(owner.directory).look()

@@ -119,7 +119,7 @@ def test_another_takes_the_place_of_one_that_runs(replays: Replays) -> None:
     assert replays.state()["outcome"] is None
 
 
-def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
+def test_errors_are_reported(tmp_path: Path) -> None:
     path = levelled_store(tmp_path / "db")
     table = sorted(path.glob("*.ldb"))[0]
     damage(table, 10)

@@ -74,7 +74,7 @@ def test_many_puts_flush_and_compact(scratch: Scratch) -> None:
     assert len(used) == 1
 
 
-def test_it_begins_anew(scratch: Scratch) -> None:
+def test_it_starts_again(scratch: Scratch) -> None:
     scratch.fill(500)
     scratch.reset()
     moments = scratch.moments()["moments"]

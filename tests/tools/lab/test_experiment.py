@@ -31,7 +31,7 @@ class Log:
         self.reports.append((done, total))
 
 
-def test_stages_are_told(tmp_path: Path) -> None:
+def test_stages_are_reported(tmp_path: Path) -> None:
     log = Log()
     with open_store(str(build(tmp_path / "db", "block:3"))) as db:
         chosen = choose_gets(db, None, 100, 1, log.begin)

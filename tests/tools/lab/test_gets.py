@@ -51,7 +51,7 @@ def test_an_empty_store_is_refused() -> None:
         sampled_gets(db, 10, 1)
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     seen: list[int] = []
     with lsmkv.DB(":memory:") as db:
         with db.write_batch() as batch:

@@ -169,7 +169,7 @@ async def test_without_an_owner_that_publishes_it_says_so_and_waits() -> None:
         assert "was killed" in "\n".join(shown(app))
 
 
-async def test_a_silent_owner_and_a_trace_are_told() -> None:
+async def test_a_silent_owner_and_a_trace_are_reported() -> None:
     owner = Owner()
     owner.publish(-60.0, trace="t", opened=owner.now.time - 3700)
     async with screen(owner, (100, 24)) as (app, _):

@@ -15,7 +15,7 @@ def busy() -> Owner:
     return busy_owner()
 
 
-def test_nothing_is_told_of_nothing() -> None:
+def test_no_figures_give_no_text() -> None:
     watch = Owner().look()
     for tell in (
         *(figures.operations, figures.caches, figures.filters, figures.writes),

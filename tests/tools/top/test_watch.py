@@ -71,7 +71,7 @@ def test_recent_is_the_last_ten_seconds() -> None:
     assert watch.recent.stats.gets == RECENT
 
 
-def test_another_owner_begins_anew() -> None:
+def test_another_owner_starts_again() -> None:
     owner = Owner()
     for gets in (100, 200):
         owner.publish(stats={"gets": gets})
@@ -83,7 +83,7 @@ def test_another_owner_begins_anew() -> None:
     assert list(watch.rates["get"]) == []
 
 
-def test_a_clock_that_is_set_back_begins_anew() -> None:
+def test_a_clock_that_is_set_back_starts_again() -> None:
     owner = Owner()
     for seconds in (1.0, 1.0, -50.0):
         owner.publish(seconds)

@@ -110,7 +110,7 @@ def test_what_is_no_trace(tmp_path: Path, store: Path) -> None:
     fails(lsm("trace", store / "CURRENT"), "not a trace")
 
 
-def test_damage_is_told_after_what_is_before_it(tmp_path: Path) -> None:
+def test_damage_is_reported_after_what_is_before_it(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     with DB(":memory:", trace=path) as db:
         for n in range(2000):

@@ -166,7 +166,7 @@ def test_the_versions_that_leave_the_choice_to_the_store(
         (NotImplementedError(), errno.ENOTSUP),
     ],
 )
-def test_a_failure_is_told_by_its_errno(failure: Exception, number: int) -> None:
+def test_a_failure_is_identified_by_its_errno(failure: Exception, number: int) -> None:
     system, store = watched()
     store.put("x", b"1")
     system.failure = failure

@@ -89,7 +89,9 @@ every_call = pytest.mark.parametrize("call", CALLS)
         (Status(503), errno.EBUSY),
     ],
 )
-def test_a_failure_is_told_by_its_errno(place: Place, call: str, fault: Fault, number: int) -> None:
+def test_a_failure_is_identified_by_its_errno(
+    place: Place, call: str, fault: Fault, number: int
+) -> None:
     with place.open() as store:
         store.put("x", b"x" * 1000)
         place.proxy.forget()
