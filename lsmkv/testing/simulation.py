@@ -138,7 +138,8 @@ def simulate(
     ``"path.py:function"``; or source text that defines ``program``.  It fails by raising.
 
     * ``runs``: so many seeds, from ``seed`` on, until one fails.
-    * ``strategy``: ``"random"`` lets any thread go on; ``"pct"`` the one of the highest priority,
+    * ``strategy``: ``"random"`` lets any thread go on, often in some runs and rarely in others;
+      ``"pct"`` the one of the highest priority,
       with ``depth - 1`` changes of priority (:class:`lsmkv.testing.strategies.Priorities`).
     * ``crashes``: up to so many kills or power cuts, after each of which ``program`` is called
       again; ``faults``: in most runs one call of the file system fails, once or from then on.

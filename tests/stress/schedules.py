@@ -1,7 +1,8 @@
 """Counts schedules without a violation, over many sittings: ``schedules.py [--minutes 30]``.
 
 A sitting tries seeds that no sitting before it has tried, in the modes of ``simulation_study.py``,
-and adds to ``schedules.txt`` after every few of them.  A violation ends it.
+and adds to ``schedules.txt`` after every few of them.  A violation ends it.  The sums are quoted in
+``docs/reliability.md``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from simulation_study import MODES, try_mode
 
 RESULTS = Path(__file__).with_name("schedules.txt")
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 LOCKS, LINES = "locks and calls", "every line"
 TARGETS = {LOCKS: 190_000, LINES: 10_000}
 """How many schedules there are to be, by what is a switch point."""
@@ -88,6 +90,22 @@ def next_mode(tried: dict[str, Tried]) -> str:
     return min(MODES, key=progress)[0]
 
 
+def page(text: str) -> str:
+    """The text of ``docs/reliability.md`` with the sums of now."""
+    before, begin, rest = text.partition("<!-- schedules -->\n")
+    _, end, after = rest.partition("<!-- end schedules -->\n")
+    if not end:
+        raise ValueError("the page has no place for the schedules")
+    sums = totals(read_tried())
+    schedules = " and ".join(f"{runs:,} at {kind}" for kind, (runs, _) in sums.items())
+    violations = sum(number for _, number in sums.values())
+    said = (
+        f"Without a planted mistake, {schedules} were simulated so far, with {violations}"
+        " violations\n(`tests/stress/schedules.py`, which each sitting continues with new seeds).\n"
+    )
+    return f"{before}{begin}{said}{end}{after}"
+
+
 def main() -> int:
     """One sitting; 1 after a violation."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -106,6 +124,7 @@ def main() -> int:
         if failed:
             print(f"{mode}: {report}")
             return 1
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     for kind, (runs, violations) in totals(read_tried()).items():
         print(f"{runs:,} at {kind}, {violations} violations")
     return 0

@@ -200,7 +200,7 @@ class Caller:
     def _value(self) -> bytes:
         self._written += 1
         own = b"%d.%d.%d " % (self._run.life, self._number, self._written)
-        return own + b"x" * self._rng.choice((0, 100, 400))
+        return own + b"x" * self._rng.choice((0, 100, 400, 900))
 
     def _write(self, writes: dict[bytes, bytes | None], sync: bool) -> None:
         call = self._begin("write")

@@ -27,7 +27,7 @@ MODES: list[tuple[str, int, dict[str, Any]]] = [
         15,
         {"lines": ["lsmkv.db.write", "lsmkv.db.tree"], "strategy": "pct", "depth": 4},
     ),
-    ("every line of the tree", 5, {"lines": ["lsmkv.db"]}),
+    ("every line of the tree", 10, {"lines": ["lsmkv.db"]}),
 ]
 """The kinds of runs, how many there are at size 1, and the arguments of :func:`simulate`."""
 
