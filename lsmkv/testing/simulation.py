@@ -21,7 +21,7 @@ _WIDEST = (1, 9, 27, 28, 16, 9)
 _MOST_ROWS = 36
 """A schedule fits one screen."""
 _MOST_TEXT = 100
-"""Characters of a line of what happened."""
+"""Characters of a line of what happened; longer ones are wrapped."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class SimulatedFailure:
         """The seed, what happened, and :meth:`schedule_table`."""
         kept = f"{len(self.schedule)} of {self.found} forced switches are left"
         lines = [f"seed {self.seed}: {self.kind} ({kept})"]
-        lines += [_cut(line, _MOST_TEXT) for line in (*self.text.splitlines(), *self.events)]
+        for line in (*self.text.splitlines(), *self.events):
+            lines += textwrap.wrap(line, _MOST_TEXT, subsequent_indent=" " * 8)
         return "\n".join([*lines, *self.schedule_table()])
 
     def schedule_table(self) -> list[str]:

@@ -571,7 +571,11 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help="of a core; fewer leave a mistake untried"
     )
-    parser.add_argument("--page", action="store_true", help="write the table of docs/reliability.md, and run nothing")
+    parser.add_argument(
+        "--page",
+        action="store_true",
+        help="write the table of docs/reliability.md, and run nothing",
+    )
     arguments = parser.parse_args()
     if arguments.page:
         PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
