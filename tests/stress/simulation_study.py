@@ -16,18 +16,16 @@ from study import Outcome, Say
 from lsmkv.testing import SimulationReport, simulate
 
 PROGRAM = f"{Path(__file__).with_name('simulated_store.py')}:program"
+_LINES = ["lsmkv.db.write", "lsmkv.db.tree", "lsmkv.db.read"]
 MODES: list[tuple[str, int, dict[str, Any]]] = [
     ("random schedules", 30, {}),
     ("by priorities", 40, {"strategy": "pct", "depth": 4}),
     ("with crashes", 30, {"crashes": 2}),
     ("by priorities, with crashes", 20, {"strategy": "pct", "depth": 3, "crashes": 1}),
     ("with crashes and faults", 30, {"crashes": 1, "faults": True, "mapped_logs": True}),
-    (
-        "line by line",
-        15,
-        {"lines": ["lsmkv.db.write", "lsmkv.db.tree"], "strategy": "pct", "depth": 4},
-    ),
-    ("every line of the tree", 10, {"lines": ["lsmkv.db"]}),
+    ("line by line", 12, {"lines": _LINES}),
+    ("line by line, by priorities", 12, {"lines": _LINES, "strategy": "pct", "depth": 4}),
+    ("every line of the tree", 6, {"lines": ["lsmkv.db"]}),
 ]
 """The kinds of runs, how many there are at size 1, and the arguments of :func:`simulate`."""
 
