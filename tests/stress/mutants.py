@@ -426,12 +426,14 @@ def spent():
     return times.user + times.system + times.children_user + times.children_system
 
 runs = 0
-size = 0.2
+size = 0.4
 turn = 0
 found = None
 while found is None and spent() < SECONDS:
     turn += 1
     for name, share, options in MODES:
+        if spent() > SECONDS:
+            break
         report = try_mode(turn, max(1, int(share * size)), options, reduce=0)
         runs += report.runs
         if report.failure is not None:
