@@ -47,6 +47,10 @@ _TAKEN_OVER = (
 )
 """Those of ``mistakes.py`` that show only where threads or crashes come in between."""
 
+# Left out, since nothing comes of it: a view that Writer._switch_memtable reads before it takes the
+# lock.  Only a compaction can end in between: a flush would need an immutable memtable, of which
+# there is none, and an ingest the writers' lock.  The older version stays readable, because the view
+# holds it, and the flush that follows at once puts the newest one into the view.
 MUTANTS: tuple[Mistake, ...] = (
     # Waiting and waking
     Mistake(
@@ -568,7 +572,9 @@ def simulate_mutant(
 def main() -> int:
     """Try the mistakes; 1 if the simulation misses one."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", metavar="NAME", help="one mistake, though it was tried before")
+    parser.add_argument(
+        "--only", metavar="NAME", action="append", help="a mistake, though it was tried before"
+    )
     parser.add_argument("--mirror", action="store_true", help="run the mirroring test files")
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help="of a core; fewer leave a mistake untried"
@@ -589,7 +595,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="lsmkv-mutants-") as place:
         copy = Copy(Path(place), 1, 600)
         for mistake in MUTANTS:
-            if arguments.only not in (None, mistake.name):
+            if arguments.only is not None and mistake.name not in arguments.only:
                 continue
             before = outcomes.get(mistake.name, UNKNOWN)
             known = before.test if arguments.mirror else before.kind

@@ -31,7 +31,7 @@ MODES: list[tuple[str, int, dict[str, Any]]] = [
 
 
 def run(size: float, seed: int, say: Say) -> Outcome:
-    """About two minutes at size 1."""
+    """About a minute at size 1."""
     outcome = Outcome()
     for name, share, options in MODES:
         runs = max(1, int(share * size))
