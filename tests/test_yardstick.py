@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import schedules
 from mistakes import MISTAKES, PARTS, Mistake
-from mutants import MUTANTS, PAGE, SECONDS, page, read_outcomes
+from mutants import MOST_SWITCHES, MUTANTS, PAGE, SECONDS, page, read_outcomes
 from plant import (
     LONG,
     RESULTS,
@@ -30,8 +30,6 @@ if not SOURCES.is_dir():
     pytest.skip("the tests are not beside the source", allow_module_level=True)
 
 FUNCTIONS = functions_in(SOURCES)
-MOST_SWITCHES = 36
-"""Forced switches that fit one screen."""
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ SECONDS = 600.0
 """Of one core: how long a mistake is looked for."""
 REDUCE = 60
 """How many runs a failure is worth, to find the switches that it needs."""
+MOST_SWITCHES = 36
+"""Forced switches that fit one screen.  Where a failure needs more, another one is looked for."""
 
 _TAKEN_OVER = (
     "a sync does not exclude writers",
@@ -47,10 +49,10 @@ _TAKEN_OVER = (
 )
 """Those of ``mistakes.py`` that show only where threads or crashes come in between."""
 
-# Left out, since nothing comes of it: a view that Writer._switch_memtable reads before it takes the
-# lock.  Only a compaction can end in between: a flush would need an immutable memtable, of which
-# there is none, and an ingest the writers' lock.  The older version stays readable, because the view
-# holds it, and the flush that follows at once puts the newest one into the view.
+# Left out, since nothing comes of it: a view that Writer._switch_memtable reads before it takes
+# the lock.  Only a compaction can end in between: a flush would need an immutable memtable, of
+# which there is none, and an ingest the writers' lock.  The older version stays readable, because
+# the view holds it, and the flush that follows at once puts the newest one into the view.
 MUTANTS: tuple[Mistake, ...] = (
     # Waiting and waking
     Mistake(
@@ -429,29 +431,39 @@ def spent():
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
+def tries():
+    size = 0.4
+    for turn in range(1, 1000):
+        for name, share, options in MODES:
+            first, left = turn * 1_000_000, max(1, int(share * size))
+            while left > 0 and spent() < SECONDS:
+                report = try_mode(turn, left, options, reduce=0, first=first)
+                left -= report.runs
+                first += report.runs
+                yield name, options, report
+        size *= 1.5
+
 runs = 0
-size = 0.4
-turn = 0
 found = None
-while found is None and spent() < SECONDS:
-    turn += 1
-    for name, share, options in MODES:
-        if spent() > SECONDS:
-            break
-        report = try_mode(turn, max(1, int(share * size)), options, reduce=0)
-        runs += report.runs
-        if report.failure is not None:
-            seed = report.failure.seed
-            found = {"mode": name, "runs": runs, "seed": seed, "seconds": spent()}
-            again = try_mode(seed, 1, options, reduce=REDUCE, first=seed)
-            failure = again.failure or report.failure
-            found["kind"] = failure.kind
-            found["needed"] = len(failure.schedule)
-            found["had"] = failure.found
+for name, options, report in tries():
+    runs += report.runs
+    if report.failure is not None:
+        seconds = spent()
+        seed = report.failure.seed
+        again = try_mode(0, 1, options, reduce=REDUCE, first=seed)
+        failure = again.failure or report.failure
+        needed = len(failure.schedule)
+        if found is None or needed < found["needed"]:
+            found = {"mode": name, "runs": runs, "seed": seed, "seconds": seconds}
+            found.update(kind=failure.kind, needed=needed, had=failure.found)
             found["lines"] = len(failure.schedule_table())
-            print(failure, file=sys.stderr)
+            text = str(failure)
+        if needed <= MOST_SWITCHES:
             break
-    size *= 1.5
+    if spent() >= SECONDS:
+        break
+if found:
+    print(text, file=sys.stderr)
 print(json.dumps(found or {"runs": runs, "seconds": spent()}))
 """
 
@@ -548,6 +560,7 @@ def simulate_mutant(
     path.write_text(text, encoding="utf-8")
     shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
     trial = _TRIAL.replace("SECONDS", str(seconds)).replace("REDUCE", str(REDUCE))
+    trial = trial.replace("MOST_SWITCHES", str(MOST_SWITCHES))
     place = copy.root / "tests" / "stress"
     try:
         with log.open("wb") as errors:
