@@ -467,6 +467,9 @@ if found:
 print(json.dumps(found or {"runs": runs, "seconds": spent()}))
 """
 
+_LONGEST = 120.0
+"""Seconds for a test file, which takes half a minute on a busy machine; a longer one hangs."""
+
 
 class Outcome(NamedTuple):
     """What is known of a mistake."""
@@ -606,7 +609,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the copy is removed
     outcomes = read_outcomes()
     with tempfile.TemporaryDirectory(prefix="lsmkv-mutants-") as place:
-        copy = Copy(Path(place), 1, 600)
+        copy = Copy(Path(place), 1, _LONGEST)
         for mistake in MUTANTS:
             if arguments.only is not None and mistake.name not in arguments.only:
                 continue
