@@ -62,6 +62,12 @@ class SimulatedFailure:
         """The switches as lines of a table, at most 38 of 100 characters; ``*`` marks forced ones.
 
         Of more switches, the last forced ones are there, and then the last others.
+
+        >>> switch = Switch("anna", "shop.py:7", "stock -= 1", "takes a lock", "bert", True)
+        >>> failure = SimulatedFailure(7, "error", "", (), ((2, 5, 3),), 9, (switch,))
+        >>> print(*failure.schedule_table(), sep="\\n")
+           thread  place      line        why           then
+        *  anna    shop.py:7  stock -= 1  takes a lock  bert
         """
         if not self.switches:
             return []
