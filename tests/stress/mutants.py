@@ -26,6 +26,7 @@ sys.path.append(str(ROOT / "tests" / "yardstick"))
 
 from mistakes import MISTAKES, Mistake  # noqa: E402
 from plant import SHORT, Copy, planted  # noqa: E402
+from simulation_study import MODES, try_mode  # noqa: E402
 
 RESULTS = HERE / "mutants.txt"
 PAGE = ROOT / "docs" / "reliability.md"
@@ -554,6 +555,14 @@ def page(text: str) -> str:
     return f"{before}{begin}{table(read_outcomes())}{end}{after}"
 
 
+def refuse_failure_of_the_source(mode: str, seed: int) -> None:
+    """End the program if a run fails without any mistake, too."""
+    options = next(options for name, _, options in MODES if name == mode)
+    report = try_mode(0, 1, options, reduce=0, first=seed)
+    if report.failure is not None:
+        raise SystemExit(f"a run of the source as it is fails, {mode}: {report.failure}")
+
+
 def simulate_mutant(
     mistake: Mistake, copy: Copy, log: Path, before: Outcome, seconds: float
 ) -> Outcome:
@@ -579,6 +588,8 @@ def simulate_mutant(
         path.write_bytes(right)
         shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
     found = json.loads(done.stdout)
+    if "mode" in found:
+        refuse_failure_of_the_source(found["mode"], found["seed"])
     found["seconds"] = round(found["seconds"])
     if "kind" not in found and seconds < SECONDS:
         return before
