@@ -117,8 +117,12 @@ def _close_and_reopen(run: Run, db: DB, history: History, alone: bool) -> None:
     Nobody has opened it meanwhile if this is ``alone``: then none of its files is written to.
     """
     _close(run, db)
-    written = [one.path for one in _open_files() if isinstance(one, MemoryWritableFile)]
-    still = [path for path in written if path.startswith("/db/")]
+    still = [
+        one.path
+        for one in _open_files()
+        if isinstance(one, MemoryWritableFile) and one not in run.kept["open before"]
+    ]
+    still = [path for path in still if path.startswith("/db/")]
     assert not (alone and still), f"written after it: {still}"
     call = history.begin("closer", "the store, opened again")
     try:
