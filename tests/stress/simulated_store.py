@@ -117,6 +117,7 @@ def _close_and_reopen(run: Run, db: DB, history: History, alone: bool) -> None:
     Nobody has opened it meanwhile if this is ``alone``: then none of its files is written to.
     """
     _close(run, db)
+    gc.collect()  # an error's frames may hold files of an attempt to open the store
     still = [
         one.path
         for one in _open_files()
