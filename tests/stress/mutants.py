@@ -420,13 +420,13 @@ def table(outcomes: dict[str, Outcome]) -> str:
     ]
     tried = [(mistake.name, outcomes[mistake.name]) for mistake in MUTANTS]
     for name, one in tried:
-        tests = "find nothing" if one.test == "none" else "find it"
+        tests = {"-": "not run", "none": "find nothing"}.get(one.test, "find it")
         lines.append(
             f"| {name} | {one.kind} | {one.mode} | {one.seed} | {one.runs} | {one.seconds}"
             f" | {one.needed} | {tests} |"
         )
     found = sum(one.kind != "not found" for _, one in tried)
-    by_tests = sum(one.test != "none" for _, one in tried)
+    by_tests = sum(one.test not in ("-", "none") for _, one in tried)
     lines += [
         "",
         f"The simulation finds {found} of {len(tried)}; the test file of the changed module"
