@@ -53,6 +53,7 @@ def program(run: Run) -> None:
     if before is not None:
         before.check(start, kept["power cut"])
     history = kept["history"] = History(start)
+    kept["store"] = db  # a killed process finalizes nothing
     begun = _last_sequence(db)
     kept["power cut"] = False
     closers = rng.choice((1, 1, 2)) if rng.random() < 0.25 else 0
@@ -68,7 +69,7 @@ def program(run: Run) -> None:
         _look_at_all(run, db, history, begun)
     _close(run, db)
     history.check()
-    del db
+    del db, kept["store"]
     _nothing_is_left(run, history)
 
 
