@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 import pytest
+import simulation_study
 from run_studies import names_of_studies
 from sharing_history import History
 from study import Study
@@ -19,6 +20,13 @@ def test_no_violation(name: str) -> None:
     assert outcome.violations == []
     assert outcome.figures
     assert min(outcome.figures.values()) > 0
+
+
+@pytest.mark.long
+def test_no_violation_in_two_minutes_of_schedules() -> None:
+    """Which are others than those of the study above."""
+    outcome = simulation_study.run(2.0, 8, lambda line: None)
+    assert outcome.violations == []
 
 
 GOOD = {

@@ -9,8 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import schedules
 from mistakes import MISTAKES, PARTS, Mistake
-from mutants import MUTANTS
+from mutants import MOST_SWITCHES, MUTANTS, PAGE, SECONDS, page, read_outcomes
 from plant import (
     LONG,
     RESULTS,
@@ -51,6 +52,53 @@ def test_every_part_has_at_least_three() -> None:
     parts = Counter(mistake.part for mistake in MISTAKES)
     assert set(parts) == set(PARTS)
     assert min(parts.values()) >= 3
+
+
+def test_there_are_enough_mistakes_of_concurrency_and_no_two_are_the_same() -> None:
+    assert len(MUTANTS) >= 30
+    assert len({mistake.name for mistake in MUTANTS}) == len(MUTANTS)
+    places = {(mistake.function, mistake.right, mistake.wrong) for mistake in MUTANTS}
+    assert len(places) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("name", [mistake.name for mistake in MUTANTS])
+def test_the_simulation_has_found_it_in_ten_minutes_by_a_schedule_of_one_screen(name: str) -> None:
+    outcome = read_outcomes()[name]
+    assert outcome.kind in ("error", "deadlock", "lost wake-up", "endless")
+    assert outcome.seconds <= SECONDS == 600
+    assert outcome.needed <= MOST_SWITCHES
+    assert outcome.lines <= 40
+    assert outcome.test != "-", "its test file was not tried"
+
+
+def test_the_page_lists_them() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text, "say python tests/stress/mutants.py --page"
+
+
+def test_the_page_sums_up_the_schedules_without_a_mistake() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert schedules.page(text) == text
+    tried = schedules.read_tried().values()
+    assert sum(one.runs for one in tried) > 0
+    assert sum(one.violations for one in tried) == 0
+
+
+def test_schedules_add_up_over_sittings(tmp_path: Path) -> None:
+    file = tmp_path / "schedules.txt"
+    tried = schedules.read_tried(file)
+    assert set(schedules.totals(tried).values()) == {(0, 0)}
+    modes = list(tried)
+    for _ in range(400):
+        mode = schedules.next_mode(tried)
+        tried[mode] = tried[mode]._replace(runs=tried[mode].runs + 40)
+    schedules.write_tried(tried, file)
+    assert schedules.read_tried(file) == tried
+    (at_locks, _), (at_lines, _) = schedules.totals(tried).values()
+    assert at_locks + at_lines == 16_000
+    assert 10 < at_locks / at_lines < 25  # 190,000 to 10,000
+    ends = [tried[mode].first + schedules.TARGETS[schedules.LOCKS] for mode in modes]
+    assert all(end < tried[mode].first for end, mode in zip(ends, modes[1:], strict=False))
 
 
 def test_the_results_name_known_mistakes_only() -> None:

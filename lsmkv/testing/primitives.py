@@ -58,7 +58,7 @@ class PlainLock:
         if scheduler is None:
             self._held = True
             return True
-        scheduler.step("before it takes a lock")
+        scheduler.step("takes a lock")
         while self._held:
             if not blocking:
                 return False
@@ -81,7 +81,7 @@ class PlainLock:
         self.holder = None
         if scheduler is not None:
             scheduler.wake_waiting_for(self)
-            scheduler.step("has released a lock")
+            scheduler.step("released a lock")
 
     def locked(self) -> bool:
         """Whether it is taken."""
@@ -156,7 +156,7 @@ def start_new_thread(function: Any, arguments: tuple[Any, ...]) -> int:
     if scheduler is None or scheduler.current is None:
         raise RuntimeError("can't start new thread")
     thread = scheduler.start(function, arguments, "thread")
-    scheduler.step("has started a thread")
+    scheduler.step("started a thread")
     return thread.number
 
 

@@ -1,5 +1,7 @@
 """The smallest list that still fails: delta debugging.
 
+What comes after the failure, or long before it, is cut off first, by bisection: most failures need
+a few items that are close together, and delta debugging would spend its tries on the others.
 (Source: Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, IEEE TSE 2002.)
 """
 
@@ -26,6 +28,16 @@ def reduce_list(items: list[T], fails: Callable[[list[T]], bool], tries: int) ->
     if not items or (tries > 0 and fails([])):
         return []
     tries -= 1
+    for cut in (_start, _end):
+        least, most = 1, len(items)
+        while least < most and tries > 0:
+            size = (least + most) // 2
+            tries -= 1
+            if fails(cut(items, size)):
+                most = size
+            else:
+                least = size + 1
+        items = cut(items, most)
     while len(items) >= 2:
         size = -(-len(items) // parts)
         for at in range(0, len(items), size):
@@ -42,3 +54,11 @@ def reduce_list(items: list[T], fails: Callable[[list[T]], bool], tries: int) ->
                 break
             parts = min(parts * 2, len(items))
     return items
+
+
+def _start(items: list[T], size: int) -> list[T]:
+    return items[:size]
+
+
+def _end(items: list[T], size: int) -> list[T]:
+    return items[len(items) - size :]

@@ -16,9 +16,12 @@ from typing import Any, Literal
 from lsmkv.env.interpreted import run_interpreted
 from lsmkv.testing.scheduler import Forced, Switch
 
-_WIDEST = 44
-"""Characters of a column."""
-_MOST_ROWS = 60
+_WIDEST = (1, 9, 27, 28, 16, 9)
+"""Characters of the columns of a schedule: 100 in all, with what is between them."""
+_MOST_ROWS = 36
+"""A schedule fits one screen."""
+_MOST_TEXT = 100
+"""Characters of a line of what happened; longer ones are wrapped."""
 
 
 @dataclass(frozen=True)
@@ -48,21 +51,49 @@ class SimulatedFailure:
     """Every change from one thread to another, forced or not."""
 
     def __str__(self) -> str:
-        """The seed, what happened, and a table of the switches; ``*`` marks forced ones."""
+        """The seed, what happened, and :meth:`schedule_table`."""
         kept = f"{len(self.schedule)} of {self.found} forced switches remain"
-        lines = [f"seed {self.seed}: {self.kind} ({kept})", *self.text.splitlines(), *self.events]
+        lines = [f"seed {self.seed}: {self.kind} ({kept})"]
+        for line in (*self.text.splitlines(), *self.events):
+            lines += textwrap.wrap(line, _MOST_TEXT, subsequent_indent=" " * 8)
+        return "\n".join([*lines, *self.schedule_table()])
+
+    def schedule_table(self) -> list[str]:
+        """The switches as lines of a table, at most 38 of 100 characters; ``*`` marks forced ones.
+
+        Of more switches, the last forced ones are there, and then the last others.
+
+        >>> switch = Switch("anna", "shop.py:7", "stock -= 1", "takes a lock", "bert", True)
+        >>> failure = SimulatedFailure(7, "error", "", (), ((2, 5, 3),), 9, (switch,))
+        >>> print(*failure.schedule_table(), sep="\\n")
+           thread  place      line        why           then
+        *  anna    shop.py:7  stock -= 1  takes a lock  bert
+        """
+        if not self.switches:
+            return []
+        places = range(len(self.switches))
+        by_weight = sorted(places, key=lambda at: (self.switches[at].forced, at))
+        shown = sorted(by_weight[-_MOST_ROWS:])
         rows = [("", "thread", "place", "line", "why", "then")]
-        left_out = max(0, len(self.switches) - _MOST_ROWS)
-        if left_out:
-            lines.append(f"{left_out} earlier switches are not shown")
-        for one in self.switches[left_out:]:
+        for at in shown:
+            one = self.switches[at]
             mark = "*" if one.forced else ""
-            rows.append((mark, one.thread, one.place, one.source, one.why, one.to))
-        widths = [min(_WIDEST, max(len(row[at]) for row in rows)) for at in range(6)]
-        for row in rows if self.switches else ():
-            cells = (cell[:width].ljust(width) for cell, width in zip(row, widths, strict=True))
-            lines.append("  ".join(cells).rstrip())
-        return "\n".join(lines)
+            place = one.place if len(one.place) <= _WIDEST[2] else "…" + one.place[1 - _WIDEST[2] :]
+            rows.append((mark, one.thread, place, one.source, one.why, one.to))
+        widths = [min(most, max(len(row[at]) for row in rows)) for at, most in enumerate(_WIDEST)]
+        left_out = len(self.switches) - len(shown)
+        lines = [f"{left_out} other switches are left out"] if left_out else []
+        for row in rows:
+            cells = zip(row, widths, strict=True)
+            lines.append(
+                "  ".join(_cut(cell, width).ljust(width) for cell, width in cells).rstrip()
+            )
+        return lines
+
+
+def _cut(text: str, width: int) -> str:
+    """A text of at most so many characters."""
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 @dataclass(frozen=True)
@@ -114,8 +145,8 @@ def simulate(
     ``"path.py:function"``; or source text that defines ``program``.  It fails by raising.
 
     * ``runs``: the number of seeds to try, from ``seed`` on, until one fails.
-    * ``strategy``: ``"random"`` lets any thread run next; ``"pct"`` the one with the highest
-      priority,
+    * ``strategy``: ``"random"`` lets any thread run next, often in some runs and rarely in others;
+      ``"pct"`` the one with the highest priority,
       with ``depth - 1`` changes of priority (:class:`lsmkv.testing.strategies.Priorities`).
     * ``crashes``: at most this many kills or power cuts, after each of which ``program`` is called
       again; ``faults``: in most runs one call of the file system fails, once or from then on.

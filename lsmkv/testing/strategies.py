@@ -27,13 +27,22 @@ class AsForced:
 
 
 class RandomWalk:
-    """Any thread that can run, all equally likely, at every switch point."""
+    """Any thread that can run, each as likely as the others, at a share of the switch points.
+
+    The share is drawn, too.  A mistake that shows if a thread is stopped within a few steps needs
+    many switches; one that shows if others do much while a thread is stopped needs few.
+    """
+
+    SHARES = (1.0, 0.3, 0.1, 0.03)
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
+        self._share = rng.choice(self.SHARES)
 
     def choose(self, thread: Thread, usual: Thread, able: list[Thread]) -> Thread:
-        """Any of them."""
+        """Any of them, or the usual one."""
+        if self._rng.random() >= self._share:
+            return usual
         return able[int(self._rng.random() * len(able))]
 
 

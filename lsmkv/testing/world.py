@@ -86,7 +86,7 @@ class Run:
         number = len(self._started) + 1
         thread = self._scheduler.start(function, arguments, name or f"{function.__name__} {number}")
         self._started.append(thread)
-        self._scheduler.step("has started a thread")
+        self._scheduler.step("started a thread")
 
     def join(self) -> None:
         """Wait for the end of all threads that this life has started."""
@@ -131,6 +131,9 @@ class _Runs:
         self._program: Program = getattr(module, request["name"])
         self._lines = _files_of(request["lines"], str(module.__file__))
         self._steps = 0
+        # What is there before all runs is no garbage of theirs: a collection passes over it.
+        gc.collect()
+        gc.freeze()
 
     def answer(self) -> dict[str, Any]:
         request = self._request

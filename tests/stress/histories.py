@@ -9,6 +9,7 @@ linearizability, 2017).  Only one thread runs at a time in a simulation, so a co
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 Content = frozenset[tuple[bytes, bytes]]
@@ -40,9 +41,9 @@ class Call:
     def __str__(self) -> str:
         end = "?" if self.end == NEVER else str(self.end)
         parts = [f"{self.begin:>5} {end:>5} {self.thread:<10} {self.what}"]
-        parts += [f"writes {self.writes}"] if self.writes else []
-        parts += [f"reads {self.reads}"] if self.reads else []
-        parts += [f"finds {sorted(self.scan)}"] if self.scan is not None else []
+        parts += [f"writes {_in_words(self.writes.items())}"] if self.writes else []
+        parts += [f"reads {_in_words(self.reads.items())}"] if self.reads else []
+        parts += [f"finds {_in_words(self.scan)}"] if self.scan is not None else []
         return " ".join(parts) + (" synced" if self.synced else "")
 
     def explains(self, state: dict[bytes, bytes]) -> bool:
@@ -105,10 +106,19 @@ class History:
         if not _has_order(calls, self.start, left if power_cut else None):
             lines = [str(call) for call in self.calls]
             if left is not None:
-                lines.append(f"{'power cut' if power_cut else 'kill'} leaves {sorted(left)}")
+                lines.append(f"{'power cut' if power_cut else 'kill'} leaves {_in_words(left)}")
             raise NotExplainedError(
-                "\n".join([f"no order explains this, from {sorted(self.start)} on", *lines])
+                "\n".join([f"no order explains this, from {_in_words(self.start)} on", *lines])
             )
+
+
+def _in_words(pairs: Iterable[tuple[bytes, bytes | None]]) -> str:
+    """Pairs with the first word of each value, which says who wrote it."""
+    words = (
+        f"{key.decode()}={'-' if value is None else value.partition(b' ')[0].decode()}"
+        for key, value in sorted(pairs)
+    )
+    return " ".join(words) or "nothing"
 
 
 def _has_order(calls: list[Call], start: Content, cut_at: Content | None) -> bool:

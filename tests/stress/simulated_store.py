@@ -4,9 +4,15 @@
 the seed, and lets threads write, read, and rearrange.  It fails if
 
 * no order of the calls explains what they have read (``histories.py``): a Get reads the last write,
-  an iterator or snapshot one moment, a batch is whole;
+  an iterator, a snapshot or a checkpoint one moment, a batch or an ingest is whole, and a
+  transaction has read what is there when it commits;
+* an iterator that is held while tables come and go finds something else on its way back;
 * what a crash has left is not a prefix of the acknowledged order with everything synced in it;
+* a store that was closed cannot be opened at once, or has lost something;
 * ``check()`` finds something, or a file is left: open, or in the directory.
+
+Each thread of a run makes only some kinds of calls, in other runs others: so calls that go wrong
+together meet more often (swarm testing, Groce et al. 2012).
 """
 
 from __future__ import annotations
@@ -16,13 +22,14 @@ import logging
 import random
 import warnings
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
-from histories import Content, History
+from histories import NEVER, Content, History
 
 import lsmkv
-from lsmkv import DB
-from lsmkv.env.memory import _Handle
+from lsmkv import DB, TableWriter
+from lsmkv.env.memory import MemoryWritableFile, _Handle
 from lsmkv.testing import Run
 
 KEYS = [b"a", b"b", b"c", b"d", b"e"]
@@ -46,30 +53,23 @@ def program(run: Run) -> None:
     if before is not None:
         before.check(start, kept["power cut"])
     history = kept["history"] = History(start)
+    kept["store"] = db  # a killed process finalizes nothing
+    begun = _last_sequence(db)
     kept["power cut"] = False
-    closes = rng.random() < 0.1
+    closers = rng.choice((1, 1, 2)) if rng.random() < 0.25 else 0
     for number in range(rng.choice((2, 2, 3))):
         run.start(Caller(run, db, history, rng, number, _WRITES).run, name=f"writer {number}")
     run.start(Caller(run, db, history, rng, 10, _READS).run, name="reader")
-    if rng.random() < 0.8:
-        run.start(Caller(run, db, history, rng, 20, _REST).run, name="other")
-    if closes:
-        run.start(_close, run, db, name="closer")
+    for number in range(rng.choice((0, 1, 1, 1, 2))):
+        run.start(Caller(run, db, history, rng, 20 + number, _REST).run, name=f"other {number}")
+    for number in range(closers):
+        run.start(_close_and_reopen, run, db, history, closers == 1, name=f"closer {number}")
     run.join()
-    if not closes:
-        try:
-            found = frozenset(db)
-            db.check()
-        except lsmkv.Error:
-            if not run.env.struck:
-                raise
-        else:
-            call = history.begin("main", "the end")
-            call.scan = found
-            history.end(call)
+    if not closers:
+        _look_at_all(run, db, history, begun)
     _close(run, db)
     history.check()
-    del db
+    del db, kept["store"]
     _nothing_is_left(run, history)
 
 
@@ -112,6 +112,59 @@ def _close(run: Run, db: DB) -> None:
             raise
 
 
+def _close_and_reopen(run: Run, db: DB, history: History, alone: bool) -> None:
+    """Once a store is closed it can be opened, whatever threads still call it.
+
+    Nobody has opened it meanwhile if this is ``alone``: then none of its files is written to.
+    """
+    _close(run, db)
+    gc.collect()  # an error's frames may hold files of an attempt to open the store
+    still = [
+        one.path
+        for one in _open_files()
+        if isinstance(one, MemoryWritableFile) and one not in run.kept["open before"]
+    ]
+    still = [path for path in still if path.startswith("/db/")]
+    assert not (alone and still), f"written after it: {still}"
+    call = history.begin("closer", "the store, opened again")
+    try:
+        with DB("/db", env=run.env, background="inline") as again:
+            call.scan = frozenset(again)
+    except lsmkv.LockedError:
+        history.calls.remove(call)  # by the other closer
+    except lsmkv.Error:
+        if not run.env.struck:
+            raise
+    else:
+        history.end(call)
+
+
+def _last_sequence(db: DB) -> int:
+    with db.snapshot() as snapshot:
+        return snapshot.sequence
+
+
+def _look_at_all(run: Run, db: DB, history: History, begun: int) -> None:
+    """At the end every way of reading finds the same, by whatever cache; and every operation has
+    been given one sequence since ``begun``, unless an ingest has left some out."""
+    call = history.begin("main", "the end")
+    try:
+        found = frozenset(db)
+        db.check()
+        for _ in range(3):
+            gets = frozenset((key, value) for key in KEYS if (value := db.get(key)) is not None)
+            assert gets == found, f"Gets find {gets}, and an iterator {found}"
+        if not (run.env.struck or any(one.what == "ingest" for one in history.calls)):
+            made = sum(len(one.writes) for one in history.calls)
+            assert _last_sequence(db) - begun == made, f"{_last_sequence(db) - begun} of {made}"
+    except lsmkv.Error:
+        if not run.env.struck:
+            raise
+    else:
+        call.scan = found
+        history.end(call)
+
+
 def _open_files() -> list[_Handle]:
     """Those that a killed life had open, too."""
     return [one for one in gc.get_objects() if isinstance(one, _Handle) and one._open]
@@ -147,7 +200,8 @@ class Caller:
         self._history = history
         self._number = number
         self._rng = random.Random(rng.random())
-        self._kinds = [self._rng.choice(kinds.split()) for _ in range(CALLS)]
+        some = self._rng.sample(kinds.split(), self._rng.randint(2, len(kinds.split())))
+        self._kinds = [self._rng.choice(some) for _ in range(CALLS)]
         self._written = 0
 
     def run(self) -> None:
@@ -159,7 +213,7 @@ class Caller:
             except lsmkv.ClosedError:
                 pass
             except lsmkv.Error:
-                if not (self._run.env.struck or self._db.closed):
+                if not self._run.env.struck:
                     raise
 
     def _begin(self, what: str) -> Any:
@@ -190,6 +244,15 @@ class Caller:
         self._db.put(key, call.writes[key], sync=call.synced)
         self._history.end(call)
 
+    def burst(self) -> None:
+        """More than a memtable takes: the last write waits for a flush."""
+        for _ in range(3):
+            key = self._rng.choice(KEYS)
+            call = self._begin("put")
+            call.writes = {key: self._value() + bytes(800)}
+            self._db.put(key, call.writes[key])
+            self._history.end(call)
+
     def delete(self) -> None:
         key = self._rng.choice(KEYS)
         call = self._begin("delete")
@@ -219,8 +282,62 @@ class Caller:
         call.reads = {key: seen[-1]}
         self._history.end(call)
 
+    def transact(self) -> None:
+        """A range is read, and a key written, in it or not."""
+        first, last = sorted(self._rng.choices(range(len(KEYS)), k=2))
+        span = KEYS[first : last + 1]
+        bounds: Any = {"start": span[0], "stop": span[-1], "include_stop": True}
+        bounds["reverse"] = self._rng.random() < 0.3
+        key = self._rng.choice(self._rng.choice((span, KEYS)))
+        new = self._value()
+        call = self._begin("transaction")
+        call.writes = {key: new}
+        call.synced = self._rng.random() < 0.2
+        try:
+            with self._db.transaction(sync=call.synced) as transaction:
+                found = dict(transaction.iterator(**bounds))
+                self._rearrange()
+                transaction.put(key, new)
+                again = dict(transaction.iterator(**bounds))
+        except lsmkv.ConflictError:
+            self._history.calls.remove(call)
+            return
+        assert again == (found | {key: new} if key in span else found), "not its own writes alone"
+        call.reads = {one: found.get(one) for one in span}
+        self._history.end(call)
+
+    def ingest(self) -> None:
+        path = f"/table {self._run.life} {self._number} {self._written}"
+        call = self._begin("ingest")
+        value = self._value()
+        call.writes = dict.fromkeys(GROUP, value)
+        call.synced = True
+        with TableWriter(path, env=self._run.env) as table:
+            for key in GROUP:
+                table.add(key, value)
+        self._db.ingest([path])
+        self._history.end(call)
+
+    def checkpoint(self) -> None:
+        path = f"/checkpoint {self._run.life} {self._number} {self._written}"
+        self._written += 1
+        call = self._begin("checkpoint")
+        self._db.checkpoint(path)
+        self._history.end(call)
+        with DB(path, env=self._run.env, background="inline") as copy:
+            found = frozenset(copy)
+        call.scan = found
+
     def get(self) -> None:
+        self._get(self._rng.choice(KEYS))
+
+    def get_again(self) -> None:
+        """From a table, from the block cache, and from the row cache."""
         key = self._rng.choice(KEYS)
+        for _ in range(3):
+            self._get(key)
+
+    def _get(self, key: bytes) -> None:
         call = self._begin("get")
         found = self._db.get(key)
         call.reads = {key: found}
@@ -237,23 +354,50 @@ class Caller:
         call = self._begin("iterator")
         with self._db.iterator(reverse=self._rng.random() < 0.5) as iterator:
             self._history.end(call)
-            end, call.end = call.end, 1 << 60  # without an answer until it has one
+            end, call.end = call.end, NEVER  # without an answer until it has one
             self._run.step()
             found = dict(iterator)
         call.scan = frozenset(found.items())
         call.end = end
 
+    def held(self) -> None:
+        """An iterator is read while tables come and go, and then read back."""
+        call = self._begin("held iterator")
+        with self._db.iterator() as iterator:
+            self._history.end(call)
+            end, call.end = call.end, NEVER
+            found = list(islice(iterator, self._rng.randint(0, 2)))
+            self._rearrange()
+            found += iterator
+            back = []
+            for _ in found:
+                back.append(iterator.prev())
+        call.scan = frozenset(found)
+        call.end = end
+        assert back[::-1] == found, "an iterator that finds something else on its way back"
+
     def snapshot(self) -> None:
         call = self._begin("snapshot")
         with self._db.snapshot() as snapshot:
             self._history.end(call)
-            end, call.end = call.end, 1 << 60
+            end, call.end = call.end, NEVER
             found: Content = frozenset(snapshot)
-            self._run.step()
+            self._rearrange()
             again = {key: snapshot.get(key) for key in KEYS}
+            last: Content = frozenset(snapshot)
         call.scan = found
         call.end = end
         assert again == {key: dict(found).get(key) for key in KEYS}, "a snapshot that changes"
+        assert last == found, "a snapshot that changes"
+
+    def _rearrange(self) -> None:
+        """Something that moves what is being read, or time for others to do so."""
+        chance = self._rng.random()
+        if chance < 0.2:
+            self._db.flush()
+        elif chance < 0.35:
+            self._db.compact_range()
+        self._run.step()
 
     def flush(self) -> None:
         self._db.flush()
@@ -272,6 +416,6 @@ class Caller:
         self._db.stats()
 
 
-_WRITES = "put put put delete batch batch mixed_batch update get"
-_READS = "get get multi_get scan scan snapshot"
-_REST = "flush compact sync check get"
+_WRITES = "put put burst delete batch batch mixed_batch update transact get"
+_READS = "get get_again multi_get scan held snapshot"
+_REST = "flush flush compact sync check ingest checkpoint transact get"

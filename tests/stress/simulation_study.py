@@ -16,23 +16,22 @@ from study import Outcome, Say
 from lsmkv.testing import SimulationReport, simulate
 
 PROGRAM = f"{Path(__file__).with_name('simulated_store.py')}:program"
+_LINES = ["lsmkv.db.write", "lsmkv.db.tree", "lsmkv.db.read"]
 MODES: list[tuple[str, int, dict[str, Any]]] = [
-    ("random schedules", 50, {}),
-    ("with crashes", 50, {"crashes": 2}),
-    ("with crashes and faults", 50, {"crashes": 1, "faults": True, "mapped_logs": True}),
-    ("by priorities", 50, {"strategy": "pct", "depth": 3, "crashes": 1}),
-    (
-        "line by line",
-        8,
-        {"lines": ["lsmkv.db.write", "lsmkv.db.tree"], "strategy": "pct", "depth": 4},
-    ),
-    ("every line of the tree", 2, {"lines": ["lsmkv.db"]}),
+    ("random schedules", 30, {}),
+    ("by priorities", 40, {"strategy": "pct", "depth": 4}),
+    ("with crashes", 30, {"crashes": 2}),
+    ("by priorities, with crashes", 20, {"strategy": "pct", "depth": 3, "crashes": 1}),
+    ("with crashes and faults", 30, {"crashes": 1, "faults": True, "mapped_logs": True}),
+    ("line by line", 12, {"lines": _LINES}),
+    ("line by line, by priorities", 12, {"lines": _LINES, "strategy": "pct", "depth": 4}),
+    ("every line of the tree", 6, {"lines": ["lsmkv.db"]}),
 ]
 """The kinds of runs, how many there are at size 1, and the arguments of :func:`simulate`."""
 
 
 def run(size: float, seed: int, say: Say) -> Outcome:
-    """About a minute and a half at size 1."""
+    """About a minute at size 1."""
     outcome = Outcome()
     for name, share, options in MODES:
         runs = max(1, int(share * size))
@@ -45,8 +44,16 @@ def run(size: float, seed: int, say: Say) -> Outcome:
     return outcome
 
 
-def try_mode(seed: int, runs: int, options: dict[str, Any]) -> SimulationReport:
-    """So many runs of a kind; their seeds are nobody else's."""
-    # Those of many lines take a second: a failure is worth a minute.
-    limits = {"most_steps": 5_000_000, "reduce": 60 if "lines" in options else 300}
-    return simulate(PROGRAM, seed=seed * 1_000_000, runs=runs, **limits, **options)
+def try_mode(
+    seed: int,
+    runs: int,
+    options: dict[str, Any],
+    reduce: int | None = None,
+    first: int | None = None,
+) -> SimulationReport:
+    """So many runs of a kind; their seeds are nobody else's, unless the first one is given."""
+    if reduce is None:
+        # Those of many lines take a second: a failure is worth a minute.
+        reduce = 60 if "lines" in options else 300
+    start = seed * 1_000_000 if first is None else first
+    return simulate(PROGRAM, seed=start, runs=runs, most_steps=5_000_000, reduce=reduce, **options)

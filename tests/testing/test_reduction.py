@@ -25,3 +25,15 @@ def test_it_stops_when_the_tries_are_used_up() -> None:
     assert calls <= 7
     assert {5, 90} <= set(found)
     assert len(found) < 100
+
+
+def test_a_few_items_that_are_close_together_take_few_tries() -> None:
+    calls = 0
+
+    def fails(some: list[int]) -> bool:
+        nonlocal calls
+        calls += 1
+        return {610, 613} <= set(some)
+
+    assert reduce_list(list(range(800)), fails, 40) == [610, 613]
+    assert calls <= 40

@@ -10,7 +10,8 @@ import pytest
 import simulated_store
 
 from lsmkv.env.interpreted import ChildFailedError
-from lsmkv.testing import Run, SimulationReport, simulate
+from lsmkv.testing import Run, SimulatedFailure, SimulationReport, simulate
+from lsmkv.testing.scheduler import Switch
 
 COUNTING = """
 from lsmkv import DB
@@ -63,6 +64,20 @@ def test_a_schedule_is_run_again_exactly() -> None:
     assert again.text == failure.text
     assert again.switches == failure.switches
     assert simulate(COUNTING, seed=failure.seed, schedule=[]).failure is None
+
+
+def test_a_schedule_of_any_length_is_printed_on_one_screen() -> None:
+    place = "lsmkv/db/compact/background_jobs.py:428"
+    forced = Switch("writer", place, "x" * 90, "waits", "a", True)
+    others = [forced._replace(forced=False, thread=f"t{at}") for at in range(100)]
+    failure = SimulatedFailure(1, "error", "e" * 200, (), ((1, 2, 3),), 9, (forced, *others))
+    table = failure.schedule_table()
+    assert len(table) <= 40
+    assert table[0] == "65 other switches are left out"
+    assert table[2].startswith("*  writer"), "a forced one that is far back is shown"
+    assert "…act/background_jobs.py:428  xxx" in table[2]
+    assert table[-1].split()[0] == "t99"
+    assert max(map(len, str(failure).splitlines())) <= 100
 
 
 def both(first: str, second: str, more: str = "") -> str:

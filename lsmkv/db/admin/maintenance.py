@@ -28,7 +28,7 @@ from lsmkv.db.opening.lost import acknowledge, lost_damage
 from lsmkv.db.opening.open import MEMORY
 from lsmkv.db.tree.store_stats import collect_stats
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import CorruptionError, StaleViewError, raise_typed
+from lsmkv.errors import CorruptionError, StaleViewError
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
@@ -138,7 +138,7 @@ class Maintenance(Handle):
             except StaleViewError as error:
                 self._move_on(error)
             except OSError as error:
-                raise_typed(error)
+                self._open_store().raise_failure(error)
 
     def _write_checkpoint(self, path: str, progress: Progress | None) -> None:
         store = self._open_store()

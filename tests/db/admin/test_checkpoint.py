@@ -155,6 +155,17 @@ def test_an_exception_in_progress_leaves_no_file(db: DB, tmp_path: pathlib.Path)
     db.checkpoint(tmp_path / "copy")
 
 
+def test_a_store_that_is_closed_meanwhile_says_so(tmp_path: pathlib.Path) -> None:
+    db = DB(tmp_path / "db", create_if_missing=True, **TINY)
+    for key, value in some(0, 100).items():
+        db.put(key, value)
+    db.compact_range()
+    with pytest.raises(lsmkv.ClosedError):
+        db.checkpoint(tmp_path / "copy", progress=lambda done, total, what: db.close())
+    assert db.closed
+    assert os.listdir(tmp_path) == ["db"]
+
+
 def test_names_of_older_tables(db: DB, path: str, tmp_path: pathlib.Path) -> None:
     state = filled(db)
     db.close()
