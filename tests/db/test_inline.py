@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hooked import HookedEnv
 from nested_calls import Interrupted, at_line
 from threads import run_threads
 
@@ -206,6 +207,39 @@ WORK: dict[str, Callable[[DB], object]] = {
     "compact_range": lambda db: db.compact_range(),
     "ingest": lambda db: db.ingest(["bulk.ldb"]),
 }
+
+
+@pytest.mark.parametrize("fails_too", [False, True])
+def test_an_ingest_that_is_interrupted_while_another_thread_closes(fails_too: bool) -> None:
+    """The commit has begun: it comes to its end, or is given up, and nobody waits for it."""
+    interrupted: list[str] = []
+
+    def before(call: str, name: str) -> None:
+        if call != "sync" or not name.startswith("MANIFEST") or interrupted or db is None:
+            return
+        background = db._background
+        assert background is not None
+        if any(publication.begun for publication in background._publications):
+            interrupted.append(name)
+            db._opened.store.closing = True  # as another thread does that closes the store
+            if fails_too:
+                background.error = lsmkv.IOError(errno.EIO, "a failing disk", name)
+            raise KeyboardInterrupt
+
+    db: DB | None = None
+    env = HookedEnv(before)
+    with TableWriter("bulk.ldb", env=env) as table:
+        table.add(b"bulk", b"1")
+    db = DB("store", env=env, **SMALL)
+    db.put(b"k", b"v")
+    with pytest.raises(KeyboardInterrupt):
+        db.ingest(["bulk.ldb"])
+    db.close()
+    assert len(interrupted) == 1
+    with DB("store", env=env, **SMALL) as again:
+        assert again.get(b"k") == b"v"
+        assert again.get(b"bulk") == b"1" or fails_too
+        again.check()
 
 
 @pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two lines")

@@ -299,9 +299,14 @@ class Background:
 
     def _run_inline(self) -> None:
         store = self._store
-        if self.error is not None or store.closing:
+        if self.error is not None:
+            self._end_interrupted_publication()
             return
         self.jobs.finish_interrupted()
+        if store.closing:
+            if self._publications and self._publications[0].begun:
+                self._publish()  # the close waits for what an interrupt has left
+            return
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()
             job = self._next_job()
@@ -458,6 +463,13 @@ class Background:
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()
             self._end_publication(publication)
+
+    def _end_interrupted_publication(self) -> None:
+        """Give up a publication that was interrupted, after an error: the MANIFEST may name it."""
+        with self._store.lock.afterwards, self._store.lock.guard:
+            self._store.lock.claim()
+            if self._publications and self._publications[0].begun:
+                self._end_publication(self._publications[0])
 
     def _end_publication(self, publication: Publication) -> None:
         """Caller holds the lock."""
