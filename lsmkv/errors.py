@@ -25,6 +25,7 @@ __all__ = [
     "IteratorInvalidError",
     "LockedError",
     "NotFoundError",
+    "OutcomeUnknownError",
     "ReadOnlyError",
     "RecoveryWarning",
     "StaleViewError",
@@ -293,6 +294,18 @@ class NestedCallError(Error, RuntimeError):
     error and does nothing.
 
     >>> issubclass(NestedCallError, RuntimeError)
+    True
+    """
+
+
+class OutcomeUnknownError(Error):
+    """A write to a shared store has happened or not: its owner was lost before it answered, and
+    nobody else can tell.
+
+    Read the store to find out.  Other losses of an owner are not noticed: the call finds out itself
+    what became of the write (:class:`lsmkv.SharedDB`).
+
+    >>> issubclass(OutcomeUnknownError, Error)
     True
     """
 

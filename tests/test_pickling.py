@@ -211,6 +211,7 @@ SAME: list[tuple[Make, Callable[[Any], object]]] = [
     _error_of(lsmkv.IOError, 5, "reason", "path"),
     _error_of(lsmkv.IteratorInvalidError, "invalid"),
     _error_of(lsmkv.NestedCallError, "nested"),
+    _error_of(lsmkv.OutcomeUnknownError, "unknown"),
     _error_of(lsmkv.StaleViewError, "path"),
     _error_of(lsmkv.DirectoryReplacedError, "path"),
     _error_of(lsmkv.RecoveryWarning, "warning"),

@@ -12,7 +12,8 @@ import os
 import struct
 from typing import Any, Final
 
-from lsmkv.util.threads import second_instance
+from lsmkv.env.descriptors import with_room
+from lsmkv.util.threads import pause, second_instance
 
 try:
     module: Any = second_instance("_socket")
@@ -24,6 +25,8 @@ except (AttributeError, ImportError):  # an interpreter without them, which shar
 _PEER: Final = struct.Struct("3i")
 _TIME: Final = struct.Struct("@qq")
 _BACKLOG: Final = 1024
+_MOMENT: Final = 0.01
+"""Seconds."""
 
 
 class Impostor(OSError):
@@ -62,10 +65,16 @@ def connect(address: bytes, patience: float | None) -> Any:
 
 
 def accept(listening: Any) -> Any:
-    """The next connection, which never blocks; None if there is none."""
+    """The next connection, which never blocks; None if there is none.
+
+    Without a free descriptor the caller's thread sleeps for a moment: there may be one soon.
+    """
     try:
-        fd, _ = listening._accept()
+        fd, _ = with_room(listening._accept)
     except BlockingIOError:
+        return None
+    except OSError:
+        pause(_MOMENT)
         return None
     made = module.socket(module.AF_UNIX, module.SOCK_STREAM, 0, fd)
     try:

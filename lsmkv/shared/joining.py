@@ -49,6 +49,7 @@ class Owning:
         self.opened = opened
         self.publishing = publishing
         self.listener = listener
+        self.epoch = publishing.head.epoch
 
 
 class Member:
@@ -59,6 +60,7 @@ class Member:
         self.joined = joined
         self.follower = follower
         self.page = joined.page
+        self.epoch = joined.epoch
 
 
 class Entrance:

@@ -9,6 +9,7 @@ owner goes, or is killed, the first member that needs one takes its place (``joi
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Unpack
@@ -24,7 +25,13 @@ from lsmkv.db.tree.store import Store
 from lsmkv.db.write.write_path import WritePath
 from lsmkv.env.place import absolute
 from lsmkv.env.shared_page import HAS_PAGES
-from lsmkv.errors import ClosedError, Error, StaleViewError, raise_typed
+from lsmkv.errors import (
+    ClosedError,
+    NestedCallError,
+    OutcomeUnknownError,
+    StaleViewError,
+    raise_typed,
+)
 from lsmkv.options import OptionArguments
 from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain, result_in
 from lsmkv.shared.following import EpochOver
@@ -56,7 +63,8 @@ class SharedDB(DB):
     message to the owner and back, and so does a transaction at its begin and at its end; a read
     costs a look at a word of shared memory, and reads what the others have written since.  Where
     the owner does not answer in time, :class:`IOError` has ``errno.ETIMEDOUT``.  A transaction
-    raises :class:`~lsmkv.ConflictError` if its owner has gone since it began.
+    raises :class:`~lsmkv.ConflictError` if its owner has gone since it began, and any write
+    :class:`~lsmkv.OutcomeUnknownError` if it cannot be known what became of it.
 
     ``env``, ``read_only`` and ``':memory:'`` are refused (``ValueError``); Linux alone has what it
     takes (``NotImplementedError`` elsewhere).
@@ -89,6 +97,8 @@ class SharedDB(DB):
 
     _part: Owning | Member | None = None
     _left = False
+    _joining = False
+    """Whether the holder of ``_join_lock`` is joining."""
     _forked = False
     """Whether this is the copy of a handle in a forked child, which has not joined yet."""
 
@@ -116,7 +126,10 @@ class SharedDB(DB):
         self._may_own = may_own
         self._patience = patience
         self._join_lock = new_reentrant_lock()
-        self._entrance = Entrance(where, options, may_own, patience, self._run_method)
+        run_method = partial(
+            _run_method_of, weakref.ref(self)
+        )  # the owner's thread must not own it
+        self._entrance = Entrance(where, options, may_own, patience, run_method)
         super().__init__(path, **options)
 
     # Who owns the store
@@ -160,17 +173,26 @@ class SharedDB(DB):
         with self._join_lock:
             if self._part is not gone:
                 return
+            if self._joining:  # by this thread, in the call that this one has interrupted
+                raise NestedCallError(
+                    "not possible here: a signal handler or finalizer has interrupted a call that"
+                    " joins the next owner of the store"
+                )
             store = self._store
             if store is None or store.view is None:
                 raise ClosedError("the database is closed")
-            gone.joined.close()
+            self._joining = True
             try:
-                self._part = self._entrance.enter(gone)
+                gone.joined.close()
+                part = self._entrance.enter(gone)
+                self._part = part
+                self._opened = part.opened
+                self._adopt(part.opened)
+                gone.page.close()
             except OSError as error:
                 raise_typed(error)
-            self._opened = self._part.opened
-            self._adopt(self._opened)
-            gone.page.close()
+            finally:
+                self._joining = False
 
     def _move_on(self, error: StaleViewError) -> None:
         if not isinstance(error, EpochOver):
@@ -247,13 +269,18 @@ class SharedDB(DB):
         writer = self._open_writer()
         if gone.left or gone.slot < 0:
             return writer
+        part = self._part
+        recovered = None
+        if part is not None and part.epoch != joined.epoch:  # else the slot may be another's now
+            recovered = self._entrance.recovered_after(joined.epoch, part)
+        if recovered is None:
+            raise OutcomeUnknownError(
+                f"{self.path}: the owner was lost before it answered, and nobody knows whether the"
+                " write has happened"
+            )
         request, last = joined.page.noted(gone.slot)
         if request != gone.request:
             return writer
-        part = self._part
-        recovered = None if part is None else self._entrance.recovered_after(joined.epoch, part)
-        if recovered is None:
-            raise Error("it is not known whether the write has happened: too many owners since")
         if recovered < last:
             return writer
         if sync:
@@ -412,6 +439,18 @@ class SharedDB(DB):
 
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
 _CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery"}
+
+
+def _run_method_of(
+    handle: weakref.ref[SharedDB],
+    name: str,
+    arguments: dict[str, Any],
+    tell: Callable[..., None],
+) -> Any:
+    db = handle()
+    if db is None:
+        raise ClosedError("the database is closed")
+    return db._run_method(name, arguments, tell)
 
 
 def _reopen(path: str, arguments: dict[str, Any]) -> DB:

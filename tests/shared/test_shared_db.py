@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from others import Other, new
+from processes import run_python
 
 import lsmkv
 from lsmkv import DB
@@ -255,6 +256,55 @@ def test_a_child_of_a_killed_owner_does_not_answer_for_it(path: Path, other: Sta
     with new(path) as db:
         db.put(b"k", b"v")
         assert db.role == "owner"
+
+
+# Interrupts, and the end
+
+
+@pytest.mark.skipif(lsmkv.COMPILED, reason="methods of compiled classes cannot be replaced")
+def test_a_nested_call_while_the_next_owner_is_joined(path: Path, other: Start) -> None:
+    """Of a signal handler, say: it cannot wait for the call that it has interrupted."""
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        owner.kill()
+        entrance = db._entrance
+        nested: list[str] = []
+        real = entrance._join
+
+        def join() -> object:
+            if not nested:
+                try:
+                    db.put(b"nested", b"1")
+                except lsmkv.NestedCallError:
+                    nested.append("refused")
+            return real()
+
+        entrance._join = join  # type: ignore[method-assign, assignment]
+        db.put(b"k", b"v")
+        assert nested == ["refused"]
+        assert dict(db) == {b"k": b"v"}
+
+
+def test_an_owner_that_nobody_refers_to_is_closed(path: Path, other: Start) -> None:
+    handles = [new(path)]
+    first = other()
+    with pytest.warns(ResourceWarning, match="unclosed"):
+        handles.clear()
+    gc.collect()
+    first("db.put(b'k', b'v')")
+    assert first("db.role") == "owner"
+
+
+def test_the_end_of_a_program_hands_over(path: Path, other: Start) -> None:
+    run_python(
+        "-c",
+        "import sys, lsmkv\n"
+        "db = lsmkv.SharedDB(sys.argv[1], create_if_missing=True)\n"
+        "db.put(b'k', b'v')\n",
+        str(path),
+    )
+    with new(path) as db:
+        assert db.get(b"k") == b"v"
 
 
 # Changes

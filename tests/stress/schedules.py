@@ -100,8 +100,8 @@ def page(text: str) -> str:
     schedules = " and ".join(f"{runs:,} at {kind}" for kind, (runs, _) in sums.items())
     violations = sum(number for _, number in sums.values())
     said = (
-        f"Without a planted mistake, {schedules} were simulated so far, with {violations}"
-        " violations\n(`tests/stress/schedules.py`, which each sitting continues with new seeds).\n"
+        f"Schedules without a planted mistake so far: {schedules}, with {violations} violations.\n"
+        "Each sitting of `tests/stress/schedules.py` continues with new seeds.\n"
     )
     return f"{before}{begin}{said}{end}{after}"
 
