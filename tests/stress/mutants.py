@@ -116,6 +116,8 @@ MUTANTS: tuple[Mistake, ...] = (
         "locks",
         "Commit._apply",
         "with lock.guard:\n            lock.owner = lock.writers.owner  # as claim() does\n"
+        "            if store.sharing is not None:\n"
+        "                store.sharing.publish(first + count - 1)\n"
         "            memtable = view.memtable\n"
         "            user_bytes = memtable.add(first, operations, store.pinned.newest())",
         "newest = store.pinned.newest()\n"
