@@ -308,6 +308,19 @@ def ranges(place: Place) -> tuple[Found, Found]:
     return (size, sizes, place.db.approximate_sizes([KEY, OTHER])), (plain, [plain], [plain])
 
 
+@call("shared.shared_db.SharedDB.compact_range")
+def shared_ranges(place: Place) -> tuple[Found, Found]:
+    """Of a member: the keys are sent to the owner."""
+    path = place.directory / "shared"
+    with (
+        lsmkv.SharedDB(path, create_if_missing=True) as owner,
+        lsmkv.SharedDB(path) as member,
+    ):
+        member.put(KEY, VALUE)
+        member.compact_range(KEY, OTHER)
+        return dict(owner), {b"key": b"value"}
+
+
 @call("db.admin.table_writer.TableWriter.add")
 def tables(place: Place) -> tuple[Found, Found]:
     path = place.directory / "made.ldb"
@@ -423,6 +436,7 @@ def _takers() -> Iterator[str]:
         "db/read/reader.py",
         "db/compact/obsolete.py",
         "db/tree/listener.py",
+        "shared/following.py",
         "files/manifests.py",  # contains levels and numbers of tables
         "util/arguments.py",
     }
