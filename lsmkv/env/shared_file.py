@@ -23,15 +23,19 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from typing import Final
+from importlib import import_module
+from typing import Any, Final
 
 from lsmkv.env.lock import OFD_GETLK, OFD_SETLK
 from lsmkv.env.shared_page import SLOTS
 
 try:
-    import fcntl
+    fcntl: Any = import_module("fcntl")
 except ImportError:  # Windows, where no store is shared
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
+
+linux: Any = os
+"""``os``, with what only some systems have."""
 
 _MAGIC: Final = b"lsmkvsh1"
 _HEAD: Final = struct.Struct("<8sQQQQ")
@@ -85,7 +89,7 @@ class SharedFile:
 
     def read_head(self) -> Head | None:
         """The head; None if there is none yet."""
-        content = os.pread(self._fd, _HEAD.size, 0)
+        content = linux.pread(self._fd, _HEAD.size, 0)
         if len(content) < _HEAD.size:
             return None
         magic, epoch, token, pid, ready = _HEAD.unpack(content)
@@ -108,7 +112,7 @@ class SharedFile:
     def announce(self, head: Head, recovered: int) -> None:
         """Note what was recovered, and that the owner answers from now on."""
         at = _EPOCHS_AT + head.epoch % _EPOCHS * _EPOCH.size
-        os.pwrite(self._fd, _EPOCH.pack(head.epoch, recovered), at)
+        linux.pwrite(self._fd, _EPOCH.pack(head.epoch, recovered), at)
         head.ready = True
         self._write_head(head)
 
@@ -121,23 +125,23 @@ class SharedFile:
         newest = self.read_head()
         if newest is None or newest.epoch - epoch >= _EPOCHS:
             return None
-        content = os.pread(self._fd, _EPOCHS * _EPOCH.size, _EPOCHS_AT)
+        content = linux.pread(self._fd, _EPOCHS * _EPOCH.size, _EPOCHS_AT)
         later = [(noted, last) for noted, last in _EPOCH.iter_unpack(content) if noted > epoch]
         return min(later)[1] if later else None
 
     def note_member(self, slot: int, pid: int, fd: int) -> None:
         """Note where a member holds the page; zeros once it has gone."""
-        os.pwrite(self._fd, _MEMBER.pack(pid, fd), _MEMBERS_AT + slot * _MEMBER.size)
+        linux.pwrite(self._fd, _MEMBER.pack(pid, fd), _MEMBERS_AT + slot * _MEMBER.size)
 
     def members(self) -> list[tuple[int, int]]:
         """The noted process ids and descriptors."""
-        content = os.pread(self._fd, SLOTS * _MEMBER.size, _MEMBERS_AT)
+        content = linux.pread(self._fd, SLOTS * _MEMBER.size, _MEMBERS_AT)
         return [(pid, fd) for pid, fd in _MEMBER.iter_unpack(content) if pid > 0]
 
     def _write_head(self, head: Head) -> None:
         ready = 1 if head.ready else 0
         content = _HEAD.pack(_MAGIC, head.epoch, head.token, head.pid, ready)
-        os.pwrite(self._fd, content, 0)
+        linux.pwrite(self._fd, content, 0)
 
     # Leases
 

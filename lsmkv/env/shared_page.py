@@ -25,12 +25,16 @@ from __future__ import annotations
 
 import mmap
 import os
+from importlib import import_module
 from typing import Any, Final
 
 try:
-    import fcntl
+    fcntl: Any = import_module("fcntl")
 except ImportError:  # Windows, where no store is shared
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
+
+linux: Any = os
+"""``os``, with what only some systems have."""
 
 MAGIC: Final = 0x3173_6B76_6D73_6C00
 EPOCH: Final = 1
@@ -94,7 +98,7 @@ class SharedPage:
 
     def supersede(self) -> None:
         """End the epoch of a dead owner, or one's own, through any descriptor of the page."""
-        fd = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | linux.O_CLOEXEC)
         other = SharedPage(fd, True)
         try:
             other.words[SEQUENCE] = SUPERSEDED
@@ -110,15 +114,15 @@ class SharedPage:
 
 def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
     """A new page, and a descriptor of it for reading only, to be handed on.  ``OSError``."""
-    fd = os.memfd_create("lsmkv page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    fd = linux.memfd_create("lsmkv page", linux.MFD_CLOEXEC | linux.MFD_ALLOW_SEALING)
     reading = -1
     try:
         os.ftruncate(fd, SIZE)
-        os.fchmod(fd, 0o600)
-        os.pwrite(fd, MAGIC.to_bytes(8, "little"), 0)
+        linux.fchmod(fd, 0o600)
+        linux.pwrite(fd, MAGIC.to_bytes(8, "little"), 0)
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
-        reading = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+        reading = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | linux.O_CLOEXEC)
         page = SharedPage(fd, True)
     except BaseException:
         os.close(fd)
@@ -133,7 +137,7 @@ def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
 def find_page(pid: int, fd: int, token: int) -> SharedPage | None:
     """The page that a process has open under that descriptor; None if it has not, or has ended."""
     try:
-        found = os.open(f"/proc/{pid}/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        found = os.open(f"/proc/{pid}/fd/{fd}", os.O_RDONLY | linux.O_CLOEXEC | linux.O_NONBLOCK)
     except OSError:
         return None
     try:

@@ -28,6 +28,9 @@ _BACKLOG: Final = 1024
 _MOMENT: Final = 0.01
 """Seconds."""
 
+linux: Any = os
+"""``os``, with what only Linux has."""
+
 
 class Impostor(OSError):
     """The process at the other end belongs to another user."""
@@ -89,7 +92,7 @@ def accept(listening: Any) -> Any:
 def check_peer(connected: Any) -> None:
     """Raise :class:`Impostor` if the other end belongs to another user."""
     _, user, _ = peer(connected)
-    if user != os.geteuid():
+    if user != linux.geteuid():
         raise Impostor(errno.EPERM, "a process of another user answers for this store")
 
 
@@ -129,18 +132,18 @@ class Alarm:
 
     def __init__(self) -> None:
         """Raises ``OSError``."""
-        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.fd = linux.eventfd(0, linux.EFD_CLOEXEC | linux.EFD_NONBLOCK)
 
     def ring(self) -> None:
         """Wake the thread, at once or when it polls next.  Any thread may call this."""
         try:
-            os.eventfd_write(self.fd, 1)
+            linux.eventfd_write(self.fd, 1)
         except (OSError, ValueError):
             pass  # it rings already, or is closed
 
     def quiet(self) -> None:
         """Be silent until the next :meth:`ring`."""
-        os.eventfd_read(self.fd)
+        linux.eventfd_read(self.fd)
 
     def close(self) -> None:
         """Close the descriptor."""
