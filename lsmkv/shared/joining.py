@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 from lsmkv.db.opening.directory import open_database_directory
 from lsmkv.db.opening.open import OpenStore, open_store
 from lsmkv.db.tree.sharing import Sharing
@@ -40,6 +42,15 @@ _START = 30.0
 """Seconds that a process which holds ``LOCK`` may take to recover the store before it answers."""
 _GRACE = 1.0
 """Seconds from the lock on ``LOCK`` until its holder is expected to have said that it shares."""
+
+
+@mypyc_attr(native_class=False)
+class NoOwner(LockedError):
+    """Nobody owns the store, and this process may not."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.strerror = "no process owns the shared store, and this one may not"
 
 
 class Owning:
@@ -104,6 +115,8 @@ class Entrance:
                 except LockedError as error:
                     held = error
             holding, shares = self._holder()
+            if holding == 0 and not self._may_own:
+                held = NoOwner(self._path)
             if holding != holder:
                 holder = holding
                 since = time.monotonic()
