@@ -207,6 +207,7 @@ class LockedError(IOError, BlockingIOError):
         who = "this process" if pid == _os.getpid() else f"process {pid}"
         holder = "" if pid is None else f" (held by {who})"
         if shared:
+            who = "other processes" if pid is None else who
             holder = f" (shared by {who}: open it with lsmkv.SharedDB)"
         super().__init__(_errno.EAGAIN, f"the database is in use{holder}", path)
         self.pid = pid

@@ -493,8 +493,8 @@ class DB(Maintenance, Scannable):
                 store.sharing = Sharing()
             waits = store.versions.last_sequence <= sequence
             ticket = store.sharing.ticket() if waits else None
-        if ticket is not None:
-            ticket.acquire_soon(min(seconds, CLOSED_EVERY))
+        if ticket is not None and not ticket.acquire_soon(min(seconds, CLOSED_EVERY)):
+            store.sharing.forget(ticket)
 
     def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
         reader = self._reader

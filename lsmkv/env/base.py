@@ -220,6 +220,8 @@ class Directory(_Closeable):
 
     >>> directory.replaced(), directory.immutable, directory.maps_logs, directory.is_entered
     (False, False, True, False)
+    >>> directory.is_shared("SHARED")
+    False
     >>> directory.change_mark() is None, directory.free_bytes() is None
     (True, True)
     >>> directory.close()
@@ -360,6 +362,14 @@ class Directory(_Closeable):
         returns 0.
         """
         return 0
+
+    def is_shared(self, name: str) -> bool:
+        """Whether processes share the store, by the file of this name: see :mod:`lsmkv.shared`.
+
+        An implementation whose stores cannot be shared may inherit this method, which returns
+        False.
+        """
+        return False
 
     @abstractmethod
     def subdirectory(self, name: str, create: bool = False) -> Directory:

@@ -226,6 +226,16 @@ class LocalDirectory(Descriptor, Directory):
         flags = os.O_RDWR | (os.O_CREAT if create else 0) | _NOFOLLOW
         return SharedFile(self._open(name, flags)[0], self._path_of(name))
 
+    def is_shared(self, name: str) -> bool:
+        try:
+            file = self.shared_file(name, False)
+        except OSError:
+            return False  # there is none, or this user cannot lock it
+        try:
+            return file.is_leased_at_all()
+        finally:
+            file.close()
+
     def inode(self, name: str) -> int:
         """The number in the file system of the file of that name; 0 if there is none."""
         try:

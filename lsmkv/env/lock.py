@@ -28,6 +28,7 @@ import errno
 import os
 import struct
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -82,8 +83,19 @@ class _Table:
 
 
 _table = _Table()
+_held: weakref.WeakSet[LocalFileLock] = weakref.WeakSet()
+
+
+def _release_after_fork() -> None:
+    """In a forked child: no descriptor of it may keep a lock of the parent's alive."""
+    _table.reset()
+    for lock in list(_held):
+        lock.close()
+    _held.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_table.reset)
+    os.register_at_fork(after_in_child=_release_after_fork)
 
 
 class LocalFileLock(FileLock):
@@ -96,6 +108,7 @@ class LocalFileLock(FileLock):
         self._keys = keys
         self._pid = os.getpid()
         self._fd = fd  # last: from here on there is something to close
+        _held.add(self)
 
     @property
     def is_ofd(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+import weakref
 from typing import Any, Final
 
 from lsmkv.env.descriptors import with_room
@@ -30,6 +31,32 @@ _MOMENT: Final = 0.01
 
 linux: Any = os
 """``os``, with what only Linux has."""
+NO_SIGNAL: int = getattr(module, "MSG_NOSIGNAL", 0)
+"""A flag of every call that sends: a peer that has gone is an error, and never ends the process."""
+
+
+class Socket(getattr(module, "socket", object)):  # type: ignore[misc]
+    """A socket of the interpreter's own, which is closed in a forked child: it is the parent's."""
+
+    __slots__ = ("__weakref__",)
+
+
+_open: weakref.WeakSet[Socket] = weakref.WeakSet()
+
+
+def _noted(made: Socket) -> Socket:
+    _open.add(made)
+    return made
+
+
+def _close_after_fork() -> None:
+    for made in list(_open):
+        close_at_once(made)
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_after_fork)
 
 
 class Impostor(OSError):
@@ -38,7 +65,7 @@ class Impostor(OSError):
 
 def listen(address: bytes) -> Any:
     """A socket that other processes connect to, which never blocks.  ``OSError``."""
-    made = module.socket(module.AF_UNIX, module.SOCK_STREAM | module.SOCK_CLOEXEC)
+    made = _noted(Socket(module.AF_UNIX, module.SOCK_STREAM | module.SOCK_CLOEXEC))
     try:
         made.setblocking(False)
         made.bind(address)
@@ -55,10 +82,10 @@ def connect(address: bytes, patience: float | None) -> Any:
 
     This call and each later one wait for so many seconds at most, and raise ``BlockingIOError``.
     """
-    made = module.socket(module.AF_UNIX, module.SOCK_STREAM | module.SOCK_CLOEXEC)
+    made = _noted(Socket(module.AF_UNIX, module.SOCK_STREAM | module.SOCK_CLOEXEC))
     try:
         if patience is not None:
-            _set_patience(made, patience)
+            set_patience(made, patience)
         made.connect(address)
         check_peer(made)
     except BaseException:
@@ -79,7 +106,7 @@ def accept(listening: Any) -> Any:
     except OSError:
         pause(_MOMENT)
         return None
-    made = module.socket(module.AF_UNIX, module.SOCK_STREAM, 0, fd)
+    made = _noted(Socket(module.AF_UNIX, module.SOCK_STREAM, 0, fd))
     try:
         made.setblocking(False)
         check_peer(made)
@@ -102,7 +129,8 @@ def peer(connected: Any) -> tuple[int, int, int]:
     return _PEER.unpack(found)
 
 
-def _set_patience(connected: Any, seconds: float) -> None:
+def set_patience(connected: Any, seconds: float) -> None:
+    """Let each later call wait for so many seconds at most; 0.0 is no limit."""
     whole = int(seconds)
     time = _TIME.pack(whole, int((seconds - whole) * 1_000_000))
     connected.setsockopt(module.SOL_SOCKET, module.SO_RCVTIMEO, time)
@@ -112,9 +140,9 @@ def _set_patience(connected: Any, seconds: float) -> None:
 def send_with(connected: Any, content: bytes, fd: int) -> None:
     """Send bytes, and with them a descriptor."""
     passed = [(module.SOL_SOCKET, module.SCM_RIGHTS, struct.pack("i", fd))]
-    sent = connected.sendmsg([content], passed)
+    sent = connected.sendmsg([content], passed, NO_SIGNAL)
     if sent < len(content):
-        connected.sendall(content[sent:])
+        connected.sendall(content[sent:], NO_SIGNAL)
 
 
 def receive_with(connected: Any, size: int) -> tuple[bytes, int]:
@@ -125,6 +153,22 @@ def receive_with(connected: Any, size: int) -> tuple[bytes, int]:
         if level == module.SOL_SOCKET and kind == module.SCM_RIGHTS and len(data) == 4:
             fd = struct.unpack("i", data)[0]
     return content, fd
+
+
+def end_requests(connected: Any) -> None:
+    """Let the other end send nothing more; what it has been sent stays."""
+    try:
+        connected.shutdown(module.SHUT_RD)
+    except OSError:
+        pass  # it has gone
+
+
+def end(connected: Any) -> None:
+    """Let a call that another thread makes with it end now."""
+    try:
+        connected.shutdown(module.SHUT_RDWR)
+    except OSError:
+        pass  # it has gone
 
 
 class Alarm:

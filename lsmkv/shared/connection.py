@@ -74,18 +74,11 @@ class Connection:
         self._request += 1
         request = self._request
         self.failed = True
-        try:
-            self._socket.sendall(make(request))
-            while True:
-                kind, content = self._receive(request)
-                if kind != PROGRESS:
-                    break
-                if progress is not None:
-                    progress(*decoded(content).get("arguments", []))
-        except BlockingIOError as error:
-            raise IOError(errno.ETIMEDOUT, f"{self._owner} does not answer") from error
-        except OSError as error:
-            raise OwnerGone(self.slot, request) from error
+        kind, content = self._exchange(make(request), request)
+        while kind == PROGRESS:
+            if progress is not None:
+                progress(*decoded(content).get("arguments", []))
+            kind, content = self._exchange(b"", request)
         self.failed = False
         if kind == FAILED:
             raise error_in(content)
@@ -93,11 +86,30 @@ class Connection:
             raise OwnerGone(self.slot, request, left=True)
         return kind, content
 
+    def _exchange(self, message: bytes, request: int) -> tuple[int, bytes]:
+        """Send the message, if there is one, and receive the next frame."""
+        try:
+            if message:
+                self._socket.sendall(message, sockets.NO_SIGNAL)
+            return self._receive(request)
+        except BlockingIOError as error:
+            raise IOError(errno.ETIMEDOUT, f"{self._owner} does not answer") from error
+        except OSError as error:
+            raise OwnerGone(self.slot, request) from error
+
+    def set_patience(self, seconds: float | None) -> None:
+        """For how long each later wait may take."""
+        sockets.set_patience(self._socket, 0.0 if seconds is None else seconds)
+
+    def end(self) -> None:
+        """Let the call that uses it end now, with :class:`OwnerGone`."""
+        sockets.end(self._socket)
+
     def tell(self, kind: int, content: bytes) -> None:
         """Send what is not answered; :class:`OwnerGone` if that cannot be."""
         self._request += 1
         try:
-            self._socket.sendall(frame(kind, self._request, content))
+            self._socket.sendall(frame(kind, self._request, content), sockets.NO_SIGNAL)
         except OSError as error:
             self.failed = True
             raise OwnerGone(self.slot, self._request) from error
@@ -154,6 +166,11 @@ class Joined:
         self._patience = patience
         self._head = head
         self._idle: list[Connection] = []
+        self._used: set[Connection] = set()
+        self._presence: Connection | None = None
+        """The first one, which no call uses: as long as it lives the owner notes where this process
+        holds the page, and a new owner can find it."""
+        self._closed = False
         self.over: list[int] = []
         """Transactions that are over, which the owner does not know yet."""
         self.page: SharedPage
@@ -165,11 +182,21 @@ class Joined:
         self,
         make: Callable[[int], bytes],
         progress: Callable[..., object] | None = None,
+        *,
+        may_take_long: bool = False,
     ) -> tuple[int, bytes]:
-        """:meth:`Connection.ask`, by a connection that is free."""
+        """:meth:`Connection.ask`, by a connection that is free.
+
+        What may take long has no limit of time: the owner is at work, and answers in the end.
+        """
         connection = self.take()
         try:
-            return connection.ask(make, progress)
+            if not may_take_long or self._patience is None:
+                return connection.ask(make, progress)
+            connection.set_patience(None)
+            answer = connection.ask(make, progress)
+            connection.set_patience(self._patience)
+            return answer
         finally:
             self.give_back(connection)
 
@@ -184,9 +211,13 @@ class Joined:
     def take(self) -> Connection:
         """A connection for the caller alone; :class:`OwnerGone` if there can be none."""
         try:
-            return self._idle.pop()
+            connection = self._idle.pop()
         except IndexError:
-            pass
+            connection = self._another()
+        self._used.add(connection)
+        return connection
+
+    def _another(self) -> Connection:
         try:
             return self._connect(None)[0]
         except IOError:
@@ -196,7 +227,8 @@ class Joined:
 
     def give_back(self, connection: Connection) -> None:
         """Let other calls use it, unless its answer is still to come."""
-        if connection.failed:
+        self._used.discard(connection)
+        if connection.failed or self._closed:
             connection.close()
         else:
             self._idle.append(connection)
@@ -209,9 +241,14 @@ class Joined:
         return b"".join(NUMBER.pack(number) for number in numbers)
 
     def close(self) -> None:
-        """Close the connections that are free."""
+        """Close all connections.  Calls of other threads that wait for an answer end."""
+        self._closed = True
+        for connection in list(self._used):
+            connection.end()
         while self._idle:
             self._idle.pop().close()
+        if self._presence is not None:
+            self._presence.close()
 
     @property
     def epoch(self) -> int:
@@ -225,7 +262,7 @@ class Joined:
     def _greet(self, file: SharedFile) -> SharedPage:
         connection, page = self._connect(file)
         assert page is not None
-        self._idle.append(connection)
+        self._presence = connection
         return page
 
     def _connect(self, file: SharedFile | None) -> tuple[Connection, SharedPage | None]:
@@ -245,7 +282,7 @@ class Joined:
         page: SharedPage | None = None
         try:
             hello = {"protocol": PROTOCOL, "names": self._names, "thread": get_ident()}
-            socket.sendall(json_frame(HELLO, 0, hello))
+            socket.sendall(json_frame(HELLO, 0, hello), sockets.NO_SIGNAL)
             content, fd = sockets.receive_with(socket, _CHUNK)
             if fd >= 0:
                 page = SharedPage(fd, False)
@@ -271,6 +308,8 @@ class Joined:
             connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))
         except OwnerGone as gone:
             socket.close()
+            if page is not None:
+                page.close()
             raise ConnectionResetError(errno.ECONNRESET, "the owner has gone") from gone
         except BaseException:
             socket.close()

@@ -73,6 +73,11 @@ class Leases:
         if version not in self._readers:
             self.file.release(version)
 
+    def forget_newest(self) -> None:
+        """Keep no version but for its readers: this process follows nobody any more."""
+        self._newest = -1
+        self.release_unread()
+
     def release_unread(self) -> None:
         """End the leases of versions that nobody here reads any more."""
         for version, readers in list(self._readers.items()):
@@ -144,6 +149,11 @@ class MemberFollower(Follower):
         self._page = page
         self._page_bound = _PageBound(page, leases, directory.path)
         self._bound = self._page_bound
+        self._followed: Store | None = None
+
+    def open(self) -> Store:
+        self._followed = super().open()
+        return self._followed
 
     def catch_up(self, store: Store) -> None:
         """Let the store show every write that has happened before this call.
@@ -152,11 +162,21 @@ class MemberFollower(Follower):
         """
         words = self._page.words
         target: int = words[SEQUENCE]
-        if target == SUPERSEDED:
+        if target == SUPERSEDED or store is not self._followed:
             raise EpochOver(self._directory.path)
         if store.lock.must_not_wait:
             return  # a nested call: the interrupted one will see it
+        try:
+            self._follow_to(store, target)
+        except OSError as error:
+            store.raise_failure(error)
+        except ValueError:
+            store.open_view()  # its leases are closed
+            raise
+
+    def _follow_to(self, store: Store, target: int) -> None:
         with self._lock:
+            store.open_view()
             for attempt in range(_ATTEMPTS):
                 if store.versions.last_sequence >= target:
                     return
@@ -173,6 +193,7 @@ class MemberFollower(Follower):
         if store.lock.must_not_wait:
             return
         with self._lock:
+            store.open_view()
             if not self._page_bound.is_newest:
                 self._move(store)
 

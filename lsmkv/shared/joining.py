@@ -22,10 +22,16 @@ from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalDirectory, LocalEnv
 from lsmkv.env.shared_file import SharedFile
 from lsmkv.env.shared_page import TOKEN, find_page
-from lsmkv.errors import LockedError, NotFoundError, raise_typed
+from lsmkv.errors import (
+    ClosedError,
+    ComparatorMismatchError,
+    LockedError,
+    NotFoundError,
+    raise_typed,
+)
 from lsmkv.format.filenames import LOCK, SHARED
 from lsmkv.format.keys import InternalKeyComparator
-from lsmkv.options import OptionArguments, Options, make_options
+from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 from lsmkv.shared.connection import Joined
 from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
 from lsmkv.shared.listener import Listener
@@ -91,6 +97,11 @@ class Entrance:
         self._patience = patience
         self._run_method = run_method
         self._names = names_of(make_options(**arguments))
+        if arguments.get("comparator") is None:
+            del self._names["comparator"]  # the store's own order decides
+        self.cancelled = False
+        """Set when the handle is closed meanwhile."""
+        self._unclaimed: Owning | None = None
         self.leases: Leases | None = None
         """The versions that this process leases, in this epoch and in earlier ones."""
 
@@ -101,10 +112,15 @@ class Entrance:
         ``lock_timeout`` says, but at least for the moment in which an owner has just got it.
         Raises what opening raises.
         """
+        left, self._unclaimed = self._unclaimed, None
+        if left is not None:
+            return left  # of a call that was interrupted before it could have it
         patience = make_options(**self._arguments).lock_timeout
         holder = -1
-        since = 0.0
+        since = time.monotonic()
         while True:
+            if self.cancelled:
+                raise ClosedError("the database is closed")
             member = self._join()
             if member is not None:
                 return member
@@ -132,6 +148,10 @@ class Entrance:
         assert self.leases is not None
         return self.leases.file.recovered_after(epoch)
 
+    def claim(self) -> None:
+        """The handle has what :meth:`enter` has returned."""
+        self._unclaimed = None
+
     def close(self) -> None:
         """End the leases; in a forked child, close the descriptor that is the parent's too."""
         if self.leases is not None:
@@ -147,14 +167,17 @@ class Entrance:
                 holder = directory.lock_holder(LOCK)
                 if holder is None:
                     return 0, True
-                file = directory.shared_file(SHARED, False)
+                try:
+                    file = directory.shared_file(SHARED, False)
+                except FileNotFoundError:
+                    return holder, False
                 try:
                     head = file.read_head()
                 finally:
                     file.close()
                 return holder, head is not None and head.pid == holder
         except FileNotFoundError:
-            return -1, False
+            return 0, True  # there is no directory yet
         except OSError as error:
             raise_typed(error)
 
@@ -169,20 +192,29 @@ class Entrance:
             return self._begin_epoch(directory, before)
 
         opened = open_store(self._path, arguments, share)
-        publishing = opened.sharing
-        assert isinstance(publishing, Publishing)
+        listener: Listener | None = None
         try:
+            publishing = opened.sharing
             writer = opened.writer
+            assert isinstance(publishing, Publishing)
             assert writer is not None
-            listener = Listener(opened.store, writer, publishing, self._names, self._run_method)
+            names = names_of(opened.options)
+            listener = Listener(opened.store, writer, publishing, names, self._run_method)
             listener.start()
+            words = publishing.page.words
+            opened.reader = SharedReader(opened.store, opened.background, words, _wait_for_commit)
+            if self.leases is not None:
+                self.leases.forget_newest()
+                publishing.release_unread = self.leases.release_unread
+            publishing.file.announce(publishing.head, opened.store.versions.last_sequence)
+            owning = Owning(opened, publishing, listener)
+            self._unclaimed = owning
         except BaseException:
+            if listener is not None:
+                listener.stop()
             _close_parts(opened)
             raise
-        publishing.file.announce(publishing.head, opened.store.versions.last_sequence)
-        words = publishing.page.words
-        opened.reader = SharedReader(opened.store, opened.background, words, _wait_for_commit)
-        return Owning(opened, publishing, listener)
+        return owning
 
     def _begin_epoch(self, directory: Directory, before: Member | None) -> Sharing:
         """Begin an epoch; the store's lock is held, and nothing has been changed."""
@@ -272,12 +304,17 @@ class Entrance:
         return joined
 
     def _follow(self, directory: LocalDirectory, joined: Joined) -> Member:
-        options: Options = make_options(**self._arguments)
-        options = options._replace(read_only=True)
-        comparator = InternalKeyComparator(options.comparator)
+        options: Options = make_options(**self._arguments)._replace(read_only=True)
         assert self.leases is not None
-        follower = MemberFollower(directory, options, comparator, joined.page, self.leases)
-        store = follower.open()
+        try:
+            comparator = InternalKeyComparator(options.comparator)
+            follower = MemberFollower(directory, options, comparator, joined.page, self.leases)
+            store = follower.open()
+        except ComparatorMismatchError as error:
+            options = in_stored_order(self._arguments, error)._replace(read_only=True)
+            comparator = InternalKeyComparator(options.comparator)
+            follower = MemberFollower(directory, options, comparator, joined.page, self.leases)
+            store = follower.open()
         opened = OpenStore(LocalEnv(), directory, None, options)
         opened.start(store, None, None)
         opened.follower = follower

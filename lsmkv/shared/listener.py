@@ -11,7 +11,6 @@ import os
 import struct
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from lsmkv.db.handles.transaction import ConflictCheck
@@ -20,7 +19,7 @@ from lsmkv.db.write.writer import Writer
 from lsmkv.env import sockets
 from lsmkv.env.shared_page import SEQUENCE, SLOTS
 from lsmkv.errors import ClosedError, ConflictError, CorruptionError, Error
-from lsmkv.format.batch import Operation, decode_batch, encoded_size
+from lsmkv.format.batch import Operation, decode_batch
 from lsmkv.shared.frames import (
     BEGIN,
     CALL,
@@ -47,7 +46,7 @@ from lsmkv.shared.frames import (
     json_frame,
 )
 from lsmkv.shared.publishing import Publishing
-from lsmkv.util.threads import new_lock, start_new_thread
+from lsmkv.util.threads import get_ident, new_lock, start_new_thread
 
 _LARGEST_GROUP = 1 << 20
 _CHUNK = 1 << 18
@@ -70,10 +69,14 @@ class _Member:
 class _Write:
     """A batch of a member that is to be committed."""
 
-    def __init__(self, member: _Member, request: int, operations: list[Operation]) -> None:
+    def __init__(
+        self, member: _Member, request: int, operations: list[Operation], sync: bool, size: int
+    ) -> None:
         self.member = member
         self.request = request
         self.operations = operations
+        self.sync = sync
+        self.size = size
 
 
 class Listener:
@@ -96,8 +99,8 @@ class Listener:
         self._run_method = run
         self._members: dict[int, _Member] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
-        self._writes: list[_Write] = []
-        self._synced: list[_Write] = []
+        self._writes: list[_Write] = []  # in the order in which they came
+        self._thread = 0
         self._waiting: list[tuple[_Member, int, int, float]] = []
         self._finished: list[_Member] = []  # whose call is over
         self._stopping = False
@@ -129,12 +132,17 @@ class Listener:
             raise
 
     def stop(self) -> None:
-        """Carry out what has come in, and close the connections."""
+        """Carry out what has come in, and close the connections.
+
+        On its own thread, which may run a finalizer or a close that was asked for, it does not
+        wait: the thread ends after this turn.
+        """
         if not self._stopping:
             self._stopping = True
             self._alarm.ring()
-            with self._ended:
-                pass
+            if get_ident() != self._thread:
+                with self._ended:
+                    pass
 
     def close_in_child(self) -> None:
         """In a forked child: close the descriptors at once.  The parent goes on."""
@@ -148,6 +156,7 @@ class Listener:
     # The thread
 
     def _serve(self) -> None:
+        self._thread = get_ident()
         try:
             while not self._stopping:
                 self._turn()
@@ -169,8 +178,7 @@ class Listener:
                 member = self._members.get(fd)
                 if member is not None:
                     self._receive(member)
-        self._commit_all(self._writes, False)
-        self._commit_all(self._synced, True)
+        self._commit_all()
         if self._waiting:
             self._answer_waiting()
 
@@ -189,13 +197,18 @@ class Listener:
                 continue
             slot = self._free_slots.pop()
             self._publishing.page.clear(slot)
-            member = _Member(socket, slot, sockets.peer(socket)[0])
+            try:
+                member = _Member(socket, slot, sockets.peer(socket)[0])
+                self._poll.register(socket.fileno(), sockets.polling.EPOLLIN)
+            except OSError:
+                self._free_slots.append(slot)
+                socket.close()
+                continue
             self._members[socket.fileno()] = member
-            self._poll.register(socket.fileno(), sockets.polling.EPOLLIN)
 
     def _refuse(self, socket: Any, reason: str) -> None:
         try:
-            socket.send(error_frame(0, Error(reason)))
+            socket.send(error_frame(0, Error(reason)), sockets.NO_SIGNAL)
         except OSError:
             pass
         socket.close()
@@ -221,7 +234,9 @@ class Listener:
                 content = bytes(received[HEADER.size : HEADER.size + size])
                 del received[: HEADER.size + size]
                 self._carry_out(member, kind, request, content)
-            except (CorruptionError, struct.error) as error:
+            except Exception as error:
+                if not isinstance(error, CorruptionError | struct.error):
+                    self._store.info_log.warn(f"A member's request failed: {error!r}")
                 self._send(member, error_frame(request, error))
                 self._drop(member)
                 return
@@ -248,7 +263,7 @@ class Listener:
         """Send an answer.  A member sends nothing more before it has it, so there is room, unless
         it never reads: then it is dropped."""
         try:
-            if member.socket.send(content) < len(content):
+            if member.socket.send(content, sockets.NO_SIGNAL) < len(content):
                 raise BlockingIOError
         except OSError:
             self._drop(member)
@@ -258,8 +273,8 @@ class Listener:
     def _carry_out(self, member: _Member, kind: int, request: int, content: bytes) -> None:
         if kind == WRITE:
             _, operations = decode_batch(content[1:])
-            write = _Write(member, request, operations)
-            (self._synced if content[:1] == b"\1" else self._writes).append(write)
+            sync = content[:1] == b"\1"
+            self._writes.append(_Write(member, request, operations, sync, len(content)))
         elif kind == HELLO:
             self._greet(member, request, decoded(content))
         elif kind == READY:
@@ -273,7 +288,7 @@ class Listener:
         elif kind == END:
             self._end(NUMBER.unpack(content)[0])
         elif kind == COMMIT:
-            self._commit_all(self._writes, False)
+            self._commit_all()
             self._commit(member, request, CommitRequest(content))
         elif kind == WAIT:
             sequence, milliseconds = NUMBERS.unpack(content)
@@ -293,8 +308,9 @@ class Listener:
             self._send(member, error_frame(request, Error(reason)))
             return
         for what, name in self._names.items():
-            given = hello.get("names", {}).get(what)
-            if given != name:
+            names = hello.get("names")
+            given = names.get(what) if isinstance(names, dict) else None
+            if given != name and (given is not None or what != "comparator"):
                 reason = f"the store is shared with the {what} {name!r}, not {given!r}"
                 self._send(member, error_frame(request, Error(reason)))
                 return
@@ -323,29 +339,29 @@ class Listener:
         member.greeted = True
         self._send(member, frame(DONE, request, NUMBER.pack(0)))
 
-    def _commit_all(self, writes: list[_Write], sync: bool) -> None:
-        """Commit what has come in, in groups that are not too large."""
-        while writes:
-            group = [writes[0]]
-            size = encoded_size(writes[0].operations)
-            for write in writes[1:]:
-                size += encoded_size(write.operations)
-                if size > _LARGEST_GROUP:
-                    break
-                group.append(write)
-            del writes[: len(group)]
-            self._commit_group(group, sync)
+    def _commit_all(self) -> None:
+        """Commit what has come in, in its order, in groups that are not too large."""
+        writes, self._writes = self._writes, []
+        at = 0
+        while at < len(writes):
+            first = at
+            size = 0
+            while at < len(writes) and (at == first or size + writes[at].size <= _LARGEST_GROUP):
+                size += writes[at].size
+                at += 1
+            self._commit_group(writes[first:at])
 
-    def _commit_group(self, group: list[_Write], sync: bool) -> None:
+    def _commit_group(self, group: list[_Write]) -> None:
+        """Commit batches together; the log is synced if one of them asks for it."""
         if len(group) == 1:
             operations = group[0].operations
         else:
             operations = [operation for write in group for operation in write.operations]
         slots = [(one.member.slot, one.request, len(one.operations)) for one in group]
-        answer = self._write(operations, sync, slots, None)
+        answer = self._write(operations, any(one.sync for one in group), slots, _no_condition)
         if answer is not None and not isinstance(answer, Error) and len(group) > 1:
             for one in group:  # a key, say, that the user's comparator cannot take
-                self._commit_group([one], sync)
+                self._commit_group([one])
             return
         for one in group:
             self._answer(one.member, one.request, answer)
@@ -355,21 +371,15 @@ class Listener:
         operations: list[Operation],
         sync: bool,
         slots: list[tuple[int, int, int]],
-        check: Callable[[], None] | None,
+        condition: Callable[[], None],
     ) -> BaseException | None:
-        """Write a batch; returns the error, or None."""
-        note = partial(self._note, slots, check)
+        """Write a batch; returns the error, or None.  With a condition it joins no other batch."""
+        self._publishing.expect(operations, slots)
         try:
-            self._writer.write(operations, sync, note)
+            self._writer.write(operations, sync, condition)
         except Exception as error:
             return error
         return None
-
-    def _note(self, slots: list[tuple[int, int, int]], check: Callable[[], None] | None) -> None:
-        """The condition of a write: called when nothing else can be written before it."""
-        if check is not None:
-            check()
-        self._publishing.note(slots, self._store.versions.last_sequence + 1)
 
     def _answer(self, member: _Member, request: int, error: BaseException | None) -> None:
         if error is None:
@@ -459,7 +469,9 @@ class Listener:
         socket = member.socket
 
         def tell(*arguments: Any) -> None:
-            _send_all(socket, json_frame(PROGRESS, request, {"arguments": list(arguments)}))
+            if self._stopping:
+                raise ClosedError("the database is closed")
+            _send_all(socket, json_frame(PROGRESS, request, {"arguments": list(arguments)}), True)
 
         try:
             try:
@@ -471,14 +483,14 @@ class Listener:
             except Exception as error:
                 answer = error_frame(request, error)
             try:
-                _send_all(socket, answer)
+                _send_all(socket, answer, False)
             except OSError:
                 pass  # the member has gone, as the loop will see
         finally:
-            if self._stopping:
-                socket.close()
             self._finished.append(member)
             self._alarm.ring()
+            if self._stopping:
+                socket.close()
 
     def _take_back_finished(self) -> None:
         while self._finished:
@@ -490,7 +502,9 @@ class Listener:
     def _close(self) -> None:
         self._publishing.wake = None
         for member in list(self._members.values()):
-            if not member.busy:
+            if member.busy:  # its thread sends the answer, and closes it
+                sockets.end_requests(member.socket)
+            else:
                 self._release(member)
         self._members.clear()
         self._listening.close()
@@ -498,13 +512,22 @@ class Listener:
         self._alarm.close()
 
 
-def _send_all(socket: Any, content: bytes) -> None:
-    """Send everything through a socket that does not block, from a thread that may wait."""
+def _send_all(socket: Any, content: bytes, may_drop: bool) -> None:
+    """Send everything through a socket that does not block, from a thread that may wait.
+
+    What may be dropped is, if there is no room for its first byte: its reader is slow or stopped.
+    """
     poll = sockets.polling.poll()
     poll.register(socket.fileno(), sockets.polling.POLLOUT)
     at = 0
     while at < len(content):
         try:
-            at += socket.send(content[at:])
+            at += socket.send(content[at:], sockets.NO_SIGNAL)
         except BlockingIOError:
+            if may_drop and at == 0:
+                return
             poll.poll()
+
+
+def _no_condition() -> None:
+    """Keeps a batch from being joined with others'."""

@@ -7,6 +7,7 @@ for every process.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from lsmkv.db.tree.sharing import Sharing
@@ -20,6 +21,7 @@ from lsmkv.env.shared_page import (
     close_descriptor,
     make_page,
 )
+from lsmkv.format.batch import Operation
 from lsmkv.format.filenames import SHARED
 
 
@@ -41,9 +43,12 @@ class Publishing(Sharing):
         self._numbers: frozenset[int] = frozenset()
         self._born: dict[int, int] = {}  # table: the first version that has it
         self._died: dict[int, int] = {}  # table: the first version that lacks it
+        self._expected: tuple[list[Operation], list[tuple[int, int, int]]] | None = None
         self._noted: list[int] = []  # the slots of the batch that is being committed
         self.waiting = False
         """Whether a member waits for the next write."""
+        self.release_unread: Callable[[], None] | None = None
+        """Ends the leases that this process has taken as a member, and needs no more."""
         self.wake: Callable[[], None] | None = None
         """Called after a write for which a member waits."""
 
@@ -53,15 +58,19 @@ class Publishing(Sharing):
         words[VERSIONS] = self._version
         words[SEQUENCE] = sequence
 
-    def note(self, slots: list[tuple[int, int, int]], first: int) -> None:
-        """Note the slots, requests and counts of operations of a batch that begins at ``first``.
+    def expect(self, operations: list[Operation], slots: list[tuple[int, int, int]]) -> None:
+        """The next batch of exactly this list is of members: their slots, the numbers of their
+        requests, and how many operations each has."""
+        self._expected = operations, slots
 
-        Called under the writers' lock, before the batch goes into the log.
-        """
-        self._noted = [slot for slot, _, _ in slots]
-        for slot, request, count in slots:
-            self.page.note(slot, request, first, count)
-            first += count
+    def begin(self, operations: list[Operation], sequence: int) -> None:
+        expected = self._expected
+        if expected is None or expected[0] is not operations:
+            return
+        self._noted = [slot for slot, _, _ in expected[1]]
+        for slot, request, count in expected[1]:
+            self.page.note(slot, request, sequence, count)
+            sequence += count
 
     def publish(self, sequence: int) -> None:
         self.page.words[SEQUENCE] = sequence
@@ -90,6 +99,8 @@ class Publishing(Sharing):
         self.page.words[VERSIONS] = version
 
     def is_leased(self, number: int) -> bool:
+        if self.release_unread is not None:
+            self.release_unread()
         last = self._died.get(number, self.head.epoch * VERSIONS_OF_EPOCH) - 1
         if self.file.is_leased(self._born.get(number, 0), last):
             return True
@@ -106,6 +117,8 @@ class Publishing(Sharing):
         if self._closed:
             return
         self._closed = True
+        if self._leaving and os.getpid() != self.head.pid:
+            self._leaving = False  # in a forked child: the parent is alive
         if self._leaving and not self.file.is_leased_at_all():
             # A member that is just joining would never learn of the owner after this one.
             self.page.words[SEQUENCE] = SUPERSEDED

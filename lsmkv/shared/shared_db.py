@@ -16,6 +16,7 @@ from typing import Any, Unpack
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.db.admin.ingest import as_paths
 from lsmkv.db.db import DB
 from lsmkv.db.handles.transaction import Isolation, Transaction, refuse_unknown
 from lsmkv.db.handles.turns import Turns
@@ -27,6 +28,7 @@ from lsmkv.env.place import absolute
 from lsmkv.env.shared_page import HAS_PAGES
 from lsmkv.errors import (
     ClosedError,
+    Error,
     NestedCallError,
     OutcomeUnknownError,
     StaleViewError,
@@ -56,8 +58,9 @@ class SharedDB(DB):
     a read sees every write that was acknowledged, in any process, before the read began.
 
     ``may_own=False`` is for processes that should not own the store, since they are often stopped
-    or restarted.  ``patience`` is for how many seconds a call waits for an owner that does not
-    answer, since it is stopped; None waits for ever.
+    or restarted; it waits for an owner, 30 seconds or ``lock_timeout``.  ``patience`` is for how
+    many seconds a write waits for an owner that does not answer, since it is stopped; None waits
+    for ever.  A write that was waited for in this way may still happen.
 
     Methods have the errors and costs of those of :class:`DB`.  A write of a member also costs a
     message to the owner and back, and so does a transaction at its begin and at its end; a read
@@ -96,7 +99,6 @@ class SharedDB(DB):
     """
 
     _part: Owning | Member | None = None
-    _left = False
     _joining = False
     """Whether the holder of ``_join_lock`` is joining."""
     _forked = False
@@ -159,6 +161,7 @@ class SharedDB(DB):
 
     def _open_parts(self) -> OpenStore:
         self._part = self._entrance.enter()
+        self._entrance.claim()
         return self._part.opened
 
     def _adopt(self, opened: OpenStore) -> None:
@@ -171,6 +174,7 @@ class SharedDB(DB):
     def _rejoin(self, gone: Member) -> None:
         """Join the next owner, or become it, unless another thread has."""
         with self._join_lock:
+            self._finish_adoption()
             if self._part is not gone:
                 return
             if self._joining:  # by this thread, in the call that this one has interrupted
@@ -184,23 +188,38 @@ class SharedDB(DB):
             self._joining = True
             try:
                 gone.joined.close()
-                part = self._entrance.enter(gone)
-                self._part = part
-                self._opened = part.opened
-                self._adopt(part.opened)
+                self._part = self._entrance.enter(gone)
+                self._finish_adoption()
                 gone.page.close()
+                if self._entrance.cancelled:  # by a nested call, in the middle of this
+                    self._close_part()
+                    raise ClosedError("the database is closed")
             except OSError as error:
                 raise_typed(error)
             finally:
                 self._joining = False
 
+    def _finish_adoption(self) -> None:
+        """Take over what was joined, if an interrupt has prevented it."""
+        part = self._part
+        if part is not None and part.opened is not self._opened:
+            self._opened = part.opened
+            self._adopt(part.opened)
+        self._entrance.claim()
+
     def _move_on(self, error: StaleViewError) -> None:
         if not isinstance(error, EpochOver):
-            super()._move_on(error)
-            return
+            try:
+                super()._move_on(error)
+                return
+            except EpochOver:
+                pass
         part = self._part
         if isinstance(part, Member) and part.page.superseded:
             self._rejoin(part)
+        elif part is not None and part.opened is not self._opened:
+            with self._join_lock:
+                self._finish_adoption()
 
     def _open_reader(self) -> Reader:
         if self._forked:
@@ -211,18 +230,22 @@ class SharedDB(DB):
         if self._forked:
             self._join_in_child()
         while True:
-            store = super()._open_store()
             part = self._part
+            store = super()._open_store()
             if not isinstance(part, Member):
                 return store
             try:
-                part.follower.refresh(store)
+                part.follower.refresh(part.opened.store)
             except EpochOver as error:
                 self._move_on(error)
             except OSError as error:
                 store.raise_failure(error)
             else:
-                return store
+                return part.opened.store
+
+    def refresh(self) -> None:
+        """Do nothing but check that the store is open: it always shows the current state."""
+        self._open_store()
 
     # Forks
 
@@ -243,6 +266,7 @@ class SharedDB(DB):
         self._join_lock = new_reentrant_lock()
         self._close_lock = ThreadLock()
         self._turns = Turns()
+        self._joining = self._close_asked = self._entrance.cancelled = False
         self._forked = True
 
     def _join_in_child(self) -> None:
@@ -264,9 +288,16 @@ class SharedDB(DB):
 
     def _resolve(self, joined: Joined, gone: OwnerGone, sync: bool) -> WritePath | None:
         part = self._part
-        if isinstance(part, Member) and part.joined is joined:
-            self._rejoin(part)
-        writer = self._open_writer()
+        try:
+            if isinstance(part, Member) and part.joined is joined:
+                self._rejoin(part)
+            writer = self._open_writer()
+        except Error as error:
+            if gone.left or gone.slot < 0:
+                raise
+            raise OutcomeUnknownError(
+                f"{self.path}: the owner was lost before it answered, and none can be asked"
+            ) from error
         if gone.left or gone.slot < 0:
             return writer
         part = self._part
@@ -298,8 +329,13 @@ class SharedDB(DB):
                 return getattr(self, method)(**given)
             call = {"method": method, "arguments": _as_json(arguments)}
             try:
-                return result_in(part.joined.ask(partial(_call_frame, call), progress))
-            except OwnerGone:
+                made = partial(_call_frame, call)
+                return result_in(part.joined.ask(made, progress, may_take_long=True))
+            except OwnerGone as gone:
+                if method in _ONCE and gone.slot >= 0 and not gone.left:
+                    raise OutcomeUnknownError(
+                        f"{self.path}: the owner was lost in the middle of {method}()"
+                    ) from gone
                 self._rejoin(part)
 
     def _run_method(self, name: str, arguments: dict[str, Any], tell: Callable[..., None]) -> Any:
@@ -351,7 +387,7 @@ class SharedDB(DB):
     ) -> None:
         """:meth:`DB.ingest`, at the owner.  Relative paths are this process's."""
         if self._is_member():
-            paths = [absolute(os.fsdecode(path)) for path in files]
+            paths = [absolute(path) for path in as_paths(files)]
             self._call_owner("ingest", {"files": paths}, progress)
         else:
             super().ingest(files, progress=progress)
@@ -402,6 +438,8 @@ class SharedDB(DB):
             super()._wait_for_write(store, sequence, seconds)
             return
         try:
+            if self._patience is not None:
+                seconds = min(seconds, self._patience / 2)  # so that it is the owner who ends it
             wanted = NUMBERS.pack(sequence, int(1000 * seconds) + 1)
             number_in(part.joined.ask(plain(WAIT, wanted)))
         except OwnerGone:
@@ -423,10 +461,24 @@ class SharedDB(DB):
 
     # Closing
 
-    def _close(self) -> None:
+    def _settle_at_exit(self) -> None:
+        """Serve no member any more: a thread that is frozen at the end may hold a lock."""
         part = self._part
-        if isinstance(part, Owning) and os.getpid() == self._pid and not self._left:
-            self._left = True
+        if isinstance(part, Owning) and os.getpid() == self._pid:
+            part.listener.stop()
+        super()._settle_at_exit()
+
+    def _close(self) -> None:
+        self._entrance.cancelled = True
+        with self._join_lock:
+            self._close_part()
+
+    def _close_part(self) -> None:
+        """Caller holds ``_join_lock``: no other thread joins an owner, or becomes one."""
+        if self._store is not None:
+            self._finish_adoption()
+        part = self._part
+        if isinstance(part, Owning) and os.getpid() == self._pid:
             part.listener.stop()
             part.publishing.leave()
             self._entrance.close()  # of when it was a member
@@ -438,6 +490,8 @@ class SharedDB(DB):
 
 
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
+_ONCE = frozenset(("checkpoint", "ingest", "acknowledge_recovery"))
+"""What must not be done twice."""
 _CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery"}
 
 

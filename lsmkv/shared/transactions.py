@@ -6,11 +6,13 @@ compaction drops a deletion that came later, and the check sees it (``db/read/ch
 
 from __future__ import annotations
 
+import os
+
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.handles.snapshot import Snapshot
 from lsmkv.db.read.scan import Bounds
-from lsmkv.errors import ConflictError
+from lsmkv.errors import ConflictError, ForkedError
 from lsmkv.format.batch import WriteBatch
 from lsmkv.shared.connection import Joined, OwnerGone
 from lsmkv.shared.frames import END, NUMBER
@@ -24,6 +26,12 @@ class Registered:
     def __init__(self, joined: Joined, number: int) -> None:
         self.joined = joined
         self._number = number
+        self._pid = os.getpid()
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a copy in a forked child: the transaction is the parent's."""
+        return self._pid != os.getpid()
 
     def take(self) -> int:
         """The number, once: the caller ends the transaction.  0 after that."""
@@ -33,7 +41,7 @@ class Registered:
     def end(self) -> None:
         """Let the owner know that the transaction is over."""
         number = self.take()
-        if number > 0:
+        if number > 0 and not self.forked:
             try:
                 self.joined.tell(END, NUMBER.pack(number))
             except OwnerGone:
@@ -76,6 +84,8 @@ class MemberCommit:
         ranges: list[Bounds],
         sync: bool,
     ) -> None:
+        if self._registered.forked:
+            raise ForkedError("the transaction was begun before a fork")
         writer = MemberWriter(self._registered.joined, self._membership)
         number = self._registered.take()
         operations = list(batch.operations)

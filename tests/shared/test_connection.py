@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -84,3 +85,32 @@ def test_what_the_owner_refuses_is_raised_and_the_connection_is_used_again(
             with pytest.raises(lsmkv.IOError):
                 db.checkpoint(tmp_path / "taken")
         assert len(part_of(db).joined._idle) == 1
+
+
+def test_progress_that_fails_with_an_error_of_the_system(path: Path, other: Start) -> None:
+    """It is not the connection that has failed."""
+    other(create_if_missing=True)
+    with new(path) as db:
+        db.put(b"k", b"v")
+
+        def fail(*step: object) -> None:
+            raise BrokenPipeError(32, "Broken pipe")
+
+        with pytest.raises(BrokenPipeError):
+            db.compact_range(progress=fail)
+        assert db.get(b"k") == b"v"
+
+
+def test_the_owner_knows_a_process_whose_calls_were_cut_off(path: Path, other: Start) -> None:
+    """Or the next owner could not find the page that this one reads."""
+    owner = other(create_if_missing=True)
+    with new(path, may_own=False, patience=0.1) as db:
+        owner.stop()
+        with pytest.raises(lsmkv.IOError, match="does not answer"):
+            db.put(b"k", b"v")
+        owner.go_on()
+        assert db.get(b"x") is None
+        assert owner("db.members") == [os.getpid()]
+        owner.kill()
+        other()("db.put(b'x', b'new')")
+        assert db.get(b"x") == b"new"

@@ -143,3 +143,23 @@ def test_an_opening_that_fails_leaves_nothing_behind(path: Path) -> None:
     for _ in range(2):
         with pytest.raises(lsmkv.CorruptionError):
             new(path)
+
+
+@pytest.mark.skipif(lsmkv.COMPILED, reason="a compiled module keeps its constants")
+def test_nobody_owns_and_this_process_may_not(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new(path).close()
+    monkeypatch.setattr("lsmkv.shared.joining._START", 0.2)
+    with pytest.raises(lsmkv.LockedError, match="no process owns the shared store"):
+        new(path, may_own=False)
+
+
+def test_closing_ends_a_wait_for_the_next_owner(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    db = new(path, may_own=False)
+    owner.kill()
+    closing = threading.Timer(0.2, db.close)
+    closing.start()
+    with pytest.raises((lsmkv.ClosedError, lsmkv.OutcomeUnknownError)):
+        db.put(b"k", b"v")
+    closing.join()
+    assert db.closed

@@ -93,15 +93,20 @@ def test_the_same_version_twice_is_no_news(publishing: Publishing) -> None:
 
 
 def test_requests_are_noted_and_withdrawn(publishing: Publishing) -> None:
-    publishing.note([(4, 11, 2), (9, 12, 3)], 71)
+    operations: list[tuple[bytes, bytes | None]] = [(b"k", b"v")] * 5
+    publishing.expect(operations, [(4, 11, 2), (9, 12, 3)])
+    publishing.begin(list(operations), 71)  # of another batch, which no member has sent
+    assert publishing.page.noted(4)[0] == 0
+    publishing.begin(operations, 71)
     assert publishing.page.noted(4) == (11, 72)
     assert publishing.page.noted(9) == (12, 75)
     publishing.withdraw()
     assert publishing.page.noted(4)[0] == publishing.page.noted(9)[0] == 0
-    publishing.note([(4, 13, 1)], 71)
-    publishing.publish(71)
-    publishing.withdraw()  # of another batch, that no member has sent
-    assert publishing.page.noted(4) == (13, 71)
+    publishing.expect(operations, [(4, 13, 5)])
+    publishing.begin(operations, 71)
+    publishing.publish(75)
+    publishing.withdraw()  # of the next batch, which fails
+    assert publishing.page.noted(4) == (13, 75)
 
 
 def test_shared_goes_with_the_last_process(

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -143,6 +144,33 @@ def test_the_lock_error_says_that_the_store_is_shared(path: Path) -> None:
         DB(path)
 
 
+def test_no_other_writer_takes_a_store_whose_members_are_idle(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        db.put(b"k", b"v")
+        owner.kill()
+        for open_it in (lambda: DB(path), lambda: lsmkv.destroy_db(path)):
+            with pytest.raises(lsmkv.LockedError, match=r"shared by other processes.*SharedDB"):
+                open_it()
+        with DB(path, read_only=True) as reader:
+            assert reader.get(b"k") == b"v"
+        assert db.get(b"k") == b"v"
+    with DB(path) as plain:
+        assert plain.get(b"k") == b"v"
+
+
+def test_a_store_of_another_order(path: Path, other: Start) -> None:
+    order = lsmkv.ReverseBytewiseComparator()
+    with DB(path, create_if_missing=True, comparator=order) as plain:
+        plain.put(b"a", b"1")
+        plain.put(b"b", b"2")
+    with lsmkv.SharedDB(path) as db:
+        first = other()
+        assert first("[key for key, _ in db]") == [b"b", b"a"] == [key for key, _ in db]
+        first("db.put(b'c', b'3')")
+        assert next(iter(db)) == (b"c", b"3")
+
+
 def test_readers_that_know_nothing_of_it(path: Path) -> None:
     with new(path) as db:
         db.put(b"k", b"v")
@@ -241,6 +269,23 @@ def test_a_forked_child_joins_its_parent(path: Path) -> None:
         assert list(iterator) == [(b"k", b"v")]
 
 
+def test_what_a_child_inherits_of_a_transaction(path: Path, other: Start) -> None:
+    other(create_if_missing=True)
+    with new(path) as db:
+        transaction = db.transaction()
+        transaction.put(b"k", b"v")
+        child = os.fork()
+        if child == 0:
+            try:
+                transaction.commit()
+            except lsmkv.ForkedError:
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        transaction.commit()
+        assert db.get(b"k") == b"v"
+
+
 def test_the_children_of_a_pool(path: Path) -> None:
     with new(path) as db:
         with multiprocessing.get_context("fork").Pool(3) as pool:
@@ -307,6 +352,25 @@ def test_the_end_of_a_program_hands_over(path: Path, other: Start) -> None:
         assert db.get(b"k") == b"v"
 
 
+def test_tables_of_before_a_takeover_are_removed_in_the_end(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        for n in range(3):
+            db.put(b"k", b"%d" % n)
+            db.flush()
+        before = {table.name for table in db.tables()}
+        owner.kill()
+        for n in range(3):
+            db.put(b"k", b"%d" % n)
+            db.flush()
+        db.compact_range()
+        db.put(b"k", b"last")
+        db.flush()
+        db.compact_range()
+        assert db.role == "owner"
+        assert not before & set(os.listdir(path))
+
+
 # Changes
 
 
@@ -327,3 +391,29 @@ def test_waiting_for_a_change(path: Path, other: Start) -> None:
         thread.start()
         assert db.wait_for_change(1) == 2
         thread.join()
+
+
+def test_a_member_that_is_closed_waits_no_longer(path: Path, other: Start) -> None:
+    other(create_if_missing=True)
+    db = new(path)
+    threading.Timer(0.1, db.close).start()
+    with pytest.raises(lsmkv.ClosedError):
+        db.wait_for_change(0)
+
+
+def test_patience_is_for_owners_that_do_not_answer(path: Path, other: Start) -> None:
+    """This one does, when its time has come."""
+    other(create_if_missing=True)
+    with new(path, patience=0.1) as db:
+        assert db.wait_for_change(0, timeout=0.4) == 0
+        db.put(b"k", b"v")
+        db.compact_range(progress=lambda *_: time.sleep(0.2))
+
+
+def test_waits_leave_nothing_behind() -> None:
+    with DB(":memory:") as db:
+        for _ in range(3):
+            db.wait_for_change(0, timeout=0.01)
+        sharing = db._opened.store.sharing
+        assert sharing is not None
+        assert sharing._tickets == []

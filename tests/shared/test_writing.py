@@ -23,12 +23,12 @@ part.listener._answer = lambda *arguments: os._exit(0)
 # In the owner: the next batch is noted in the page, and never gets into the log.
 _DIES_BEFORE_ITS_APPEND = """
 import os
-publishing = db._part.publishing
-note = publishing.note
+page = db._part.publishing.page
+note = page.note
 def note_and_die(*arguments):
     note(*arguments)
     os._exit(0)
-publishing.note = note_and_die
+page.note = note_and_die
 """
 pytestmark = pytest.mark.skipif(
     lsmkv.COMPILED, reason="methods of compiled classes cannot be replaced"

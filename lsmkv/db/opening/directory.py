@@ -66,13 +66,21 @@ class LockWait:
         return min(_LOCK_PAUSE, max(0.0, self._until - time.monotonic()))
 
 
-def take_lock(directory: Directory, timeout: float) -> FileLock:
+def take_lock(directory: Directory, timeout: float, shares: bool = False) -> FileLock:
     """The store's lock.  Another process that holds it is waited for, up to ``timeout`` seconds;
-    then :class:`LockedError` is raised."""
+    then :class:`LockedError` is raised.
+
+    So it is while processes share the store, though none of them may own it at the moment: unless
+    the caller is one of those that share it (``shares``).
+    """
     wait = LockWait(timeout)
     while True:
         try:
-            return directory.lock(LOCK)
+            lock = directory.lock(LOCK)
+            if shares or not directory.is_shared(SHARED):
+                return lock
+            lock.close()
+            raise LockedError(f"{directory.path}/{LOCK}", None, shared=True)
         except LockedError as error:
             pause = wait.pause()
             if pause == 0:

@@ -109,7 +109,7 @@ def open_store(path: str, arguments: OptionArguments, share: Share | None = None
     else:
         directory = open_database_directory(env, path, create)
         try:
-            lock = take_lock(directory, options.lock_timeout)
+            lock = take_lock(directory, options.lock_timeout, share is not None)
             opened = OpenStore(env, directory, lock, options)
             if share is not None:
                 try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lsmkv.format.batch import Operation
 from lsmkv.util.ticket import Ticket
 
 
@@ -26,10 +27,23 @@ class Sharing:
         self._tickets.append(ticket.lock)
         return ticket
 
+    def forget(self, ticket: Ticket) -> None:
+        """Nobody waits for a ticket any more."""
+        try:
+            self._tickets.remove(ticket.lock)
+        except ValueError:
+            pass  # it has just been released
+
     def attach(self, sequence: int, numbers: frozenset[int]) -> None:
         """The store has been recovered: its last sequence, and the numbers of its tables.
 
         No other thread knows it yet, and no file was removed.
+        """
+
+    def begin(self, operations: list[Operation], sequence: int) -> None:
+        """A batch is about to go into the log, its first operation with that sequence.
+
+        Called under the writers' lock; :meth:`publish` or :meth:`withdraw` follows.
         """
 
     def publish(self, sequence: int) -> None:
@@ -46,7 +60,7 @@ class Sharing:
                 lock.release()
 
     def withdraw(self) -> None:
-        """The batch that was to be written has failed; another one may get its sequences.
+        """The log does not hold the batch that was begun; another one may get its sequences.
 
         Called under the writers' lock.
         """

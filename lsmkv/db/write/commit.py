@@ -93,7 +93,18 @@ class Commit:
             self._record = BytesWriter()
         self.batch = batch
         try:
+            if store.sharing is not None:
+                store.sharing.begin(operations, sequence)
             log.append(record)
+        except Error as error:
+            if store.sharing is not None:
+                store.sharing.withdraw()
+            self._fail(batch, error)
+            return
+        except BaseException:
+            self.settle_despite_interrupts()
+            raise
+        try:
             store.counters.log_writes += 1
             if batch.sync:
                 self._logs.sync()
@@ -138,8 +149,6 @@ class Commit:
 
     def _fail(self, batch: PendingWrite, error: Error) -> None:
         """Give up the batch, which was not acknowledged."""
-        if self._store.sharing is not None:
-            self._store.sharing.withdraw()
         self.batch = None
         batch.finish(error)
 
