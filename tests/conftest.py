@@ -72,6 +72,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="write what the commands of testdata/*.txt answer, instead of comparing it",
     )
 
+    parser.addoption(
+        "--record-seconds",
+        action="store_true",
+        help="write what the tests of each folder took to tests/seconds.txt; on a quiet machine",
+    )
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
@@ -79,7 +85,20 @@ def pytest_configure(config: pytest.Config) -> None:
     states.begin(config)
     reporter = config.pluginmanager.getplugin("terminalreporter")
     if reporter is not None and config.option.verbose <= 0 and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Progress(reporter))
+        config.pluginmanager.register(Progress(reporter), "progress")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Write tests/seconds.txt, if the run was whole and that was asked for."""
+    progress = session.config.pluginmanager.get_plugin("progress")
+    if progress is None or exitstatus != 0 or not session.config.option.record_seconds:
+        return
+    head = (
+        "# Seconds that the tests of make test take in each folder: pytest --record-seconds.\n"
+        "# tests/test_long.py holds their sum.\n"
+    )
+    lines = [f"{name} {round(took, 1)}\n" for name, took in sorted(progress.seconds.items())]
+    (Path(__file__).parent / "seconds.txt").write_text(head + "".join(lines), encoding="utf-8")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from progress import folder_of
 
 ROOT = Path(__file__).parents[1]
 LINES = [
@@ -31,3 +32,21 @@ def test_the_lines_are_sorted_and_none_is_within_another() -> None:
     assert names == sorted(names)
     for name in names:
         assert not any(name.startswith((f"{other}/", f"{other}::")) for other in names)
+
+
+def test_make_test_takes_at_most_five_minutes() -> None:
+    """On two cores, with half a minute for the installation and the start."""
+    seconds = dict(
+        line.split()
+        for line in (ROOT / "tests" / "seconds.txt").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    )
+    assert sum(map(float, seconds.values())) <= 2 * (300 - 30)
+    files = [path for path in (ROOT / "tests").rglob("test_*.py") if path.parent != ROOT / "tests"]
+    missing = {folder_of(path.relative_to(ROOT).as_posix()) for path in files} - set(seconds)
+    made = {"tests/browser", "tests/fuzz", "tests/packaging", "tests/stress", "tests/yardstick"}
+    assert not {name for name in missing - made if not is_long(name)}, "pytest --record-seconds"
+
+
+def is_long(folder: str) -> bool:
+    return any(line.split()[0] == folder for line in LINES)

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 
 _WIDTH = 78
+
+
+def folder_of(nodeid: str) -> str:
+    """The folder of a test below ``tests`` or ``lsmkv``: ``tests/db`` for all that is inside."""
+    parts = nodeid.partition("::")[0].split("/")
+    return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
 
 
 class Progress:
@@ -26,6 +33,8 @@ class Progress:
         self._total = 0
         self._done = 0
         self._failed = 0
+        self.seconds: Counter[str] = Counter()
+        """What the tests of each folder took, setup and teardown included."""
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Take the number of tests of a run without workers."""
@@ -49,6 +58,7 @@ class Progress:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a test that has ended; show a failure."""
+        self.seconds[folder_of(report.nodeid)] += report.duration
         if report.failed:
             self._failed += 1
             self._write(f"FAILED {report.nodeid} ({report.when})")
