@@ -100,7 +100,7 @@ class Listener:
         self._members: dict[int, _Member] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
         self._writes: list[_Write] = []  # in the order in which they came
-        self._thread = 0
+        self._ident = 0
         self._waiting: list[tuple[_Member, int, int, float]] = []
         self._finished: list[_Member] = []  # whose call is over
         self._stopping = False
@@ -140,7 +140,7 @@ class Listener:
         if not self._stopping:
             self._stopping = True
             self._alarm.ring()
-            if get_ident() != self._thread:
+            if get_ident() != self._ident:
                 with self._ended:
                     pass
 
@@ -156,7 +156,7 @@ class Listener:
     # The thread
 
     def _serve(self) -> None:
-        self._thread = get_ident()
+        self._ident = get_ident()
         try:
             while not self._stopping:
                 self._turn()
