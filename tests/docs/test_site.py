@@ -35,7 +35,10 @@ LOADED = {
 """What a browser fetches without being asked."""
 CSS_REQUEST = re.compile(r"url\(\s*['\"]?(?:https?:)?//|@import\s+['\"]?(?:https?:)?//")
 MODULES = {
-    "lsmkv": ("db", "views", "options", "policies", "inside", "upkeep", "errors", "mapping"),
+    "lsmkv": (
+        *("db", "shared", "views", "options", "policies", "inside"),
+        *("upkeep", "errors", "mapping"),
+    ),
     **{f"lsmkv.{name}": (name,) for name in ("plyvel", "aio", "bulk", "shards", "testing", "plot")},
     **{f"lsmkv.{name}": (name,) for name in ("files", "indexeddb", "mapping", "server")},
     **{f"lsmkv.{name}": (name,) for name in ("filter_lab", "owner", "repair")},
