@@ -89,6 +89,7 @@ class SharedDB(DB):
     ...             transaction.put(b"n", b"%d" % (int(transaction.get(b"n", b"0")) + 1))
     ...         another.compact_range()
     ...         another.rewrite_tables()
+    ...         another.refresh()
     ...         another.checkpoint(f"{place}/copy")
     ...         with lsmkv.TableWriter(f"{place}/more.ldb") as table:
     ...             table.add(b"m", b"2")
