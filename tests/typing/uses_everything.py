@@ -171,6 +171,26 @@ def passing_on(path: pathlib.Path, **options: Unpack[lsmkv.OptionArguments]) -> 
     return DB(path, **options)
 
 
+def sharing(path: pathlib.Path) -> None:
+    with lsmkv.SharedDB(path, may_own=False, patience=2.5, create_if_missing=True) as db:
+        assert_type(db, lsmkv.SharedDB)
+        assert_type(db.role, str)
+        assert_type(db.owner, int)
+        assert_type(db.members, list[int])
+        assert_type(db.sequence, int)
+        assert_type(db.wait_for_change(db.sequence, timeout=1), int)
+        assert_type(db.get(b"k"), bytes | None)
+        db.refresh()
+        db.rewrite_tables(progress=report)
+
+
+async def sharing_in_a_loop(path: pathlib.Path) -> None:
+    async with lsmkv.aio.SharedDB(path, may_own=False, patience=2.5) as db:
+        assert_type(db, lsmkv.aio.SharedDB)
+        assert_type(db.role, str)
+        assert_type(await db.wait_for_change(7, timeout=1), int)
+
+
 def maintaining(db: DB, path: pathlib.Path) -> None:
     with lsmkv.TableWriter(path, env=env, compression=None, filter_layout="table") as table:
         assert_type(table, lsmkv.TableWriter)
@@ -207,6 +227,7 @@ def maintaining(db: DB, path: pathlib.Path) -> None:
 
 
 def files_of_an_env(directory: lsmkv.Directory) -> None:
+    assert_type(directory.is_shared("SHARED"), bool)
     with directory.create("a") as new, directory.append_to("a") as more:
         assert_type(new, lsmkv.WritableFile)
         new.append(b"content")
@@ -529,6 +550,7 @@ def failing(db: DB) -> None:
         lsmkv.DirectoryReplacedError,
         lsmkv.IteratorInvalidError,
         lsmkv.NestedCallError,
+        lsmkv.OutcomeUnknownError,
         lsmkv.StaleViewError,
         lsmkv.ReadOnlyError,
         lsmkv.UnsupportedCompressionError,
