@@ -33,7 +33,6 @@ from lsmkv.shared.frames import (
     frame,
     json_frame,
 )
-from lsmkv.util.threads import get_ident
 
 _CHUNK = 65536
 
@@ -117,11 +116,6 @@ class Connection:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
-
-    def detach(self) -> int:
-        """The descriptor, which is the caller's from now on; -1 if it is closed."""
-        fd: int = self._socket.detach()
-        return fd
 
     def _receive(self, request: int) -> tuple[int, bytes]:
         """The kind and the content of the next frame."""
@@ -255,10 +249,6 @@ class Joined:
         """The epoch that was joined."""
         return self._head.epoch
 
-    def close_in_child(self) -> None:
-        """In a forked child: close the descriptors at once."""
-        self.close()
-
     def _greet(self, file: SharedFile) -> SharedPage:
         connection, page = self._connect(file)
         assert page is not None
@@ -281,7 +271,7 @@ class Joined:
         socket = sockets.connect(self._address, self._patience)
         page: SharedPage | None = None
         try:
-            hello = {"protocol": PROTOCOL, "names": self._names, "thread": get_ident()}
+            hello = {"protocol": PROTOCOL, "names": self._names}
             socket.sendall(json_frame(HELLO, 0, hello), sockets.NO_SIGNAL)
             content, fd = sockets.receive_with(socket, _CHUNK)
             if fd >= 0:

@@ -145,11 +145,8 @@ class Listener:
                     pass
 
     def close_in_child(self) -> None:
-        """In a forked child: close the descriptors at once.  The parent goes on."""
+        """In a forked child: close the descriptors; the sockets close themselves there."""
         self._stopping = True
-        for member in list(self._members.values()):
-            sockets.close_at_once(member.socket)
-        sockets.close_at_once(self._listening)
         self._poll.close()
         self._alarm.close()
 
@@ -307,8 +304,8 @@ class Listener:
             )
             self._send(member, error_frame(request, Error(reason)))
             return
+        names = hello.get("names")
         for what, name in self._names.items():
-            names = hello.get("names")
             given = names.get(what) if isinstance(names, dict) else None
             if given != name and (given is not None or what != "comparator"):
                 reason = f"the store is shared with the {what} {name!r}, not {given!r}"

@@ -129,9 +129,8 @@ class SharedDB(DB):
         self._may_own = may_own
         self._patience = patience
         self._join_lock = new_reentrant_lock()
-        run_method = partial(
-            _run_method_of, weakref.ref(self)
-        )  # the owner's thread must not own it
+        handle = weakref.ref(self)  # the listener's thread must not keep it from being collected
+        run_method = partial(_run_method_of, handle)
         self._entrance = Entrance(where, options, may_own, patience, run_method)
         super().__init__(path, **options)
 
@@ -258,7 +257,6 @@ class SharedDB(DB):
         if isinstance(part, Owning):
             part.listener.close_in_child()
         elif part is not None:
-            part.joined.close_in_child()
             part.page.close()
         super()._abandon(store)
         self._entrance.close()

@@ -286,6 +286,28 @@ def test_what_a_child_inherits_of_a_transaction(path: Path, other: Start) -> Non
         assert db.get(b"k") == b"v"
 
 
+def test_a_fork_disturbs_no_call_of_another_thread(path: Path, other: Start) -> None:
+    """Its connection is the parent's: the child closes its copy, and does not end it."""
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        found: list[int] = []
+        waiting = threading.Thread(target=lambda: found.append(db.wait_for_change(0)))
+        waiting.start()
+        joined = db._part.joined  # type: ignore[union-attr]
+        while not joined._used:
+            time.sleep(0.001)
+        used = set(joined._used)
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        time.sleep(0.05)
+        assert joined._used == used
+        owner("db.put(b'k', b'v')")
+        waiting.join()
+        assert found == [1]
+
+
 def test_the_children_of_a_pool(path: Path) -> None:
     with new(path) as db:
         with multiprocessing.get_context("fork").Pool(3) as pool:
