@@ -284,27 +284,7 @@ class Handle:
         if os.getpid() != self._pid:
             self._abandon(store)
             return
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
-            store.closing = True
-            store.changed.notify_all()
-        writer = self._opened.writer
-        try:
-            if self._background is not None:
-                self._background.stop()
-            if writer is not None:
-                writer.close()
-        except OSError as error:
-            raise_typed(error)
-        finally:
-            store.view = None
-            if self._opened.follower is not None:
-                self._opened.follower.close()
-            store.tables.clear()
-            store.lock.closer = None
-            store.versions.close()
-            store.info_log.close()
-            self._opened.release()
+        self._opened.close()
 
     def _settle_at_exit(self) -> None:
         """Make every write durable and stop background work, but stay open.

@@ -23,19 +23,10 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 from lsmkv.env.lock import OFD_GETLK, OFD_SETLK
-from lsmkv.env.shared_page import SLOTS
-
-try:
-    fcntl: Any = import_module("fcntl")
-except ImportError:  # Windows, where no store is shared
-    fcntl = None
-
-linux: Any = os
-"""``os``, with what only some systems have."""
+from lsmkv.env.shared_page import SLOTS, fcntl, linux
 
 _MAGIC: Final = b"lsmkvsh1"
 _HEAD: Final = struct.Struct("<8sQQQQ")

@@ -212,7 +212,7 @@ class Entrance:
         except BaseException:
             if listener is not None:
                 listener.stop()
-            _close_parts(opened)
+            opened.close()
             raise
         return owning
 
@@ -304,22 +304,26 @@ class Entrance:
         return joined
 
     def _follow(self, directory: LocalDirectory, joined: Joined) -> Member:
-        options: Options = make_options(**self._arguments)._replace(read_only=True)
-        assert self.leases is not None
+        options = make_options(**self._arguments)
         try:
-            comparator = InternalKeyComparator(options.comparator)
-            follower = MemberFollower(directory, options, comparator, joined.page, self.leases)
-            store = follower.open()
+            follower, store = self._open_view(directory, options, joined)
         except ComparatorMismatchError as error:
-            options = in_stored_order(self._arguments, error)._replace(read_only=True)
-            comparator = InternalKeyComparator(options.comparator)
-            follower = MemberFollower(directory, options, comparator, joined.page, self.leases)
-            store = follower.open()
-        opened = OpenStore(LocalEnv(), directory, None, options)
+            options = in_stored_order(self._arguments, error)
+            follower, store = self._open_view(directory, options, joined)
+        opened = OpenStore(LocalEnv(), directory, None, store.options)
         opened.start(store, None, None)
         opened.follower = follower
         opened.reader = SharedReader(store, None, joined.page.words, follower.catch_up)
         return Member(opened, joined, follower)
+
+    def _open_view(
+        self, directory: LocalDirectory, options: Options, joined: Joined
+    ) -> tuple[MemberFollower, Store]:
+        assert self.leases is not None
+        comparator = InternalKeyComparator(options.comparator)
+        reading = options._replace(read_only=True)
+        follower = MemberFollower(directory, reading, comparator, joined.page, self.leases)
+        return follower, follower.open()
 
 
 def names_of(options: Options) -> dict[str, str]:
@@ -338,15 +342,3 @@ def _wait_for_commit(store: Store) -> None:
     if not store.lock.must_not_wait:
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()
-
-
-def _close_parts(opened: OpenStore) -> None:
-    """Close a store that could not be shared."""
-    if opened.background is not None:
-        opened.background.stop()
-    if opened.writer is not None:
-        opened.writer.close()
-    opened.store.view = None
-    opened.store.versions.close()
-    opened.store.info_log.close()
-    opened.release()

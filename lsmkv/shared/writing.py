@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from librt.strings import BytesWriter
-
 from lsmkv.db.read.scan import Bounds
 from lsmkv.db.write.write_path import WritePath
-from lsmkv.format.batch import Operation, append_batch
+from lsmkv.format.batch import Operation, encode_batch
 from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain
 from lsmkv.shared.frames import WRITE, commit_frame
 from lsmkv.util.progress import Progress
@@ -51,9 +49,7 @@ class MemberWriter(WritePath):
         condition: Callable[[], None] | None = None,
     ) -> None:
         assert condition is None  # a member's transactions are checked by the owner
-        record = BytesWriter()
-        append_batch(record, 0, operations)
-        content = (b"\1" if sync else b"\0") + record.getvalue()
+        content = (b"\1" if sync else b"\0") + encode_batch(0, operations)
         joined = self._joined
         try:
             number_in(joined.ask(plain(WRITE, content)))
@@ -72,9 +68,7 @@ class MemberWriter(WritePath):
         sync: bool,
     ) -> bool:
         """Commit a transaction.  False if its owner has gone and has not written it."""
-        record = BytesWriter()
-        append_batch(record, 0, operations)
-        batch = record.getvalue()
+        batch = encode_batch(0, operations)
         joined = self._joined
         try:
             number_in(

@@ -23,7 +23,7 @@ from lsmkv.db.write.writer import Writer
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
-from lsmkv.errors import ComparatorMismatchError, Error, ForeignFormatError
+from lsmkv.errors import ComparatorMismatchError, Error, ForeignFormatError, raise_typed
 from lsmkv.format.filenames import CURRENT
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
@@ -75,6 +75,33 @@ class OpenStore:
         """Stop publishing and tracing."""
         if self.observation is not None:
             self.observation.close()
+
+    def close(self) -> None:
+        """Sync the log, stop background work at its next step, and release everything.
+
+        One thread calls it, once.  The store is closed whatever it raises.
+        """
+        store = self.store
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            store.closing = True
+            store.changed.notify_all()
+        try:
+            if self.background is not None:
+                self.background.stop()
+            if self.writer is not None:
+                self.writer.close()
+        except OSError as error:
+            raise_typed(error)
+        finally:
+            store.view = None
+            if self.follower is not None:
+                self.follower.close()
+            store.tables.clear()
+            store.lock.closer = None
+            store.versions.close()
+            store.info_log.close()
+            self.release()
 
     def release(self) -> None:
         """End the observation, and release the lock and the directory."""
