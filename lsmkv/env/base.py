@@ -366,6 +366,8 @@ class Directory(_Closeable):
     def is_shared(self, name: str) -> bool:
         """Whether processes share the store, by the file of this name: see :mod:`lsmkv.shared`.
 
+        ``OSError`` if that cannot be found out: the store is not opened then.
+
         An implementation whose stores cannot be shared may inherit this method, which returns
         False.
         """

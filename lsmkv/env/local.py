@@ -30,6 +30,7 @@ from lsmkv.env.local_log import LocalLogFile
 from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, lock_holder, take_lock
 from lsmkv.env.mounts import keeps_reservations
 from lsmkv.env.shared_file import SharedFile
+from lsmkv.env.shared_page import HAS_PAGES
 
 try:
     import fcntl
@@ -227,12 +228,20 @@ class LocalDirectory(Descriptor, Directory):
         return SharedFile(self._open(name, flags)[0], self._path_of(name))
 
     def is_shared(self, name: str) -> bool:
+        """Whether processes share the store.  ``OSError`` if that cannot be found out."""
+        if not HAS_PAGES:
+            return False
         try:
-            file = self.shared_file(name, False)
-        except OSError:
-            return False  # there is none, or this user cannot lock it
+            fd = self._open(name, os.O_RDONLY | _NOFOLLOW)[0]
+        except FileNotFoundError:
+            return False
+        file = SharedFile(fd, self._path_of(name))
         try:
             return file.is_leased_at_all()
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                return False  # a kernel without OFD locks: nobody shares a store on it
+            raise
         finally:
             file.close()
 

@@ -159,6 +159,20 @@ def test_no_other_writer_takes_a_store_whose_members_are_idle(path: Path, other:
         assert plain.get(b"k") == b"v"
 
 
+def test_no_other_writer_takes_a_store_of_which_it_cannot_know_whether_it_is_shared(
+    path: Path,
+) -> None:
+    with DB(path, create_if_missing=True) as plain:
+        plain.put(b"k", b"v")
+    (path / "SHARED").symlink_to(path / "elsewhere")
+    for open_it in (lambda: DB(path), lambda: lsmkv.destroy_db(path)):
+        with pytest.raises(lsmkv.IOError, match=r"SHARED"):
+            open_it()
+    (path / "SHARED").unlink()
+    with DB(path) as plain:
+        assert plain.get(b"k") == b"v"
+
+
 def test_a_store_of_another_order(path: Path, other: Start) -> None:
     order = lsmkv.ReverseBytewiseComparator()
     with DB(path, create_if_missing=True, comparator=order) as plain:

@@ -77,10 +77,13 @@ def take_lock(directory: Directory, timeout: float, shares: bool = False) -> Fil
     while True:
         try:
             lock = directory.lock(LOCK)
-            if shares or not directory.is_shared(SHARED):
-                return lock
-            lock.close()
-            raise LockedError(f"{directory.path}/{LOCK}", None, shared=True)
+            try:
+                if not shares and directory.is_shared(SHARED):
+                    raise LockedError(f"{directory.path}/{LOCK}", None, shared=True)
+            except BaseException:
+                lock.close()
+                raise
+            return lock
         except LockedError as error:
             pause = wait.pause()
             if pause == 0:
