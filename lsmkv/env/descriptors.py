@@ -28,6 +28,8 @@ T = TypeVar("T")
 _NO_LIMIT = 1 << 30
 _TABLES_SHARE = 2
 """Open tables may take the limit on descriptors, divided by this."""
+_LAST_SHARE = 8
+"""The limit on descriptors, divided by this, is left for what a program cannot do without."""
 _EVICTED_SHARE = 8
 """The fraction of the open tables that is closed at a time when descriptors are missing."""
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
@@ -101,6 +103,17 @@ def most_tables() -> int:
         return _NO_LIMIT
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _NO_LIMIT if soft == resource.RLIM_INFINITY else max(1, soft // _TABLES_SHARE)
+
+
+def is_one_of_the_last(fd: int) -> bool:
+    """Whether a descriptor is one of the last that the process may have.
+
+    The system gives the lowest number that is free, so nearly as many are taken.
+    """
+    if sys.platform == "win32":
+        return False
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return soft != resource.RLIM_INFINITY and bool(fd >= soft - soft // _LAST_SHARE)
 
 
 def make_room(error: OSError) -> bool:

@@ -84,7 +84,9 @@ class SharedFile:
         if len(content) < _HEAD.size:
             return None
         magic, epoch, token, pid, ready = _HEAD.unpack(content)
-        return Head(epoch, token, pid, ready == 1) if magic == _MAGIC else None
+        if magic != _MAGIC or epoch > _LAST_EPOCH:
+            return None
+        return Head(epoch, token, pid, ready == 1)
 
     def begin_epoch(self) -> Head:
         """Begin the next epoch, in the name of this process.  Caller holds ``LOCK``."""

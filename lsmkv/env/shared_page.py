@@ -59,7 +59,7 @@ class SharedPage:
 
     def __init__(self, fd: int, writable: bool) -> None:
         """``fd`` stays open until :meth:`close`.  Raises ``ValueError`` if it is not a page."""
-        if os.fstat(fd).st_size != SIZE:
+        if os.fstat(fd).st_size != SIZE or not _is_sealed(fd):
             raise ValueError("not a page of a shared store")
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         self._map = mmap.mmap(fd, SIZE, access=access)
@@ -132,6 +132,14 @@ def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
     page.words[EPOCH] = epoch
     page.words[TOKEN] = token
     return page, reading
+
+
+def _is_sealed(fd: int) -> bool:
+    """Whether nobody can shorten a file: only then it may be mapped."""
+    try:
+        return bool(fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK)
+    except OSError:
+        return False  # no memory file
 
 
 def find_page(pid: int, fd: int, token: int) -> SharedPage | None:

@@ -13,8 +13,8 @@ import struct
 import weakref
 from typing import Any, Final
 
-from lsmkv.env.descriptors import with_room
-from lsmkv.util.threads import pause, second_instance
+from lsmkv.env.descriptors import is_one_of_the_last, with_room
+from lsmkv.util.threads import second_instance
 
 try:
     module: Any = second_instance("_socket")
@@ -26,8 +26,6 @@ except (AttributeError, ImportError):  # an interpreter without them, which shar
 _PEER: Final = struct.Struct("3i")
 _TIME: Final = struct.Struct("@qq")
 _BACKLOG: Final = 1024
-_MOMENT: Final = 0.01
-"""Seconds."""
 
 linux: Any = os
 """``os``, with what only Linux has."""
@@ -65,7 +63,7 @@ class Impostor(OSError):
 
 def listen(address: bytes) -> Any:
     """A socket that other processes connect to, which never blocks.  ``OSError``."""
-    made = _noted(Socket(module.AF_UNIX, module.SOCK_STREAM | module.SOCK_CLOEXEC))
+    made = _noted(_new())
     try:
         made.setblocking(False)
         made.bind(address)
@@ -76,13 +74,17 @@ def listen(address: bytes) -> Any:
     return made
 
 
+def _new() -> Socket:
+    return Socket(module.AF_UNIX, module.SOCK_STREAM | module.SOCK_CLOEXEC)
+
+
 def connect(address: bytes, patience: float | None) -> Any:
     """A socket that is connected to an owner; ``OSError``, ``ConnectionRefusedError`` if nobody
     listens.
 
     This call and each later one wait for so many seconds at most, and raise ``BlockingIOError``.
     """
-    made = _noted(Socket(module.AF_UNIX, module.SOCK_STREAM | module.SOCK_CLOEXEC))
+    made = _noted(with_room(_new))
     try:
         if patience is not None:
             set_patience(made, patience)
@@ -97,15 +99,14 @@ def connect(address: bytes, patience: float | None) -> Any:
 def accept(listening: Any) -> Any:
     """The next connection, which never blocks; None if there is none.
 
-    Without a free descriptor the caller's thread sleeps for a moment: there may be one soon.
+    ``OSError`` without a free descriptor: :class:`Spare` is for that.
     """
     try:
         fd, _ = with_room(listening._accept)
     except BlockingIOError:
         return None
-    except OSError:
-        pause(_MOMENT)
-        return None
+    except ConnectionError:
+        return None  # it has gone again
     made = _noted(Socket(module.AF_UNIX, module.SOCK_STREAM, 0, fd))
     try:
         made.setblocking(False)
@@ -114,6 +115,11 @@ def accept(listening: Any) -> Any:
         made.close()
         return None
     return made
+
+
+def is_scarce(connected: Any) -> bool:
+    """Whether this connection has one of the last descriptors of the process."""
+    return is_one_of_the_last(connected.fileno())
 
 
 def check_peer(connected: Any) -> None:
@@ -146,13 +152,21 @@ def send_with(connected: Any, content: bytes, fd: int) -> None:
 
 
 def receive_with(connected: Any, size: int) -> tuple[bytes, int]:
-    """Some bytes, at most ``size``, and the descriptor that came with them; -1 if there is none."""
-    content, passed, _, _ = connected.recvmsg(size, module.CMSG_SPACE(4), module.MSG_CMSG_CLOEXEC)
-    fd = -1
+    """Some bytes, at most ``size``, and the descriptor that came with them; -1 if there is none.
+
+    ``OSError`` if this process can have no more descriptors.
+    """
+    room = module.CMSG_SPACE(4)
+    content, passed, flags, _ = connected.recvmsg(size, room, module.MSG_CMSG_CLOEXEC)
+    fds: list[int] = []
     for level, kind, data in passed:
-        if level == module.SOL_SOCKET and kind == module.SCM_RIGHTS and len(data) == 4:
-            fd = struct.unpack("i", data)[0]
-    return content, fd
+        if level == module.SOL_SOCKET and kind == module.SCM_RIGHTS:
+            fds += struct.unpack(f"{len(data) // 4}i", data)
+    for more in fds[1:]:
+        os.close(more)
+    if not fds and flags & module.MSG_CTRUNC:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    return content, fds[0] if fds else -1
 
 
 def end_requests(connected: Any) -> None:
@@ -192,6 +206,29 @@ class Alarm:
     def close(self) -> None:
         """Close the descriptor."""
         fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class Spare:
+    """A descriptor that is given up for a moment where another one is needed.
+
+    Without it a process that has no more of them could not even accept a connection to say so.
+    """
+
+    def __init__(self) -> None:
+        """Raises ``OSError``."""
+        self._fd = -1
+        self.renew()
+
+    def renew(self) -> None:
+        """Have it again.  ``OSError`` if the descriptor was taken by others meanwhile."""
+        if self._fd < 0:
+            self._fd = linux.eventfd(0, linux.EFD_CLOEXEC)
+
+    def close(self) -> None:
+        """Give it up."""
+        fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 

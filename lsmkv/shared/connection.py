@@ -13,8 +13,8 @@ from typing import Any
 
 from lsmkv.env import sockets
 from lsmkv.env.shared_file import Head, SharedFile
-from lsmkv.env.shared_page import EPOCH, SharedPage
-from lsmkv.errors import CorruptionError, Error, IOError
+from lsmkv.env.shared_page import EPOCH, SLOTS, SharedPage, close_descriptor
+from lsmkv.errors import CorruptionError, Error, IOError, raise_typed
 from lsmkv.shared.frames import (
     DONE,
     FAILED,
@@ -28,6 +28,7 @@ from lsmkv.shared.frames import (
     PROTOCOL,
     READY,
     RESULT,
+    check_answer,
     decoded,
     error_in,
     frame,
@@ -48,18 +49,65 @@ class OwnerGone(Exception):
         """Whether the owner has said that it has done nothing."""
 
 
+class Greeting:
+    """What the owner says to a new connection."""
+
+    def __init__(self, content: bytes) -> None:
+        """Raises :class:`CorruptionError` for anything else."""
+        value = decoded(content)
+        numbers = [value.get(name) for name in ("slot", "pid", "file")]
+        slot, pid, file = (one if isinstance(one, int) else -1 for one in numbers)
+        if not (0 <= slot < SLOTS and pid >= 0 and file >= 0):
+            raise CorruptionError("the owner's greeting is invalid")
+        self.slot = slot
+        self.pid = pid
+        self.file = file
+        """The number of the owner's ``SHARED`` in the file system."""
+
+
 class Connection:
     """A connection to the owner, for one call at a time."""
 
-    def __init__(self, socket: Any, slot: int, owner: str) -> None:
+    def __init__(self, socket: Any, owner: str) -> None:
         """``owner`` is what messages call it."""
         self._owner = owner
         self._socket = socket
-        self.slot = slot
+        self.slot = -1
+        """Known once it is greeted."""
         self._request = 0
         self._rest = b""  # what came after a frame of a call's progress
         self.failed = False
         """Whether an answer may still come that nobody waits for."""
+
+    def greet(self, hello: dict[str, Any]) -> tuple[SharedPage, Greeting]:
+        """Say who this process is; the page, which is the caller's to close, and the answer.
+
+        Raises the error that the owner answers, and ``OSError``.
+        """
+        try:
+            self._socket.sendall(json_frame(HELLO, 0, hello), sockets.NO_SIGNAL)
+        except ConnectionError:
+            pass  # it has been refused before it could ask; the reason may have come
+        self._rest, fd = sockets.receive_with(self._socket, _CHUNK)
+        page: SharedPage | None = None
+        try:
+            if not self._rest:
+                raise ConnectionResetError(errno.ECONNRESET, "the owner has closed the connection")
+            kind, content = self._receive(0)
+            if kind == FAILED:
+                raise error_in(content)
+            if kind != GREETING or fd < 0:
+                raise CorruptionError("the owner's greeting is invalid")
+            greeting = Greeting(content)
+            try:
+                page = SharedPage(fd, False)
+            except ValueError as error:
+                raise CorruptionError("the owner's greeting is invalid") from error
+        finally:
+            if page is None and fd >= 0:
+                close_descriptor(fd)
+        self.slot = greeting.slot
+        return page, greeting
 
     def ask(
         self,
@@ -76,7 +124,7 @@ class Connection:
         kind, content = self._exchange(make(request), request)
         while kind == PROGRESS:
             if progress is not None:
-                progress(*decoded(content).get("arguments", []))
+                progress(*_arguments(content))
             kind, content = self._exchange(b"", request)
         self.failed = False
         if kind == FAILED:
@@ -123,8 +171,9 @@ class Connection:
         while len(data) < HEADER.size:
             data += self._more()
         size, kind, number = HEADER.unpack_from(data)
+        check_answer(size, kind)
         if number != request:
-            raise OwnerGone(self.slot, request)
+            raise CorruptionError(f"an answer to request {number:,}, and not to {request:,}")
         end = HEADER.size + size
         if len(data) < end:
             parts = [data]
@@ -188,9 +237,10 @@ class Joined:
             if not may_take_long or self._patience is None:
                 return connection.ask(make, progress)
             connection.set_patience(None)
-            answer = connection.ask(make, progress)
-            connection.set_patience(self._patience)
-            return answer
+            try:
+                return connection.ask(make, progress)
+            finally:
+                connection.set_patience(self._patience)
         finally:
             self.give_back(connection)
 
@@ -214,10 +264,10 @@ class Joined:
     def _another(self) -> Connection:
         try:
             return self._connect(None)[0]
-        except IOError:
-            raise  # the owner does not answer
-        except OSError as error:
+        except ConnectionError as error:
             raise OwnerGone from error
+        except OSError as error:  # the owner does not answer, or there are no more descriptors
+            raise_typed(error)
 
     def give_back(self, connection: Connection) -> None:
         """Let other calls use it, unless its answer is still to come."""
@@ -271,31 +321,17 @@ class Joined:
         socket = sockets.connect(self._address, self._patience)
         page: SharedPage | None = None
         try:
-            hello = {"protocol": PROTOCOL, "names": self._names}
-            socket.sendall(json_frame(HELLO, 0, hello), sockets.NO_SIGNAL)
-            content, fd = sockets.receive_with(socket, _CHUNK)
-            if fd >= 0:
-                page = SharedPage(fd, False)
-            while len(content) >= HEADER.size:
-                size, kind, _ = HEADER.unpack_from(content)
-                if len(content) >= HEADER.size + size:
-                    break
-                content += socket.recv(_CHUNK)
-            if len(content) < HEADER.size:
-                raise ConnectionResetError(errno.ECONNRESET, "the owner has gone")
-            if kind == FAILED:
-                raise error_in(content[HEADER.size :])
-            if kind != GREETING or page is None:
-                raise CorruptionError("the owner's greeting is none")
-            greeting = decoded(content[HEADER.size :])
+            connection = Connection(socket, self._who)
+            page, greeting = connection.greet({"protocol": PROTOCOL, "names": self._names})
             if page.words[EPOCH] != self._head.epoch:
                 raise ConnectionResetError(errno.ECONNRESET, "another owner answers")
-            if file is not None and greeting.get("file") != file.inode():
+            if file is not None and greeting.file != file.inode():
                 raise ConnectionResetError(errno.ECONNRESET, "SHARED was replaced")
-            self.owner = int(greeting["pid"])
-            connection = Connection(socket, int(greeting["slot"]), self._who)
+            self.owner = greeting.pid
             held = page.fd if file is not None else self.page.fd
-            connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))
+            number_in(
+                connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))
+            )
         except OwnerGone as gone:
             socket.close()
             if page is not None:
@@ -310,6 +346,14 @@ class Joined:
             page.close()
             return connection, None
         return connection, page
+
+
+def _arguments(content: bytes) -> list[Any]:
+    """What a call's progress is called with."""
+    arguments = decoded(content).get("arguments")
+    if not isinstance(arguments, list):
+        raise CorruptionError("a message of a call's progress without arguments")
+    return arguments
 
 
 def number_in(answer: tuple[int, bytes]) -> int:

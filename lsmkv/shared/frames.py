@@ -28,14 +28,19 @@ The header is checked before anything else is read: a wrong byte there ends the 
 
 from __future__ import annotations
 
-import builtins
 import json
 import struct
 from typing import Any, Final
 
-from lsmkv import errors
 from lsmkv.db.read.scan import Bounds
-from lsmkv.errors import CorruptionError, Error, IOError
+from lsmkv.errors import (
+    ConflictError,
+    CorruptionError,
+    Error,
+    IOError,
+    NestedCallError,
+    ReadOnlyError,
+)
 from lsmkv.format.key_order import Position
 
 PROTOCOL: Final = 1
@@ -75,12 +80,36 @@ def json_frame(kind: int, request: int, value: dict[str, Any]) -> bytes:
     return frame(kind, request, json.dumps(value).encode())
 
 
-def check_request(size: int, kind: int) -> None:
+_LARGEST_ANSWER: Final = {
+    GREETING: 4096,
+    DONE: NUMBER.size,
+    PROGRESS: 65536,
+    RESULT: 1 << 24,
+    FAILED: 1 << 20,
+    LEAVING: 0,
+}
+"""The kinds of frames that an owner sends, and the bytes that their content may have."""
+_LONGEST_TEXT: Final = 65536
+"""Of an error, in characters; JSON may have twelve bytes for one of them."""
+
+
+def check_request(size: int, kind: int, greeted: bool) -> None:
     """Raise :class:`CorruptionError` unless a member may send such a frame."""
     most = _LARGEST_REQUEST.get(kind)
     if most is None:
         raise CorruptionError(f"a message of kind {kind}, which no member sends")
     if size > most:
+        raise CorruptionError(f"a message of kind {kind} and of {size:,} bytes")
+    if not greeted and kind not in (HELLO, READY):
+        raise CorruptionError("a request before the greeting")
+
+
+def check_answer(size: int, kind: int) -> None:
+    """Raise :class:`CorruptionError` unless an owner may send such a frame."""
+    most = _LARGEST_ANSWER.get(kind)
+    if most is None:
+        raise CorruptionError(f"a message of kind {kind}, which no owner sends")
+    if size > most or (size < most and kind == DONE):
         raise CorruptionError(f"a message of kind {kind} and of {size:,} bytes")
 
 
@@ -101,9 +130,11 @@ def decoded(content: bytes) -> dict[str, Any]:
 def error_frame(request: int, error: BaseException) -> bytes:
     """A frame that raises the error again at the other end."""
     kind = type(error).__name__
-    value: dict[str, Any] = {"kind": kind, "text": str(error)}
+    value: dict[str, Any] = {"kind": kind, "text": str(error)[:_LONGEST_TEXT]}
     if isinstance(error, OSError):
-        value |= {"errno": error.errno, "text": error.strerror, "path": error.filename}
+        text = (error.strerror or str(error))[:_LONGEST_TEXT]
+        path = error.filename if isinstance(error.filename, str) else None
+        value |= {"errno": error.errno, "text": text, "path": path}
     elif isinstance(error, CorruptionError):
         value |= {"text": error.reason, "path": error.path, "offset": error.offset}
     return json_frame(FAILED, request, value)
@@ -112,22 +143,24 @@ def error_frame(request: int, error: BaseException) -> bytes:
 def error_in(content: bytes) -> Exception:
     """The error of :func:`error_frame`."""
     value = decoded(content)
-    kind = value.get("kind", "")
-    text = str(value.get("text", ""))
-    if isinstance(value.get("errno"), int):
-        return IOError(value["errno"], text, value.get("path"))
+    kind, text, path = (_text(value.get(name)) for name in ("kind", "text", "path"))
+    number, offset = value.get("errno"), value.get("offset")
+    if isinstance(number, int):
+        return IOError(number, text, path or None)
     if kind == "CorruptionError":
-        return CorruptionError(text, value.get("path"), value.get("offset"))
-    known = getattr(errors, kind, None) if kind in errors.__all__ else getattr(builtins, kind, None)
-    if isinstance(known, type) and kind in _BY_TEXT:
-        made: Exception = known(text)
-        return made
-    return Error(f"{kind}: {text}")
+        return CorruptionError(text, path or None, offset if isinstance(offset, int) else None)
+    known = _BY_TEXT.get(kind)
+    return Error(f"{kind}: {text}") if known is None else known(text)
 
 
-_BY_TEXT = frozenset(
-    ("ConflictError", "Error", "ReadOnlyError", "NestedCallError", "TypeError", "ValueError")
-)
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_BY_TEXT: Final[dict[str, type[Exception]]] = {
+    kind.__name__: kind
+    for kind in (ConflictError, Error, NestedCallError, ReadOnlyError, TypeError, ValueError)
+}
 """Errors that are made from their text."""
 
 
@@ -196,4 +229,6 @@ class CommitRequest:
         kind = self._take(1)
         if kind == b"\0":
             return None
+        if kind > b"\2":
+            raise CorruptionError(f"a commit with a bound of kind {kind[0]}")
         return Position(self._key(), kind == b"\2")

@@ -7,6 +7,7 @@ method, have a thread each.
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import time
@@ -46,11 +47,15 @@ from lsmkv.shared.frames import (
     json_frame,
 )
 from lsmkv.shared.publishing import Publishing
-from lsmkv.util.threads import get_ident, new_lock, start_new_thread
+from lsmkv.util.threads import get_ident, new_lock, pause, start_new_thread
 
 _LARGEST_GROUP = 1 << 20
 _CHUNK = 1 << 18
 _MOST_EVENTS = 256
+_MOMENT = 0.01
+"""Seconds, in which others may give up a descriptor."""
+_LONGEST_SLEEP = 3600.0
+"""Seconds: a member says for how long it waits, and the system takes no more than some weeks."""
 
 
 class _Member:
@@ -61,7 +66,12 @@ class _Member:
         self.slot = slot
         self.pid = pid
         self.received = bytearray()
+        self.welcome = False
+        """Whether it has said what it must agree with, and does."""
         self.greeted = False
+        """Whether it holds the page as well, and may ask for anything."""
+        self.asked = False
+        """Whether its last request is still to be answered."""
         self.busy = False
         """Whether a thread carries out a call for it, which then sends alone."""
 
@@ -112,6 +122,7 @@ class Listener:
         self._listening = sockets.listen(publishing.head.address)
         self._poll = sockets.polling.epoll()
         self._alarm = sockets.Alarm()
+        self._spare = sockets.Spare()
         self._poll.register(self._listening.fileno(), sockets.polling.EPOLLIN)
         self._poll.register(self._alarm.fd, sockets.polling.EPOLLIN)
         publishing.wake = self._alarm.ring
@@ -149,6 +160,7 @@ class Listener:
         self._stopping = True
         self._poll.close()
         self._alarm.close()
+        self._spare.close()
 
     # The thread
 
@@ -182,15 +194,23 @@ class Listener:
     def _patience(self) -> float:
         if not self._waiting:
             return -1.0
-        return max(0.0, min(until for _, _, _, until in self._waiting) - time.monotonic())
+        first = min(until for _, _, _, until in self._waiting)
+        return min(_LONGEST_SLEEP, max(0.0, first - time.monotonic()))
 
     def _accept(self) -> None:
         while True:
-            socket = sockets.accept(self._listening)
+            try:
+                socket = sockets.accept(self._listening)
+            except OSError:
+                self._turn_away()
+                return
             if socket is None:
                 return
             if not self._free_slots:
-                self._refuse(socket, f"the owner has {SLOTS:,} connections already")
+                self._refuse(socket, Error(f"the owner has {SLOTS:,} connections already"))
+                continue
+            if sockets.is_scarce(socket):
+                self._refuse(socket, _out_of_descriptors())
                 continue
             slot = self._free_slots.pop()
             self._publishing.page.clear(slot)
@@ -203,12 +223,23 @@ class Listener:
                 continue
             self._members[socket.fileno()] = member
 
-    def _refuse(self, socket: Any, reason: str) -> None:
+    def _refuse(self, socket: Any, reason: Exception) -> None:
         try:
-            socket.send(error_frame(0, Error(reason)), sockets.NO_SIGNAL)
+            socket.send(error_frame(0, reason), sockets.NO_SIGNAL)
         except OSError:
             pass
         socket.close()
+
+    def _turn_away(self) -> None:
+        """Without a free descriptor, accept one connection to say so."""
+        self._spare.close()
+        try:
+            socket = sockets.accept(self._listening)
+            if socket is not None:
+                self._refuse(socket, _out_of_descriptors())
+            self._spare.renew()
+        except OSError:
+            pause(_MOMENT)  # other threads have taken it; the connection waits
 
     def _receive(self, member: _Member) -> None:
         try:
@@ -220,23 +251,33 @@ class Listener:
         if not data:
             self._drop(member)
             return
-        received = member.received
-        received += data
-        while len(received) >= HEADER.size:
-            size, kind, request = HEADER.unpack_from(received)
-            try:
-                check_request(size, kind)
+        request = 0
+        try:
+            received = member.received
+            received += data
+            while len(received) >= HEADER.size:
+                size, kind, request = HEADER.unpack_from(received)
+                check_request(size, kind, member.greeted)
+                if member.asked:
+                    raise CorruptionError("a request before the answer to the last one")
                 if len(received) < HEADER.size + size:
                     return
                 content = bytes(received[HEADER.size : HEADER.size + size])
                 del received[: HEADER.size + size]
+                member.asked = kind != END
                 self._carry_out(member, kind, request, content)
-            except Exception as error:
-                if not isinstance(error, CorruptionError | struct.error):
-                    self._store.info_log.warn(f"A member's request failed: {error!r}")
-                self._send(member, error_frame(request, error))
-                self._drop(member)
-                return
+                if member.busy:
+                    return
+        except Exception as error:
+            self._fail(member, request, error)
+
+    def _fail(self, member: _Member, request: int, error: Exception) -> None:
+        """End the connection of a member that has sent what it must not, and say why."""
+        if not isinstance(error, CorruptionError | struct.error):
+            self._store.info_log.warn(f"A member's request failed: {error!r}")
+        self._commit_all()  # what it has sent before has its slot, which is about to be free
+        self._send(member, error_frame(request, error))
+        self._drop(member)
 
     def _drop(self, member: _Member) -> None:
         """Forget a member that has gone."""
@@ -246,7 +287,10 @@ class Listener:
         self._poll.unregister(fd)
         self._release(member)
         if member.greeted:
-            self._publishing.file.note_member(member.slot, 0, 0)
+            try:
+                self._publishing.file.note_member(member.slot, 0, 0)
+            except OSError:
+                pass  # on a full disk: no other page is taken for this one, which has its token
         self._free_slots.append(member.slot)
         self._waiting = [one for one in self._waiting if one[0] is not member]
 
@@ -259,6 +303,7 @@ class Listener:
     def _send(self, member: _Member, content: bytes) -> None:
         """Send an answer.  A member sends nothing more before it has it, so there is room, unless
         it never reads: then it is dropped."""
+        member.asked = False
         try:
             if member.socket.send(content, sockets.NO_SIGNAL) < len(content):
                 raise BlockingIOError
@@ -276,8 +321,6 @@ class Listener:
             self._greet(member, request, decoded(content))
         elif kind == READY:
             self._note_member(member, request, decoded(content))
-        elif not member.greeted:
-            raise CorruptionError("a request before the greeting")
         elif kind == BEGIN:
             for (number,) in NUMBER.iter_unpack(content):
                 self._end(number)
@@ -311,6 +354,8 @@ class Listener:
                 reason = f"the store is shared with the {what} {name!r}, not {given!r}"
                 self._send(member, error_frame(request, Error(reason)))
                 return
+        member.welcome = True
+        member.asked = False
         publishing = self._publishing
         greeting = json_frame(
             GREETING,
@@ -330,7 +375,7 @@ class Listener:
     def _note_member(self, member: _Member, request: int, ready: dict[str, Any]) -> None:
         """Note where a member holds the page, before anybody answers to it."""
         fd = ready.get("descriptor")
-        if not isinstance(fd, int):
+        if not member.welcome or not isinstance(fd, int):
             raise CorruptionError("a member that does not say where it holds the page")
         self._publishing.file.note_member(member.slot, member.pid, fd)
         member.greeted = True
@@ -492,9 +537,12 @@ class Listener:
     def _take_back_finished(self) -> None:
         while self._finished:
             member = self._finished.pop()
-            member.busy = False
+            member.busy = member.asked = False
             if member.socket.fileno() in self._members:
                 self._poll.register(member.socket.fileno(), sockets.polling.EPOLLIN)
+                if member.received:
+                    early = CorruptionError("a request before the answer to the last one")
+                    self._fail(member, 0, early)
 
     def _close(self) -> None:
         self._publishing.wake = None
@@ -507,6 +555,7 @@ class Listener:
         self._listening.close()
         self._poll.close()
         self._alarm.close()
+        self._spare.close()
 
 
 def _send_all(socket: Any, content: bytes, may_drop: bool) -> None:
@@ -524,6 +573,11 @@ def _send_all(socket: Any, content: bytes, may_drop: bool) -> None:
             if may_drop and at == 0:
                 return
             poll.poll()
+
+
+def _out_of_descriptors() -> OSError:
+    reason = "the owner's process can have no more descriptors for connections"
+    return OSError(errno.EMFILE, reason)
 
 
 def _no_condition() -> None:

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
-from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, MemoryEnv
+from talk import HELLO_FRAME, READY_FRAME
+
+from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, CorruptionError, MemoryEnv
 from lsmkv.bulk.assemble import write_shard
 from lsmkv.bulk.blob import pack_columns
 from lsmkv.bulk.runs import encode_run
 from lsmkv.bulk.tables import table_settings
+from lsmkv.db.read.scan import Bounds
+from lsmkv.format.batch import encode_batch
 from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.format.key_order import Position
 from lsmkv.format.keys import pack
 from lsmkv.format.log import LogReader
 from lsmkv.shards.remote.disk_page import encode_page, page_key
 from lsmkv.shards.remote.meta import FilePieces, Piece, encode_meta
 from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.version import COMPARATOR, VersionDocument
+from lsmkv.shared.frames import (
+    BEGIN,
+    CALL,
+    DONE,
+    END,
+    FAILED,
+    GREETING,
+    HEADER,
+    LEAVING,
+    NUMBER,
+    NUMBERS,
+    PROGRESS,
+    RESULT,
+    WAIT,
+    WRITE,
+    commit_frame,
+    error_frame,
+    frame,
+    json_frame,
+)
 from lsmkv.table.block import Block
 from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.format import FOOTER_SIZE, Footer, read_block
@@ -71,7 +97,44 @@ def seeds() -> dict[str, list[bytes]]:
         _take(found, number, options)
     _take_observed(found)
     _take_shard(found)
+    found["members"] = [b"", *_requests()]
+    found["answers"] = _answers()
     return found
+
+
+def _piece(kind: int, content: bytes) -> bytes:
+    """As ``talk.pieces`` reads it."""
+    return bytes([kind, len(content)]) + content
+
+
+def _requests() -> list[bytes]:
+    """Of members: frames as they come, and pieces of which frames are made."""
+    batch = encode_batch(0, [(b"k", b"v"), (b"l", None)])
+    ranges = [Bounds(Position(b"a", False), Position(b"b", True)), Bounds(None, None)]
+    commit = commit_frame(0, 1, 0, True, {b"k"}, ranges, batch)
+    frames = [
+        HELLO_FRAME, READY_FRAME, frame(BEGIN, 0), commit, frame(WRITE, 0, b"\1" + batch),
+        frame(WAIT, 0, NUMBERS.pack(0, 1)), frame(END, 0, NUMBER.pack(2)),
+        json_frame(CALL, 0, {"method": "flush", "arguments": {}}),
+        json_frame(CALL, 0, {"method": "compact_range", "arguments": {"start": {"bytes": "61"}}}),
+    ]  # fmt: skip
+    together = b"".join(_piece(one[4], one[HEADER.size :]) for one in frames)
+    return [together, commit, frames[-1] + frames[-2], frames[4] * 2]
+
+
+def _answers() -> list[bytes]:
+    """Of owners: pieces of which frames are made, behind a byte for the page."""
+    greeting = json.dumps({"epoch": 1, "slot": 3, "pid": 7, "file": 9}).encode()
+    done = _piece(DONE, NUMBER.pack(5))
+    end = _piece(FAILED, json_frame(FAILED, 0, {})[HEADER.size :])
+    damage = error_frame(0, CorruptionError("bad", "1.ldb", 7))[HEADER.size :]
+    told = _piece(PROGRESS, b'{"arguments": [1, 2, "flush"]}')
+    result = _piece(RESULT, b'{"result": ["a"]}')
+    begin = b"\1" + _piece(GREETING, greeting) + done
+    return [
+        begin + done + told + told + result + _piece(LEAVING, b""), begin + _piece(FAILED, damage),
+        b"\1" + end, b"\2" + _piece(GREETING, greeting), b"\0" + json_frame(GREETING, 0, {}),
+    ]  # fmt: skip
 
 
 def _take_shard(found: dict[str, list[bytes]]) -> None:

@@ -15,6 +15,9 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable
 
+from judge import expect
+from talk import fuzz_answers, fuzz_members
+
 from lsmkv import DB, CorruptionError, Error, MemoryEnv, RecoveryWarning, TraceReader
 from lsmkv.bulk.blob import pack_columns, unpack_pairs
 from lsmkv.bulk.runs import Run, RunReader
@@ -22,6 +25,7 @@ from lsmkv.counters import ReadCounters
 from lsmkv.db.observe.published import decode, encode, read_owner
 from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.env.base import RandomAccessFile
+from lsmkv.env.shared_page import HAS_PAGES
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.fuse import (
     filter64_may_match,
@@ -58,16 +62,6 @@ MOST = 1 << 16
 BYTES = KeyOrder(BYTEWISE)
 COMPARED = KeyOrder(CallableComparator(BYTEWISE.compare, "fuzz.Compared"))
 """The same order, by the ways of a user's comparator."""
-
-
-class Finding(AssertionError):
-    """What a judge raises."""
-
-
-def expect(condition: bool, what: str) -> None:
-    """Raise :class:`Finding` unless the condition holds."""
-    if not condition:
-        raise Finding(what)
 
 
 def file_of(data: bytes) -> RandomAccessFile:
@@ -602,3 +596,5 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "version": fuzz_version,
     "version-edit": fuzz_version_edit,
 }
+if HAS_PAGES:  # stores are shared
+    TARGETS |= {"answers": fuzz_answers, "members": fuzz_members}

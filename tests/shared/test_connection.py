@@ -114,3 +114,17 @@ def test_the_owner_knows_a_process_whose_calls_were_cut_off(path: Path, other: S
         owner.kill()
         other()("db.put(b'x', b'new')")
         assert db.get(b"x") == b"new"
+
+
+def test_a_call_that_is_refused_leaves_the_connection_its_patience(
+    path: Path, other: Start, tmp_path: Path
+) -> None:
+    owner = other(create_if_missing=True)
+    (tmp_path / "taken").mkdir()
+    with new(path, patience=0.2, may_own=False) as db:
+        with pytest.raises(lsmkv.IOError):
+            db.checkpoint(tmp_path / "taken")
+        owner.stop()
+        with pytest.raises(lsmkv.IOError, match="does not answer"):
+            db.put(b"k", b"v")
+        owner.go_on()

@@ -8,18 +8,25 @@ import pytest
 
 import lsmkv
 from lsmkv.db.read.scan import Bounds
-from lsmkv.errors import CorruptionError
+from lsmkv.errors import CorruptionError, NestedCallError
 from lsmkv.format.key_order import Position
 from lsmkv.shared.frames import (
     BEGIN,
     CALL,
     COMMIT,
     DONE,
+    FAILED,
+    GREETING,
     HEADER,
     HELLO,
     LARGEST_FRAME,
+    LEAVING,
+    PROGRESS,
+    READY,
+    RESULT,
     WRITE,
     CommitRequest,
+    check_answer,
     check_request,
     commit_frame,
     decoded,
@@ -47,12 +54,30 @@ def test_a_frame_states_its_length_kind_and_request() -> None:
 )
 def test_what_no_member_sends_is_refused(size: int, kind: int) -> None:
     with pytest.raises(CorruptionError, match="a message of kind"):
-        check_request(size, kind)
+        check_request(size, kind, True)
+
+
+@pytest.mark.parametrize("kind", [WRITE, COMMIT, CALL])
+def test_before_the_greeting_a_member_may_ask_for_nothing(kind: int) -> None:
+    with pytest.raises(CorruptionError, match="before the greeting"):
+        check_request(4, kind, False)
+    check_request(4, HELLO, False)
+    check_request(4, READY, False)
+
+
+@pytest.mark.parametrize(
+    ("size", "kind"),
+    [(0, 0), (0, WRITE), (0, 99), (9, DONE), (7, DONE), (1, LEAVING), (1 << 25, RESULT),
+     (1 << 21, FAILED), (1 << 17, PROGRESS), (5000, GREETING)],
+)  # fmt: skip
+def test_what_no_owner_sends_is_refused(size: int, kind: int) -> None:
+    with pytest.raises(CorruptionError, match="a message of kind"):
+        check_answer(size, kind)
 
 
 def test_large_batches_are_no_damage() -> None:
-    check_request(LARGEST_FRAME, WRITE)
-    check_request(LARGEST_FRAME, COMMIT)
+    check_request(LARGEST_FRAME, WRITE, True)
+    check_request(LARGEST_FRAME, COMMIT, True)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"7", b"\xff", b"{", b"[" * 100_000])
@@ -67,6 +92,7 @@ def test_json_of_another_kind(content: bytes) -> None:
         lsmkv.ConflictError("b'k' was written"),
         lsmkv.Error("anything"),
         lsmkv.ReadOnlyError("no"),
+        NestedCallError("not here"),
         ValueError("a bad value"),
         TypeError("a bad type"),
     ],
@@ -88,6 +114,35 @@ def test_errors_of_the_system_and_of_damage() -> None:
     damage = error_in(content_of(error_frame(3, CorruptionError("bad", "store/1.ldb", 7))))
     assert isinstance(damage, CorruptionError)
     assert (damage.reason, damage.path, damage.offset) == ("bad", "store/1.ldb", 7)
+
+
+def test_an_error_of_any_size_and_path_fits_into_a_frame() -> None:
+    for error in (lsmkv.Error("\U0001f600" * 10**6), OSError(errno.EIO, "x" * 10**7, b"path")):
+        content = content_of(error_frame(3, error))
+        check_answer(len(content), FAILED)
+        assert isinstance(error_in(content), lsmkv.Error)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"kind": ["CorruptionError"], "text": {}},
+        {"kind": "CorruptionError", "text": 7, "path": [], "offset": "x"},
+        {"kind": "__import__", "text": "os"},
+        {"kind": "SystemExit", "text": "1"},
+        {"errno": 10**30, "text": None, "path": 7},
+    ],
+)
+def test_whatever_is_answered_as_an_error_is_one_of_ours(value: dict[str, object]) -> None:
+    assert isinstance(error_in(content_of(json_frame(FAILED, 1, value))), lsmkv.Error)
+
+
+def test_a_bound_of_another_kind_is_damage() -> None:
+    whole = bytearray(content_of(commit_frame(1, 5, 77, True, set(), [Bounds(None, None)], b"")))
+    whole[-2] = 3
+    with pytest.raises(CorruptionError, match="bound of kind 3"):
+        CommitRequest(bytes(whole))
 
 
 def test_an_error_of_an_unknown_kind_is_an_error() -> None:

@@ -35,6 +35,11 @@ from lsmkv.shared.frames import (
     json_frame,
 )
 
+_FLUSH = json_frame(CALL, 1, {"method": "flush", "arguments": {}})
+_WRITE = frame(WRITE, 1, b"\0" + encode_batch(0, [(b"k", b"v")]))
+_WAIT = frame(WAIT, 1, NUMBERS.pack(0, 10_000))
+_HTTP = b"GET / HTTP/1.1\r\n\r\n"
+
 
 @pytest.fixture
 def db(path: Path) -> Iterator[SharedDB]:
@@ -44,6 +49,7 @@ def db(path: Path) -> Iterator[SharedDB]:
 
 def connected(db: SharedDB) -> socket.socket:
     made = socket.socket(socket.AF_UNIX)
+    made.settimeout(20)
     made.connect(db._part.publishing.head.address)  # type: ignore[union-attr]
     return made
 
@@ -86,7 +92,7 @@ def test_another_protocol_is_refused(db: SharedDB) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        b"GET / HTTP/1.1\r\n\r\n",
+        _HTTP,
         HEADER.pack(1 << 31, HELLO, 1),
         frame(99, 1),
         frame(DONE, 1),
@@ -108,11 +114,53 @@ def test_wrong_bytes_end_the_connection_and_nothing_else(db: SharedDB, message: 
     assert db.get(b"k") == b"v"
 
 
-def test_a_request_before_the_greeting(db: SharedDB) -> None:
+@pytest.mark.parametrize(
+    "message",
+    [_FLUSH, _WRITE, HEADER.pack(1 << 31, WRITE, 1), json_frame(READY, 1, {"descriptor": 0})],
+    ids=["call", "write", "the beginning of a large write", "ready"],
+)
+def test_a_request_before_the_greeting(db: SharedDB, message: bytes) -> None:
+    """It would be of a process that speaks another protocol, or has another order of keys."""
     with connected(db) as member:
-        member.sendall(json_frame(CALL, 1, {"method": "flush"}))
+        member.sendall(message)
         assert received(member)[0] == FAILED
         assert member.recv(1) == b""
+    assert db.get(b"k") is None
+
+
+@pytest.mark.parametrize("first", [_FLUSH, _WRITE, _WAIT], ids=["call", "write", "wait"])
+@pytest.mark.parametrize("second", [_FLUSH, _WRITE, _HTTP], ids=["call", "write", "nonsense"])
+def test_a_request_before_the_answer_to_the_last_one(
+    db: SharedDB, first: bytes, second: bytes
+) -> None:
+    with greeted(db) as good, greeted(db) as bad:
+        bad.sendall(first + second + first)
+        rest = b""
+        try:
+            while some := bad.recv(1 << 16):
+                rest += some
+        except ConnectionResetError:
+            pass  # the owner has not read everything
+        kinds = []
+        while rest:
+            size, kind, _ = HEADER.unpack_from(rest)
+            kinds.append(kind)
+            rest = rest[HEADER.size + size :]
+        assert kinds[-1] == FAILED
+        assert len(kinds) <= 2
+        good.sendall(_WRITE)
+        assert received(good)[0] == DONE
+        assert len(db.members) == 1
+
+
+@pytest.mark.parametrize("milliseconds", [(1 << 64) - 1, 1 << 32])
+def test_a_wait_for_longer_than_anybody_lives(db: SharedDB, milliseconds: int) -> None:
+    with greeted(db) as patient, greeted(db) as good:
+        patient.sendall(frame(WAIT, 3, NUMBERS.pack(0, milliseconds)))
+        time.sleep(0.05)
+        good.sendall(_WRITE)
+        assert received(good)[0] == DONE
+        assert received(patient)[0] == DONE
 
 
 def test_a_frame_may_come_byte_by_byte(db: SharedDB) -> None:
