@@ -143,6 +143,10 @@ bench-server: $(BENCH)/.made  ## measures lsmkv serve beside Redis, and writes t
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,server]' 'redis>=5'
 	$(BENCH)/bin/python docs/performance/make/serve.py docs/serve.md $(BENCH_ARGS)
 
+bench-processes: $(BENCH)/.made  ## measures stores that several processes share, and writes the tables of docs/guides/processes.md (needs redis-server)
+	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	$(BENCH)/bin/python docs/performance/make/processes.py docs/guides/processes.md $(BENCH_ARGS)
+
 bench-scale: $(BENCH)/.made  ## measures bulk builds and reads over a network, and writes the tables of docs/scale.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,scale]'
 	$(BENCH)/bin/python docs/performance/make/scale.py docs/scale.md $(BENCH_ARGS)

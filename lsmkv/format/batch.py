@@ -9,6 +9,7 @@ Its bytes *are* the record in the write-ahead log (source: LevelDB, ``db/write_b
 
 from __future__ import annotations
 
+import struct
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mypy_extensions import i64, u8
 
 HEADER_SIZE: Final = 12
+_HEADER: Final = struct.Struct("<QI")
 
 Operation = tuple[bytes, bytes | None]
 """A key with its new value, or with None to delete it."""
@@ -68,6 +70,11 @@ def encode_batch(sequence: int, operations: list[Operation]) -> bytes:
     record = BytesWriter()
     append_batch(record, sequence, operations)
     return record.getvalue()
+
+
+def batch_header(sequence: int, count: int) -> bytes:
+    """What a record begins with; its operations, encoded, follow."""
+    return _HEADER.pack(sequence, count)
 
 
 def append_batch(record: BytesWriter, sequence: int, operations: list[Operation]) -> None:
@@ -125,6 +132,7 @@ class BatchReader:
 
     __slots__ = (
         "_at",
+        "_end",
         "_left",
         "count",
         "key_at",
@@ -136,17 +144,21 @@ class BatchReader:
         "value_end",
     )
 
-    def __init__(self, record: bytes) -> None:
-        """Raises :class:`CorruptionError` if ``record`` is shorter than its header."""
-        if len(record) < HEADER_SIZE:
+    def __init__(self, record: bytes, start: int = 0, end: int | None = None) -> None:
+        """The batch is ``record[start:end]``.
+
+        Raises :class:`CorruptionError` if that is shorter than a header.
+        """
+        self._end: i64 = len(record) if end is None else end
+        if self._end - start < HEADER_SIZE:
             raise CorruptionError("the batch is shorter than its header", None, 0)
         self.record = record
-        self.sequence = decode_fixed64(record, 0)
+        self.sequence = decode_fixed64(record, start)
         """The sequence of the first operation."""
-        self.count: i64 = decode_fixed32(record, 8)
+        self.count: i64 = decode_fixed32(record, start + 8)
         """The number of operations that the header states."""
         self._left: i64 = self.count
-        self._at: i64 = HEADER_SIZE
+        self._at: i64 = start + HEADER_SIZE
         self.kind: i64 = 0
         """The kind of the operation, ``KIND_VALUE`` or ``KIND_DELETION``, after a step."""
         self.key_at: i64 = 0
@@ -162,7 +174,7 @@ class BatchReader:
         Raises :class:`CorruptionError` if the record is malformed.
         """
         record = self.record
-        end: i64 = len(record)
+        end = self._end
         at = self._at
         if at >= end:
             if self._left != 0:
@@ -178,7 +190,7 @@ class BatchReader:
         at += 2
         stop: i64 = at + size
         if size >= 128 or stop > end:
-            at, stop = string_place(record, start + 1)
+            at, stop = self._string_at(start + 1)
         self.key_at = at
         self.key_end = stop
         at = stop
@@ -189,7 +201,7 @@ class BatchReader:
             at += 1
             stop = at + size
             if size >= 128 or stop > end:
-                at, stop = string_place(record, at - 1)
+                at, stop = self._string_at(at - 1)
         elif kind != KIND_DELETION:
             raise CorruptionError(f"a batch operation of unknown kind {kind}", None, start)
         self.kind = kind
@@ -199,13 +211,21 @@ class BatchReader:
         self._left -= 1
         return True
 
+    def _string_at(self, position: int) -> tuple[int, int]:
+        at, stop = string_place(self.record, position)
+        if stop > self._end:
+            raise CorruptionError("string runs past the end", None, position)
+        return at, stop
 
-def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
-    """``(sequence of the first operation, operations)``.
+
+def decode_batch(
+    record: bytes, start: int = 0, end: int | None = None
+) -> tuple[int, list[Operation]]:
+    """``(sequence of the first operation, operations)`` of the batch in ``record[start:end]``.
 
     Raises :class:`CorruptionError` if the record is malformed.
     """
-    batch = BatchReader(record)
+    batch = BatchReader(record, start, end)
     operations: list[Operation] = []
     while batch.step():
         key = record[batch.key_at : batch.key_end]

@@ -20,7 +20,7 @@ from lsmkv.db.write.writer import Writer
 from lsmkv.env import sockets
 from lsmkv.env.shared_page import SEQUENCE, SLOTS
 from lsmkv.errors import ClosedError, ConflictError, CorruptionError, Error
-from lsmkv.format.batch import Operation, decode_batch
+from lsmkv.format.batch import HEADER_SIZE, Operation, decode_batch
 from lsmkv.shared.frames import (
     BEGIN,
     CALL,
@@ -65,7 +65,10 @@ class _Member:
         self.socket = socket
         self.slot = slot
         self.pid = pid
-        self.received = bytearray()
+        self.received: list[bytes] = []
+        """The beginning of a frame."""
+        self.missing = 0
+        """How many bytes of the frame are still to come, once its header is there."""
         self.welcome = False
         """Whether it has said what it must agree with, and does."""
         self.greeted = False
@@ -80,13 +83,15 @@ class _Write:
     """A batch of a member that is to be committed."""
 
     def __init__(
-        self, member: _Member, request: int, operations: list[Operation], sync: bool, size: int
+        self, member: _Member, request: int, sync: bool, data: bytes, begin: int, end: int
     ) -> None:
+        """Its record is ``data[begin:end]``; :class:`CorruptionError` if that is malformed."""
         self.member = member
         self.request = request
-        self.operations = operations
         self.sync = sync
-        self.size = size
+        _, self.operations = decode_batch(data, begin, end)
+        self.encoded = memoryview(data)[begin + HEADER_SIZE : end]
+        """The record without its header."""
 
 
 class Listener:
@@ -120,6 +125,7 @@ class Listener:
         that it began on."""
         self._ended = new_lock()
         self._listening = sockets.listen(publishing.head.address)
+        self._buffer = memoryview(bytearray(_CHUNK))  # where the thread receives
         self._poll = sockets.polling.epoll()
         self._alarm = sockets.Alarm()
         self._spare = sockets.Spare()
@@ -243,33 +249,44 @@ class Listener:
 
     def _receive(self, member: _Member) -> None:
         try:
-            data = member.socket.recv(_CHUNK)
+            size = member.socket.recv_into(self._buffer)
         except BlockingIOError:
             return
         except OSError:
-            data = b""
-        if not data:
+            size = 0
+        if size == 0:
             self._drop(member)
             return
+        data = bytes(self._buffer[:size])
+        if member.missing > size:
+            member.received.append(data)
+            member.missing -= size
+            return
+        if member.received:
+            member.received.append(data)
+            data = b"".join(member.received)
+            member.received.clear()
+        member.missing = 0
+        at = 0
         request = 0
         try:
-            received = member.received
-            received += data
-            while len(received) >= HEADER.size:
-                size, kind, request = HEADER.unpack_from(received)
+            while len(data) - at >= HEADER.size and not member.busy:
+                size, kind, request = HEADER.unpack_from(data, at)
                 check_request(size, kind, member.greeted)
                 if member.asked:
                     raise CorruptionError("a request before the answer to the last one")
-                if len(received) < HEADER.size + size:
-                    return
-                content = bytes(received[HEADER.size : HEADER.size + size])
-                del received[: HEADER.size + size]
+                begin = at + HEADER.size
+                member.missing = max(0, begin + size - len(data))
+                if member.missing > 0:
+                    break
+                at = begin + size
                 member.asked = kind != END
-                self._carry_out(member, kind, request, content)
-                if member.busy:
-                    return
+                self._carry_out(member, kind, request, data, begin, at)
         except Exception as error:
             self._fail(member, request, error)
+            return
+        if at < len(data):
+            member.received.append(data[at:])
 
     def _fail(self, member: _Member, request: int, error: Exception) -> None:
         """End the connection of a member that has sent what it must not, and say why."""
@@ -312,12 +329,16 @@ class Listener:
 
     # Requests
 
-    def _carry_out(self, member: _Member, kind: int, request: int, content: bytes) -> None:
+    def _carry_out(
+        self, member: _Member, kind: int, request: int, data: bytes, begin: int, end: int
+    ) -> None:
+        """Carry out the request whose content is ``data[begin:end]``."""
         if kind == WRITE:
-            _, operations = decode_batch(content[1:])
-            sync = content[:1] == b"\1"
-            self._writes.append(_Write(member, request, operations, sync, len(content)))
-        elif kind == HELLO:
+            sync = data[begin : begin + 1] == b"\1"
+            self._writes.append(_Write(member, request, sync, data, begin + 1, end))
+            return
+        content = data[begin:end]
+        if kind == HELLO:
             self._greet(member, request, decoded(content))
         elif kind == READY:
             self._note_member(member, request, decoded(content))
@@ -388,8 +409,10 @@ class Listener:
         while at < len(writes):
             first = at
             size = 0
-            while at < len(writes) and (at == first or size + writes[at].size <= _LARGEST_GROUP):
-                size += writes[at].size
+            while at < len(writes):
+                size += len(writes[at].encoded)
+                if size > _LARGEST_GROUP and at > first:
+                    break
                 at += 1
             self._commit_group(writes[first:at])
 
@@ -399,8 +422,10 @@ class Listener:
             operations = group[0].operations
         else:
             operations = [operation for write in group for operation in write.operations]
+        encoded = [write.encoded for write in group]
         slots = [(one.member.slot, one.request, len(one.operations)) for one in group]
-        answer = self._write(operations, any(one.sync for one in group), slots, _no_condition)
+        sync = any(one.sync for one in group)
+        answer = self._write(operations, encoded, sync, slots, _no_condition)
         if answer is not None and not isinstance(answer, Error) and len(group) > 1:
             for one in group:  # a key, say, that the user's comparator cannot take
                 self._commit_group([one])
@@ -411,12 +436,13 @@ class Listener:
     def _write(
         self,
         operations: list[Operation],
+        encoded: list[memoryview],
         sync: bool,
         slots: list[tuple[int, int, int]],
         condition: Callable[[], None],
     ) -> BaseException | None:
         """Write a batch; returns the error, or None.  With a condition it joins no other batch."""
-        self._publishing.expect(operations, slots)
+        self._publishing.expect(operations, encoded, slots)
         try:
             self._writer.write(operations, sync, condition)
         except Exception as error:
@@ -464,11 +490,13 @@ class Listener:
                 commit.keys,
                 commit.ranges,
             )
-            _, operations = decode_batch(commit.batch)
+            write = _Write(member, request, commit.sync, commit.batch, 0, len(commit.batch))
             if commit.ranges:
                 check.look_ahead()
-            slots = [(member.slot, request, len(operations))]
-            failure = self._write(operations, commit.sync, slots, check.raise_if_changed)
+            slots = [(member.slot, request, len(write.operations))]
+            failure = self._write(
+                write.operations, [write.encoded], write.sync, slots, check.raise_if_changed
+            )
         except CorruptionError:
             raise
         except Exception as error:

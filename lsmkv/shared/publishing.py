@@ -21,7 +21,7 @@ from lsmkv.env.shared_page import (
     close_descriptor,
     make_page,
 )
-from lsmkv.format.batch import Operation
+from lsmkv.format.batch import Operation, batch_header
 from lsmkv.format.filenames import SHARED
 
 
@@ -43,7 +43,9 @@ class Publishing(Sharing):
         self._numbers: frozenset[int] = frozenset()
         self._born: dict[int, int] = {}  # table: the first version that has it
         self._died: dict[int, int] = {}  # table: the first version that lacks it
-        self._expected: tuple[list[Operation], list[tuple[int, int, int]]] | None = None
+        self._expected: (
+            tuple[list[Operation], list[memoryview], list[tuple[int, int, int]]] | None
+        ) = None
         self._noted: list[int] = []  # the slots of the batch that is being committed
         self.waiting = False
         """Whether a member waits for the next write."""
@@ -58,23 +60,33 @@ class Publishing(Sharing):
         words[VERSIONS] = self._version
         words[SEQUENCE] = sequence
 
-    def expect(self, operations: list[Operation], slots: list[tuple[int, int, int]]) -> None:
+    def expect(
+        self,
+        operations: list[Operation],
+        encoded: list[memoryview],
+        slots: list[tuple[int, int, int]],
+    ) -> None:
         """The next batch of exactly this list is of members: their slots, the numbers of their
-        requests, and how many operations each has."""
-        self._expected = operations, slots
+        requests, and how many operations each has.  ``encoded`` are the parts of the batch's record
+        after its header."""
+        self._expected = operations, encoded, slots
 
-    def begin(self, operations: list[Operation], sequence: int) -> None:
+    def begin(self, operations: list[Operation], sequence: int) -> bytes:
         expected = self._expected
         if expected is None or expected[0] is not operations:
-            return
-        self._noted = [slot for slot, _, _ in expected[1]]
-        for slot, request, count in expected[1]:
-            self.page.note(slot, request, sequence, count)
-            sequence += count
+            return b""
+        _, encoded, slots = expected
+        self._noted = [slot for slot, _, _ in slots]
+        first = sequence
+        for slot, request, count in slots:
+            self.page.note(slot, request, first, count)
+            first += count
+        return b"".join((batch_header(sequence, len(operations)), *encoded))
 
     def publish(self, sequence: int) -> None:
         self.page.words[SEQUENCE] = sequence
         self._noted = []
+        self._expected = None
         super().publish(sequence)
         if self.waiting and self.wake is not None:
             self.wake()

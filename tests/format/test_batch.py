@@ -105,6 +105,17 @@ def test_cut_at_every_byte(operations: list[Operation]) -> None:
             decode_batch(record[:size])
 
 
+@given(operations=operations_lists)
+def test_cut_at_every_byte_of_more_data(operations: list[Operation]) -> None:
+    record = batch_of(operations).encode(200)
+    data = b"\x01\x02" + record + record
+    end = 2 + len(record)
+    assert decode_batch(data, 2, end) == (200, operations)
+    for cut in range(2, end):
+        with pytest.raises(CorruptionError):
+            decode_batch(data, 2, cut)
+
+
 def test_an_unknown_kind_of_operation() -> None:
     for kind in range(2, 256):
         record = batch_record(1, 2, encode_put(b"a", b"b") + bytes([kind]) + b"\x01k\x01v")

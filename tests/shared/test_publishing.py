@@ -10,6 +10,7 @@ import pytest
 from lsmkv.env.local import LocalDirectory, LocalEnv
 from lsmkv.env.shared_file import VERSIONS_OF_EPOCH, SharedFile
 from lsmkv.env.shared_page import SEQUENCE, VERSIONS
+from lsmkv.format.batch import HEADER_SIZE, encode_batch
 from lsmkv.shared.publishing import Publishing
 
 
@@ -94,15 +95,17 @@ def test_the_same_version_twice_is_no_news(publishing: Publishing) -> None:
 
 def test_requests_are_noted_and_withdrawn(publishing: Publishing) -> None:
     operations: list[tuple[bytes, bytes | None]] = [(b"k", b"v")] * 5
-    publishing.expect(operations, [(4, 11, 2), (9, 12, 3)])
-    publishing.begin(list(operations), 71)  # of another batch, which no member has sent
+    record = encode_batch(71, operations)
+    publishing.expect(operations, [memoryview(record)[HEADER_SIZE:]], [(4, 11, 2), (9, 12, 3)])
+    other = publishing.begin(list(operations), 71)  # a batch that no member has sent
+    assert other == b""
     assert publishing.page.noted(4)[0] == 0
-    publishing.begin(operations, 71)
+    assert publishing.begin(operations, 71) == record
     assert publishing.page.noted(4) == (11, 72)
     assert publishing.page.noted(9) == (12, 75)
     publishing.withdraw()
     assert publishing.page.noted(4)[0] == publishing.page.noted(9)[0] == 0
-    publishing.expect(operations, [(4, 13, 5)])
+    publishing.expect(operations, [memoryview(record)[HEADER_SIZE:]], [(4, 13, 5)])
     publishing.begin(operations, 71)
     publishing.publish(75)
     publishing.withdraw()  # of the next batch, which fails

@@ -17,7 +17,7 @@ from lsmkv.db.write.log_rotation import LogRotation
 from lsmkv.db.write.wal import WriteAheadLog
 from lsmkv.db.write.write_queue import PendingWrite
 from lsmkv.errors import Error
-from lsmkv.format.batch import append_batch
+from lsmkv.format.batch import Operation, append_batch
 from lsmkv.format.keys import MAX_SEQUENCE
 
 if TYPE_CHECKING:
@@ -85,17 +85,12 @@ class Commit:
         log = self._logs.current
         self._first_sequence = sequence
         self._log_end = log.end
-        writer = self._record
-        writer.truncate(0)
-        append_batch(writer, sequence, operations)
-        record = writer.getvalue()
-        if len(record) > _LARGE:
-            self._record = BytesWriter()
         self.batch = batch
         try:
+            record = b""
             if store.sharing is not None:
-                store.sharing.begin(operations, sequence)
-            log.append(record)
+                record = store.sharing.begin(operations, sequence)
+            log.append(record or self._encoded(sequence, operations))
         except Error as error:
             if store.sharing is not None:
                 store.sharing.withdraw()
@@ -119,6 +114,16 @@ class Commit:
         except BaseException:
             self.settle_despite_interrupts()
             raise
+
+    def _encoded(self, sequence: int, operations: list[Operation]) -> bytes:
+        """The record of a batch."""
+        writer = self._record
+        writer.truncate(0)
+        append_batch(writer, sequence, operations)
+        record = writer.getvalue()
+        if len(record) > _LARGE:
+            self._record = BytesWriter()
+        return record
 
     def publish(self, publication: Publication, log: WriteAheadLog) -> None:
         """Hand a publication to the background thread, and wait for its end.

@@ -1,0 +1,481 @@
+"""The measured tables of docs/guides/processes.md: ``python processes.py PAGE``.
+
+Four processes have one store open: lsmkv's ``SharedDB``, SQLite with its write-ahead log, LMDB,
+diskcache, and Redis over a Unix socket.  Each engine does each kind of work for some seconds, all
+engines in turn, round after round; a figure is the median of the rounds.  The second table compares
+what one process has of a shared store with what it would have of a ``DB``.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import shutil
+import socket
+import sqlite3
+import statistics
+import subprocess
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import diskcache
+import lmdb
+import redis
+import typer
+
+import lsmkv
+from lsmkv.tools.bench.machine import machine
+from lsmkv.tools.console import guarded, say
+from lsmkv.tools.output import open_output
+
+BEGIN, END = "<!-- measured -->", "<!-- end measured -->"
+_WIDTH = 100
+_ENTRIES = 100_000
+_BATCH = 100
+_SPAWN = multiprocessing.get_context("spawn")
+
+Pairs = list[tuple[bytes, bytes]]
+
+
+class Engine:
+    """A store, as one process has it open; ``synced``: every write of it is durable."""
+
+    def __init__(self, path: str, synced: bool) -> None:
+        raise NotImplementedError
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write one entry."""
+        self.write([(key, value)])
+
+    def write(self, pairs: Pairs) -> None:
+        """Write entries together."""
+        raise NotImplementedError
+
+    def get(self, key: bytes) -> object:
+        """Read one entry."""
+        raise NotImplementedError
+
+
+class Lsmkv(Engine):
+    """``SharedDB``, with its defaults."""
+
+    def __init__(self, path: str, synced: bool) -> None:
+        self._db = lsmkv.SharedDB(path, create_if_missing=True)
+        self._synced = synced
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._db.put(key, value, sync=self._synced)
+
+    def write(self, pairs: Pairs) -> None:
+        with self._db.write_batch(sync=self._synced) as batch:
+            for key, value in pairs:
+                batch.put(key, value)
+
+    def get(self, key: bytes) -> object:
+        return self._db.get(key)
+
+
+class Sqlite(Engine):
+    """A table of two columns; a write that is not synced survives a killed process."""
+
+    def __init__(self, path: str, synced: bool) -> None:
+        os.makedirs(path, exist_ok=True)
+        self._db = sqlite3.connect(f"{path}/db", timeout=60, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute(f"PRAGMA synchronous={'FULL' if synced else 'NORMAL'}")
+        self._db.execute("CREATE TABLE IF NOT EXISTS kv (k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID")
+
+    def write(self, pairs: Pairs) -> None:
+        if len(pairs) == 1:
+            self._db.execute("INSERT OR REPLACE INTO kv VALUES (?, ?)", pairs[0])
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany("INSERT OR REPLACE INTO kv VALUES (?, ?)", pairs)
+        self._db.execute("COMMIT")
+
+    def get(self, key: bytes) -> object:
+        return self._db.execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
+
+
+class Lmdb(Engine):
+    """A map that is large enough."""
+
+    def __init__(self, path: str, synced: bool) -> None:
+        self._env = lmdb.open(path, map_size=1 << 34, sync=synced)
+
+    def write(self, pairs: Pairs) -> None:
+        with self._env.begin(write=True) as transaction:
+            for key, value in pairs:
+                transaction.put(key, value)
+
+    def get(self, key: bytes) -> object:
+        with self._env.begin() as transaction:
+            return transaction.get(key)
+
+
+class Diskcache(Engine):
+    """A cache that never evicts."""
+
+    def __init__(self, path: str, synced: bool) -> None:
+        self._cache = diskcache.Cache(
+            path,
+            timeout=60,
+            eviction_policy="none",
+            size_limit=1 << 40,
+            sqlite_synchronous=2 if synced else 1,
+        )
+
+    def write(self, pairs: Pairs) -> None:
+        if len(pairs) == 1:
+            self._cache.set(*pairs[0], retry=True)
+            return
+        with self._cache.transact(retry=True):
+            for key, value in pairs:
+                self._cache.set(key, value)
+
+    def get(self, key: bytes) -> object:
+        return self._cache.get(key, retry=True)
+
+
+class Redis(Engine):
+    """A client of a server that :func:`served` has started."""
+
+    def __init__(self, path: str, synced: bool) -> None:
+        self._client = redis.Redis(unix_socket_path=f"{path}/socket")
+
+    def write(self, pairs: Pairs) -> None:
+        if len(pairs) == 1:
+            self._client.set(*pairs[0])
+        else:
+            self._client.mset(dict(pairs))
+
+    def get(self, key: bytes) -> object:
+        return self._client.get(key)
+
+
+ENGINES: dict[str, type[Engine]] = {
+    "lsmkv": Lsmkv,
+    "SQLite": Sqlite,
+    "LMDB": Lmdb,
+    "diskcache": Diskcache,
+    "Redis": Redis,
+}
+
+
+class Work(NamedTuple):
+    """What the four processes do."""
+
+    says: str
+    writers: int
+    readers: int
+    batch: int
+    synced: bool
+    counts: str
+    """Whose entries are counted: ``put`` or ``get``."""
+
+
+WORK = (
+    Work("puts by 2, beside 2 that read", 2, 2, 1, False, "put"),
+    Work(f"puts in batches of {_BATCH} by 2, beside 2 that read", 2, 2, _BATCH, False, "put"),
+    Work("synced puts by 4", 4, 0, 1, True, "put"),
+    Work("Gets by 2, beside 2 that put", 2, 2, 1, False, "get"),
+    Work("Gets by 4", 0, 4, 1, False, "get"),
+)
+
+
+def key_of(number: int) -> bytes:
+    """A key of 16 bytes."""
+    return b"%016d" % number
+
+
+def work(
+    engine: str, path: str, synced: bool, batch: int, seed: int, seconds: float, start: Any
+) -> tuple[str, float]:
+    """One process: what it does, and how many entries a second.  ``batch`` is 0 for a reader."""
+    store = ENGINES[engine](path, synced)
+    rng = random.Random(seed)
+    value = rng.randbytes(50) + bytes(50)
+    keys = [key_of(rng.randrange(_ENTRIES)) for _ in range(20_000)]
+    store.get(keys[0])
+    start.wait()
+    done = 0
+    begun = time.perf_counter()
+    end = begun + seconds
+    while time.perf_counter() < end:
+        for at in range(0, len(keys), batch or 10):
+            if batch == 0:
+                for key in keys[at : at + 10]:
+                    store.get(key)
+                done += 10
+            elif batch == 1:
+                store.put(keys[at], value)
+                done += 1
+            else:
+                store.write([(key, value) for key in keys[at : at + batch]])
+                done += batch
+            if time.perf_counter() >= end:
+                break
+    took = time.perf_counter() - begun
+    start.wait()  # nobody leaves while others work
+    return "get" if batch == 0 else "put", done / took
+
+
+def _child(pipe: Any, *arguments: Any) -> None:
+    pipe.send(work(*arguments))
+    pipe.close()
+
+
+@contextmanager
+def served(path: str, synced: bool) -> Iterator[None]:
+    """A Redis server with its log of commands."""
+    os.makedirs(path)
+    address = f"{path}/socket"
+    settings = {
+        "port": "0",
+        "unixsocket": address,
+        "dir": path,
+        "save": "",
+        "appendonly": "yes",
+        "appendfsync": "always" if synced else "everysec",
+    }
+    words = [word for name, text in settings.items() for word in (f"--{name}", text)]
+    with subprocess.Popen(["redis-server", *words], stdout=subprocess.DEVNULL) as server:
+        for _ in range(200):
+            if os.path.exists(address):
+                break
+            time.sleep(0.05)
+        try:
+            yield
+        finally:
+            server.terminate()
+
+
+def measure(engine: str, what: Work, place: str, seconds: float) -> float:
+    """Entries a second of all processes that do what is counted."""
+    path = f"{place}/store"
+    with served(path, what.synced) if engine == "Redis" else _nothing():
+        fill(engine, path, what.synced)
+        rates = in_processes(engine, path, what, seconds)
+    shutil.rmtree(path)
+    return sum(rate for kind, rate in rates if kind == what.counts)
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def fill(engine: str, path: str, synced: bool) -> None:
+    """Every key once, by a process that ends then."""
+    rng = random.Random(7)
+    program = _SPAWN.Process(target=_fill, args=(engine, path, synced, rng.random()))
+    program.start()
+    program.join()
+    if program.exitcode != 0:
+        raise OSError(f"{engine} could not be filled")
+
+
+def _fill(engine: str, path: str, synced: bool, seed: float) -> None:
+    store = ENGINES[engine](path, synced)
+    rng = random.Random(seed)
+    numbers = list(range(_ENTRIES))
+    rng.shuffle(numbers)
+    for at in range(0, _ENTRIES, 1000):
+        store.write([(key_of(n), rng.randbytes(50) + bytes(50)) for n in numbers[at : at + 1000]])
+
+
+def in_processes(engine: str, path: str, what: Work, seconds: float) -> list[tuple[str, float]]:
+    """What each process has done."""
+    batches = [what.batch] * what.writers + [0] * what.readers
+    start = _SPAWN.Barrier(len(batches))
+    running = []
+    for seed, batch in enumerate(batches):
+        receiving, sending = _SPAWN.Pipe(False)
+        arguments = (sending, engine, path, what.synced, batch, seed, seconds, start)
+        program = _SPAWN.Process(target=_child, args=arguments)
+        program.start()
+        sending.close()
+        running.append((program, receiving))
+    rates = [receiving.recv() for _, receiving in running]
+    for program, _ in running:
+        program.join()
+    return rates
+
+
+# One process of a shared store, and one with a store of its own
+
+
+def nanoseconds(call: Callable[[], object], times: int) -> float:
+    """Of one call, on average."""
+    begun = time.perf_counter()
+    for _ in range(times):
+        call()
+    return 1e9 * (time.perf_counter() - begun) / times
+
+
+def _own(path: str, stop: Any) -> None:
+    with lsmkv.SharedDB(path, create_if_missing=True):
+        stop.wait()
+        stop.wait()
+
+
+def _echo(end: socket.socket) -> None:
+    while data := end.recv(4096):
+        end.sendall(data[:21])
+
+
+def beside_db(rounds: int, place: str) -> dict[str, list[tuple[float, float]]]:
+    """By what is done: nanoseconds of a member, and of what it is compared with."""
+    fill("lsmkv", f"{place}/shared", False)
+    stop = _SPAWN.Barrier(2)
+    owner = _SPAWN.Process(target=_own, args=(f"{place}/shared", stop))
+    owner.start()
+    stop.wait()
+    here, there = socket.socketpair()
+    echo = multiprocessing.get_context("fork").Process(target=_echo, args=(there,))
+    echo.start()
+    there.close()
+    found: dict[str, list[tuple[float, float]]] = {}
+    with (
+        here,
+        lsmkv.SharedDB(f"{place}/shared") as member,
+        lsmkv.DB(f"{place}/own", create_if_missing=True) as own,
+    ):
+        for key, value in member:
+            own.put(key, value)
+        for _ in range(rounds):
+            for name, times, one, other in _comparisons(member, own, here):
+                pair = nanoseconds(one, times), nanoseconds(other, times)
+                found.setdefault(name, []).append(pair)
+    echo.join()
+    stop.wait()
+    owner.join()
+    return found
+
+
+def _comparisons(
+    member: lsmkv.DB, own: lsmkv.DB, end: socket.socket
+) -> Iterator[tuple[str, int, Callable[[], object], Callable[[], object]]]:
+    """What is compared: its name, how often, the member's call, and the other one."""
+    hot, value = key_of(77), bytes(100)
+    pairs = [(key_of(number), value) for number in range(1000)]
+    message = bytes(150)
+
+    def round_trip() -> None:
+        end.sendall(message)
+        end.recv(64)
+
+    def batch_of(db: lsmkv.DB) -> Callable[[], None]:
+        def write() -> None:
+            with db.write_batch() as batch:
+                for key, content in pairs:
+                    batch.put(key, content)
+
+        return write
+
+    def scan_of(db: lsmkv.DB) -> Callable[[], int]:
+        return lambda: sum(1 for _ in db)
+
+    cold = iter(random.Random(len(message)).choices(range(_ENTRIES), k=10_000))
+    again = iter(random.Random(len(message)).choices(range(_ENTRIES), k=10_000))
+    yield "a Get of the same key", 30_000, lambda: member.get(hot), lambda: own.get(hot)
+    yield (
+        "a Get of a random key",
+        10_000,
+        lambda: member.get(key_of(next(cold))),
+        lambda: own.get(key_of(next(again))),
+    )
+    yield f"a scan of {_ENTRIES:,} entries", 1, scan_of(member), scan_of(own)
+    yield (
+        "a put, beside a bare round trip of the same bytes",
+        3000,
+        lambda: member.put(hot, value),
+        round_trip,
+    )
+    yield "a batch of 1,000 puts", 5, batch_of(member), batch_of(own)
+
+
+# The page
+
+
+def engine_table(rounds: int, seconds: float, place: str) -> list[list[str]]:
+    """A row for each kind of work."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for number in range(rounds):
+        for what in WORK:
+            say(f"round {number + 1} of {rounds}: {what.says}")
+            for engine in ENGINES:
+                rate = measure(engine, what, place, seconds)
+                found.setdefault((what.says, engine), []).append(rate)
+    return [
+        [what.says, *(f"{statistics.median(found[what.says, name]):,.0f}" for name in ENGINES)]
+        for what in WORK
+    ]
+
+
+def member_table(rounds: int, place: str) -> list[list[str]]:
+    """A row for each comparison."""
+    rows = []
+    for name, pairs in beside_db(rounds, place).items():
+        one, other = (statistics.median(side) for side in zip(*pairs, strict=True))
+        ratio = statistics.median(mine / theirs for mine, theirs in pairs)
+        rows.append([name, _time(one), _time(other), f"{ratio:.2f}"])
+    return rows
+
+
+def _time(nano: float) -> str:
+    if nano < 1e3:
+        return f"{nano:.0f} ns"
+    return f"{nano / 1e3:.1f} us" if nano < 1e6 else f"{nano / 1e6:.2f} ms"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown; all columns but the first hold numbers."""
+    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+@guarded
+def main(
+    page: Annotated[Path, typer.Argument(metavar="PAGE", help="docs/guides/processes.md.")],
+    rounds: Annotated[int, typer.Option(metavar="N", help="Rounds of each measurement.")] = 3,
+    seconds: Annotated[float, typer.Option(metavar="S", help="Of each kind of work.")] = 3.0,
+) -> None:
+    """Measure, and write the page's tables."""
+    with tempfile.TemporaryDirectory() as place:
+        members = member_table(3 * rounds, place)
+        engines = engine_table(rounds, seconds, place)
+        where = machine(place)
+    mode = "compiled" if lsmkv.COMPILED else "pure Python"
+    about = (
+        f"Measured by `make bench-processes` ({where['processor']}, {where['cores']} cores,"
+        f" {where['python']}, lsmkv {mode}): entries a second of four processes together,"
+        f" {_ENTRIES:,} entries of 16 and 100 bytes; the median of {rounds} rounds, in which all"
+        f" engines took turns. SQLite {sqlite3.sqlite_version} has `journal_mode=WAL`,"
+        " `synchronous=NORMAL`, and `FULL` for synced puts; Redis has `appendfsync everysec`, and"
+        " `always` for synced puts."
+    )
+    parts = [
+        textwrap.fill(about, _WIDTH, break_on_hyphens=False),
+        table(["", *ENGINES], engines),
+        "One process, not the owner, beside one that has the same entries in a `DB`:",
+        table(["", "member", "compared with", "ratio"], members),
+    ]
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, mark, behind = rest.partition(END)
+    if not mark:
+        raise ValueError(f"{page} has no {BEGIN} ... {END}")
+    text = "\n\n".join(parts)
+    with open_output(str(page), force=True) as out:
+        out.write(f"{before}{BEGIN}\n\n{text}\n\n{END}{behind}".encode())
+    say(text)
+
+
+if __name__ == "__main__":
+    typer.run(main)
