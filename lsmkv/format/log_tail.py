@@ -57,8 +57,9 @@ class LogTail:
             return True
         return bool(self._header_at(_begin_after(self.end)).strip(b"\0"))
 
-    def read(self, limit: int = MAX_SEQUENCE) -> list[LogRecord]:
-        """The complete records that were appended since the last read, in order.
+    def read(self, limit: int = MAX_SEQUENCE, most: int = -1) -> list[LogRecord]:
+        """The complete records that were appended since the last read, in order; ``most`` of them
+        unless that is negative.
 
         With a ``limit`` they are batches, and the first one that goes beyond that sequence is left
         for later, with all that follows.
@@ -99,6 +100,8 @@ class LogTail:
                     self._last_header = header
                     self.end = at + here
                     found.append(LogRecord(payload, start, self.end, None))
+                    if len(found) == most:
+                        return found
                 else:
                     parts.append(data)
             if size < room:

@@ -67,6 +67,19 @@ def test_reads_all_that_was_appended_since(mapped: bool) -> None:
 
 
 @mapped_or_not
+def test_reads_a_few_at_a_time(mapped: bool) -> None:
+    log = Log(mapped)
+    for payload in payloads():
+        log.add(payload)
+    read: list[bytes] = []
+    while some := [record.payload for record in log.tail.read(most=2)]:
+        assert len(some) <= 2
+        read += some
+    assert read == payloads()
+    assert log.tail.end == log.end
+
+
+@mapped_or_not
 def test_goes_on_where_a_reader_of_everything_ended(mapped: bool) -> None:
     log = Log(mapped)
     for payload in payloads():

@@ -97,3 +97,11 @@ def test_a_member_follows_an_owner_that_has_written_much(path: Path, other: Star
             db.put(b"%05d" % n, b"v" * 200)
         assert first("len(list(db))") == 2000
         assert first("db.get(b'01999')") == b"v" * 200
+
+
+def test_a_member_follows_many_writes_of_one_log(path: Path, other: Start) -> None:
+    with new(path) as db:
+        first = other()
+        for n in range(2500):
+            db.put(b"%05d" % (n % 7), b"%d" % n)
+        assert first("dict(db)") == {b"%05d" % (n % 7): b"%d" % n for n in range(2493, 2500)}

@@ -38,6 +38,7 @@ BEGIN, END = "<!-- measured -->", "<!-- end measured -->"
 _WIDTH = 100
 _ENTRIES = 100_000
 _BATCH = 100
+_IDLE_SECONDS = 60
 _SPAWN = multiprocessing.get_context("spawn")
 
 Pairs = list[tuple[bytes, bytes]]
@@ -325,7 +326,8 @@ def _own(path: str, stop: Any) -> None:
         stop.wait()
 
 
-def _echo(end: socket.socket) -> None:
+def _echo(end: socket.socket, other: socket.socket) -> None:
+    other.close()
     while data := end.recv(4096):
         end.sendall(data[:21])
 
@@ -338,7 +340,7 @@ def beside_db(rounds: int, place: str) -> dict[str, list[tuple[float, float]]]:
     owner.start()
     stop.wait()
     here, there = socket.socketpair()
-    echo = multiprocessing.get_context("fork").Process(target=_echo, args=(there,))
+    echo = multiprocessing.get_context("fork").Process(target=_echo, args=(there, here))
     echo.start()
     there.close()
     found: dict[str, list[tuple[float, float]]] = {}
@@ -364,7 +366,7 @@ def _comparisons(
 ) -> Iterator[tuple[str, int, Callable[[], object], Callable[[], object]]]:
     """What is compared: its name, how often, the member's call, and the other one."""
     hot, value = key_of(77), bytes(100)
-    pairs = [(key_of(number), value) for number in range(1000)]
+    pairs = [(key_of(number), b"%100d" % number) for number in range(1000)]
     message = bytes(150)
 
     def round_trip() -> None:
@@ -399,6 +401,61 @@ def _comparisons(
         round_trip,
     )
     yield "a batch of 1,000 puts", 5, batch_of(member), batch_of(own)
+
+
+def moments(place: str) -> list[list[str]]:
+    """What happens seldom, or not at all: a row for each."""
+    path = f"{place}/moments"
+    stop = _SPAWN.Barrier(2)
+    owner = _SPAWN.Process(target=_own, args=(path, stop))
+    owner.start()
+    stop.wait()
+    joining = [nanoseconds(lambda: lsmkv.SharedDB(path).close(), 1) for _ in range(20)]
+    with lsmkv.SharedDB(path, may_own=False) as member:
+        followed = []
+        for _ in range(10):
+            with member.write_batch() as batch:
+                for number in range(10_000):
+                    batch.put(key_of(number), b"%100d" % number)
+            followed.append(nanoseconds(lambda: member.get(b"-"), 1) / 10_000)
+        before = time.process_time_ns()
+        time.sleep(_IDLE_SECONDS)
+        idle = time.process_time_ns() - before
+    stop.wait()
+    owner.join()
+    alone, together = (
+        statistics.median(_synced(writers, place) for _ in range(5)) for writers in (1, 8)
+    )
+    return [
+        ["joining, while the log is empty", _time(statistics.median(joining))],
+        ["reading an entry that another process has written", _time(statistics.median(followed))],
+        [f"processor time of a member that is idle for {_IDLE_SECONDS} seconds", _time(idle)],
+        ["from the kill of the owner to a member's next write", _time(_kill(place))],
+        ["synced puts of 8 members together, beside those of one", f"{together / alone:.1f} times"],
+    ]
+
+
+def _synced(writers: int, place: str) -> float:
+    """Synced puts a second of so many processes."""
+    what = Work("", writers, 0, 1, True, "put")
+    return sum(rate for _, rate in in_processes("lsmkv", f"{place}/synced", what, 1.0))
+
+
+def _kill(place: str) -> float:
+    """The median time, in nanoseconds, in which a write finds its way to the next owner."""
+    taken = []
+    for number in range(10):
+        path = f"{place}/killed-{number}"
+        stop = _SPAWN.Barrier(2)
+        owner = _SPAWN.Process(target=_own, args=(path, stop))
+        owner.start()
+        stop.wait()
+        with lsmkv.SharedDB(path) as member:
+            member.put(b"k", b"v")
+            owner.kill()
+            taken.append(nanoseconds(lambda: member.put(b"k", b"w"), 1))
+        owner.join()
+    return statistics.median(taken)
 
 
 # The page
@@ -450,6 +507,7 @@ def main(
     """Measure, and write the page's tables."""
     with tempfile.TemporaryDirectory() as place:
         members = member_table(3 * rounds, place)
+        seldom = moments(place)
         engines = engine_table(rounds, seconds, place)
         where = machine(place)
     mode = "compiled" if lsmkv.COMPILED else "pure Python"
@@ -466,6 +524,8 @@ def main(
         table(["", *ENGINES], engines),
         "One process, not the owner, beside one that has the same entries in a `DB`:",
         table(["", "member", "compared with", "ratio"], members),
+        "What happens seldom:",
+        table(["", "measured"], seldom),
     ]
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, mark, behind = rest.partition(END)

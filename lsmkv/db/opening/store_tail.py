@@ -23,6 +23,9 @@ from lsmkv.format.filenames import FileType, log_name, parse_filename
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.format.log_tail import LogTail
 
+_AT_ONCE = 1000
+"""Batches that are read before they are applied.  With very many objects alive at a time, the
+garbage collector would take twice the time of all else."""
 _MEMTABLES = 2
 """A writer has at most this many memtables, each with its own log, and so does a view."""
 
@@ -119,10 +122,13 @@ class StoreTail:
         if log.tail.end == 0 or view is None or log.memtable is not view.memtable:
             return False
         try:
-            batches = _Batches(log, log.tail.end > 0)
-            self._read_log(batches, last)
-            self._check_sequences([batches])
-            return self._apply(store, [batches]) >= last
+            while True:
+                batches = _Batches(log, log.tail.end > 0)
+                self._read_log(batches, last, _AT_ONCE)
+                self._check_sequences([batches])
+                shown = self._apply(store, [batches])
+                if len(batches.found) < _AT_ONCE:
+                    return shown >= last
         except (_Unclear, CorruptionError):
             return False
 
@@ -200,9 +206,9 @@ class StoreTail:
         self._check_sequences(read)
         return read
 
-    def _read_log(self, batches: _Batches, last: int) -> None:
+    def _read_log(self, batches: _Batches, last: int, most: int = -1) -> None:
         tail = batches.log.tail
-        for record in tail.read(last):
+        for record in tail.read(last, most):
             batches.found.append(decode_batch(record.payload))
         if tail.unclear:
             raise _Unclear
