@@ -21,6 +21,7 @@ from lsmkv.db.handles.snapshot import Snapshot
 from lsmkv.db.handles.transaction import Transaction
 from lsmkv.db.opening.directory import destroy_db
 from lsmkv.db.opening.dropped import DroppedLog, RecoveryReport
+from lsmkv.db.read.batches import Batches, CommittedBatch
 from lsmkv.db.read.iterator import Iterator
 from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile
@@ -43,6 +44,7 @@ from lsmkv.errors import (
     OutcomeUnknownError,
     ReadOnlyError,
     RecoveryWarning,
+    SequenceTooOldError,
     StaleViewError,
     UnsupportedCompressionError,
 )
@@ -81,6 +83,7 @@ COMPILED: bool = not _coding.__file__.endswith(".py")
 """Whether the engine runs as compiled by mypyc; the same source either way."""
 
 __all__ = [
+    "Batches",
     "BinaryFusePolicy",
     "BlockCache",
     "Bloom64Policy",
@@ -88,6 +91,7 @@ __all__ = [
     "BytewiseComparator",
     "COMPILED",
     "ClosedError",
+    "CommittedBatch",
     "Comparator",
     "ComparatorMismatchError",
     "ConflictError",
@@ -128,6 +132,7 @@ __all__ = [
     "RecoveryWarning",
     "RepairPlan",
     "ReverseBytewiseComparator",
+    "SequenceTooOldError",
     "SharedDB",
     "Snapshot",
     "StaleViewError",

@@ -14,6 +14,9 @@ A member leases a version by a shared lock on one byte, far beyond the content: 
 says which version.  The kernel ends the lock with the process.  It is a lock of an open file
 description (OFD), as that on ``LOCK`` is: it belongs to one descriptor and not to the process.
 
+In the same way a process that reads on in a log leases it, and with it all later ones: the owner
+keeps each log if it, or an older one, is leased.
+
 A power cut ends all processes, and with them everything that the content is good for: it is never
 synced.
 """
@@ -36,6 +39,8 @@ _EPOCHS: Final = 64
 _MEMBER: Final = struct.Struct("<II")
 _MEMBERS_AT: Final = _EPOCHS_AT + _EPOCHS * _EPOCH.size
 _SIZE: Final = _MEMBERS_AT + SLOTS * _MEMBER.size
+_FIRST_LOG: Final = 1 << 61
+"""The offset of log 0.  Every log has a byte behind it, before those of the versions."""
 _FIRST_LEASE: Final = 1 << 62
 """The offset of version 0.  Every version of every epoch has a byte behind it."""
 VERSIONS_OF_EPOCH: Final = 1 << 32
@@ -142,19 +147,16 @@ class SharedFile:
         The owner may not have noticed: the version is sure to be leased if it is still the newest
         one afterwards.
         """
-        self._lock(fcntl.F_RDLCK, version)
+        self._lock(fcntl.F_RDLCK, _FIRST_LEASE + version)
 
     def release(self, version: int) -> None:
         """End the lease of a version."""
-        self._lock(fcntl.F_UNLCK, version)
+        self._lock(fcntl.F_UNLCK, _FIRST_LEASE + version)
 
     def is_leased(self, first: int, last: int) -> bool:
         """Whether one of the versions from ``first`` to ``last`` is leased, through any descriptor
         but this one."""
-        start = _FIRST_LEASE + first
-        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, start, last - first + 1, 0)
-        kind = struct.unpack(_FLOCK, fcntl.fcntl(self._fd, OFD_GETLK, asked))[0]
-        return bool(kind != fcntl.F_UNLCK)
+        return self._is_locked(_FIRST_LEASE + first, last - first + 1)
 
     def is_leased_in_epoch(self, epoch: int) -> bool:
         """Whether a version of that epoch is leased."""
@@ -162,9 +164,27 @@ class SharedFile:
         return self.is_leased(first, first + VERSIONS_OF_EPOCH - 1)
 
     def is_leased_at_all(self) -> bool:
-        """Whether any version is leased."""
-        return self.is_leased(0, (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH - 1)
+        """Whether any version or log is leased."""
+        versions = (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH
+        return self._is_locked(_FIRST_LOG, _FIRST_LEASE - _FIRST_LOG + versions)
 
-    def _lock(self, kind: int, version: int) -> None:
-        wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, _FIRST_LEASE + version, 1, 0)
+    def lease_log(self, number: int) -> None:
+        """Lease a log and all later ones."""
+        self._lock(fcntl.F_RDLCK, _FIRST_LOG + number)
+
+    def release_log(self, number: int) -> None:
+        """End the lease of a log."""
+        self._lock(fcntl.F_UNLCK, _FIRST_LOG + number)
+
+    def is_log_leased(self, number: int) -> bool:
+        """Whether that log or an older one is leased, through any descriptor but this one."""
+        return self._is_locked(_FIRST_LOG, number + 1)
+
+    def _lock(self, kind: int, offset: int) -> None:
+        wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, offset, 1, 0)
         fcntl.fcntl(self._fd, OFD_SETLK, wanted)
+
+    def _is_locked(self, start: int, length: int) -> bool:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+        kind = struct.unpack(_FLOCK, fcntl.fcntl(self._fd, OFD_GETLK, asked))[0]
+        return bool(kind != fcntl.F_UNLCK)

@@ -155,6 +155,7 @@ class Entrance:
     def close(self) -> None:
         """End the leases; in a forked child, close the descriptor that is the parent's too."""
         if self.leases is not None:
+            self.leases.logs.close()
             self.leases.file.close()
             self.leases = None
 

@@ -108,6 +108,11 @@ class Publishing(Sharing):
         self._died.pop(number, None)
         return False
 
+    def is_log_leased(self, number: int) -> bool:
+        if self.release_unread is not None:
+            self.release_unread()
+        return self.file.is_log_leased(number)
+
     def leave(self) -> None:
         """Let ``SHARED`` be removed when the store is closed, unless a member still reads."""
         self._leaving = True

@@ -22,10 +22,11 @@ from lsmkv.db.handles.transaction import Isolation, Transaction, refuse_unknown
 from lsmkv.db.handles.turns import Turns
 from lsmkv.db.opening.open import MEMORY, OpenStore
 from lsmkv.db.read.reader import Reader
+from lsmkv.db.tree.log_holds import LogHold
 from lsmkv.db.tree.store import Store
 from lsmkv.db.write.write_path import WritePath
 from lsmkv.env.place import absolute
-from lsmkv.env.shared_page import HAS_PAGES
+from lsmkv.env.shared_page import HAS_PAGES, SEQUENCE, SUPERSEDED
 from lsmkv.errors import (
     ClosedError,
     Error,
@@ -443,6 +444,25 @@ class SharedDB(DB):
             number_in(part.joined.ask(plain(WAIT, wanted)))
         except OwnerGone:
             self._rejoin(part)
+
+    def _follow_logs(self, hold: LogHold) -> tuple[Store, int]:
+        if self._forked:
+            self._join_in_child()
+        while True:
+            store = super()._open_store()
+            part = self._part
+            if not isinstance(part, Member):
+                return super()._follow_logs(hold)
+            last: int = part.page.words[SEQUENCE]
+            leases = self._entrance.leases
+            if last == SUPERSEDED or leases is None:
+                self._rejoin(part)
+            elif part.opened.store is store:
+                try:
+                    leases.logs.add(hold)
+                except OSError as error:
+                    store.raise_failure(error)
+                return store, last
 
     # Copying and pickling: another handle joins
 
