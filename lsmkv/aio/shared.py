@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from lsmkv.aio.db import DB
 from lsmkv.options import OptionArguments
@@ -33,17 +33,23 @@ class SharedDB(DB):
         path: str | os.PathLike[str],
         *,
         may_own: bool = True,
+        owner: Literal["process"] | None = None,
         patience: float | None = None,
         **options: Unpack[OptionArguments],
     ) -> None:
         """Does not open anything yet.  The keywords are those of :class:`lsmkv.SharedDB`."""
         super().__init__(path, **options)
         self._may_own = may_own
+        self._owner = owner
         self._patience = patience
 
     def _open_in_thread(self) -> None:
         self._sync_db = _shared.SharedDB(
-            self.path, may_own=self._may_own, patience=self._patience, **self._options
+            self.path,
+            may_own=self._may_own,
+            owner=self._owner,
+            patience=self._patience,
+            **self._options,
         )
 
     @property

@@ -245,6 +245,27 @@ class LocalDirectory(Descriptor, Directory):
         finally:
             file.close()
 
+    def claim_start(self) -> bool:
+        """Claim to be the one that starts an owner of the store; False if another process does.
+
+        The claim ends with :meth:`end_start`, with :meth:`close`, or with the process.  It excludes
+        nobody from the store: it saves all but one of many the start of a process in vain.
+        """
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass  # a file system without such locks
+        return True
+
+    def end_start(self) -> None:
+        """End the claim, in this process and in those that were forked meanwhile."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+        except OSError:
+            pass
+
     def inode(self, name: str) -> int:
         """The number in the file system of the file of that name; 0 if there is none."""
         try:

@@ -25,6 +25,7 @@ from lsmkv.env.shared_page import TOKEN, find_page
 from lsmkv.errors import (
     ClosedError,
     ComparatorMismatchError,
+    Error,
     LockedError,
     NotFoundError,
     raise_typed,
@@ -36,6 +37,7 @@ from lsmkv.shared.connection import Joined
 from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
 from lsmkv.shared.listener import Listener
 from lsmkv.shared.publishing import Publishing
+from lsmkv.shared.starting import start_owner
 from lsmkv.util.threads import pause
 
 RunMethod = Callable[[str, dict[str, Any], Callable[..., None]], Any]
@@ -88,12 +90,16 @@ class Entrance:
         path: str,
         arguments: OptionArguments,
         may_own: bool,
+        starts_owner: bool,
         patience: float | None,
         run_method: RunMethod,
     ) -> None:
+        """``starts_owner``: a process of its own owns the store, which this one starts if need be;
+        ``may_own`` says nothing then."""
         self._path = path
-        self._arguments = arguments
-        self._may_own = may_own
+        self._arguments = arguments.copy()
+        self._may_own = may_own and not starts_owner
+        self._starts_owner = starts_owner
         self._patience = patience
         self._run_method = run_method
         self._names = names_of(make_options(**arguments))
@@ -131,7 +137,9 @@ class Entrance:
                 except LockedError as error:
                     held = error
             holding, shares = self._holder()
-            if holding == 0 and not self._may_own:
+            if holding == 0 and self._starts_owner:
+                self._start_owner()
+            elif holding == 0 and not self._may_own:
                 held = NoOwner(self._path)
             if holding != holder:
                 holder = holding
@@ -149,8 +157,10 @@ class Entrance:
         return self.leases.file.recovered_after(epoch)
 
     def claim(self) -> None:
-        """The handle has what :meth:`enter` has returned."""
+        """The handle has what :meth:`enter` has returned: the store exists from now on."""
         self._unclaimed = None
+        self._arguments.pop("create_if_missing", None)
+        self._arguments.pop("error_if_exists", None)
 
     def close(self) -> None:
         """End the leases; in a forked child, close the descriptor that is the parent's too."""
@@ -183,6 +193,29 @@ class Entrance:
             raise_typed(error)
 
     # Owning
+
+    def _start_owner(self) -> None:
+        """Start a process that owns the store, unless another member is about to."""
+        create = self._arguments.get("create_if_missing", False)
+        try:
+            with open_database_directory(LocalEnv(), self._path, create) as directory:
+                assert isinstance(directory, LocalDirectory)
+                if not directory.claim_start():
+                    return
+                try:
+                    if directory.lock_holder(LOCK) is not None:
+                        return
+                    if start_owner(self._path, self._arguments, self._is_cancelled):
+                        self._arguments.pop("error_if_exists", None)  # it did not
+                except LockedError:
+                    pass  # another process was faster, as the next look will show
+                finally:
+                    directory.end_start()
+        except OSError as error:
+            raise_typed(error)
+
+    def _is_cancelled(self) -> bool:
+        return self.cancelled
 
     def _own(self, before: Member | None) -> Owning:
         """Open the store as its owner; :class:`LockedError` if another process has it."""
@@ -305,6 +338,8 @@ class Entrance:
         return joined
 
     def _follow(self, directory: LocalDirectory, joined: Joined) -> Member:
+        if self._arguments.get("error_if_exists"):
+            raise Error(f"{self._path}: the database exists, and error_if_exists is true")
         options = make_options(**self._arguments)
         try:
             follower, store = self._open_view(directory, options, joined)

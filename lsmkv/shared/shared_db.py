@@ -12,7 +12,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from mypy_extensions import mypyc_attr
 
@@ -59,7 +59,10 @@ class SharedDB(DB):
     a read sees every write that was acknowledged, in any process, before the read began.
 
     ``may_own=False`` is for processes that should not own the store, since they are often stopped
-    or restarted; it waits for an owner, 30 seconds or ``lock_timeout``.  ``patience`` is for how
+    or restarted; it waits for an owner, 30 seconds or ``lock_timeout``.  ``owner="process"`` leaves
+    the store to a small process that does nothing else: the first one that opens the store starts
+    it with its options, whoever needs it and finds none starts another, and it ends two or three
+    seconds after its last member.  All should be opened in the same way.  ``patience`` is for how
     many seconds a write waits for an owner that does not answer, since it is stopped; None waits
     for ever.  A write that was waited for in this way may still happen.
 
@@ -111,6 +114,7 @@ class SharedDB(DB):
         path: str | os.PathLike[str],
         *,
         may_own: bool = True,
+        owner: Literal["process"] | None = None,
         patience: float | None = None,
         **options: Unpack[OptionArguments],
     ) -> None:
@@ -127,12 +131,16 @@ class SharedDB(DB):
         where = os.fsdecode(path)
         if where == MEMORY:
             raise ValueError("a store in memory belongs to one process")
+        if owner not in (None, "process"):
+            raise ValueError(f"owner must be 'process' or None, not {owner!r}")
         self._may_own = may_own
+        self._owner = owner
         self._patience = patience
         self._join_lock = new_reentrant_lock()
         handle = weakref.ref(self)  # the listener's thread must not keep it from being collected
         run_method = partial(_run_method_of, handle)
-        self._entrance = Entrance(where, options, may_own, patience, run_method)
+        starts = owner is not None
+        self._entrance = Entrance(where, options, may_own, starts, patience, run_method)
         super().__init__(path, **options)
 
     # Who owns the store
@@ -475,7 +483,11 @@ class SharedDB(DB):
         arguments: dict[str, Any] = dict(self._arguments)
         for name in ("block_cache", "trace"):  # which belong to one process
             arguments.pop(name, None)
-        arguments |= {"may_own": self._may_own, "patience": self._patience}
+        arguments |= {
+            "may_own": self._may_own,
+            "owner": self._owner,
+            "patience": self._patience,
+        }
         return _reopen, (absolute(self.path), arguments)
 
     # Closing
