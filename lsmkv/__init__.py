@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from lsmkv.metrics import metrics_text
     from lsmkv.repair.plan import RepairPlan
     from lsmkv.repair.repair import plan_repair, repair_db
+    from lsmkv.shared.leases import Lease, LeaseReport
     from lsmkv.shared.shared_db import SharedDB
     from lsmkv.stats import LevelStats, Stats
 
@@ -114,6 +115,8 @@ __all__ = [
     "Iterator",
     "IteratorInvalidError",
     "LRUCache",
+    "Lease",
+    "LeaseReport",
     "LevelStats",
     "LocalEnv",
     "LockedError",
@@ -158,6 +161,8 @@ __all__ = [
 # What most programs never ask for is imported when it is: a third of the time of an import.
 _LATER = {
     "Explanation": "lsmkv.db.handles.explanation",
+    "Lease": "lsmkv.shared.leases",
+    "LeaseReport": "lsmkv.shared.leases",
     "LevelStats": "lsmkv.stats",
     "RepairPlan": "lsmkv.repair.plan",
     "SharedDB": "lsmkv.shared.shared_db",

@@ -9,6 +9,7 @@ from lsmkv.aio.db import DB
 from lsmkv.options import OptionArguments
 from lsmkv.options.shown import KeywordSignature
 from lsmkv.shared import shared_db as _shared
+from lsmkv.shared.leases import LeaseReport
 
 
 class SharedDB(DB):
@@ -58,6 +59,21 @@ class SharedDB(DB):
         db = self._opened()[1]
         assert isinstance(db, _shared.SharedDB)
         return db.role
+
+    async def leases(self) -> LeaseReport:
+        """Who leases which versions of the store: :meth:`lsmkv.SharedDB.leases`.
+
+        >>> import asyncio, tempfile
+        >>> async def main(place):
+        ...     async with SharedDB(f"{place}/store", create_if_missing=True) as db:
+        ...         return await db.leases()
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     asyncio.run(main(place))
+        LeaseReport(bytes=0, leases=())
+        """
+        threads, db = self._opened()
+        assert isinstance(db, _shared.SharedDB)
+        return await threads.run(db.leases)
 
     def __repr__(self) -> str:
         role = "closed" if self.closed else self.role

@@ -40,6 +40,7 @@ from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain, result_
 from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import BEGIN, CALL, NUMBERS, WAIT, json_frame
 from lsmkv.shared.joining import Entrance, Member, Owning
+from lsmkv.shared.leases import LeaseReport, decoded, report
 from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, Registered
 from lsmkv.shared.writing import MemberWriter
 from lsmkv.util.arguments import BytesLike, as_bytes
@@ -161,6 +162,34 @@ class SharedDB(DB):
         """The process ids of the members, each once, as their owner knows them; [] at a member."""
         part = self._part
         return part.listener.members if isinstance(part, Owning) else []
+
+    def leases(self) -> LeaseReport:
+        """Who leases which versions of the store, and how much space that takes up.
+
+        A member leases the version that it has read last, and those of its iterators and snapshots;
+        the owner keeps their tables.  The same at a member, which asks its owner.  Cost: a look at
+        each file of the directory, and at the descriptors of each member.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     with SharedDB(f"{place}/store", create_if_missing=True) as db:
+        ...         with SharedDB(f"{place}/store") as member:
+        ...             (lease,) = db.leases().leases
+        ...             lease.pid == os.getpid(), len(lease.versions), lease.log, lease.bytes
+        (True, 1, None, 0)
+        """
+        if self._is_member():
+            return decoded(self._call_owner("leases", {}))
+        part = self._part
+        assert isinstance(part, Owning)
+        store = self._open_store()
+        background = part.opened.background
+        assert background is not None
+        pids = {*part.listener.members, os.getpid()}
+        try:
+            return report(store, part.publishing, background.pending_outputs, pids)
+        except OSError as error:
+            store.raise_failure(error)
 
     def __repr__(self) -> str:
         role = "owner" if self.role == "owner" else f"member of process {self.owner}"
@@ -523,7 +552,7 @@ class SharedDB(DB):
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
 _ONCE = frozenset(("checkpoint", "ingest", "acknowledge_recovery"))
 """What must not be done twice."""
-_CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery"}
+_CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "leases"}
 
 
 def _run_method_of(
