@@ -26,6 +26,7 @@ __all__ = [
     "LockedError",
     "NotFoundError",
     "OutcomeUnknownError",
+    "PermissionDeniedError",
     "ReadOnlyError",
     "RecoveryWarning",
     "SequenceTooOldError",
@@ -322,6 +323,17 @@ class ReadOnlyError(Error):
     ...     db.put(b"k", b"v")
     Traceback (most recent call last):
     lsmkv.errors.ReadOnlyError: store is open for reading only
+    """
+
+
+class PermissionDeniedError(ReadOnlyError, PermissionError):
+    """A write to a shared store by a process that may only read its directory.
+
+    Such a process reads as any member does (:class:`lsmkv.SharedDB`); it can neither write nor own
+    the store.
+
+    >>> issubclass(PermissionDeniedError, OSError)
+    True
     """
 
 

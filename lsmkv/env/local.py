@@ -223,8 +223,11 @@ class LocalDirectory(Descriptor, Directory):
             )
 
     def shared_file(self, name: str, create: bool) -> SharedFile:
-        """The file by which processes share the store; see :mod:`lsmkv.env.shared_file`."""
-        flags = os.O_RDWR | (os.O_CREAT if create else 0) | _NOFOLLOW
+        """The file by which processes share the store; see :mod:`lsmkv.env.shared_file`.
+
+        It can be written to with ``create``, that is, by the owner.
+        """
+        flags = (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY) | _NOFOLLOW
         return SharedFile(self._open(name, flags)[0], self._path_of(name))
 
     def is_shared(self, name: str) -> bool:
@@ -244,6 +247,10 @@ class LocalDirectory(Descriptor, Directory):
             raise
         finally:
             file.close()
+
+    def is_writable(self) -> bool:
+        """Whether this process may make files here."""
+        return os.access(".", os.W_OK, dir_fd=self._fd, effective_ids=True)
 
     def claim_start(self) -> bool:
         """Claim to be the one that starts an owner of the store; False if another process does.

@@ -74,7 +74,11 @@ class Owning:
 class Member:
     """What a member has of the store."""
 
-    def __init__(self, opened: OpenStore, joined: Joined, follower: MemberFollower) -> None:
+    def __init__(
+        self, opened: OpenStore, joined: Joined, follower: MemberFollower, may_write: bool
+    ) -> None:
+        self.may_write = may_write
+        """Whether this process may write to the directory."""
         self.opened = opened
         self.joined = joined
         self.follower = follower
@@ -122,6 +126,7 @@ class Entrance:
         if left is not None:
             return left  # of a call that was interrupted before it could have it
         patience = make_options(**self._arguments).lock_timeout
+        may_write = self._may_write()
         holder = -1
         since = time.monotonic()
         while True:
@@ -131,15 +136,16 @@ class Entrance:
             if member is not None:
                 return member
             held = LockedError(self._path)
-            if self._may_own:
+            may_own = self._may_own and may_write
+            if may_own:
                 try:
                     return self._own(before)
                 except LockedError as error:
                     held = error
             holding, shares = self._holder()
-            if holding == 0 and self._starts_owner:
+            if holding == 0 and self._starts_owner and may_write:
                 self._start_owner()
-            elif holding == 0 and not self._may_own:
+            elif holding == 0 and not may_own:
                 held = NoOwner(self._path)
             if holding != holder:
                 holder = holding
@@ -168,6 +174,15 @@ class Entrance:
             self.leases.logs.close()
             self.leases.file.close()
             self.leases = None
+
+    def _may_write(self) -> bool:
+        """Whether this process may write to the directory; True also if there is none yet."""
+        try:
+            with LocalEnv().open_directory(self._path) as directory:
+                assert isinstance(directory, LocalDirectory)
+                return directory.is_writable()
+        except OSError:
+            return True  # which opening reports
 
     def _holder(self) -> tuple[int, bool]:
         """Who holds ``LOCK``, 0 if nobody does; and whether that process shares the store, or may
@@ -350,7 +365,7 @@ class Entrance:
         opened.start(store, None, None)
         opened.follower = follower
         opened.reader = SharedReader(store, None, joined.page.words, follower.catch_up)
-        return Member(opened, joined, follower)
+        return Member(opened, joined, follower, directory.is_writable())
 
     def _open_view(
         self, directory: LocalDirectory, options: Options, joined: Joined

@@ -42,7 +42,7 @@ from lsmkv.shared.frames import BEGIN, CALL, NUMBERS, WAIT, json_frame
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.leases import LeaseReport, decoded, report
 from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, Registered
-from lsmkv.shared.writing import MemberWriter
+from lsmkv.shared.writing import DeniedWriter, MemberWriter, denied
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
@@ -73,6 +73,9 @@ class SharedDB(DB):
     the owner does not answer in time, :class:`IOError` has ``errno.ETIMEDOUT``.  A transaction
     raises :class:`~lsmkv.ConflictError` if its owner has gone since it began, and any write
     :class:`~lsmkv.OutcomeUnknownError` if it cannot be known what became of it.
+
+    A process that may read the directory and its files, but not write to it, is a member that only
+    reads: its writes raise :class:`~lsmkv.PermissionDeniedError`, and it never owns the store.
 
     ``env``, ``read_only`` and ``':memory:'`` are refused (``ValueError``); Linux alone has what it
     takes (``NotImplementedError`` elsewhere).
@@ -206,7 +209,10 @@ class SharedDB(DB):
         super()._adopt(opened)
         part = self._part
         if isinstance(part, Member):
-            self._writer = MemberWriter(part.joined, self)
+            writes = part.may_write
+            self._writer = (
+                MemberWriter(part.joined, self) if writes else DeniedWriter(opened.directory.path)
+            )
         self._pid = os.getpid()
 
     def _rejoin(self, gone: Member) -> None:
@@ -364,6 +370,8 @@ class SharedDB(DB):
             if not isinstance(part, Member):
                 given = arguments if progress is None else arguments | {"progress": progress}
                 return getattr(self, method)(**given)
+            if not part.may_write and method not in _READS:
+                raise denied(part.opened.directory.path)
             call = {"method": method, "arguments": _as_json(arguments)}
             try:
                 made = partial(_call_frame, call)
@@ -448,7 +456,7 @@ class SharedDB(DB):
         self._open_store()
         while True:
             part = self._part
-            if not isinstance(part, Member):
+            if not isinstance(part, Member) or not part.may_write:
                 return super().transaction(isolation=isolation, sync=sync)
             try:
                 number = number_in(part.joined.ask(plain(BEGIN, part.joined.ended())))
@@ -550,6 +558,8 @@ class SharedDB(DB):
 
 
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
+_READS = frozenset(("leases",))
+"""What a process may call that may not write."""
 _ONCE = frozenset(("checkpoint", "ingest", "acknowledge_recovery"))
 """What must not be done twice."""
 _CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "leases"}
