@@ -43,13 +43,14 @@ class Batches:
         self,
         threads: CallThreads,
         watch: ChangeWatch,
-        begin: Callable[[int], _batches.Batches],
-        since: int,
+        begin: Callable[[int | None], _batches.Batches],
+        since: int | None,
     ) -> None:
         self._threads = threads
         self._watch = watch
         self._begin = begin
-        self._since = since
+        self._from = since
+        self._since = -1 if since is None else since
         self._batches: _batches.Batches | None = None
         self._fetched: deque[_batches.CommittedBatch] = deque()
         self._lock = asyncio.Lock()
@@ -57,7 +58,8 @@ class Batches:
 
     @property
     def sequence(self) -> int:
-        """The sequence of the last operation that was returned, or that it began after."""
+        """The sequence of the last operation that was returned, or that it began after; -1 before
+        the beginning of one that begins at the last write."""
         return self._since
 
     @property
@@ -106,6 +108,9 @@ class Batches:
                         self._let_go()
 
     async def __aenter__(self) -> Self:
+        async with self._lock:
+            self._refuse_if_closed()
+            await self._threads.run(self._open)
         return self
 
     async def __aexit__(
@@ -132,13 +137,19 @@ class Batches:
         if batches is not None:
             batches.close()
 
+    def _open(self) -> _batches.Batches:
+        """In a thread: begin, unless it has begun."""
+        if self._batches is None:
+            self._batches = self._begin(self._from)
+            self._since = self._batches.sequence
+        return self._batches
+
     def _fetch(self) -> None:
         """In a thread: fetch what is there.  What it has fetched stays if the task is cancelled."""
-        if self._batches is None:
-            self._batches = self._begin(self._since)
+        batches = self._open()
         operations = 0
         try:
-            for batch in self._batches:
+            for batch in batches:
                 self._fetched.append(batch)
                 operations += len(batch.operations)
                 if len(self._fetched) >= _MOST or operations >= _MOST_OPERATIONS:

@@ -335,11 +335,12 @@ class DB(Openable):
             return last
         return await self._changes().changed(sequence, last, timeout)
 
-    def batches(self, since: int) -> Batches:
+    def batches(self, since: int | None = None) -> Batches:
         """The batches that were committed after a sequence, and those to come:
         :meth:`lsmkv.DB.batches`.
 
-        ``async for`` waits for the next one, and never ends: see :class:`Batches`.
+        ``async for`` waits for the next one, and never ends: see :class:`Batches`.  It begins with
+        ``async with``, or with the first step: without ``since``, what is written from then on.
 
         >>> import asyncio
         >>> async def main():

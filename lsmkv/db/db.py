@@ -482,8 +482,9 @@ class DB(Maintenance, Scannable):
                 return store.versions.last_sequence
             self._wait_for_write(store, sequence, min(left, LONGEST_WAIT))
 
-    def batches(self, since: int, *, timeout: float | None = 0.0) -> Batches:
-        """The batches that were committed after the sequence ``since``: see :class:`Batches`.
+    def batches(self, since: int | None = None, *, timeout: float | None = 0.0) -> Batches:
+        """The batches that were committed after the sequence ``since``, or from now on: see
+        :class:`Batches`.
 
         They come in their order and whole, none is left out, and they go back as far as the logs
         on disk do: to the last flush, as a rule.  If ``since`` lies within a batch, that batch is

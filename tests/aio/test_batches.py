@@ -86,6 +86,15 @@ async def test_an_iterator_that_is_closed() -> None:
             await anext(batches)
 
 
+async def test_it_begins_with_its_block() -> None:
+    async with aio.DB(":memory:") as db:
+        await db.put(b"before", b"v")
+        async with db.batches() as batches:
+            assert batches.sequence == 1
+            await db.put(b"k", b"v")
+            assert (await anext(batches)).operations == [(b"k", b"v")]
+
+
 async def test_errors_come_with_the_first_step() -> None:
     async with aio.DB(":memory:") as db:
         await db.put(b"k", b"v")

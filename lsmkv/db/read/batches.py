@@ -116,17 +116,18 @@ class Batches:
 
     _hold: LogHold | None = None
 
-    def __init__(self, source: BatchSource, since: int, timeout: float | None = 0.0) -> None:
+    def __init__(self, source: BatchSource, since: int | None, timeout: float | None = 0.0) -> None:
         self._source = source
         self._timeout = timeout
         self._pid = os.getpid()
-        self._expected = since + 1
-        """The sequence of the next operation."""
         self._records: list[LogRecord] = []  # that were read, the next one last
         self._path = ""  # of the log that they are from
         self._hold = LogHold()
-        _, last = source._follow_logs(self._hold)
-        if not 0 <= since <= last:
+        source._follow_logs(self._hold)
+        last = source._follow_logs(self._hold)[1]  # of a moment since which all logs are kept
+        self._expected = last + 1 if since is None else since + 1
+        """The sequence of the next operation."""
+        if not 0 < self._expected <= last + 1:
             self.close()
             reason = f"no write has sequence {since}: the last one is {last}"
             raise ValueError(f"{source.path}: {reason}")

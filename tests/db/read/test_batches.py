@@ -41,6 +41,17 @@ def test_batches_come_whole_and_in_their_order() -> None:
         assert list(db.batches(4)) == []
 
 
+def test_it_begins_now_if_nothing_else_is_said(tmp_path: Path) -> None:
+    with DB(tmp_path / "db", create_if_missing=True) as db:
+        db.put(b"a", b"1")
+        batches = db.batches()
+        assert batches.sequence == 1
+        db.put(b"b", b"2")
+        db.flush()
+        db.put(b"c", b"3")
+        assert keys(batches) == [b"b", b"c"]
+
+
 def test_an_end_is_not_final(tmp_path: Path) -> None:
     with DB(tmp_path / "db", create_if_missing=True) as db:
         batches = db.batches(0)
