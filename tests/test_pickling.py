@@ -221,6 +221,9 @@ SAME: list[tuple[Make, Callable[[Any], object]]] = [
     (lambda place: place.reader.recovery, _identical),
     _error_of(lsmkv.NotFoundError, 2, "reason", "path"),
     _error_of(lsmkv.ReadOnlyError, "read only"),
+    _error_of(lsmkv.PermissionDeniedError, 13, "reason", "path"),
+    (lambda place: lsmkv.LeaseReport(7, (lsmkv.Lease(1, (2, 3), None, 7),)), _identical),
+    (lambda place: lsmkv.Lease(1, (2, 3), None, 7), _identical),
     _error_of(lsmkv.UnsupportedCompressionError, "compression"),
 ]
 """What is copied and pickled, and what two equal ones have in common."""

@@ -13,7 +13,11 @@ from lsmkv.shared.publishing import Publishing
 
 
 class Lease(NamedTuple):
-    """What one process keeps of a shared store: :meth:`lsmkv.SharedDB.leases`.  Plain data."""
+    """What one process keeps of a shared store: :meth:`lsmkv.SharedDB.leases`.  Plain data.
+
+    >>> Lease(pid=4711, versions=(4294967298,), log=None, bytes=0).bytes
+    0
+    """
 
     pid: int | None
     """The process id; None for those that no longer are members."""
@@ -26,7 +30,12 @@ class Lease(NamedTuple):
 
 
 class LeaseReport(NamedTuple):
-    """All leases of a shared store: :meth:`lsmkv.SharedDB.leases`.  Plain data."""
+    """All leases of a shared store: :meth:`lsmkv.SharedDB.leases`.  Plain data.
+
+    >>> report = LeaseReport(2048, (Lease(4711, (4294967298,), None, 2048),))
+    >>> max(report.leases, key=lambda lease: lease.bytes).pid
+    4711
+    """
 
     bytes: int
     """Bytes of the files that nothing but leases keeps, each file once."""
