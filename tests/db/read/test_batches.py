@@ -100,6 +100,15 @@ def test_logs_that_nobody_needs_any_more_go(tmp_path: Path) -> None:
             next(closed)
 
 
+def test_iterators_that_are_gone_leave_nothing_behind() -> None:
+    with DB(":memory:") as db:
+        for _ in range(10):
+            db.batches()
+        gc.collect()
+        db.batches(0)
+        assert len(db._opened.store.log_holds._holds) <= 1
+
+
 def test_what_no_log_has_is_too_old(tmp_path: Path) -> None:
     with DB(tmp_path / "db", create_if_missing=True) as db:
         db.put(b"a", b"1")
