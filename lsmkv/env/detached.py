@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import sys
 from importlib import import_module
 from typing import Any
@@ -33,6 +34,7 @@ signals: Any = signal
 """``signal``, with what only some systems have."""
 
 _CHUNK = 65536
+_SIZE = struct.Struct("<Q")
 _ENDS = ("SIGTERM", "SIGHUP", "SIGINT")
 
 # It is imported from where this process has it, whatever else its path leads to.
@@ -96,7 +98,7 @@ class Detached:
         self._send(request)
 
     def receive(self, seconds: float) -> bytes | None:
-        """The whole answer, once the process has ended it; None after that many seconds without.
+        """The whole answer; None after that many seconds without one.
 
         It is empty if the process has ended without one.
         """
@@ -105,8 +107,10 @@ class Detached:
         while poll.poll(seconds * 1000):
             data = os.read(self._output, _CHUNK)
             if not data:
-                return self._answer
+                return b""
             self._answer += data
+            if _is_whole(self._answer):
+                return self._answer[_SIZE.size :]
         return None
 
     def close(self) -> None:
@@ -124,6 +128,7 @@ class Detached:
 
     def _send(self, request: bytes) -> None:
         fd, self._input = self._input, -1
+        request = _SIZE.pack(len(request)) + request
         try:
             while request:
                 request = request[os.write(fd, request) :]
@@ -131,6 +136,15 @@ class Detached:
             pass  # it has ended, as the answer says
         finally:
             os.close(fd)
+
+
+def _is_whole(message: bytes) -> bool:
+    """Whether a message is there as far as its length says.
+
+    The end of the pipe does not tell: a fork of the starter may have it open.
+    """
+    start = len(message) >= _SIZE.size
+    return bool(start and len(message) - _SIZE.size >= _SIZE.unpack_from(message)[0])
 
 
 def _pipe() -> tuple[int, int]:
@@ -150,14 +164,15 @@ def _pipe() -> tuple[int, int]:
 def request() -> bytes:
     """What the starter asks for.  Signals that end a process are noted from now on."""
     signals.pthread_sigmask(signals.SIG_BLOCK, [getattr(signal, one) for one in _ENDS])
-    parts: list[bytes] = []
-    while data := os.read(0, _CHUNK):
-        parts.append(data)
-    return b"".join(parts)
+    message = b""
+    while not _is_whole(message) and (data := os.read(0, _CHUNK)):
+        message += data
+    return message[_SIZE.size :]
 
 
 def answer(content: bytes) -> None:
     """Answer the starter, and have nothing more to do with it."""
+    content = _SIZE.pack(len(content)) + content
     try:
         while content:
             content = content[os.write(1, content) :]

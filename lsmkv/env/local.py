@@ -256,7 +256,7 @@ class LocalDirectory(Descriptor, Directory):
         """Claim to be the one that starts an owner of the store; False if another process does.
 
         The claim ends with :meth:`end_start`, with :meth:`close`, or with the process.  It excludes
-        nobody from the store: it saves all but one of many the start of a process in vain.
+        nobody from the store: it saves all but one of many a start that is of no use.
         """
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -127,7 +127,7 @@ class Entrance:
             return left  # of a call that was interrupted before it could have it
         patience = make_options(**self._arguments).lock_timeout
         may_write = self._may_write()
-        holder = -1
+        state = -1, False
         since = time.monotonic()
         while True:
             if self.cancelled:
@@ -147,9 +147,11 @@ class Entrance:
                 self._start_owner()
             elif holding == 0 and not may_own:
                 held = NoOwner(self._path)
-            if holding != holder:
-                holder = holding
+            if (holding, shares) != state:  # also if its holder is not known yet
+                state = holding, shares
                 since = time.monotonic()
+            # Nobody but a process that shares it can have taken a store whose member this was.
+            shares = shares or before is not None
             if time.monotonic() - since > max(_START if shares else _GRACE, patience):
                 raise held
             pause(_PAUSE)

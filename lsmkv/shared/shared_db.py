@@ -61,8 +61,8 @@ class SharedDB(DB):
 
     ``may_own=False`` is for processes that should not own the store, since they are often stopped
     or restarted; it waits for an owner, 30 seconds or ``lock_timeout``.  ``owner="process"`` leaves
-    the store to a small process that does nothing else: the first one that opens the store starts
-    it with its options, whoever needs it and finds none starts another, and it ends two or three
+    the store to a small process that does nothing else.  The first member starts it, with its own
+    options; if it is killed, the next member that needs it starts another; and it ends two or three
     seconds after its last member.  All should be opened in the same way.  ``patience`` is for how
     many seconds a write waits for an owner that does not answer, since it is stopped; None waits
     for ever.  A write that was waited for in this way may still happen.

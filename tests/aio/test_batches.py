@@ -32,19 +32,6 @@ async def test_it_waits_for_the_next_batch() -> None:
         assert found == [b"%d" % n for n in range(600)] + [b"last"]
 
 
-async def test_any_number_of_tasks_wait_and_calls_go_on() -> None:
-    async with aio.DB(":memory:") as db:
-        waiting = [asyncio.create_task(anext(db.batches(0))) for _ in range(20)]
-        waiting_too = [asyncio.create_task(db.wait_for_change(0)) for _ in range(20)]
-        await asyncio.sleep(0.05)
-        async with asyncio.timeout(5):
-            assert await db.get(b"k") is None
-            await db.put(b"k", b"v")
-            for one in await asyncio.gather(*waiting):
-                assert one.operations == [(b"k", b"v")]
-            assert await asyncio.gather(*waiting_too) == [1] * 20
-
-
 async def test_a_cancelled_step_loses_nothing() -> None:
     async with aio.DB(":memory:") as db:
         batches = db.batches(0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +15,9 @@ from others import Other, new
 
 import lsmkv
 from lsmkv.env.local import LocalDirectory, LocalEnv
+from lsmkv.env.lock import OFD_SETLK
 from lsmkv.env.shared_file import VERSIONS_OF_EPOCH
+from lsmkv.env.shared_page import fcntl
 
 Start = Callable[..., Other]
 
@@ -116,6 +120,26 @@ def test_a_starting_owner_is_waited_for(path: Path) -> None:
             assert time.monotonic() - started > 1.2
             assert db.role == "owner"
         file.close()
+
+
+def test_a_holder_of_the_lock_that_is_not_known_yet_is_waited_for(path: Path, other: Start) -> None:
+    """It has just got the lock, after a time without any owner, and has not written who it is."""
+    first = other(create_if_missing=True)
+    with new(path, may_own=False) as db, (path / "LOCK").open("r+b") as file:
+        first.kill()
+        done: list[bool] = []
+        waiting = threading.Thread(target=lambda: done.append(db.put(b"k", b"v") is None))
+        waiting.start()
+        time.sleep(1.3)
+        file.truncate(0)
+        whole = struct.pack("@hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        fcntl.fcntl(file, OFD_SETLK, whole)
+        time.sleep(0.2)
+        fcntl.fcntl(file, OFD_SETLK, struct.pack("@hhqqi0q", fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0))
+        second = other()
+        waiting.join()
+        assert done == [True]
+        assert second("db.get(b'k')") == b"v"
 
 
 def test_an_owner_that_cannot_reach_the_last_page_waits_for_its_readers(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from others import Other
-from processes import ENVIRON, run_python
+from processes import ENVIRON
 
 import lsmkv
 from lsmkv import SharedDB
@@ -186,42 +186,6 @@ def test_what_it_leaves_out_of_a_damaged_log_is_a_warning_here(path: Path) -> No
     log.write_bytes(content)
     with pytest.warns(lsmkv.RecoveryWarning), SharedDB(path, owner="process") as shared:
         assert len(list(shared)) == 4
-
-
-class Local:
-    """An order that cannot be sent to another process."""
-
-    name = "test.Local"
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-    def compare(self, a: bytes, b: bytes) -> int:
-        return (a > b) - (a < b)
-
-
-def test_an_option_that_no_other_process_can_have(path: Path) -> None:
-    with pytest.raises(ValueError, match="cannot be sent to another process"):
-        new(path, comparator=Local(), bloom_filter_bits=0)
-    with pytest.raises(ValueError, match="owner must be"):
-        SharedDB(path, owner="thread")  # type: ignore[arg-type]
-
-
-def test_an_option_of_the_program_that_starts_it(tmp_path: Path, path: Path) -> None:
-    done = run_python(
-        "-c",
-        "import sys, lsmkv\n"
-        "class Order:\n"
-        "    name = 'order'\n"
-        "    def compare(self, a, b): return (a > b) - (a < b)\n"
-        "try:\n"
-        "    lsmkv.SharedDB(sys.argv[1], owner='process', create_if_missing=True,\n"
-        "                   comparator=Order(), bloom_filter_bits=0)\n"
-        "except ValueError as error:\n"
-        "    print(error)\n",
-        str(path),
-    )
-    assert "cannot be loaded in another process" in done.stdout, done.stderr
 
 
 def test_it_inherits_nothing_and_has_a_session_of_its_own(path: Path) -> None:

@@ -78,6 +78,28 @@ def test_gunicorn(options: list[str], tmp_path: Path) -> None:
     assert sum(visits(tmp_path)) == len(seen)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [["-w", "3"], ["--preload", "-w", "2"], ["-w", "2", "-k", "gevent"]],
+    ids=["forked", "preloaded", "gevent"],
+)
+def test_workers_that_leave_the_store_to_a_process(options: list[str], tmp_path: Path) -> None:
+    if "gevent" in options:
+        pytest.importorskip("gevent")
+    (tmp_path / "shop.py").write_text(AT_IMPORT.replace('"db", ', '"db", owner="process", '))
+    port = free_port()
+    command = ("gunicorn", *options, "-b", f"127.0.0.1:{port}", "shop:application")
+    with running(tmp_path, *command) as (server, log):
+        assert int(ask(port)) == 1
+        owner = int((tmp_path / "db" / "LOCK").read_bytes())
+        pids = re.findall(r"Booting worker with pid: (\d+)", log.read_text())
+        assert owner not in (server.pid, *map(int, pids))
+        os.kill(owner, signal.SIGKILL)
+        assert [int(ask(port)) for _ in range(5)] == [2, 3, 4, 5, 6]
+        owner = int((tmp_path / "db" / "LOCK").read_bytes())
+    os.kill(owner, signal.SIGTERM)  # it would end by itself, but not at once
+
+
 def test_workers_of_gunicorn_that_are_killed_and_restarted(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(AT_IMPORT)
     port = free_port()

@@ -50,6 +50,7 @@ class LogHolds:
         before = hold.holds
         if before is self:
             return
+        self.oldest()  # which forgets those whose iterators are gone
         self._holds.append(weakref.ref(hold))
         hold.holds = self
         self.moved()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
 import time
@@ -80,24 +79,6 @@ def test_it_goes_on_from_log_to_log_and_keeps_those_that_it_needs(tmp_path: Path
         assert keys(batches) == [b"6"]
         db.flush()
         assert len(logs(path)) <= 2
-
-
-def test_logs_that_nobody_needs_any_more_go(tmp_path: Path) -> None:
-    path = tmp_path / "db"
-    with DB(path, create_if_missing=True) as db:
-        kept, closed = db.batches(0), db.batches(0)
-        for n in range(3):
-            db.put(b"%d" % n, b"v")
-            db.flush()
-        assert len(logs(path)) > 3
-        closed.close()
-        del kept
-        gc.collect()
-        db.put(b"more", b"v")
-        db.flush()
-        assert len(logs(path)) <= 2
-        with pytest.raises(lsmkv.ClosedError):
-            next(closed)
 
 
 def test_what_no_log_has_is_too_old(tmp_path: Path) -> None:
