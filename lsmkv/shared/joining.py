@@ -101,6 +101,7 @@ class Entrance:
             del self._names["comparator"]  # the store's own order decides
         self.cancelled = False
         """Set when the handle is closed meanwhile."""
+        self._joining: Joined | None = None
         self._unclaimed: Owning | None = None
         self.leases: Leases | None = None
         """The versions that this process leases, in this epoch and in earlier ones."""
@@ -151,6 +152,14 @@ class Entrance:
     def claim(self) -> None:
         """The handle has what :meth:`enter` has returned."""
         self._unclaimed = None
+
+    def cancel(self) -> None:
+        """The handle is closed: let another thread's :meth:`enter` end, which may be waiting for an
+        owner that has stopped."""
+        self.cancelled = True
+        joining = self._joining
+        if joining is not None:
+            joining.close()
 
     def close(self) -> None:
         """End the leases; in a forked child, close the descriptor that is the parent's too."""
@@ -292,10 +301,15 @@ class Entrance:
             head = file.read_head()
             if head is None or not head.ready:
                 raise ConnectionRefusedError
-            joined = Joined(file, head, self._names, self._patience)
+            joined = self._joining = Joined(file, head, self._names, self._patience)
+            if self.cancelled:
+                raise ClosedError("the database is closed")
+            joined.join(file)
         except BaseException:
             file.close()
             raise
+        finally:
+            self._joining = None
         if self.leases is not None and self.leases.file.inode() == file.inode():
             file.close()
         else:

@@ -35,6 +35,7 @@ from lsmkv.errors import (
     raise_typed,
 )
 from lsmkv.options import OptionArguments
+from lsmkv.options.option import seconds
 from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain, result_in
 from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import BEGIN, CALL, NUMBERS, WAIT, json_frame
@@ -127,11 +128,11 @@ class SharedDB(DB):
         if where == MEMORY:
             raise ValueError("a store in memory belongs to one process")
         self._may_own = may_own
-        self._patience = patience
+        self._patience = _checked_patience(patience)
         self._join_lock = new_reentrant_lock()
         handle = weakref.ref(self)  # the listener's thread must not keep it from being collected
         run_method = partial(_run_method_of, handle)
-        self._entrance = Entrance(where, options, may_own, patience, run_method)
+        self._entrance = Entrance(where, options, may_own, self._patience, run_method)
         super().__init__(path, **options)
 
     # Who owns the store
@@ -468,7 +469,7 @@ class SharedDB(DB):
         super()._settle_at_exit()
 
     def _close(self) -> None:
-        self._entrance.cancelled = True
+        self._entrance.cancel()
         with self._join_lock:
             self._close_part()
 
@@ -488,10 +489,22 @@ class SharedDB(DB):
         self._entrance.close()
 
 
+_FOR_EVER = 1e9
+"""Seconds."""
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
 _ONCE = frozenset(("checkpoint", "ingest", "acknowledge_recovery"))
 """What must not be done twice."""
 _CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery"}
+
+
+def _checked_patience(value: object) -> float | None:
+    """A number of seconds above 0; None for what nobody lives to see."""
+    if value is None:
+        return None
+    patience = seconds("patience", value)
+    if patience == 0.0:
+        raise ValueError("patience must be above 0; None waits for ever")
+    return patience if patience < _FOR_EVER else None
 
 
 def _run_method_of(
