@@ -20,7 +20,7 @@ from lsmkv.db.tree.sharing import Sharing
 from lsmkv.db.tree.store import Store
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalDirectory, LocalEnv
-from lsmkv.env.shared_file import SharedFile
+from lsmkv.env.shared_file import Head, SharedFile
 from lsmkv.env.shared_page import TOKEN, find_page
 from lsmkv.errors import (
     ClosedError,
@@ -57,6 +57,26 @@ class NoOwner(LockedError):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.strerror = "no process owns the shared store, and this one may not"
+
+    def __reduce__(self) -> Any:
+        """Pickled as its path."""
+        return type(self), (self.filename,)
+
+
+@mypyc_attr(native_class=False)
+class OwnerElsewhere(LockedError):
+    """The owner's socket cannot be reached from here."""
+
+    def __init__(self, path: str, pid: int | None) -> None:
+        super().__init__(path, pid)
+        self.strerror = (
+            f"process {pid} owns the shared store in another network namespace, a container's for"
+            " example: only processes of one namespace can share it"
+        )
+
+    def __reduce__(self) -> Any:
+        """Pickled as its path and the process."""
+        return type(self), (self.filename, self.pid)
 
 
 class Owning:
@@ -131,13 +151,17 @@ class Entrance:
                     return self._own(before)
                 except LockedError as error:
                     held = error
-            holding, shares = self._holder()
+            holding, head = self._holder()
+            shares = head is not None and head.pid == holding
+            if head is not None and shares and head.ready and head.is_elsewhere:
+                raise OwnerElsewhere(self._path, holding)
             if holding == 0 and not self._may_own:
                 held = NoOwner(self._path)
             if holding != holder:
                 holder = holding
                 since = time.monotonic()
-            if time.monotonic() - since > max(_START if shares else _GRACE, patience):
+            waits = _START if shares or holding == 0 else _GRACE
+            if time.monotonic() - since > max(waits, patience):
                 raise held
             pause(_PAUSE)
 
@@ -167,26 +191,25 @@ class Entrance:
             self.leases.file.close()
             self.leases = None
 
-    def _holder(self) -> tuple[int, bool]:
-        """Who holds ``LOCK``, 0 if nobody does; and whether that process shares the store, or may
-        be about to."""
+    def _holder(self) -> tuple[int, Head | None]:
+        """Who holds ``LOCK``, 0 if nobody does; and what the last owner says of itself, which may
+        be another process."""
         try:
             with LocalEnv().open_directory(self._path) as directory:
                 assert isinstance(directory, LocalDirectory)
                 holder = directory.lock_holder(LOCK)
                 if holder is None:
-                    return 0, True
+                    return 0, None
                 try:
                     file = directory.shared_file(SHARED, False)
                 except FileNotFoundError:
-                    return holder, False
+                    return holder, None
                 try:
-                    head = file.read_head()
+                    return holder, file.read_head()
                 finally:
                     file.close()
-                return holder, head is not None and head.pid == holder
         except FileNotFoundError:
-            return 0, True  # there is no directory yet
+            return 0, None  # there is no directory yet
         except OSError as error:
             raise_typed(error)
 
@@ -299,7 +322,7 @@ class Entrance:
             raise ConnectionRefusedError from None
         try:
             head = file.read_head()
-            if head is None or not head.ready:
+            if head is None or not head.ready or head.is_elsewhere:
                 raise ConnectionRefusedError
             joined = self._joining = Joined(file, head, self._names, self._patience)
             if self.cancelled:

@@ -8,6 +8,7 @@ owner goes, or is killed, the first member that needs one takes its place (``joi
 
 from __future__ import annotations
 
+import errno
 import os
 import weakref
 from collections.abc import Callable, Iterable
@@ -24,11 +25,13 @@ from lsmkv.db.opening.open import MEMORY, OpenStore
 from lsmkv.db.read.reader import Reader
 from lsmkv.db.tree.store import Store
 from lsmkv.db.write.write_path import WritePath
+from lsmkv.env.mounts import shared_file_system_of
 from lsmkv.env.place import absolute
 from lsmkv.env.shared_page import HAS_PAGES
 from lsmkv.errors import (
     ClosedError,
     Error,
+    IOError,
     NestedCallError,
     OutcomeUnknownError,
     StaleViewError,
@@ -70,8 +73,9 @@ class SharedDB(DB):
     raises :class:`~lsmkv.ConflictError` if its owner has gone since it began, and any write
     :class:`~lsmkv.OutcomeUnknownError` if it cannot be known what became of it.
 
-    ``env``, ``read_only`` and ``':memory:'`` are refused (``ValueError``); Linux alone has what it
-    takes (``NotImplementedError`` elsewhere).
+    ``env``, ``read_only`` and ``':memory:'`` are refused (``ValueError``), and a directory on a
+    network file system (:class:`IOError` with ``errno.EOPNOTSUPP``); Linux alone has what it takes
+    (``NotImplementedError`` elsewhere).
 
     >>> import tempfile, lsmkv
     >>> with tempfile.TemporaryDirectory() as place:
@@ -127,6 +131,13 @@ class SharedDB(DB):
         where = os.fsdecode(path)
         if where == MEMORY:
             raise ValueError("a store in memory belongs to one process")
+        network = shared_file_system_of(where)
+        if network:
+            raise IOError(
+                errno.EOPNOTSUPP,
+                f"a store on {network} cannot be shared: processes of other machines may have it",
+                where,
+            )
         self._may_own = may_own
         self._patience = _checked_patience(patience)
         self._join_lock = new_reentrant_lock()
