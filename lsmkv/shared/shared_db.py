@@ -306,6 +306,8 @@ class SharedDB(DB):
         except Error as error:
             if gone.left or gone.slot < 0:
                 raise
+            if joined.page.superseded and joined.page.noted(gone.slot)[0] != gone.request:
+                raise  # its owner is dead, and has not begun to write it
             raise OutcomeUnknownError(
                 f"{self.path}: the owner was lost before it answered, and none can be asked"
             ) from error
