@@ -24,6 +24,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+import weakref
 from typing import Final
 
 from lsmkv.env.lock import OFD_GETLK, OFD_SETLK
@@ -75,12 +76,27 @@ class Head:
         return b"\0lsmkv-%016x-%d" % (self.token, self.epoch)
 
 
+_open: weakref.WeakSet[SharedFile] = weakref.WeakSet()
+
+
+def _close_after_fork() -> None:
+    """In a forked child: no descriptor of it may keep a lease of the parent's alive."""
+    for file in list(_open):
+        file.close()
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_after_fork)
+
+
 class SharedFile:
     """The open file, by one descriptor of this process.  Any thread may call any method."""
 
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
         self.path = path
+        _open.add(self)
 
     def close(self) -> None:
         """Close it; all leases that were taken through it end."""
