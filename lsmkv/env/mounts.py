@@ -1,4 +1,4 @@
-"""Finds out which file systems keep the space that a file has reserved.
+"""Finds out which file systems keep the space that a file has reserved, and which are of networks.
 
 A store into a mapped page must never fail: if the file system has no space for it, SIGBUS ends the
 process.  After ``posix_fallocate``, ext4, tmpfs, and XFS without reflinks always have that space.
@@ -22,6 +22,13 @@ except ImportError:  # Windows
 
 MOUNTS = "/proc/self/mountinfo"
 _KEEPING = ("ext4", "tmpfs")
+_OF_SEVERAL_MACHINES = frozenset(
+    (
+        "9p", "afs", "beegfs", "ceph", "ceph-fuse", "cifs", "coda", "gcsfuse", "gfs2", "glusterfs",
+        "gpfs", "juicefs", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "pvfs2", "rclone", "s3fs",
+        "smb2", "smb3", "smbfs", "sshfs",
+    )
+)  # fmt: skip
 _OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 # struct xfs_fsop_geom_v1, 112 bytes, with its flags at 92 (source: Linux, ``libxfs/xfs_fs.h``).
 _XFS_GEOMETRY = 0x80705864
@@ -43,6 +50,17 @@ def keeps_reservations(descriptor: int) -> bool:
         return kind in _KEEPING or (kind == "xfs" and not _has_reflinks(descriptor))
     except OSError:
         return False
+
+
+def shared_file_system_of(path: str) -> str:
+    """The type of a path's file system if other machines may have it mounted too; else empty.
+
+    A path that does not exist yet is in the file system of the directory above it.
+    """
+    while not os.path.exists(path) and path != os.path.dirname(path):
+        path = os.path.dirname(os.path.abspath(path))
+    kind = file_system_of(path)
+    return kind if kind.removeprefix("fuse.") in _OF_SEVERAL_MACHINES else ""
 
 
 def file_system_of(path: str) -> str:

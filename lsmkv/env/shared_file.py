@@ -7,6 +7,7 @@ Its content is small and is written by the owner alone, by the holder of ``LOCK`
     16    fixed64   a random number: that of the epoch's page, and part of the socket's name
     24    fixed64   the owner's process id
     32    fixed64   1 once the owner answers; 0 while it recovers the store
+    40    fixed64   the owner's network namespace, without which nobody reaches its socket
     64    64 times  fixed64 epoch, fixed64 the last sequence that its owner has recovered
     1088  2048 x    fixed32 process id, fixed32 descriptor: where a member holds the page
 
@@ -26,13 +27,14 @@ from __future__ import annotations
 import errno
 import os
 import struct
+import weakref
 from typing import Final
 
 from lsmkv.env.lock import OFD_GETLK, OFD_SETLK
 from lsmkv.env.shared_page import SLOTS, fcntl, linux
 
 _MAGIC: Final = b"lsmkvsh1"
-_HEAD: Final = struct.Struct("<8sQQQQ")
+_HEAD: Final = struct.Struct("<8sQQQQQ")
 _EPOCH: Final = struct.Struct("<QQ")
 _EPOCHS_AT: Final = 64
 _EPOCHS: Final = 64
@@ -52,19 +54,48 @@ Range = tuple[int, int]
 """The offsets of a first and of a last byte."""
 
 
+def network_namespace() -> int:
+    """The number of this process's network namespace; 0 if it is unknown."""
+    try:
+        return os.stat("/proc/self/ns/net").st_ino
+    except OSError:
+        return 0
+
+
 class Head:
     """The beginning of the file."""
 
-    def __init__(self, epoch: int, token: int, pid: int, ready: bool) -> None:
+    def __init__(self, epoch: int, token: int, pid: int, ready: bool, network: int) -> None:
         self.epoch = epoch
         self.token = token
         self.pid = pid
         self.ready = ready
+        self.network = network
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the owner's socket is in a network namespace that is not this process's."""
+        here = network_namespace()
+        return 0 not in (here, self.network) and self.network != here
 
     @property
     def address(self) -> bytes:
         """The name of the owner's socket, in the abstract namespace: no file, and gone with it."""
         return b"\0lsmkv-%016x-%d" % (self.token, self.epoch)
+
+
+_open: weakref.WeakSet[SharedFile] = weakref.WeakSet()
+
+
+def _close_after_fork() -> None:
+    """In a forked child: no descriptor of it may keep a lease of the parent's alive."""
+    for file in list(_open):
+        file.close()
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_after_fork)
 
 
 class SharedFile:
@@ -73,6 +104,7 @@ class SharedFile:
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
         self.path = path
+        _open.add(self)
 
     def close(self) -> None:
         """Close it; all leases that were taken through it end."""
@@ -91,10 +123,10 @@ class SharedFile:
         content = linux.pread(self._fd, _HEAD.size, 0)
         if len(content) < _HEAD.size:
             return None
-        magic, epoch, token, pid, ready = _HEAD.unpack(content)
+        magic, epoch, token, pid, ready, network = _HEAD.unpack(content)
         if magic != _MAGIC or epoch > _LAST_EPOCH:
             return None
-        return Head(epoch, token, pid, ready == 1)
+        return Head(epoch, token, pid, ready == 1, network)
 
     def begin_epoch(self) -> Head:
         """Begin the next epoch, in the name of this process.  Caller holds ``LOCK``."""
@@ -106,7 +138,7 @@ class SharedFile:
             os.ftruncate(self._fd, 0)
         os.ftruncate(self._fd, _SIZE)
         token = int.from_bytes(os.urandom(8), "little") >> 1
-        head = Head(epoch, token, os.getpid(), False)
+        head = Head(epoch, token, os.getpid(), False, network_namespace())
         self._write_head(head)
         return head
 
@@ -141,7 +173,7 @@ class SharedFile:
 
     def _write_head(self, head: Head) -> None:
         ready = 1 if head.ready else 0
-        content = _HEAD.pack(_MAGIC, head.epoch, head.token, head.pid, ready)
+        content = _HEAD.pack(_MAGIC, head.epoch, head.token, head.pid, ready, head.network)
         linux.pwrite(self._fd, content, 0)
 
     # Leases

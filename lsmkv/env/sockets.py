@@ -138,7 +138,10 @@ def peer(connected: Any) -> tuple[int, int, int]:
 def set_patience(connected: Any, seconds: float) -> None:
     """Let each later call wait for so many seconds at most; 0.0 is no limit."""
     whole = int(seconds)
-    time = _TIME.pack(whole, int((seconds - whole) * 1_000_000))
+    part = int((seconds - whole) * 1_000_000)
+    if whole == 0 and seconds > 0.0:
+        part = max(1, part)  # or it would be no limit
+    time = _TIME.pack(whole, part)
     connected.setsockopt(module.SOL_SOCKET, module.SO_RCVTIMEO, time)
     connected.setsockopt(module.SOL_SOCKET, module.SO_SNDTIMEO, time)
 

@@ -198,11 +198,7 @@ class Joined:
     def __init__(
         self, file: SharedFile, head: Head, names: dict[str, str], patience: float | None
     ) -> None:
-        """Join: connect to the owner, and get the page.
-
-        Raises ``ConnectionError`` if nobody listens or the owner has gone meanwhile, and the error
-        that it answers.
-        """
+        """:meth:`join` follows."""
         self._address = head.address
         self._path = os.path.dirname(file.path)
         self._names = names
@@ -219,7 +215,16 @@ class Joined:
         self.page: SharedPage
         self.owner = head.pid
         """The owner's process id."""
-        self.page = self._greet(file)
+
+    def join(self, file: SharedFile) -> None:
+        """Connect to the owner, and get the page.
+
+        Raises ``ConnectionError`` if nobody listens, the owner has gone meanwhile, or another
+        thread has called :meth:`close`, and the error that the owner answers.
+        """
+        self._presence, page = self._connect(file)
+        assert page is not None
+        self.page = page
 
     def ask(
         self,
@@ -299,12 +304,6 @@ class Joined:
         """The epoch that was joined."""
         return self._head.epoch
 
-    def _greet(self, file: SharedFile) -> SharedPage:
-        connection, page = self._connect(file)
-        assert page is not None
-        self._presence = connection
-        return page
-
     def _connect(self, file: SharedFile | None) -> tuple[Connection, SharedPage | None]:
         """A new connection; with the page, for the first one."""
         try:
@@ -320,8 +319,11 @@ class Joined:
     def _greeted(self, file: SharedFile | None) -> tuple[Connection, SharedPage | None]:
         socket = sockets.connect(self._address, self._patience)
         page: SharedPage | None = None
+        connection = Connection(socket, self._who)
+        self._used.add(connection)
         try:
-            connection = Connection(socket, self._who)
+            if self._closed:
+                raise ConnectionResetError(errno.ECONNRESET, "closed meanwhile")
             page, greeting = connection.greet({"protocol": PROTOCOL, "names": self._names})
             if page.words[EPOCH] != self._head.epoch:
                 raise ConnectionResetError(errno.ECONNRESET, "another owner answers")
@@ -342,6 +344,8 @@ class Joined:
             if page is not None:
                 page.close()
             raise
+        finally:
+            self._used.discard(connection)
         if file is None:
             page.close()
             return connection, None

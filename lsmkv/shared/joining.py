@@ -20,7 +20,7 @@ from lsmkv.db.tree.sharing import Sharing
 from lsmkv.db.tree.store import Store
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalDirectory, LocalEnv
-from lsmkv.env.shared_file import SharedFile
+from lsmkv.env.shared_file import Head, SharedFile
 from lsmkv.env.shared_page import TOKEN, find_page
 from lsmkv.errors import (
     ClosedError,
@@ -59,6 +59,26 @@ class NoOwner(LockedError):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.strerror = "no process owns the shared store, and this one may not"
+
+    def __reduce__(self) -> Any:
+        """Pickled as its path."""
+        return type(self), (self.filename,)
+
+
+@mypyc_attr(native_class=False)
+class OwnerElsewhere(LockedError):
+    """The owner's socket cannot be reached from here."""
+
+    def __init__(self, path: str, pid: int | None) -> None:
+        super().__init__(path, pid)
+        self.strerror = (
+            f"process {pid} owns the shared store in another network namespace, a container's for"
+            " example: only processes of one namespace can share it"
+        )
+
+    def __reduce__(self) -> Any:
+        """Pickled as its path and the process."""
+        return type(self), (self.filename, self.pid)
 
 
 class Owning:
@@ -111,6 +131,7 @@ class Entrance:
             del self._names["comparator"]  # the store's own order decides
         self.cancelled = False
         """Set when the handle is closed meanwhile."""
+        self._joining: Joined | None = None
         self._unclaimed: Owning | None = None
         self.leases: Leases | None = None
         """The versions that this process leases, in this epoch and in earlier ones."""
@@ -142,7 +163,10 @@ class Entrance:
                     return self._own(before)
                 except LockedError as error:
                     held = error
-            holding, shares = self._holder()
+            holding, head = self._holder()
+            shares = head is not None and head.pid == holding
+            if head is not None and shares and head.ready and head.is_elsewhere:
+                raise OwnerElsewhere(self._path, holding)
             if holding == 0 and self._starts_owner and may_write:
                 self._start_owner()
             elif holding == 0 and not may_own:
@@ -151,8 +175,8 @@ class Entrance:
                 state = holding, shares
                 since = time.monotonic()
             # Nobody but a process that shares it can have taken a store whose member this was.
-            shares = shares or before is not None
-            if time.monotonic() - since > max(_START if shares else _GRACE, patience):
+            waits = _START if shares or holding == 0 or before is not None else _GRACE
+            if time.monotonic() - since > max(waits, patience):
                 raise held
             pause(_PAUSE)
 
@@ -170,6 +194,14 @@ class Entrance:
         self._arguments.pop("create_if_missing", None)
         self._arguments.pop("error_if_exists", None)
 
+    def cancel(self) -> None:
+        """The handle is closed: let another thread's :meth:`enter` end, which may be waiting for an
+        owner that has stopped."""
+        self.cancelled = True
+        joining = self._joining
+        if joining is not None:
+            joining.close()
+
     def close(self) -> None:
         """End the leases; in a forked child, close the descriptor that is the parent's too."""
         if self.leases is not None:
@@ -186,26 +218,25 @@ class Entrance:
         except OSError:
             return True  # which opening reports
 
-    def _holder(self) -> tuple[int, bool]:
-        """Who holds ``LOCK``, 0 if nobody does; and whether that process shares the store, or may
-        be about to."""
+    def _holder(self) -> tuple[int, Head | None]:
+        """Who holds ``LOCK``, 0 if nobody does; and what the last owner says of itself, which may
+        be another process."""
         try:
             with LocalEnv().open_directory(self._path) as directory:
                 assert isinstance(directory, LocalDirectory)
                 holder = directory.lock_holder(LOCK)
                 if holder is None:
-                    return 0, True
+                    return 0, None
                 try:
                     file = directory.shared_file(SHARED, False)
                 except FileNotFoundError:
-                    return holder, False
+                    return holder, None
                 try:
-                    head = file.read_head()
+                    return holder, file.read_head()
                 finally:
                     file.close()
-                return holder, head is not None and head.pid == holder
         except FileNotFoundError:
-            return 0, True  # there is no directory yet
+            return 0, None  # there is no directory yet
         except OSError as error:
             raise_typed(error)
 
@@ -341,12 +372,17 @@ class Entrance:
             raise ConnectionRefusedError from None
         try:
             head = file.read_head()
-            if head is None or not head.ready:
+            if head is None or not head.ready or head.is_elsewhere:
                 raise ConnectionRefusedError
-            joined = Joined(file, head, self._names, self._patience)
+            joined = self._joining = Joined(file, head, self._names, self._patience)
+            if self.cancelled:
+                raise ClosedError("the database is closed")
+            joined.join(file)
         except BaseException:
             file.close()
             raise
+        finally:
+            self._joining = None
         if self.leases is not None and self.leases.file.inode() == file.inode():
             file.close()
         else:

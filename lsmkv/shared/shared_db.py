@@ -8,6 +8,7 @@ owner goes, or is killed, the first member that needs one takes its place (``joi
 
 from __future__ import annotations
 
+import errno
 import os
 import weakref
 from collections.abc import Callable, Iterable
@@ -25,17 +26,20 @@ from lsmkv.db.read.reader import Reader
 from lsmkv.db.tree.log_holds import LogHold
 from lsmkv.db.tree.store import Store
 from lsmkv.db.write.write_path import WritePath
+from lsmkv.env.mounts import shared_file_system_of
 from lsmkv.env.place import absolute
 from lsmkv.env.shared_page import HAS_PAGES, SEQUENCE, SUPERSEDED
 from lsmkv.errors import (
     ClosedError,
     Error,
+    IOError,
     NestedCallError,
     OutcomeUnknownError,
     StaleViewError,
     raise_typed,
 )
 from lsmkv.options import OptionArguments
+from lsmkv.options.option import seconds
 from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain, result_in
 from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import BEGIN, CALL, NUMBERS, WAIT, json_frame
@@ -77,8 +81,9 @@ class SharedDB(DB):
     A process that may read the directory and its files, but not write to it, is a member that only
     reads: its writes raise :class:`~lsmkv.PermissionDeniedError`, and it never owns the store.
 
-    ``env``, ``read_only`` and ``':memory:'`` are refused (``ValueError``); Linux alone has what it
-    takes (``NotImplementedError`` elsewhere).
+    ``env``, ``read_only`` and ``':memory:'`` are refused (``ValueError``), and a directory on a
+    network file system (:class:`IOError` with ``errno.EOPNOTSUPP``); Linux alone has what it takes
+    (``NotImplementedError`` elsewhere).
 
     >>> import tempfile, lsmkv
     >>> with tempfile.TemporaryDirectory() as place:
@@ -137,14 +142,21 @@ class SharedDB(DB):
             raise ValueError("a store in memory belongs to one process")
         if owner not in (None, "process"):
             raise ValueError(f"owner must be 'process' or None, not {owner!r}")
+        network = shared_file_system_of(where)
+        if network:
+            raise IOError(
+                errno.EOPNOTSUPP,
+                f"a store on {network} cannot be shared: processes of other machines may have it",
+                where,
+            )
         self._may_own = may_own
         self._owner = owner
-        self._patience = patience
+        self._patience = _checked_patience(patience)
         self._join_lock = new_reentrant_lock()
         handle = weakref.ref(self)  # the listener's thread must not keep it from being collected
         run_method = partial(_run_method_of, handle)
         starts = owner is not None
-        self._entrance = Entrance(where, options, may_own, starts, patience, run_method)
+        self._entrance = Entrance(where, options, may_own, starts, self._patience, run_method)
         super().__init__(path, **options)
 
     # Who owns the store
@@ -338,6 +350,8 @@ class SharedDB(DB):
         except Error as error:
             if gone.left or gone.slot < 0:
                 raise
+            if joined.page.superseded and joined.page.noted(gone.slot)[0] != gone.request:
+                raise  # its owner is dead, and has not begun to write it
             raise OutcomeUnknownError(
                 f"{self.path}: the owner was lost before it answered, and none can be asked"
             ) from error
@@ -537,7 +551,7 @@ class SharedDB(DB):
         super()._settle_at_exit()
 
     def _close(self) -> None:
-        self._entrance.cancelled = True
+        self._entrance.cancel()
         with self._join_lock:
             self._close_part()
 
@@ -557,12 +571,24 @@ class SharedDB(DB):
         self._entrance.close()
 
 
+_FOR_EVER = 1e9
+"""Seconds."""
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
 _READS = frozenset(("leases",))
 """What a process may call that may not write."""
 _ONCE = frozenset(("checkpoint", "ingest", "acknowledge_recovery"))
 """What must not be done twice."""
 _CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "leases"}
+
+
+def _checked_patience(value: object) -> float | None:
+    """A number of seconds above 0; None for what nobody lives to see."""
+    if value is None:
+        return None
+    patience = seconds("patience", value)
+    if patience == 0.0:
+        raise ValueError("patience must be above 0; None waits for ever")
+    return patience if patience < _FOR_EVER else None
 
 
 def _run_method_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,6 +93,40 @@ def test_leases_are_seen_by_others_and_end_with_their_descriptor(
     other.lease(version)
     other.close()
     assert not file.is_leased_at_all()
+
+
+def test_a_forked_child_keeps_no_lease(directory: LocalDirectory, file: SharedFile) -> None:
+    """A lock of an open file lasts as long as any process has it open."""
+    other = directory.shared_file("SHARED", False)
+    other.lease(7)
+    said, say = os.pipe()
+    asked, ask = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(say, b"x")
+        os.read(asked, 1)
+        os._exit(0)
+    try:
+        os.read(said, 1)
+        assert file.is_leased_at_all()
+        other.close()
+        assert not file.is_leased_at_all()
+    finally:
+        os.write(ask, b"x")
+        os.waitpid(child, 0)
+        for fd in (said, say, asked, ask):
+            os.close(fd)
+
+
+@pytest.mark.parametrize("epoch", [1 << 29, (1 << 64) - 1])
+def test_an_epoch_that_no_store_reaches_is_none(
+    directory: LocalDirectory, file: SharedFile, epoch: int
+) -> None:
+    """In a directory of a stranger's: no offset is computed from it."""
+    with directory.append_to("SHARED") as raw:
+        raw.append(struct.pack("<8sQQQQQ", b"lsmkvsh1", epoch, 1, 1, 1, 0) + bytes(1000))
+    assert file.read_head() is None
+    assert file.begin_epoch().epoch == 1
 
 
 def test_content_that_is_none_is_begun_again(directory: LocalDirectory, file: SharedFile) -> None:

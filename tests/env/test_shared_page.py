@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,23 @@ def test_a_page_cannot_be_shortened_nor_lengthened() -> None:
     for size in (0, SIZE - 1, SIZE + 1):
         with pytest.raises(PermissionError):
             os.ftruncate(page.fd, size)
+    page.close()
+    close_descriptor(reading)
+
+
+def test_what_could_be_shortened_is_no_page(tmp_path: Path) -> None:
+    page, reading = make_page(1, 1)
+    content = bytes(page.words)
+    (tmp_path / "page").write_bytes(content)
+    linux: Any = os
+    unsealed = linux.memfd_create("page", linux.MFD_ALLOW_SEALING)
+    linux.pwrite(unsealed, content, 0)
+    on_disk = os.open(tmp_path / "page", os.O_RDONLY)
+    for fd in (unsealed, on_disk):
+        with pytest.raises(ValueError, match="not a page"):
+            SharedPage(fd, False)
+        assert find_page(os.getpid(), fd, 1) is None
+        os.close(fd)
     page.close()
     close_descriptor(reading)
 

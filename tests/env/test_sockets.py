@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 
 import pytest
@@ -45,13 +46,27 @@ def test_a_descriptor_comes_with_bytes() -> None:
         one.close()
 
 
-def test_patience_ends() -> None:
+@pytest.mark.parametrize("patience", [0.05, 1e-9])
+def test_patience_ends(patience: float) -> None:
     listening = sockets.listen(ADDRESS)
-    client = sockets.connect(ADDRESS, 0.05)
+    client = sockets.connect(ADDRESS, patience)
     with pytest.raises(BlockingIOError):
         client.recv(1)
     client.close()
     listening.close()
+
+
+def test_only_one_of_several_descriptors_is_kept() -> None:
+    """The kernel rounds the room for one up to that for two."""
+    client, server = socket.socketpair()
+    before = len(os.listdir("/proc/self/fd"))
+    socket.send_fds(server, [b"x"], [0, 1])
+    content, received = sockets.receive_with(client, 100)
+    assert content == b"x"
+    os.close(received)
+    assert len(os.listdir("/proc/self/fd")) == before
+    client.close()
+    server.close()
 
 
 def test_an_alarm_rings_until_it_is_quiet() -> None:

@@ -44,8 +44,9 @@ def new(path: Path, **options: Any) -> SharedDB:
 class Other:
     """A process that has opened a shared store, as ``db``."""
 
-    def __init__(self, path: Path, **options: Any) -> None:
-        self.process = start(_SCRIPT, str(path), repr(options))
+    def __init__(self, path: Path, before: tuple[str, ...] = (), **options: Any) -> None:
+        """``before`` is the command by which it is started."""
+        self.process = start(_SCRIPT, str(path), repr(options), before=before)
         self.opened: Any = self._answer()
         """``"open"``, or the error."""
         self.pid = self.process.pid

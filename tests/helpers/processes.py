@@ -35,9 +35,9 @@ def python_without_warnings(script: str, *arguments: str) -> subprocess.Complete
     return run_python("-W", "error", "-c", textwrap.dedent(script), *arguments, timeout=120)
 
 
-def start(script: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start a script that talks through its pipes."""
-    command = [sys.executable, "-P", "-c", script, *arguments]
+def start(script: str, *arguments: str, before: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+    """Start a script that talks through its pipes, by the command ``before``."""
+    command = [*before, sys.executable, "-P", "-c", script, *arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRON)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import struct
 import time
 from collections.abc import Iterator
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from member_wire import connected, greeted, received
 from others import new
 
 from lsmkv import SharedDB
@@ -22,7 +21,6 @@ from lsmkv.shared.frames import (
     DONE,
     END,
     FAILED,
-    GREETING,
     HEADER,
     HELLO,
     LEAVING,
@@ -45,40 +43,6 @@ _HTTP = b"GET / HTTP/1.1\r\n\r\n"
 def db(path: Path) -> Iterator[SharedDB]:
     with new(path) as opened:
         yield opened
-
-
-def connected(db: SharedDB) -> socket.socket:
-    made = socket.socket(socket.AF_UNIX)
-    made.settimeout(20)
-    made.connect(db._part.publishing.head.address)  # type: ignore[union-attr]
-    return made
-
-
-def received(connection: socket.socket) -> tuple[int, int, bytes]:
-    """Kind, request and content of the next frame."""
-    data = b""
-    while len(data) < HEADER.size:
-        some = connection.recv(1 << 16)
-        assert some, "the connection was closed"
-        data += some
-    size, kind, request = HEADER.unpack_from(data)
-    while len(data) < HEADER.size + size:
-        data += connection.recv(1 << 16)
-    return kind, request, data[HEADER.size :]
-
-
-def greeted(db: SharedDB) -> socket.socket:
-    """A connection of a process that holds the page under descriptor 0."""
-    made = connected(db)
-    names = db._entrance._names
-    made.sendall(json_frame(HELLO, 0, {"protocol": PROTOCOL, "names": names}))
-    content, fds, _, _ = socket.recv_fds(made, 1 << 16, 1)
-    for fd in fds:
-        os.close(fd)
-    assert HEADER.unpack_from(content)[1] == GREETING
-    made.sendall(json_frame(READY, 1, {"descriptor": 0}))
-    assert received(made)[0] == DONE
-    return made
 
 
 def test_another_protocol_is_refused(db: SharedDB) -> None:

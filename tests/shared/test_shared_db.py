@@ -206,6 +206,11 @@ def test_options_that_no_shared_store_has(path: Path) -> None:
         new(path, read_only=True)
     with pytest.raises(ValueError, match="in memory"):
         SharedDB(":memory:")
+    for patience in (0, -1, float("nan")):
+        with pytest.raises(ValueError, match="patience"):
+            new(path, patience=patience)
+    with pytest.raises(TypeError, match="patience must be a number"):
+        new(path, patience="long")
     with pytest.raises(lsmkv.NotFoundError):
         SharedDB(path)
 

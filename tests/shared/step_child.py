@@ -1,0 +1,88 @@
+"""Owners that are killed at a chosen line of the engine, for ``test_each_step.py``.
+
+It reads ``KIND STEP PATH`` a line, and forks a process that opens the store, says so, and is killed
+at that line of what it then does:
+
+* ``serve``: joining a member and carrying out its requests, in the owner's thread for members;
+* ``close``: closing the store, which hands it over;
+* ``own``: taking the place of the last owner, as a member; what any opening does is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import lsmkv
+from lsmkv.shared.listener import Listener
+
+_ENGINE = os.path.dirname(lsmkv.__file__)
+_EVERYTHING = (f"{_ENGINE}/",)
+_SHARING = (f"{_ENGINE}/shared/", f"{_ENGINE}/env/shared_", f"{_ENGINE}/env/lock")
+
+
+def killer(step: int, places: tuple[str, ...]) -> Callable[..., Any]:
+    """A trace function that kills the process at so many lines of these places."""
+    left = step
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal left
+        if not frame.f_code.co_filename.startswith(places):
+            return None
+        if event == "line":
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    return trace
+
+
+def live(kind: str, step: int, path: str, say: int) -> None:
+    """What the forked process does."""
+    kill = killer(step, _SHARING if kind == "own" else _EVERYTHING)
+    armed = False
+    if kind == "serve":
+        turn = Listener._turn
+
+        def traced(self: Listener) -> None:
+            if armed:
+                sys.settrace(kill)
+            turn(self)
+
+        Listener._turn = traced  # type: ignore[method-assign]
+    db = lsmkv.SharedDB(path, create_if_missing=True)
+    os.write(say, b"%d %s\n" % (os.getpid(), db.role.encode()))
+    if kind == "serve":
+        armed = True
+        db._part.listener._alarm.ring()  # type: ignore[union-attr]
+        while True:
+            signal.pause()
+    signal.sigwait([signal.SIGUSR1])
+    sys.settrace(kill)
+    if kind == "own":
+        db.put(b"own", b"%d" % step)
+    db.close()
+    sys.settrace(None)
+    os.write(say, b"survived\n")
+
+
+def main() -> None:
+    """Fork one for each line."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])  # until it is waited for
+    while line := sys.stdin.readline():
+        kind, step, path = line.split()
+        if os.fork() == 0:
+            try:
+                live(kind, int(step), path, sys.stdout.fileno())
+            finally:
+                os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

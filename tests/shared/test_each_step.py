@@ -1,0 +1,167 @@
+"""Owners that are killed at each step of serving, handing over, and taking over.
+
+Every 7th line that the engine runs then is such a step.  Whatever it is, each call of the others
+returns, and has happened exactly once.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from processes import ENVIRON
+
+import lsmkv
+from lsmkv import SharedDB
+
+pytestmark = pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code has no lines")
+
+_STRIDE = 7
+_MOST = 20_000
+_WORDS = 10.0
+"""Seconds in which a process must say something."""
+
+
+class Template:
+    """The process of ``step_child.py``."""
+
+    def __init__(self) -> None:
+        script = str(Path(__file__).with_name("step_child.py"))
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", script], env=ENVIRON,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        self.pid = 0
+
+    def begin(self, kind: str, step: int, path: Path) -> str:
+        """Fork a process; its role."""
+        self.say(f"{kind} {step} {path}")
+        pid, role = self.word().split()
+        self.pid = int(pid)
+        return role
+
+    def say(self, text: str) -> None:
+        """Write it a line."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(text.encode() + b"\n")
+        self._process.stdin.flush()
+
+    def word(self) -> str:
+        """The next line of what it says."""
+        assert self._process.stdout is not None
+        assert select.select([self._process.stdout], [], [], _WORDS)[0], "it says nothing"
+        return self._process.stdout.readline().decode().strip()
+
+    def go(self) -> None:
+        """Let what was forked last do what it is for."""
+        os.kill(self.pid, signal.SIGUSR1)
+
+    def ended(self) -> bool:
+        """Whether it has ended."""
+        return not Path(f"/proc/{self.pid}").exists()
+
+    def survived(self) -> bool:
+        """Whether it had done all before it ended."""
+        assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], 0)[0]:
+            return False
+        assert self.word() == "survived"
+        return True
+
+    def kill(self) -> None:
+        """Kill it, if it has not ended."""
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def close(self) -> None:
+        """End all."""
+        self.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+        self._process.wait()
+
+
+@pytest.fixture
+def template() -> Iterator[Template]:
+    made = Template()
+    yield made
+    made.close()
+
+
+def count(db: SharedDB) -> int:
+    return int(db.update(b"count", lambda old: b"%d" % (int(old or 0) + 1)) or 0)
+
+
+def test_an_owner_that_is_killed_while_it_serves(path: Path, template: Template) -> None:
+    for number, step in enumerate(range(1, _MOST, _STRIDE), 1):
+        assert template.begin("serve", step, path) == "owner"
+        with SharedDB(path) as db:
+            assert count(db) == number
+            db.put(b"k", b"%d" % number, sync=True)
+            assert db.get(b"k") == b"%d" % number
+            assert int(db.get(b"count", b"0")) == number
+            survived = db.role == "member"
+            template.kill()
+            assert db.get(b"k") == b"%d" % number
+        if survived:
+            break
+    assert number > 10
+
+
+def test_an_owner_that_is_killed_while_it_hands_over(path: Path, template: Template) -> None:
+    done = 0
+    for number, step in enumerate(range(1, _MOST, _STRIDE), 1):  # noqa: B007 - it is looked at
+        assert template.begin("close", step, path) == "owner"
+        with SharedDB(path) as db:
+            db.put(b"step", b"%d" % step)
+            template.go()
+            while not template.ended():
+                done += 1
+                assert count(db) == done
+            done += 1
+            assert count(db) == done
+            assert db.get(b"step") == b"%d" % step
+            assert db.role == "owner"
+        if template.survived():
+            break
+    assert number > 10
+
+
+def test_a_member_that_is_killed_while_it_takes_over(path: Path, template: Template) -> None:
+    """Another one, which may not own, follows the next owner."""
+    watching: SharedDB | None = None
+    try:
+        for number, step in enumerate(range(1, _MOST, _STRIDE), 1):
+            db = SharedDB(path, create_if_missing=True)
+            assert db.role == "owner"
+            if watching is None:
+                watching = SharedDB(path, may_own=False)
+            assert template.begin("own", step, path) == "member"
+            assert count(db) == number
+            assert watching.get(b"count") == b"%d" % number
+            db.close()
+            template.go()
+            while not template.ended():
+                pass
+            survived = template.survived()
+            with SharedDB(path) as db:
+                assert int(db.get(b"count", b"0")) == number
+                if survived:
+                    assert db.get(b"own") == b"%d" % step
+                db.put(b"after", b"%d" % number)
+                assert watching.get(b"after") == b"%d" % number
+            if survived:
+                break
+        assert number > 10
+    finally:
+        if watching is not None:
+            watching.close()
