@@ -179,8 +179,12 @@ class SharedFile:
         self._lock(fcntl.F_RDLCK, version)
 
     def release(self, version: int) -> None:
-        """End the lease of a version."""
-        self._lock(fcntl.F_UNLCK, version)
+        """End the lease of a version, unless another thread has closed the file, which ends it."""
+        try:
+            self._lock(fcntl.F_UNLCK, version)
+        except (OSError, ValueError):
+            if self._fd >= 0:
+                raise
 
     def is_leased(self, first: int, last: int) -> bool:
         """Whether one of the versions from ``first`` to ``last`` is leased, through any descriptor
