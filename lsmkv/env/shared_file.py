@@ -187,8 +187,8 @@ class SharedFile:
         self._lock(fcntl.F_RDLCK, _FIRST_LEASE + version)
 
     def release(self, version: int) -> None:
-        """End the lease of a version."""
-        self._lock(fcntl.F_UNLCK, _FIRST_LEASE + version)
+        """End the lease of a version, unless another thread has closed the file, which ends it."""
+        self._unlock(_FIRST_LEASE + version)
 
     def is_leased(self, first: int, last: int) -> bool:
         """Whether one of the versions from ``first`` to ``last`` is leased, through any descriptor
@@ -210,8 +210,8 @@ class SharedFile:
         self._lock(fcntl.F_RDLCK, _FIRST_LOG + number)
 
     def release_log(self, number: int) -> None:
-        """End the lease of a log."""
-        self._lock(fcntl.F_UNLCK, _FIRST_LOG + number)
+        """End the lease of a log, unless another thread has closed the file, which ends it."""
+        self._unlock(_FIRST_LOG + number)
 
     def is_log_leased(self, number: int) -> bool:
         """Whether that log or an older one is leased, through any descriptor but this one."""
@@ -266,6 +266,13 @@ class SharedFile:
             else:
                 versions += range(first - _FIRST_LEASE, last - _FIRST_LEASE + 1)
         return versions, log
+
+    def _unlock(self, offset: int) -> None:
+        try:
+            self._lock(fcntl.F_UNLCK, offset)
+        except (OSError, ValueError):
+            if self._fd >= 0:
+                raise
 
     def _lock(self, kind: int, offset: int) -> None:
         wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, offset, 1, 0)

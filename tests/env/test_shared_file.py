@@ -129,6 +129,14 @@ def test_an_epoch_that_no_store_reaches_is_none(
     assert file.begin_epoch().epoch == 1
 
 
+def test_a_lease_of_a_closed_file_has_ended(directory: LocalDirectory) -> None:
+    """The background thread of an owner that was a member may end it while the store is closed."""
+    other = directory.shared_file("SHARED", True)
+    other.lease(7)
+    other.close()
+    other.release(7)
+
+
 def test_content_that_is_none_is_begun_again(directory: LocalDirectory, file: SharedFile) -> None:
     with directory.append_to("SHARED") as raw:
         raw.append(b"anything" * 10)

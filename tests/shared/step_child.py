@@ -4,8 +4,7 @@ It reads ``KIND STEP PATH`` a line, and forks a process that opens the store, sa
 at that line of what it then does:
 
 * ``serve``: joining a member and carrying out its requests, in the owner's thread for members;
-* ``close``: closing the store, which hands it over;
-* ``own``: taking the place of the last owner, as a member; what any opening does is left out.
+* ``close``: closing the store, which hands it over.
 """
 
 from __future__ import annotations
@@ -20,18 +19,16 @@ from typing import Any
 import lsmkv
 from lsmkv.shared.listener import Listener
 
-_ENGINE = os.path.dirname(lsmkv.__file__)
-_EVERYTHING = (f"{_ENGINE}/",)
-_SHARING = (f"{_ENGINE}/shared/", f"{_ENGINE}/env/shared_", f"{_ENGINE}/env/lock")
+_ENGINE = os.path.dirname(lsmkv.__file__) + os.sep
 
 
-def killer(step: int, places: tuple[str, ...]) -> Callable[..., Any]:
-    """A trace function that kills the process at so many lines of these places."""
+def killer(step: int) -> Callable[..., Any]:
+    """A trace function that kills the process at so many lines of the engine."""
     left = step
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
         nonlocal left
-        if not frame.f_code.co_filename.startswith(places):
+        if not frame.f_code.co_filename.startswith(_ENGINE):
             return None
         if event == "line":
             left -= 1
@@ -44,7 +41,7 @@ def killer(step: int, places: tuple[str, ...]) -> Callable[..., Any]:
 
 def live(kind: str, step: int, path: str, say: int) -> None:
     """What the forked process does."""
-    kill = killer(step, _SHARING if kind == "own" else _EVERYTHING)
+    kill = killer(step)
     armed = False
     if kind == "serve":
         turn = Listener._turn
@@ -64,8 +61,6 @@ def live(kind: str, step: int, path: str, say: int) -> None:
             signal.pause()
     signal.sigwait([signal.SIGUSR1])
     sys.settrace(kill)
-    if kind == "own":
-        db.put(b"own", b"%d" % step)
     db.close()
     sys.settrace(None)
     os.write(say, b"survived\n")

@@ -1,4 +1,4 @@
-"""Owners that are killed at each step of serving, handing over, and taking over.
+"""Owners that are killed at each step of serving and of handing over.
 
 Every 7th line that the engine runs then is such a step.  Whatever it is, each call of the others
 returns, and has happened exactly once.
@@ -134,34 +134,3 @@ def test_an_owner_that_is_killed_while_it_hands_over(path: Path, template: Templ
         if template.survived():
             break
     assert number > 10
-
-
-def test_a_member_that_is_killed_while_it_takes_over(path: Path, template: Template) -> None:
-    """Another one, which may not own, follows the next owner."""
-    watching: SharedDB | None = None
-    try:
-        for number, step in enumerate(range(1, _MOST, _STRIDE), 1):
-            db = SharedDB(path, create_if_missing=True)
-            assert db.role == "owner"
-            if watching is None:
-                watching = SharedDB(path, may_own=False)
-            assert template.begin("own", step, path) == "member"
-            assert count(db) == number
-            assert watching.get(b"count") == b"%d" % number
-            db.close()
-            template.go()
-            while not template.ended():
-                pass
-            survived = template.survived()
-            with SharedDB(path) as db:
-                assert int(db.get(b"count", b"0")) == number
-                if survived:
-                    assert db.get(b"own") == b"%d" % step
-                db.put(b"after", b"%d" % number)
-                assert watching.get(b"after") == b"%d" % number
-            if survived:
-                break
-        assert number > 10
-    finally:
-        if watching is not None:
-            watching.close()
