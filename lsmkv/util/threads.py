@@ -37,6 +37,9 @@ system: Final[Any] = second_instance("_thread")
 
 get_ident: Final[Any] = system.get_ident
 """The number of the calling thread: the same in all of its greenlets."""
+get_native_id: Final[Any] = getattr(system, "get_native_id", get_ident)
+"""The system's number of the calling thread; in a browser, which has none, that of
+:data:`get_ident`."""
 pause: Final[Any] = second_instance("time").sleep
 """Wait that many seconds, and let other threads run meanwhile, but no other greenlet of this
 thread."""
