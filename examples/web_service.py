@@ -1,6 +1,6 @@
 """A web service that keeps notes: Starlette, on lsmkv.aio.
 
-    python examples/web_service.py [--port PORT] [DIRECTORY]
+    python examples/web_service.py [--port PORT] [--workers N] [DIRECTORY]
 
 It serves until Ctrl-C; then, in another terminal:
 
@@ -10,7 +10,12 @@ It serves until Ctrl-C; then, in another terminal:
 
 The store is opened when the service starts and closed when it ends, and no call blocks the event
 loop.  A note is durable before the service says so; requests that write at the same time share the
-wait for the disk.  A store is open in one process, so start one worker (uvicorn's default).
+wait for the disk.
+
+Several workers (Linux) share the store: each opens it as a ``SharedDB``, and a small process of
+lsmkv's owns it, so that no worker waits for another one that computes.  Another program may open it
+in the same way meanwhile: ``examples/notes_beside.ipynb`` is a notebook that does.
+
 It listens on this machine alone, and asks nobody who they are.  It needs ``starlette`` and
 ``uvicorn``: the extra ``tools`` has both.
 """
@@ -19,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import tempfile
 from collections.abc import AsyncIterator
 
@@ -94,12 +100,19 @@ async def delete_note(request: Request) -> Response:
     return Response(status_code=204)
 
 
-def application(path: str) -> Starlette:
-    """The service over the store in a directory, which is made if necessary."""
+def opened(path: str, workers: int) -> lsmkv.aio.DB:
+    """The store in a directory, which is made if necessary; ``async with`` opens it."""
+    if workers == 1:
+        return lsmkv.aio.open_db(path, create_if_missing=True)
+    return lsmkv.aio.SharedDB(path, owner="process", create_if_missing=True)
+
+
+def application(path: str, workers: int = 1) -> Starlette:
+    """The service over a store, in one of so many workers."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, lsmkv.aio.DB]]:
-        async with lsmkv.aio.open_db(path, create_if_missing=True) as db:
+        async with opened(path, workers) as db:
             yield {"db": db}
 
     routes = [
@@ -111,10 +124,25 @@ def application(path: str) -> Starlette:
     return Starlette(routes=routes, lifespan=lifespan)
 
 
+def worker() -> Starlette:
+    """What each of several workers calls."""
+    return application(os.environ["NOTES"], int(os.environ["NOTES_WORKERS"]))
+
+
+def serve(path: str, port: int, workers: int) -> None:
+    if workers == 1:
+        uvicorn.run(application(path), port=port)
+        return
+    os.environ |= {"NOTES": os.path.abspath(path), "NOTES_WORKERS": str(workers)}
+    here = os.path.dirname(os.path.abspath(__file__))
+    uvicorn.run("web_service:worker", factory=True, app_dir=here, port=port, workers=workers)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("directory", nargs="?")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        uvicorn.run(application(arguments.directory or directory), port=arguments.port)
+        serve(arguments.directory or directory, arguments.port, arguments.workers)

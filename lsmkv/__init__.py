@@ -21,6 +21,7 @@ from lsmkv.db.handles.snapshot import Snapshot
 from lsmkv.db.handles.transaction import Transaction
 from lsmkv.db.opening.directory import destroy_db
 from lsmkv.db.opening.dropped import DroppedLog, RecoveryReport
+from lsmkv.db.read.batches import Batches, CommittedBatch
 from lsmkv.db.read.iterator import Iterator
 from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile
@@ -41,8 +42,10 @@ from lsmkv.errors import (
     NestedCallError,
     NotFoundError,
     OutcomeUnknownError,
+    PermissionDeniedError,
     ReadOnlyError,
     RecoveryWarning,
+    SequenceTooOldError,
     StaleViewError,
     UnsupportedCompressionError,
 )
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
     from lsmkv.metrics import metrics_text
     from lsmkv.repair.plan import RepairPlan
     from lsmkv.repair.repair import plan_repair, repair_db
+    from lsmkv.shared.leases import Lease, LeaseReport
     from lsmkv.shared.shared_db import SharedDB
     from lsmkv.stats import LevelStats, Stats
 
@@ -81,6 +85,7 @@ COMPILED: bool = not _coding.__file__.endswith(".py")
 """Whether the engine runs as compiled by mypyc; the same source either way."""
 
 __all__ = [
+    "Batches",
     "BinaryFusePolicy",
     "BlockCache",
     "Bloom64Policy",
@@ -88,6 +93,7 @@ __all__ = [
     "BytewiseComparator",
     "COMPILED",
     "ClosedError",
+    "CommittedBatch",
     "Comparator",
     "ComparatorMismatchError",
     "ConflictError",
@@ -110,6 +116,8 @@ __all__ = [
     "Iterator",
     "IteratorInvalidError",
     "LRUCache",
+    "Lease",
+    "LeaseReport",
     "LevelStats",
     "LocalEnv",
     "LockedError",
@@ -119,6 +127,7 @@ __all__ = [
     "OptionArguments",
     "Options",
     "OutcomeUnknownError",
+    "PermissionDeniedError",
     "PrefixExtractor",
     "PrefixedDB",
     "RandomAccessFile",
@@ -128,6 +137,7 @@ __all__ = [
     "RecoveryWarning",
     "RepairPlan",
     "ReverseBytewiseComparator",
+    "SequenceTooOldError",
     "SharedDB",
     "Snapshot",
     "StaleViewError",
@@ -153,6 +163,8 @@ __all__ = [
 # What most programs never ask for is imported when it is: a third of the time of an import.
 _LATER = {
     "Explanation": "lsmkv.db.handles.explanation",
+    "Lease": "lsmkv.shared.leases",
+    "LeaseReport": "lsmkv.shared.leases",
     "LevelStats": "lsmkv.stats",
     "RepairPlan": "lsmkv.repair.plan",
     "SharedDB": "lsmkv.shared.shared_db",

@@ -26,8 +26,10 @@ __all__ = [
     "LockedError",
     "NotFoundError",
     "OutcomeUnknownError",
+    "PermissionDeniedError",
     "ReadOnlyError",
     "RecoveryWarning",
+    "SequenceTooOldError",
     "StaleViewError",
     "UnsupportedCompressionError",
 ]
@@ -322,6 +324,48 @@ class ReadOnlyError(Error):
     Traceback (most recent call last):
     lsmkv.errors.ReadOnlyError: store is open for reading only
     """
+
+
+class PermissionDeniedError(ReadOnlyError, PermissionError):
+    """A write to a shared store by a process that may only read its directory.
+
+    Such a process reads as any member does (:class:`lsmkv.SharedDB`); it can neither write nor own
+    the store.
+
+    >>> issubclass(PermissionDeniedError, OSError)
+    True
+    """
+
+
+class SequenceTooOldError(Error):
+    """The logs do not hold every write after a sequence any more: ``db.batches(since)``.
+
+    A log is removed once a table has its writes, and no iterator needs it; and the writes of an
+    ingest are in no log.  Read the store itself, then follow it from the sequence of that moment:
+    ``snapshot.sequence``.  ``sequence`` is the one that was asked for.
+
+    >>> import lsmkv
+    >>> with lsmkv.DB(":memory:") as db:
+    ...     db.put(b"k", b"v")
+    ...     db.flush()
+    ...     try:
+    ...         batches = db.batches(0)
+    ...     except lsmkv.SequenceTooOldError as error:
+    ...         error.sequence, list(db.batches(db.sequence))
+    (0, [])
+    """
+
+    def __init__(self, path: str, sequence: int) -> None:
+        super().__init__(path, sequence)
+        self.path = path
+        self.sequence = sequence
+
+    def __str__(self) -> str:
+        """The store and the sequence."""
+        return (
+            f"{self.path}: no log has the write after sequence {self.sequence} any more: read the"
+            " store itself, and follow it from there"
+        )
 
 
 class IteratorInvalidError(Error):

@@ -30,6 +30,8 @@ CLASSES: dict[str, type] = {
     "snapshot": lsmkv.Snapshot,
     "iterator": lsmkv.Iterator,
     "raw": lsmkv.RawIterator,
+    "batches": lsmkv.Batches,
+    "committed": lsmkv.CommittedBatch,
     "part": lsmkv.PrefixedDB,
     "transaction": lsmkv.Transaction,
     "stats": lsmkv.Stats,

@@ -29,12 +29,14 @@ from processes import run_python
 from threads import run_threads
 
 import lsmkv
+from lsmkv.env.shared_page import HAS_PAGES
 from lsmkv.testing import CrashState, RecordingEnv, explore, serving
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 SVG = "{http://www.w3.org/2000/svg}"
 NOTEBOOK = EXAMPLES / "filter_experiment.ipynb"
+BESIDE = EXAMPLES / "notes_beside.ipynb"
 
 PUBLIC = {
     *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.indexeddb", "lsmkv.mapping", "lsmkv.plyvel"),
@@ -96,11 +98,11 @@ def test_it_runs(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted([*EXAMPLES.glob("*.py"), NOTEBOOK]), ids=lambda path: path.name
+    "path", sorted([*EXAMPLES.glob("*.py"), NOTEBOOK, BESIDE]), ids=lambda path: path.name
 )
 def test_it_uses_the_public_api_alone(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
-    if path == NOTEBOOK:
+    if path.suffix == ".ipynb":
         cells = json.loads(source)["cells"]
         source = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     modules = set()
@@ -682,8 +684,11 @@ def test_the_store_of_sessions_has_no_token() -> None:
         assert list(client.scan_iter()) == []
 
 
+SHARES = pytest.mark.skipif(not HAS_PAGES, reason="this system shares no store")
+
+
 @contextmanager
-def web_service(*arguments: str | Path) -> Iterator[str]:
+def web_service(*arguments: str | int | Path) -> Iterator[str]:
     """The URL of the service, which is started as a user does, and ended by Ctrl-C."""
     command = [sys.executable, "-W", "error", str(EXAMPLES / "web_service.py"), "--port", "0"]
     with subprocess.Popen(
@@ -696,10 +701,12 @@ def web_service(*arguments: str | Path) -> Iterator[str]:
     ) as process:
         assert process.stderr is not None
         said = ""
-        while (found := re.search(r"running on (http://[\d.:]+)", said)) is None:
+        found = None
+        while found is None or "startup complete" not in said:  # of the first of several workers
             line = process.stderr.readline()
             assert line, said
             said += line
+            found = re.search(r"running on (http://[\d.:]+)", said)
         try:
             yield found[1]
         finally:
@@ -708,6 +715,7 @@ def web_service(*arguments: str | Path) -> Iterator[str]:
             process.wait()
     assert "Application shutdown complete" in rest
     assert "Traceback" not in rest
+    rest = re.sub(r"ResourceWarning: unclosed <socket", "", rest)  # uvicorn's, of several workers
     assert "Warning" not in rest
 
 
@@ -750,6 +758,46 @@ def test_the_web_service_counts_changes_that_meet(tmp_path: Path) -> None:
             )
         counted = sorted(json.loads(body)["changes"] for _, body in answers)
         assert counted == list(range(1, 41))
+
+
+@SHARES
+def test_the_workers_of_the_web_service_share_their_notes(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    with web_service("--workers", 3, tmp_path / "notes") as url:
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(
+                pool.map(lambda text: request(f"{url}/notes/n", "PUT", text), [b"x"] * 60)
+            )
+        counted = sorted(json.loads(body)["changes"] for _, body in answers)
+        assert counted == list(range(1, 61))
+        with lsmkv.SharedDB(tmp_path / "notes", owner="process") as db:
+            assert db.get(b"note:n") == b"x"
+            db.put(b"note:n", b"y")
+            assert all(request(f"{url}/notes/n") == (200, b"y") for _ in range(20))
+    with lsmkv.SharedDB(tmp_path / "notes") as db:
+        assert db.get(b"note:n") == b"y"
+
+
+@SHARES
+def test_a_notebook_reads_and_writes_what_the_service_has_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("ipykernel")
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    monkeypatch.setenv("PYTHONPATH", HOME)
+    kept = nbformat.read(BESIDE, as_version=4)
+    fresh = nbformat.read(BESIDE, as_version=4)
+    with web_service("--workers", 2, tmp_path / "notes") as url:
+        for day in ("monday", "tuesday"):
+            assert request(f"{url}/notes/{day}", "PUT", day.encode())[0] == 200
+        client = nbclient.NotebookClient(fresh, kernel_name="python3", timeout=None)
+        client.execute(cwd=str(tmp_path))
+        assert request(f"{url}/notes/saturday") == (200, b"from the notebook")
+    assert printed(fresh.cells) == printed(kept.cells)
 
 
 def printed(cells: Iterable[Any]) -> str:
@@ -824,5 +872,5 @@ def test_the_readme_tells_of_every_example() -> None:
     page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     programs = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".ipynb")}
     assert set(re.findall(r"(?m)^### \[`(.*?)`\]\(\1\)$", page)) == programs
-    for name in programs - {NOTEBOOK.name}:
+    for name in programs - {NOTEBOOK.name, BESIDE.name}:
         assert re.search(rf"(?m)^python examples/{name}", page), name

@@ -213,12 +213,17 @@ SAME: list[tuple[Make, Callable[[Any], object]]] = [
     _error_of(lsmkv.NestedCallError, "nested"),
     _error_of(lsmkv.OutcomeUnknownError, "unknown"),
     _error_of(lsmkv.StaleViewError, "path"),
+    _error_of(lsmkv.SequenceTooOldError, "path", 7),
+    (lambda place: next(place.db.batches(50)), _identical),
     _error_of(lsmkv.DirectoryReplacedError, "path"),
     _error_of(lsmkv.RecoveryWarning, "warning"),
     (lambda place: lsmkv.DroppedLog("000003.log", 7, "bad", 1, 2, None, None), _identical),
     (lambda place: place.reader.recovery, _identical),
     _error_of(lsmkv.NotFoundError, 2, "reason", "path"),
     _error_of(lsmkv.ReadOnlyError, "read only"),
+    _error_of(lsmkv.PermissionDeniedError, 13, "reason", "path"),
+    (lambda place: lsmkv.LeaseReport(7, (lsmkv.Lease(1, (2, 3), None, 7),)), _identical),
+    (lambda place: lsmkv.Lease(1, (2, 3), None, 7), _identical),
     _error_of(lsmkv.UnsupportedCompressionError, "compression"),
 ]
 """What is copied and pickled, and what two equal ones have in common."""
@@ -251,6 +256,7 @@ REFUSED: list[tuple[Make, str]] = [
     (lambda place: place.db.iterator(), "an iterator"),
     (lambda place: place.db.raw_iterator(), "an iterator"),
     (lambda place: place.reader.iterator(), "an iterator"),
+    (lambda place: place.db.batches(50), "an iterator over batches"),
     (lambda place: place.db.snapshot(), "a snapshot"),
     (lambda place: place.reader.snapshot(), "a snapshot"),
     (lambda place: place.db.transaction(), "a transaction"),
@@ -348,7 +354,7 @@ def test_what_belongs_to_an_event_loop_says_why() -> None:
     async def main() -> None:
         async with lsmkv.aio.open_db(":memory:") as db:
             parts = [db, db.iterator(), db.snapshot(), db.transaction(), db.write_batch()]
-            parts += [db.prefixed_db(b"p"), lsmkv.aio.SharedDB("never opened")]
+            parts += [db.prefixed_db(b"p"), lsmkv.aio.SharedDB("never opened"), db.batches(0)]
             seen.update(map(type, parts))
             for part in parts:
                 for one in (copy.copy, *DEEP):
@@ -357,13 +363,13 @@ def test_what_belongs_to_an_event_loop_says_why() -> None:
 
     seen: set[type] = set()
     asyncio.run(main())
-    assert len(seen) == 7
+    assert len(seen) == 8
 
 
 def test_every_public_class_is_copied_and_pickled_or_refused(place: Place) -> None:
     aio = lsmkv.aio
     tried: set[type] = {aio.Iterator, aio.Snapshot, aio.Transaction, aio.WriteBatch}
-    tried |= {aio.PrefixedDB, aio.SharedDB}
+    tried |= {aio.PrefixedDB, aio.SharedDB, aio.Batches}
     for make, _ in [*SAME, *REFUSED, *PARTS_REFUSED]:
         made = make(place)
         place.adopt(made)

@@ -58,7 +58,7 @@ OPERATORS = {
 }
 RECORDS = {
     *("LevelStats", "NameModel", "OptionArguments", "Options", "Report", "Tails", "Violation"),
-    "TableArguments",
+    *("CommittedBatch", "Lease", "LeaseReport", "TableArguments"),
     *("Limits", "ShardEntry", "ShardExplanation", "ShardsStats", "StoredFile"),
     *("BlockHandle", "BlockPlace", "Damage", "Edit", "Entry", "EntrySpans", "Field", "FileName"),
     *("FilterLayout", "Footer", "Fragment", "FuseShape", "InternalKey", "LogEnd", "LogRecord"),

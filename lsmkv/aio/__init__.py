@@ -24,6 +24,7 @@ continue in their thread without their caller.  ``close`` ends a compaction or a
 from __future__ import annotations
 
 from lsmkv.aio.batch import WriteBatch
+from lsmkv.aio.batches import Batches
 from lsmkv.aio.db import DB, open_db
 from lsmkv.aio.iterator import Iterator
 from lsmkv.aio.prefixed import PrefixedDB
@@ -33,6 +34,7 @@ from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.transaction import Transaction
 
 __all__ = [
+    "Batches",
     "DB",
     "Iterator",
     "PrefixedDB",

@@ -10,12 +10,14 @@ from inspect import isawaitable
 from typing import Any, Never, Self, TypeVar, Unpack, cast, overload
 
 from lsmkv.aio.batch import WriteBatch, plain_batch
+from lsmkv.aio.batches import Batches
 from lsmkv.aio.prefixed import PrefixedDB
 from lsmkv.aio.readable import Openable
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.transaction import Transaction
 from lsmkv.aio.turns import call
+from lsmkv.aio.watch import ChangeWatch
 from lsmkv.db import db as _db
 from lsmkv.db.handles.explanation import Explanation
 from lsmkv.db.handles.transaction import Isolation, refuse_unknown
@@ -31,9 +33,6 @@ from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.copying import refuse_copy
 
 T = TypeVar("T")
-
-_LONGEST_WAIT = 0.5
-"""Seconds that one wait for a change takes a thread, so that a cancellation is not held up."""
 
 Progress = Callable[[int, int, str], None]
 """Called with the work done, the total, and the phase that follows."""
@@ -111,6 +110,7 @@ class DB(Openable):
 
     _sync_db: _db.DB | None = None
     _threads: CallThreads | None = None
+    _watch: ChangeWatch | None = None
     __signature__: Any = KeywordSignature(OptionArguments)
 
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> None:
@@ -319,7 +319,7 @@ class DB(Openable):
     async def wait_for_change(self, sequence: int, timeout: float | None = None) -> int:
         """Wait until something was written after ``sequence``: :meth:`lsmkv.DB.wait_for_change`.
 
-        It takes one of the store's threads while it waits.
+        Waiting takes no thread of those for calls: one more thread waits for all tasks.
 
         >>> import asyncio
         >>> async def main():
@@ -330,14 +330,34 @@ class DB(Openable):
         1
         """
         threads, db = self._opened()
-        until = None if timeout is None else asyncio.get_running_loop().time() + timeout
-        while True:
-            left = _LONGEST_WAIT
-            if until is not None:
-                left = min(left, until - asyncio.get_running_loop().time())
-            last = await threads.run(partial(db.wait_for_change, sequence, max(0.0, left)))
-            if last > sequence or (until is not None and left < _LONGEST_WAIT):
-                return last
+        last = await threads.run(db.wait_for_change, sequence, 0.0)
+        if last > sequence or (timeout is not None and timeout <= 0):
+            return last
+        return await self._changes().changed(sequence, last, timeout)
+
+    def batches(self, since: int | None = None) -> Batches:
+        """The batches that were committed after a sequence, and those to come:
+        :meth:`lsmkv.DB.batches`.
+
+        ``async for`` waits for the next one, and never ends: see :class:`Batches`.  It begins with
+        ``async with``, or with the first step: without ``since``, what is written from then on.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with open_db(":memory:") as db:
+        ...         await db.put(b"k", b"v")
+        ...         return await anext(db.batches(0))
+        >>> asyncio.run(main())
+        CommittedBatch(sequence=1, operations=[(b'k', b'v')])
+        """
+        threads, db = self._opened()
+        return Batches(threads, self._changes(), db.batches, since)
+
+    def _changes(self) -> ChangeWatch:
+        threads, db = self._opened()
+        if self._watch is None:
+            self._watch = ChangeWatch(threads, db.wait_for_change)
+        return self._watch
 
     async def update(
         self,

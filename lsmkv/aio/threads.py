@@ -27,6 +27,7 @@ class CallThreads:
     def __init__(self, threads: int = CALL_THREADS) -> None:
         self._calls = ThreadPoolExecutor(threads, thread_name_prefix="lsmkv-aio")
         self._long = ThreadPoolExecutor(1, thread_name_prefix="lsmkv-aio-long")
+        self._waits = ThreadPoolExecutor(1, thread_name_prefix="lsmkv-aio-wait")
         self._pending: set[Future[Any]] = set()
         self._end: Future[None] | None = None
 
@@ -52,11 +53,19 @@ class CallThreads:
         self._refuse_if_ended()
         return await asyncio.wrap_future(self._long.submit(function, *args, **kwargs))
 
+    def wait_for(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Begin a call that waits until something happens, or the store is closed.
+
+        Such calls have a thread of their own, one for all of them.
+        """
+        self._refuse_if_ended()
+        return self._waits.submit(function, *args, **kwargs)
+
     async def end(self, last: Callable[[], None]) -> None:
         """Wait for the earlier calls, run ``last``, and end the threads.
 
-        Long calls are waited for only after ``last``, which ends them.  A cancelled end continues,
-        and a second caller waits for the same end.
+        Long calls and waits are waited for only after ``last``, which ends them.  A cancelled end
+        continues, and a second caller waits for the same end.
         """
         if self._end is None:
             closer = ThreadPoolExecutor(1, thread_name_prefix="lsmkv-aio-close")
@@ -71,6 +80,7 @@ class CallThreads:
         finally:
             self._calls.shutdown()
             self._long.shutdown()
+            self._waits.shutdown()
 
     def _refuse_if_ended(self) -> None:
         if self._end is not None:

@@ -19,9 +19,11 @@ from lsmkv.db.handles.prefixed import PrefixedDB
 from lsmkv.db.handles.scannable import Scannable
 from lsmkv.db.handles.snapshot import Snapshot
 from lsmkv.db.handles.transaction import ConflictCheck, Isolation, Transaction, refuse_unknown
+from lsmkv.db.read.batches import Batches
 from lsmkv.db.read.iterator import Iterator, IteratorArguments
 from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.db.read.scan import Bounds
+from lsmkv.db.tree.log_holds import LogHold
 from lsmkv.db.tree.sharing import Sharing
 from lsmkv.db.tree.store import Store
 from lsmkv.errors import StaleViewError
@@ -479,6 +481,36 @@ class DB(Maintenance, Scannable):
             if store.versions.last_sequence > sequence or left <= 0:
                 return store.versions.last_sequence
             self._wait_for_write(store, sequence, min(left, LONGEST_WAIT))
+
+    def batches(self, since: int | None = None, *, timeout: float | None = 0.0) -> Batches:
+        """The batches that were committed after the sequence ``since``, or from now on: see
+        :class:`Batches`.
+
+        They come in their order and whole, none is left out, and they go back as far as the logs
+        on disk do: to the last flush, as a rule.  If ``since`` lies within a batch, that batch is
+        the first.  The iterator ends when there is nothing more, or has been nothing for
+        ``timeout`` seconds; None waits for ever.
+
+        Raises :class:`~lsmkv.SequenceTooOldError` if no log has the write after ``since``, and
+        ``ValueError`` if ``since`` is higher than the last sequence.  In a store that is open for
+        reading only, whose writer keeps no log for it, each step refreshes the store, and may raise
+        :class:`~lsmkv.SequenceTooOldError` after the writer has begun two logs.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"a", b"1")
+        ...     db.put(b"b", b"2")
+        ...     [(batch.sequence, batch.operations) for batch in db.batches(since=1)]
+        [(2, [(b'b', b'2')])]
+        """
+        return Batches(self, since, timeout)
+
+    def _follow_logs(self, hold: LogHold) -> tuple[Store, int]:
+        """See :class:`~lsmkv.db.read.batches.BatchSource`."""
+        if self._writer is None:
+            self.refresh()
+        store = self._open_store()
+        store.log_holds.add(hold)
+        return store, store.versions.last_sequence
 
     def _wait_for_write(self, store: Store, sequence: int, seconds: float) -> None:
         """Wait for a write after ``sequence``, or for a part of that time."""

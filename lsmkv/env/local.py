@@ -223,8 +223,11 @@ class LocalDirectory(Descriptor, Directory):
             )
 
     def shared_file(self, name: str, create: bool) -> SharedFile:
-        """The file by which processes share the store; see :mod:`lsmkv.env.shared_file`."""
-        flags = os.O_RDWR | (os.O_CREAT if create else 0) | _NOFOLLOW
+        """The file by which processes share the store; see :mod:`lsmkv.env.shared_file`.
+
+        It can be written to with ``create``, that is, by the owner.
+        """
+        flags = (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY) | _NOFOLLOW
         return SharedFile(self._open(name, flags)[0], self._path_of(name))
 
     def is_shared(self, name: str) -> bool:
@@ -244,6 +247,31 @@ class LocalDirectory(Descriptor, Directory):
             raise
         finally:
             file.close()
+
+    def is_writable(self) -> bool:
+        """Whether this process may make files here."""
+        return os.access(".", os.W_OK, dir_fd=self._fd, effective_ids=True)
+
+    def claim_start(self) -> bool:
+        """Claim to be the one that starts an owner of the store; False if another process does.
+
+        The claim ends with :meth:`end_start`, with :meth:`close`, or with the process.  It excludes
+        nobody from the store: it saves all but one of many the start of a process in vain.
+        """
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass  # a file system without such locks
+        return True
+
+    def end_start(self) -> None:
+        """End the claim, in this process and in those that were forked meanwhile."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+        except OSError:
+            pass
 
     def inode(self, name: str) -> int:
         """The number in the file system of the file of that name; 0 if there is none."""

@@ -25,7 +25,8 @@ try:
 except ImportError:  # Windows, where no process is started: see can_start
     fcntl = None  # type: ignore[assignment]
 
-_HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""The directory of the package."""
 _INTERPRETER = re.compile(r"(python|pypy)[0-9.]*[a-z]*", re.ASCII | re.IGNORECASE)
 _CHUNK = 65536
 _CHECK_OWNER_EVERY = 0.5  # seconds
@@ -57,6 +58,11 @@ def can_start() -> bool:
     start = getattr(sys.modules.get("subprocess"), "Popen", None)
     if start is not None and start.__module__ != "subprocess":
         return False
+    return has_interpreter()
+
+
+def has_interpreter() -> bool:
+    """Whether ``sys.executable`` is a Python."""
     if (
         sys.platform == "win32"
         or os.name != "posix"
@@ -280,9 +286,9 @@ def inherited_directory(descriptor: int, path: str) -> LocalDirectory:
 def _command(module: str, directory: int, place: str) -> list[str]:
     """The command line.  Modules are searched for where this process searches for them."""
     path = [entry for entry in sys.path if isinstance(entry, str) and os.path.isabs(entry)]
-    arguments = [_HOME, module, str(os.getpid()), str(directory), place, *path]
+    arguments = [HOME, module, str(os.getpid()), str(directory), place, *path]
     # The compiled modules share an extension next to the package.
-    return [sys.executable, "-I", "-S", "-c", _BOOT, *arguments, os.path.dirname(_HOME)]
+    return [sys.executable, "-I", "-S", "-c", _BOOT, *arguments, os.path.dirname(HOME)]
 
 
 def _duplicate(fd: int) -> int:

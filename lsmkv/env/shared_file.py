@@ -14,6 +14,9 @@ A member leases a version by a shared lock on one byte, far beyond the content: 
 says which version.  The kernel ends the lock with the process.  It is a lock of an open file
 description (OFD), as that on ``LOCK`` is: it belongs to one descriptor and not to the process.
 
+In the same way a process that reads on in a log leases it, and with it all later ones: the owner
+keeps each log if it, or an older one, is leased.
+
 A power cut ends all processes, and with them everything that the content is good for: it is never
 synced.
 """
@@ -36,12 +39,17 @@ _EPOCHS: Final = 64
 _MEMBER: Final = struct.Struct("<II")
 _MEMBERS_AT: Final = _EPOCHS_AT + _EPOCHS * _EPOCH.size
 _SIZE: Final = _MEMBERS_AT + SLOTS * _MEMBER.size
+_FIRST_LOG: Final = 1 << 61
+"""The offset of log 0.  Every log has a byte behind it, before those of the versions."""
 _FIRST_LEASE: Final = 1 << 62
 """The offset of version 0.  Every version of every epoch has a byte behind it."""
 VERSIONS_OF_EPOCH: Final = 1 << 32
 """The versions of epoch ``e`` are numbered from ``e * VERSIONS_OF_EPOCH`` on."""
 _LAST_EPOCH: Final = (1 << 29) - 1
 _FLOCK: Final = "@hhqqi0q"
+
+Range = tuple[int, int]
+"""The offsets of a first and of a last byte."""
 
 
 class Head:
@@ -144,19 +152,16 @@ class SharedFile:
         The owner may not have noticed: the version is sure to be leased if it is still the newest
         one afterwards.
         """
-        self._lock(fcntl.F_RDLCK, version)
+        self._lock(fcntl.F_RDLCK, _FIRST_LEASE + version)
 
     def release(self, version: int) -> None:
         """End the lease of a version."""
-        self._lock(fcntl.F_UNLCK, version)
+        self._lock(fcntl.F_UNLCK, _FIRST_LEASE + version)
 
     def is_leased(self, first: int, last: int) -> bool:
         """Whether one of the versions from ``first`` to ``last`` is leased, through any descriptor
         but this one."""
-        start = _FIRST_LEASE + first
-        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, start, last - first + 1, 0)
-        kind = struct.unpack(_FLOCK, fcntl.fcntl(self._fd, OFD_GETLK, asked))[0]
-        return bool(kind != fcntl.F_UNLCK)
+        return self._is_locked(_FIRST_LEASE + first, last - first + 1)
 
     def is_leased_in_epoch(self, epoch: int) -> bool:
         """Whether a version of that epoch is leased."""
@@ -164,9 +169,86 @@ class SharedFile:
         return self.is_leased(first, first + VERSIONS_OF_EPOCH - 1)
 
     def is_leased_at_all(self) -> bool:
-        """Whether any version is leased."""
-        return self.is_leased(0, (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH - 1)
+        """Whether any version or log is leased."""
+        versions = (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH
+        return self._is_locked(_FIRST_LOG, _FIRST_LEASE - _FIRST_LOG + versions)
 
-    def _lock(self, kind: int, version: int) -> None:
-        wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, _FIRST_LEASE + version, 1, 0)
+    def lease_log(self, number: int) -> None:
+        """Lease a log and all later ones."""
+        self._lock(fcntl.F_RDLCK, _FIRST_LOG + number)
+
+    def release_log(self, number: int) -> None:
+        """End the lease of a log."""
+        self._lock(fcntl.F_UNLCK, _FIRST_LOG + number)
+
+    def is_log_leased(self, number: int) -> bool:
+        """Whether that log or an older one is leased, through any descriptor but this one."""
+        return self._is_locked(_FIRST_LOG, number + 1)
+
+    def leased(self) -> list[Range]:
+        """All leases through any descriptor but this one, as ranges of bytes, in order."""
+        found: list[Range] = []
+        open_ranges = [(_FIRST_LOG, _FIRST_LEASE + (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH - 1)]
+        while open_ranges:
+            first, last = open_ranges.pop()
+            if first > last:
+                continue
+            held = self._first_locked(first, last - first + 1)
+            if held is not None:  # one of them, not the first one
+                start, end = max(held[0], first), min(held[1], last)
+                found.append((start, end))
+                open_ranges += [(first, start - 1), (end + 1, last)]
+        return sorted(found)
+
+    def held_by(self, pid: int) -> list[Range]:
+        """The leases of a process, as ranges of bytes; [] if it has none, or has ended."""
+        found: list[Range] = []
+        ours = os.fstat(self._fd)
+        place = f"/proc/{pid}"
+        try:
+            for name in os.listdir(f"{place}/fd"):
+                try:
+                    status = os.stat(f"{place}/fd/{name}")
+                    if not os.path.samestat(status, ours):
+                        continue
+                    with open(f"{place}/fdinfo/{name}", "rb") as file:
+                        content = file.read()
+                except OSError:
+                    continue  # it has just been closed
+                for line in content.splitlines():
+                    if line.startswith(b"lock:"):
+                        start, end = line.split()[-2:]
+                        if end != b"EOF" and int(start) >= _FIRST_LOG:
+                            found.append((int(start), int(end)))
+        except OSError:
+            pass
+        return sorted(found)
+
+    def leases_in(self, ranges: list[Range]) -> tuple[list[int], int | None]:
+        """The versions in such ranges, and the oldest log; None if there is no log."""
+        versions: list[int] = []
+        log: int | None = None
+        for first, last in ranges:
+            if first < _FIRST_LEASE:
+                log = first - _FIRST_LOG if log is None else min(log, first - _FIRST_LOG)
+            else:
+                versions += range(first - _FIRST_LEASE, last - _FIRST_LEASE + 1)
+        return versions, log
+
+    def _lock(self, kind: int, offset: int) -> None:
+        wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, offset, 1, 0)
         fcntl.fcntl(self._fd, OFD_SETLK, wanted)
+
+    def _is_locked(self, start: int, length: int) -> bool:
+        return self._first_locked(start, length) is not None
+
+    def _first_locked(self, start: int, length: int) -> Range | None:
+        """A range in which another descriptor has a lock, of those that overlap this one."""
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+        kind, _, first, held, _ = struct.unpack(_FLOCK, fcntl.fcntl(self._fd, OFD_GETLK, asked))
+        return None if kind == fcntl.F_UNLCK else (first, first + held - 1)
+
+
+def in_ranges(one: Range, ranges: list[Range]) -> bool:
+    """Whether a range lies in one of others."""
+    return any(first <= one[0] and one[1] <= last for first, last in ranges)

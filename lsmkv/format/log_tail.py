@@ -7,7 +7,7 @@ What follows them is still being written, or left to :class:`~lsmkv.format.log.L
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.format.batch import last_sequence
@@ -16,6 +16,9 @@ from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReco
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
+
+MAX_BYTES: Final = 1 << 62
+"""More than any log has."""
 
 
 class LogTail:
@@ -57,12 +60,11 @@ class LogTail:
             return True
         return bool(self._header_at(_begin_after(self.end)).strip(b"\0"))
 
-    def read(self, limit: int = MAX_SEQUENCE, most: int = -1) -> list[LogRecord]:
-        """The complete records that were appended since the last read, in order; ``most`` of them
-        unless that is negative.
+    def read(self, limit: int = MAX_SEQUENCE, most: i64 = MAX_BYTES) -> list[LogRecord]:
+        """The complete records that were appended since the last read, in order.
 
         With a ``limit`` they are batches, and the first one that goes beyond that sequence is left
-        for later, with all that follows.
+        for later, with all that follows.  So are those after ``most`` bytes.
         """
         found: list[LogRecord] = []
         if self.unclear or self._was_rewritten():
@@ -93,14 +95,18 @@ class LogTail:
                 here += HEADER_SIZE + len(data)
                 if kind in (FULL, LAST):
                     payload = data if kind == FULL else b"".join(parts) + data
-                    if limit < MAX_SEQUENCE and last_sequence(payload) > limit:
-                        return found
+                    reached = 0
+                    if limit < MAX_SEQUENCE:
+                        reached = last_sequence(payload)
+                        if reached > limit:
+                            return found
                     parts = []
                     self._last = start
                     self._last_header = header
                     self.end = at + here
                     found.append(LogRecord(payload, start, self.end, None))
-                    if len(found) == most:
+                    most -= len(payload)
+                    if most <= 0 or reached == limit:
                         return found
                 else:
                     parts.append(data)

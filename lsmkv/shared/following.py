@@ -20,6 +20,7 @@ from lsmkv.db.opening.store_tail import Bound, NotYet, StoreTail
 from lsmkv.db.read.iterator import Iterator, IteratorArguments
 from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.db.read.reader import Reader
+from lsmkv.db.tree.log_holds import LogHolds
 from lsmkv.db.tree.store import ReadView, Store, View
 from lsmkv.db.tree.version import Version
 from lsmkv.env.base import Directory
@@ -48,12 +49,38 @@ class EpochOver(StaleViewError):
         return f"{self.path}: another process owns the store now"
 
 
+class _LeasedLogs(LogHolds):
+    """The logs that this process reads, the oldest of which it leases."""
+
+    def __init__(self, file: SharedFile) -> None:
+        super().__init__()
+        self._file = file
+        self._leased = -1
+
+    def moved(self) -> None:
+        oldest = self.oldest()
+        number = -1 if oldest is None else oldest
+        before = self._leased
+        if number == before:
+            return
+        try:
+            if number >= 0:
+                self._file.lease_log(number)
+            self._leased = number
+            if before >= 0:
+                self._file.release_log(before)
+        except ValueError:
+            pass  # the file is closed, and with it the leases
+
+
 class Leases:
     """The versions that this process leases, each as long as somebody here may read it."""
 
     def __init__(self, file: SharedFile) -> None:
         """``file`` is of a descriptor of its own."""
         self.file = file
+        self.logs: LogHolds = _LeasedLogs(file)
+        """The logs that it leases."""
         self._readers: dict[int, list[weakref.ref[frozenset[int]]]] = {}
         self._newest = -1
 
@@ -85,6 +112,7 @@ class Leases:
             if not readers and version != self._newest:
                 del self._readers[version]
                 self.file.release(version)
+        self.logs.moved()
 
 
 class _PageBound(Bound):

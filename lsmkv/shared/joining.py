@@ -25,6 +25,7 @@ from lsmkv.env.shared_page import TOKEN, find_page
 from lsmkv.errors import (
     ClosedError,
     ComparatorMismatchError,
+    Error,
     LockedError,
     NotFoundError,
     raise_typed,
@@ -36,6 +37,7 @@ from lsmkv.shared.connection import Joined
 from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
 from lsmkv.shared.listener import Listener
 from lsmkv.shared.publishing import Publishing
+from lsmkv.shared.starting import start_owner
 from lsmkv.util.threads import pause
 
 RunMethod = Callable[[str, dict[str, Any], Callable[..., None]], Any]
@@ -72,7 +74,11 @@ class Owning:
 class Member:
     """What a member has of the store."""
 
-    def __init__(self, opened: OpenStore, joined: Joined, follower: MemberFollower) -> None:
+    def __init__(
+        self, opened: OpenStore, joined: Joined, follower: MemberFollower, may_write: bool
+    ) -> None:
+        self.may_write = may_write
+        """Whether this process may write to the directory."""
         self.opened = opened
         self.joined = joined
         self.follower = follower
@@ -88,12 +94,16 @@ class Entrance:
         path: str,
         arguments: OptionArguments,
         may_own: bool,
+        starts_owner: bool,
         patience: float | None,
         run_method: RunMethod,
     ) -> None:
+        """``starts_owner``: a process of its own owns the store, which this one starts if need be;
+        ``may_own`` says nothing then."""
         self._path = path
-        self._arguments = arguments
-        self._may_own = may_own
+        self._arguments = arguments.copy()
+        self._may_own = may_own and not starts_owner
+        self._starts_owner = starts_owner
         self._patience = patience
         self._run_method = run_method
         self._names = names_of(make_options(**arguments))
@@ -116,6 +126,7 @@ class Entrance:
         if left is not None:
             return left  # of a call that was interrupted before it could have it
         patience = make_options(**self._arguments).lock_timeout
+        may_write = self._may_write()
         holder = -1
         since = time.monotonic()
         while True:
@@ -125,13 +136,16 @@ class Entrance:
             if member is not None:
                 return member
             held = LockedError(self._path)
-            if self._may_own:
+            may_own = self._may_own and may_write
+            if may_own:
                 try:
                     return self._own(before)
                 except LockedError as error:
                     held = error
             holding, shares = self._holder()
-            if holding == 0 and not self._may_own:
+            if holding == 0 and self._starts_owner and may_write:
+                self._start_owner()
+            elif holding == 0 and not may_own:
                 held = NoOwner(self._path)
             if holding != holder:
                 holder = holding
@@ -149,14 +163,26 @@ class Entrance:
         return self.leases.file.recovered_after(epoch)
 
     def claim(self) -> None:
-        """The handle has what :meth:`enter` has returned."""
+        """The handle has what :meth:`enter` has returned: the store exists from now on."""
         self._unclaimed = None
+        self._arguments.pop("create_if_missing", None)
+        self._arguments.pop("error_if_exists", None)
 
     def close(self) -> None:
         """End the leases; in a forked child, close the descriptor that is the parent's too."""
         if self.leases is not None:
+            self.leases.logs.close()
             self.leases.file.close()
             self.leases = None
+
+    def _may_write(self) -> bool:
+        """Whether this process may write to the directory; True also if there is none yet."""
+        try:
+            with LocalEnv().open_directory(self._path) as directory:
+                assert isinstance(directory, LocalDirectory)
+                return directory.is_writable()
+        except OSError:
+            return True  # which opening reports
 
     def _holder(self) -> tuple[int, bool]:
         """Who holds ``LOCK``, 0 if nobody does; and whether that process shares the store, or may
@@ -182,6 +208,29 @@ class Entrance:
             raise_typed(error)
 
     # Owning
+
+    def _start_owner(self) -> None:
+        """Start a process that owns the store, unless another member is about to."""
+        create = self._arguments.get("create_if_missing", False)
+        try:
+            with open_database_directory(LocalEnv(), self._path, create) as directory:
+                assert isinstance(directory, LocalDirectory)
+                if not directory.claim_start():
+                    return
+                try:
+                    if directory.lock_holder(LOCK) is not None:
+                        return
+                    if start_owner(self._path, self._arguments, self._is_cancelled):
+                        self._arguments.pop("error_if_exists", None)  # it did not
+                except LockedError:
+                    pass  # another process was faster, as the next look will show
+                finally:
+                    directory.end_start()
+        except OSError as error:
+            raise_typed(error)
+
+    def _is_cancelled(self) -> bool:
+        return self.cancelled
 
     def _own(self, before: Member | None) -> Owning:
         """Open the store as its owner; :class:`LockedError` if another process has it."""
@@ -304,6 +353,8 @@ class Entrance:
         return joined
 
     def _follow(self, directory: LocalDirectory, joined: Joined) -> Member:
+        if self._arguments.get("error_if_exists"):
+            raise Error(f"{self._path}: the database exists, and error_if_exists is true")
         options = make_options(**self._arguments)
         try:
             follower, store = self._open_view(directory, options, joined)
@@ -314,7 +365,7 @@ class Entrance:
         opened.start(store, None, None)
         opened.follower = follower
         opened.reader = SharedReader(store, None, joined.page.words, follower.catch_up)
-        return Member(opened, joined, follower)
+        return Member(opened, joined, follower, directory.is_writable())
 
     def _open_view(
         self, directory: LocalDirectory, options: Options, joined: Joined

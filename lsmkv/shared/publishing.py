@@ -120,6 +120,17 @@ class Publishing(Sharing):
         self._died.pop(number, None)
         return False
 
+    def is_kept_by(self, number: int, versions: list[int]) -> bool:
+        """Whether the leases of these versions keep a table that the store does not need."""
+        first = self._born.get(number, 0)
+        last = self._died.get(number, self.head.epoch * VERSIONS_OF_EPOCH) - 1
+        return any(first <= version <= last for version in versions)
+
+    def is_log_leased(self, number: int) -> bool:
+        if self.release_unread is not None:
+            self.release_unread()
+        return self.file.is_log_leased(number)
+
     def leave(self) -> None:
         """Let ``SHARED`` be removed when the store is closed, unless a member still reads."""
         self._leaving = True

@@ -12,7 +12,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from mypy_extensions import mypyc_attr
 
@@ -22,10 +22,11 @@ from lsmkv.db.handles.transaction import Isolation, Transaction, refuse_unknown
 from lsmkv.db.handles.turns import Turns
 from lsmkv.db.opening.open import MEMORY, OpenStore
 from lsmkv.db.read.reader import Reader
+from lsmkv.db.tree.log_holds import LogHold
 from lsmkv.db.tree.store import Store
 from lsmkv.db.write.write_path import WritePath
 from lsmkv.env.place import absolute
-from lsmkv.env.shared_page import HAS_PAGES
+from lsmkv.env.shared_page import HAS_PAGES, SEQUENCE, SUPERSEDED
 from lsmkv.errors import (
     ClosedError,
     Error,
@@ -39,8 +40,9 @@ from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain, result_
 from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import BEGIN, CALL, NUMBERS, WAIT, json_frame
 from lsmkv.shared.joining import Entrance, Member, Owning
+from lsmkv.shared.leases import LeaseReport, decoded, report
 from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, Registered
-from lsmkv.shared.writing import MemberWriter
+from lsmkv.shared.writing import DeniedWriter, MemberWriter, denied
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
@@ -58,7 +60,10 @@ class SharedDB(DB):
     a read sees every write that was acknowledged, in any process, before the read began.
 
     ``may_own=False`` is for processes that should not own the store, since they are often stopped
-    or restarted; it waits for an owner, 30 seconds or ``lock_timeout``.  ``patience`` is for how
+    or restarted; it waits for an owner, 30 seconds or ``lock_timeout``.  ``owner="process"`` leaves
+    the store to a small process that does nothing else: the first one that opens the store starts
+    it with its options, whoever needs it and finds none starts another, and it ends two or three
+    seconds after its last member.  All should be opened in the same way.  ``patience`` is for how
     many seconds a write waits for an owner that does not answer, since it is stopped; None waits
     for ever.  A write that was waited for in this way may still happen.
 
@@ -68,6 +73,9 @@ class SharedDB(DB):
     the owner does not answer in time, :class:`IOError` has ``errno.ETIMEDOUT``.  A transaction
     raises :class:`~lsmkv.ConflictError` if its owner has gone since it began, and any write
     :class:`~lsmkv.OutcomeUnknownError` if it cannot be known what became of it.
+
+    A process that may read the directory and its files, but not write to it, is a member that only
+    reads: its writes raise :class:`~lsmkv.PermissionDeniedError`, and it never owns the store.
 
     ``env``, ``read_only`` and ``':memory:'`` are refused (``ValueError``); Linux alone has what it
     takes (``NotImplementedError`` elsewhere).
@@ -110,6 +118,7 @@ class SharedDB(DB):
         path: str | os.PathLike[str],
         *,
         may_own: bool = True,
+        owner: Literal["process"] | None = None,
         patience: float | None = None,
         **options: Unpack[OptionArguments],
     ) -> None:
@@ -126,12 +135,16 @@ class SharedDB(DB):
         where = os.fsdecode(path)
         if where == MEMORY:
             raise ValueError("a store in memory belongs to one process")
+        if owner not in (None, "process"):
+            raise ValueError(f"owner must be 'process' or None, not {owner!r}")
         self._may_own = may_own
+        self._owner = owner
         self._patience = patience
         self._join_lock = new_reentrant_lock()
         handle = weakref.ref(self)  # the listener's thread must not keep it from being collected
         run_method = partial(_run_method_of, handle)
-        self._entrance = Entrance(where, options, may_own, patience, run_method)
+        starts = owner is not None
+        self._entrance = Entrance(where, options, may_own, starts, patience, run_method)
         super().__init__(path, **options)
 
     # Who owns the store
@@ -153,6 +166,34 @@ class SharedDB(DB):
         part = self._part
         return part.listener.members if isinstance(part, Owning) else []
 
+    def leases(self) -> LeaseReport:
+        """Who leases which versions of the store, and how much space that takes up.
+
+        A member leases the version that it has read last, and those of its iterators and snapshots;
+        the owner keeps their tables.  The same at a member, which asks its owner.  Cost: a look at
+        each file of the directory, and at the descriptors of each member.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     with SharedDB(f"{place}/store", create_if_missing=True) as db:
+        ...         with SharedDB(f"{place}/store") as member:
+        ...             (lease,) = db.leases().leases
+        ...             lease.pid == os.getpid(), len(lease.versions), lease.log, lease.bytes
+        (True, 1, None, 0)
+        """
+        if self._is_member():
+            return decoded(self._call_owner("leases", {}))
+        part = self._part
+        assert isinstance(part, Owning)
+        store = self._open_store()
+        background = part.opened.background
+        assert background is not None
+        pids = {*part.listener.members, os.getpid()}
+        try:
+            return report(store, part.publishing, background.pending_outputs, pids)
+        except OSError as error:
+            store.raise_failure(error)
+
     def __repr__(self) -> str:
         role = "owner" if self.role == "owner" else f"member of process {self.owner}"
         return f"<lsmkv.SharedDB {self.path!r} ({'closed' if self.closed else role})>"
@@ -168,7 +209,10 @@ class SharedDB(DB):
         super()._adopt(opened)
         part = self._part
         if isinstance(part, Member):
-            self._writer = MemberWriter(part.joined, self)
+            writes = part.may_write
+            self._writer = (
+                MemberWriter(part.joined, self) if writes else DeniedWriter(opened.directory.path)
+            )
         self._pid = os.getpid()
 
     def _rejoin(self, gone: Member) -> None:
@@ -326,6 +370,8 @@ class SharedDB(DB):
             if not isinstance(part, Member):
                 given = arguments if progress is None else arguments | {"progress": progress}
                 return getattr(self, method)(**given)
+            if not part.may_write and method not in _READS:
+                raise denied(part.opened.directory.path)
             call = {"method": method, "arguments": _as_json(arguments)}
             try:
                 made = partial(_call_frame, call)
@@ -410,7 +456,7 @@ class SharedDB(DB):
         self._open_store()
         while True:
             part = self._part
-            if not isinstance(part, Member):
+            if not isinstance(part, Member) or not part.may_write:
                 return super().transaction(isolation=isolation, sync=sync)
             try:
                 number = number_in(part.joined.ask(plain(BEGIN, part.joined.ended())))
@@ -444,6 +490,25 @@ class SharedDB(DB):
         except OwnerGone:
             self._rejoin(part)
 
+    def _follow_logs(self, hold: LogHold) -> tuple[Store, int]:
+        if self._forked:
+            self._join_in_child()
+        while True:
+            store = super()._open_store()
+            part = self._part
+            if not isinstance(part, Member):
+                return super()._follow_logs(hold)
+            last: int = part.page.words[SEQUENCE]
+            leases = self._entrance.leases
+            if last == SUPERSEDED or leases is None:
+                self._rejoin(part)
+            elif part.opened.store is store:
+                try:
+                    leases.logs.add(hold)
+                except OSError as error:
+                    store.raise_failure(error)
+                return store, last
+
     # Copying and pickling: another handle joins
 
     def __copy__(self) -> DB:
@@ -455,7 +520,11 @@ class SharedDB(DB):
         arguments: dict[str, Any] = dict(self._arguments)
         for name in ("block_cache", "trace"):  # which belong to one process
             arguments.pop(name, None)
-        arguments |= {"may_own": self._may_own, "patience": self._patience}
+        arguments |= {
+            "may_own": self._may_own,
+            "owner": self._owner,
+            "patience": self._patience,
+        }
         return _reopen, (absolute(self.path), arguments)
 
     # Closing
@@ -489,9 +558,11 @@ class SharedDB(DB):
 
 
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
+_READS = frozenset(("leases",))
+"""What a process may call that may not write."""
 _ONCE = frozenset(("checkpoint", "ingest", "acknowledge_recovery"))
 """What must not be done twice."""
-_CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery"}
+_CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "leases"}
 
 
 def _run_method_of(

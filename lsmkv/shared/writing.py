@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from lsmkv.db.read.scan import Bounds
 from lsmkv.db.write.write_path import WritePath
+from lsmkv.errors import PermissionDeniedError
 from lsmkv.format.batch import Operation, encode_batch
 from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain
 from lsmkv.shared.frames import WRITE, commit_frame
@@ -29,6 +31,37 @@ class Membership(Protocol):
         if it asked for a ``sync``; else what writes from now on.
         """
         ...
+
+
+class DeniedWriter(WritePath):
+    """What a process writes through that may only read: nothing."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    @property
+    def log_is_mapped(self) -> bool:
+        return False
+
+    def write(
+        self,
+        operations: list[Operation],
+        sync: bool,
+        condition: Callable[[], None] | None = None,
+    ) -> None:
+        raise denied(self._path)
+
+    def sync(self) -> None:
+        raise denied(self._path)
+
+    def flush_memtable(self) -> None:
+        raise denied(self._path)
+
+
+def denied(path: str) -> PermissionDeniedError:
+    """The error of a write by a process that may only read."""
+    reason = "this process may read the store, but not write to its directory"
+    return PermissionDeniedError(errno.EACCES, reason, path)
 
 
 class MemberWriter(WritePath):

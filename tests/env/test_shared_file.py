@@ -34,7 +34,7 @@ def test_epochs_follow_each_other(directory: LocalDirectory, file: SharedFile) -
     first = file.begin_epoch()
     assert (first.epoch, first.pid, first.ready) == (1, os.getpid(), False)
     file.announce(first, 70)
-    again = directory.shared_file("SHARED", False)
+    again = directory.shared_file("SHARED", True)
     seen = again.read_head()
     assert seen is not None
     assert (seen.epoch, seen.token, seen.ready) == (1, first.token, True)

@@ -179,9 +179,34 @@ def sharing(path: pathlib.Path) -> None:
         assert_type(db.members, list[int])
         assert_type(db.sequence, int)
         assert_type(db.wait_for_change(db.sequence, timeout=1), int)
+        with db.batches(db.sequence, timeout=None) as batches:
+            assert_type(batches, lsmkv.Batches)
+            assert_type(batches.sequence, int)
+            assert_type(batches.closed, bool)
+            for committed in batches:
+                assert_type(committed, lsmkv.CommittedBatch)
+                assert_type(committed.sequence, int)
+                assert_type(committed.last_sequence, int)
+                assert_type(committed.operations, list[tuple[bytes, bytes | None]])
+                assert_type(committed.to_batch(), lsmkv.WriteBatch)
+        db.batches("k")  # type: ignore[arg-type]
+        assert_type(db.leases(), lsmkv.LeaseReport)
+        assert_type(db.leases().bytes, int)
+        for lease in db.leases().leases:
+            assert_type(lease, lsmkv.Lease)
+            assert_type(lease.pid, int | None)
+            assert_type(lease.versions, tuple[int, ...])
+            assert_type(lease.log, int | None)
+            assert_type(lease.bytes, int)
         assert_type(db.get(b"k"), bytes | None)
         db.refresh()
         db.rewrite_tables(progress=report)
+
+
+def sharing_by_a_process(path: pathlib.Path) -> None:
+    lsmkv.SharedDB(path, owner="process")
+    lsmkv.SharedDB(path, owner="thread")  # type: ignore[arg-type]
+    lsmkv.aio.SharedDB(path, owner="process")
 
 
 async def sharing_in_a_loop(path: pathlib.Path) -> None:
@@ -189,6 +214,13 @@ async def sharing_in_a_loop(path: pathlib.Path) -> None:
         assert_type(db, lsmkv.aio.SharedDB)
         assert_type(db.role, str)
         assert_type(await db.wait_for_change(7, timeout=1), int)
+        assert_type(await db.leases(), lsmkv.LeaseReport)
+        async with db.batches(since=7) as batches:
+            assert_type(batches, lsmkv.aio.Batches)
+            assert_type(batches.sequence, int)
+            assert_type(batches.closed, bool)
+            async for committed in batches:
+                assert_type(committed, lsmkv.CommittedBatch)
 
 
 def maintaining(db: DB, path: pathlib.Path) -> None:
@@ -551,6 +583,8 @@ def failing(db: DB) -> None:
         lsmkv.IteratorInvalidError,
         lsmkv.NestedCallError,
         lsmkv.OutcomeUnknownError,
+        lsmkv.PermissionDeniedError,
+        lsmkv.SequenceTooOldError,
         lsmkv.StaleViewError,
         lsmkv.ReadOnlyError,
         lsmkv.UnsupportedCompressionError,

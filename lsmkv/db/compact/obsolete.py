@@ -69,6 +69,11 @@ def remove_obsolete_files(store: Store, pending_outputs: PendingOutputs) -> None
                 obsolete = not store.sharing.is_leased(number)
         elif kind is FileType.LOG:
             obsolete = number < versions.log_number and number != versions.prev_log_number
+            if obsolete:
+                oldest = store.log_holds.oldest()
+                obsolete = oldest is None or number < oldest
+            if obsolete and store.sharing is not None:
+                obsolete = not store.sharing.is_log_leased(number)
         elif kind is FileType.MANIFEST:
             obsolete = number < versions.manifest_number
         elif kind is FileType.STATS:

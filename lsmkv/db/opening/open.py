@@ -98,6 +98,7 @@ class OpenStore:
             if self.follower is not None:
                 self.follower.close()
             store.tables.clear()
+            store.log_holds.close()
             store.lock.closer = None
             store.versions.close()
             store.info_log.close()

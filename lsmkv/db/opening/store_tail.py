@@ -21,11 +21,11 @@ from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import Operation, decode_batch
 from lsmkv.format.filenames import FileType, log_name, parse_filename
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
-from lsmkv.format.log_tail import LogTail
+from lsmkv.format.log_tail import MAX_BYTES, LogTail
 
-_AT_ONCE = 1000
-"""Batches that are read before they are applied.  With very many objects alive at a time, the
-garbage collector would take twice the time of all else."""
+_AT_ONCE = 128 * 1024
+"""Bytes of batches that are read before they are applied.  With very many objects alive at a time,
+the garbage collector would take twice the time of all else."""
 _MEMTABLES = 2
 """A writer has at most this many memtables, each with its own log, and so does a view."""
 
@@ -127,7 +127,7 @@ class StoreTail:
                 self._read_log(batches, last, _AT_ONCE)
                 self._check_sequences([batches])
                 shown = self._apply(store, [batches])
-                if len(batches.found) < _AT_ONCE:
+                if shown >= last or not batches.found:
                     return shown >= last
         except (_Unclear, CorruptionError):
             return False
@@ -206,7 +206,7 @@ class StoreTail:
         self._check_sequences(read)
         return read
 
-    def _read_log(self, batches: _Batches, last: int, most: int = -1) -> None:
+    def _read_log(self, batches: _Batches, last: int, most: int = MAX_BYTES) -> None:
         tail = batches.log.tail
         for record in tail.read(last, most):
             batches.found.append(decode_batch(record.payload))

@@ -76,5 +76,9 @@ class Sharing:
         process names."""
         return False
 
+    def is_log_leased(self, number: int) -> bool:
+        """Whether another process may need the log of that number, which this one does not."""
+        return False
+
     def close(self) -> None:
         """Nothing is published any more.  The store's lock is still held."""

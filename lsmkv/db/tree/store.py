@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from lsmkv.counters import Counters
 from lsmkv.db.tree.info_log import InfoLog
 from lsmkv.db.tree.listener import Listener
+from lsmkv.db.tree.log_holds import LogHolds
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.pinned import Pin, PinnedSequences
 from lsmkv.db.tree.sharing import Sharing
@@ -147,6 +148,8 @@ class Store:
         """What each call is reported to, if the store is observed."""
         self.sharing: Sharing | None = None
         """What publishes the store to other processes, if it is shared."""
+        self.log_holds = LogHolds()
+        """Which logs are read in this process."""
         self.closing = False
         self.forked = False
         """Whether this is the copy of the store in a forked child."""

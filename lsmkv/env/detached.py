@@ -1,0 +1,176 @@
+"""Starts a process that outlives its starter: :class:`Detached`.
+
+It runs ``main`` of a module of this package, in an interpreter of the same kind that reads neither
+``PYTHON*`` variables nor ``site``.  It has a session of its own, so that no key of a terminal
+reaches it; no descriptor but two pipes, whatever its starter lets others inherit; and ``/`` as its
+working directory.  The request goes in through one pipe, and one answer comes out of the other.
+
+Its parent is the system, not the starter: a process in between starts it and ends at once, so that
+it is never a zombie of a starter that does not wait.  This works where gevent or eventlet have
+replaced the functions of ``os`` and ``subprocess``, too: it uses the interpreter's own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from typing import Any
+
+from lsmkv.env.process import HOME, has_interpreter
+from lsmkv.env.sockets import polling
+
+try:
+    posix: Any = import_module("posix")
+    fcntl: Any = import_module("fcntl")
+except ImportError:  # Windows
+    posix = fcntl = None
+
+linux: Any = os
+"""``os``, with what only Linux has."""
+signals: Any = signal
+"""``signal``, with what only some systems have."""
+
+_CHUNK = 65536
+_ENDS = ("SIGTERM", "SIGHUP", "SIGINT")
+
+# It is imported from where this process has it, whatever else its path leads to.
+_BOOT = """
+import os, sys
+for fd in os.listdir("/proc/self/fd"):
+    if int(fd) > 2:
+        try:
+            os.close(int(fd))
+        except OSError:
+            pass
+if os.fork():
+    os._exit(0)
+os.setsid()
+os.chdir("/")
+_, _, module, root, *path = sys.argv[1:]
+sys.path[:] = [root, *path]
+import lsmkv
+sys.path[:] = path
+__import__(module, fromlist=["main"]).main()
+"""
+
+
+class Detached:
+    """A process that was started, until it has answered.  Call order: ``receive* close``."""
+
+    def __init__(self, module: str, name: str, place: str, request: bytes) -> None:
+        """``name`` and ``place`` are for people who list processes.
+
+        Raises ``OSError``, and ``NotImplementedError`` where there is no interpreter to start.
+        """
+        if not has_interpreter():
+            raise NotImplementedError(f"{sys.executable!r} is not a Python that can be started")
+        self._answer = b""
+        self._pid = 0
+        descriptors = [*_pipe(), *_pipe()]
+        self._output, self._input = descriptors[2], descriptors[1]
+        try:
+            actions = [
+                (posix.POSIX_SPAWN_DUP2, descriptors[0], 0),
+                (posix.POSIX_SPAWN_DUP2, descriptors[3], 1),
+                (posix.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ]
+            path = [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
+            arguments = [name, place, module, os.path.dirname(HOME), *path]
+            self._pid = posix.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-S", "-c", _BOOT, *arguments],
+                os.environ,
+                file_actions=actions,
+                setpgroup=0,
+                setsigmask=(),
+                setsigdef=[getattr(signal, one) for one in (*_ENDS, "SIGCHLD")],
+            )
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(descriptors[0])
+            os.close(descriptors[3])
+        self._send(request)
+
+    def receive(self, seconds: float) -> bytes | None:
+        """The whole answer, once the process has ended it; None after that many seconds without.
+
+        It is empty if the process has ended without one.
+        """
+        poll = polling.poll()
+        poll.register(self._output, polling.POLLIN)
+        while poll.poll(seconds * 1000):
+            data = os.read(self._output, _CHUNK)
+            if not data:
+                return self._answer
+            self._answer += data
+        return None
+
+    def close(self) -> None:
+        """Let it go on alone."""
+        for fd in (self._input, self._output):
+            if fd >= 0:
+                os.close(fd)
+        self._input = self._output = -1
+        pid, self._pid = self._pid, 0
+        if pid > 0:
+            try:
+                posix.waitpid(pid, 0)  # the process in between, which has ended
+            except ChildProcessError:
+                pass  # this program waits for all of its children itself
+
+    def _send(self, request: bytes) -> None:
+        fd, self._input = self._input, -1
+        try:
+            while request:
+                request = request[os.write(fd, request) :]
+        except OSError:
+            pass  # it has ended, as the answer says
+        finally:
+            os.close(fd)
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe whose descriptors are none of the first three numbers."""
+    ends = os.pipe()
+    try:
+        reading, writing = (fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 3) for one in ends)
+    finally:
+        for one in ends:
+            os.close(one)
+    return reading, writing
+
+
+# In the process that was started
+
+
+def request() -> bytes:
+    """What the starter asks for.  Signals that end a process are noted from now on."""
+    signals.pthread_sigmask(signals.SIG_BLOCK, [getattr(signal, one) for one in _ENDS])
+    parts: list[bytes] = []
+    while data := os.read(0, _CHUNK):
+        parts.append(data)
+    return b"".join(parts)
+
+
+def answer(content: bytes) -> None:
+    """Answer the starter, and have nothing more to do with it."""
+    try:
+        while content:
+            content = content[os.write(1, content) :]
+    except OSError:
+        pass  # the starter has ended
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    if null > 2:
+        os.close(null)
+
+
+def is_ended(seconds: float) -> bool:
+    """Wait that long; returns at once, and True, if a signal asks this process to end."""
+    numbers = [getattr(signal, one) for one in _ENDS]
+    return signals.sigtimedwait(numbers, seconds) is not None

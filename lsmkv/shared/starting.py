@@ -1,0 +1,71 @@
+"""Starts the process that owns a store for others: ``owner="process"``.
+
+:mod:`lsmkv.shared.owner_process` is what runs there.  Request and answer are pickled: both ends are
+this program's, and nobody else can write into the pipes.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any, Final
+
+from lsmkv.env.detached import Detached
+from lsmkv.env.place import absolute
+from lsmkv.errors import ClosedError, Error
+from lsmkv.options import OptionArguments
+
+OWNS: Final = "owns"
+OWNED: Final = "owned"
+"""Another process was faster."""
+FAILED: Final = "failed"
+_ATTEMPTS: Final = 5
+_LOOK_EVERY: Final = 0.1
+"""Seconds after which a starter looks whether its handle was closed."""
+_OF_ONE_PROCESS: Final = ("block_cache", "trace")
+
+
+def start_owner(path: str, arguments: OptionArguments, is_over: Callable[[], bool]) -> bool:
+    """Let a new process open the store.  False if another one owns it already.
+
+    Raises what opening raises there, and ``ValueError`` for an option that cannot be sent to
+    another process.  ``is_over`` says whether to give up.
+    """
+    sent: dict[str, Any] = dict(arguments)
+    for name in _OF_ONE_PROCESS:
+        sent.pop(name, None)
+    try:
+        request = pickle.dumps((absolute(path), sent))
+    except Exception as error:
+        raise ValueError(
+            f"owner='process': an option cannot be sent to another process: {error}"
+        ) from error
+    for _ in range(_ATTEMPTS):
+        answer = _start(path, request, is_over)
+        if answer:
+            return _owns(answer)
+    raise Error(f"{path}: the process that was started to own the store has ended at once")
+
+
+def _start(path: str, request: bytes, is_over: Callable[[], bool]) -> bytes:
+    """Start a process; returns its answer, which is empty if it has ended without one."""
+    process = Detached("lsmkv.shared.owner_process", "lsmkv-owner", absolute(path), request)
+    try:
+        while True:
+            answer = process.receive(_LOOK_EVERY)
+            if answer is not None:
+                return answer
+            if is_over():
+                raise ClosedError("the database is closed")
+    finally:
+        process.close()
+
+
+def _owns(answer: bytes) -> bool:
+    outcome, error, warned = pickle.loads(answer)
+    for warning in warned:
+        warnings.warn(warning, stacklevel=2)
+    if outcome == FAILED:
+        raise error
+    return bool(outcome == OWNS)

@@ -1,0 +1,82 @@
+"""Who keeps what of a shared store, as its owner and its members report it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from others import Other, new
+
+import lsmkv
+
+Start = Callable[..., Other]
+
+
+def of(report: lsmkv.LeaseReport, pid: int | None) -> lsmkv.Lease:
+    (found,) = (one for one in report.leases if one.pid == pid)
+    return found
+
+
+def fill(db: lsmkv.SharedDB, value: bytes) -> None:
+    for n in range(100):
+        db.put(b"%03d" % n, value * 200)
+    db.flush()
+    db.compact_range()
+
+
+def test_who_leases_which_versions_and_what_that_keeps(path: Path, other: Start) -> None:
+    with new(path, compression=None) as db:
+        assert db.leases() == lsmkv.LeaseReport(0, ())
+        fill(db, b"a")
+        reading, idle = other(), other()
+        reading("iterator = db.iterator(); next(iterator)")
+        tables = {table.name: table.size for table in db.tables()}
+        report = db.leases()
+        assert report.bytes == 0
+        assert [one.pid for one in report.leases] == sorted((reading.pid, idle.pid))
+        assert of(report, reading.pid).versions == of(report, idle.pid).versions
+        for value in (b"b", b"c"):
+            fill(db, value)
+            reading("db.get(b'001')")
+        idle("db.tables()")
+        report = db.leases()
+        assert of(report, reading.pid).bytes >= sum(tables.values()) > 20_000
+        assert of(report, idle.pid).bytes == 0
+        assert report.bytes == of(report, reading.pid).bytes
+        assert idle("db.leases()") == repr(report)
+        reading.kill()
+        assert db.leases().bytes == 0
+        assert [one.pid for one in db.leases().leases] == [idle.pid]
+
+
+def test_a_log_that_an_iterator_needs(path: Path, other: Start) -> None:
+    with new(path) as db:
+        first = other()
+        first("batches = db.batches(0)")
+        for n in range(4):
+            db.put(b"%d" % n, b"v" * 1000)
+            db.flush()
+        logs = [name for name in os.listdir(path) if name.endswith(".log")]
+        report = db.leases()
+        assert of(report, first.pid).log is not None
+        kept = sum((path / name).stat().st_size for name in sorted(logs)[:4])
+        assert report.bytes == kept > 4000
+
+
+def test_a_process_that_is_no_member_any_more(path: Path, other: Start) -> None:
+    """It has not needed an owner since the last one was killed, and reads what it leases."""
+    owner = other(create_if_missing=True, compression=None)
+    owner("[db.put(b'%03d' % n, b'a' * 200) for n in range(100)]; db.flush()")
+    reading = other()
+    reading("iterator = db.iterator(); next(iterator)")
+    owner.kill()
+    with new(path, compression=None) as db:
+        db.put(b"k", b"v")
+        assert db.role == "owner"
+        fill(db, b"b")
+        fill(db, b"c")
+        report = db.leases()
+        assert of(report, None).bytes == report.bytes > 20_000
+        reading("db.get(b'k')")
+        assert of(db.leases(), reading.pid).bytes > 20_000

@@ -1,0 +1,289 @@
+"""``owner="process"``: a process that owns the store, and does nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from others import Other
+from processes import ENVIRON, run_python
+
+import lsmkv
+from lsmkv import SharedDB
+
+Start = Callable[..., Other]
+
+
+def new(path: Path, **options: object) -> SharedDB:
+    return SharedDB(path, owner="process", create_if_missing=True, **options)  # type: ignore[arg-type]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def ends(pid: int) -> bool:
+    """Whether a process ends, soon."""
+    until = time.monotonic() + 30
+    while is_alive(pid):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left(path: Path) -> Iterator[None]:
+    """Which would end by itself, but not at once."""
+    yield
+    try:
+        pid = int((path / "LOCK").read_bytes() or b"0")
+    except FileNotFoundError:
+        return
+    if pid > 0:
+        os.kill(pid, signal.SIGTERM)
+        assert ends(pid)
+
+
+def test_everybody_is_a_member_of_a_process_that_ends_with_the_last(
+    path: Path, other: Start
+) -> None:
+    with new(path) as db:
+        first = other(owner="process")
+        assert (db.role, first("db.role")) == ("member", "member")
+        owner = db.owner
+        assert owner not in (os.getpid(), first.pid)
+        assert first("db.owner") == owner
+        db.put(b"k", b"v")
+        assert first("db.get(b'k')") == b"v"
+    time.sleep(3)
+    assert first("db.owner, db.get(b'k')") == (owner, b"v")
+    first("db.close()")
+    assert ends(owner)
+    assert "SHARED" not in os.listdir(path)
+    with lsmkv.DB(path) as plain:
+        assert plain.get(b"k") == b"v"
+
+
+def test_it_stays_when_its_starter_is_killed(path: Path, other: Start) -> None:
+    first = other(owner="process", create_if_missing=True)
+    owner = first("db.owner")
+    with new(path) as db:
+        first.kill()
+        db.put(b"k", b"v")
+        assert db.owner == owner
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_next_member_starts_another(path: Path, other: Start, number: int) -> None:
+    with new(path) as db:
+        first = other(owner="process")
+        for turn in range(3):
+            owner = db.owner
+            db.put(b"%d" % turn, b"v")
+            os.kill(owner, number)
+            assert ends(owner)
+            db.put(b"more", b"%d" % turn)
+            assert first("db.get(b'more')") == b"%d" % turn
+            assert db.owner == first("db.owner") != owner
+        assert len(list(db)) == 4
+
+
+def test_many_that_come_at_once_have_one_owner(path: Path, other: Start) -> None:
+    start = (
+        "import sys, lsmkv\n"
+        "db = lsmkv.SharedDB(sys.argv[1], owner='process', create_if_missing=True)\n"
+        "db.update(b'n', lambda old: b'%d' % (int(old or 0) + 1))\n"
+        "print(db.owner)\n"
+        "sys.stdin.read()\n"
+    )
+    several = [
+        subprocess.Popen(
+            [sys.executable, "-c", start, str(path)],
+            env=ENVIRON,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for _ in range(6)
+    ]
+    owners = set()
+    for one in several:
+        assert one.stdout is not None
+        owners.add(int(one.stdout.readline()))
+    for one in several:
+        one.communicate()
+    assert len(owners) == 1
+    with new(path) as db:
+        assert db.get(b"n") == b"6"
+
+
+def test_threads_that_find_their_owner_dead(path: Path) -> None:
+    with new(path) as db:
+        os.kill(db.owner, signal.SIGKILL)
+        threads = [threading.Thread(target=db.put, args=(b"%d" % n, b"v")) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(list(db)) == 8
+
+
+def test_it_has_the_options_of_the_one_that_started_it(path: Path) -> None:
+    order = lsmkv.ReverseBytewiseComparator()
+    with new(path, comparator=order, write_buffer_size=1 << 16, compression=None) as db:
+        for n in range(100):
+            db.put(b"%03d" % n, bytes(2000))
+        assert next(iter(db))[0] == b"099"
+        assert len(db.tables()) > 1  # of a small write buffer
+        db.flush()
+        assert sum(table.size for table in db.tables()) > 200_000
+
+
+def test_its_errors_are_raised_where_it_was_started(path: Path) -> None:
+    with pytest.raises(lsmkv.NotFoundError):
+        SharedDB(path, owner="process")
+    with lsmkv.DB(path, create_if_missing=True) as plain:
+        plain.put(b"k", b"v")
+        with pytest.raises(lsmkv.LockedError, match="in use"):
+            SharedDB(path, owner="process")
+    with pytest.raises(lsmkv.ComparatorMismatchError) as error:
+        SharedDB(path, owner="process", comparator=lsmkv.ReverseBytewiseComparator())
+    assert error.value.given == "leveldb.ReverseBytewiseComparator"
+    with pytest.raises(lsmkv.Error, match="error_if_exists"):
+        SharedDB(path, owner="process", error_if_exists=True)
+    (path / "CURRENT").write_bytes(b"damage")
+    with pytest.raises(lsmkv.CorruptionError, match="CURRENT does not name a MANIFEST"):
+        SharedDB(path, owner="process")
+
+
+def test_a_store_that_must_be_new(path: Path, other: Start) -> None:
+    with new(path, error_if_exists=True) as db:
+        db.put(b"k", b"v")
+        os.kill(db.owner, signal.SIGKILL)
+        db.put(b"l", b"w")
+        assert "error_if_exists is true" in other(error_if_exists=True, owner="process").opened
+        assert "error_if_exists is true" in other(error_if_exists=True).opened
+
+
+def test_what_it_leaves_out_of_a_damaged_log_is_a_warning_here(path: Path) -> None:
+    with lsmkv.DB(path, create_if_missing=True, mapped_log=False) as db:
+        for n in range(10):
+            db.put(b"%d" % n, b"v")
+    (log,) = path.glob("*.log")
+    content = bytearray(log.read_bytes())
+    content[100] ^= 1
+    log.write_bytes(content)
+    with pytest.warns(lsmkv.RecoveryWarning), SharedDB(path, owner="process") as shared:
+        assert len(list(shared)) == 4
+
+
+class Local:
+    """An order that cannot be sent to another process."""
+
+    name = "test.Local"
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def compare(self, a: bytes, b: bytes) -> int:
+        return (a > b) - (a < b)
+
+
+def test_an_option_that_no_other_process_can_have(path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be sent to another process"):
+        new(path, comparator=Local(), bloom_filter_bits=0)
+    with pytest.raises(ValueError, match="owner must be"):
+        SharedDB(path, owner="thread")  # type: ignore[arg-type]
+
+
+def test_an_option_of_the_program_that_starts_it(tmp_path: Path, path: Path) -> None:
+    done = run_python(
+        "-c",
+        "import sys, lsmkv\n"
+        "class Order:\n"
+        "    name = 'order'\n"
+        "    def compare(self, a, b): return (a > b) - (a < b)\n"
+        "try:\n"
+        "    lsmkv.SharedDB(sys.argv[1], owner='process', create_if_missing=True,\n"
+        "                   comparator=Order(), bloom_filter_bits=0)\n"
+        "except ValueError as error:\n"
+        "    print(error)\n",
+        str(path),
+    )
+    assert "cannot be loaded in another process" in done.stdout, done.stderr
+
+
+def test_it_inherits_nothing_and_has_a_session_of_its_own(path: Path) -> None:
+    with socket.socket() as listening, open(path.parent / "other", "wb") as file:
+        os.set_inheritable(listening.fileno(), True)
+        os.set_inheritable(file.fileno(), True)
+        with new(path) as db:
+            owner = db.owner
+            assert os.getsid(owner) == os.getpgid(owner) != os.getsid(0)
+            assert os.readlink(f"/proc/{owner}/cwd") == "/"
+            for fd in os.listdir(f"/proc/{owner}/fd"):
+                there = os.readlink(f"/proc/{owner}/fd/{fd}")
+                assert str(path) in there or there.startswith(
+                    ("/dev/null", "anon_inode:", "/memfd:lsmkv", "socket:")
+                )
+            sockets = {
+                os.readlink(f"/proc/{owner}/fd/{fd}") for fd in os.listdir(f"/proc/{owner}/fd")
+            }
+            assert f"socket:[{os.fstat(listening.fileno()).st_ino}]" not in sockets
+            status = Path(f"/proc/{owner}/status").read_text()
+            assert f"PPid:\t{os.getpid()}\n" not in status
+            assert b"lsmkv-owner" in Path(f"/proc/{owner}/cmdline").read_bytes()
+
+
+def test_an_interrupt_of_the_terminal_does_not_reach_it(path: Path) -> None:
+    """It goes to the group of the starter."""
+    script = (
+        "import sys, time, lsmkv\n"
+        "db = lsmkv.SharedDB(sys.argv[1], owner='process', create_if_missing=True)\n"
+        "print(db.owner, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(path)],
+        env=ENVIRON,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as starter:
+        assert starter.stdout is not None
+        owner = int(starter.stdout.readline())
+        with new(path) as db:
+            os.killpg(starter.pid, signal.SIGINT)
+            starter.wait()
+            db.put(b"k", b"v")
+            assert db.owner == owner
+
+
+def test_a_fork_joins_the_same_process(path: Path) -> None:
+    with new(path) as db:
+        owner = db.owner
+        child = os.fork()
+        if child == 0:
+            db.put(b"child", b"1")
+            os._exit(0 if db.owner == owner else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert db.get(b"child") == b"1"
+
+
+def test_a_close_while_no_process_owns_it(path: Path) -> None:
+    with new(path) as db:
+        os.kill(db.owner, signal.SIGKILL)
+        assert ends(db.owner)
+    with pytest.raises(lsmkv.ClosedError):
+        db.get(b"k")

@@ -1,0 +1,130 @@
+"""Processes that may read the directory of a shared store, but not write to it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import start
+
+NOBODY = 65534
+BECOME = f"""
+import os
+if os.geteuid() == 0:  # which may write everywhere; what is needed has been imported
+    os.setgid({NOBODY})
+    os.setuid({NOBODY})
+"""
+OWN = f"""
+import sys, lsmkv, lsmkv.shared, lsmkv.stats, lsmkv.shared.owner_process
+{BECOME}
+with lsmkv.SharedDB(sys.argv[1], create_if_missing=True) as db:
+    for n in range(100):
+        db.put(b"%03d" % n, b"v")
+    print("open", flush=True)
+    for line in sys.stdin:
+        exec(line)
+        print("done", flush=True)
+"""
+READ = f"""
+import sys, lsmkv, lsmkv.shared, lsmkv.stats, lsmkv.shared.owner_process
+{BECOME}
+db = lsmkv.SharedDB(sys.argv[1])
+def tried(call):
+    try:
+        return repr(call())
+    except Exception as error:
+        return f"{{type(error).__name__}} {{isinstance(error, PermissionError)}}"
+calls = (
+    lambda: db.put(b"k", b"v"), lambda: db.delete(b"k", sync=True), lambda: db.flush(),
+    lambda: db.sync(), lambda: db.compact_range(), lambda: db.checkpoint("copy"),
+    lambda: db.update(b"k", lambda old: b"v"),
+)
+print(db.role, len(list(db)), db.get(b"042"), flush=True)
+for line in sys.stdin:
+    print(eval(line), flush=True)
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Where nobody can go, too."""
+    directory = Path(tempfile.mkdtemp())
+    if os.geteuid() == 0:
+        os.chown(directory, NOBODY, NOBODY)
+    yield directory
+    for path in (directory / "store", directory):
+        if path.exists():
+            path.chmod(0o755)
+    shutil.rmtree(directory)
+
+
+class Talking:
+    """A process that answers each line with one."""
+
+    def __init__(self, script: str, path: Path) -> None:
+        self.process = start(script, str(path))
+        self.begun = self._answer()
+
+    def __call__(self, line: str) -> str:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().decode().rstrip("\n")
+
+
+def test_it_reads_as_a_member_and_writes_nothing(place: Path) -> None:
+    path = place / "store"
+    owner = Talking(OWN, path)
+    path.chmod(0o555)
+    for file in path.iterdir():
+        file.chmod(0o444)
+    reader = Talking(READ, path)
+    try:
+        assert (owner.begun, reader.begun) == ("open", "member 100 b'v'")
+        assert owner("db.put(b'new', b'1')") == "done"
+        assert reader("db.get(b'new')") == "b'1'"
+        assert reader("[tried(call) for call in calls]") == str(["PermissionDeniedError True"] * 7)
+        assert reader("tried(lambda: db.run(lambda one: one.get(b'new')))") == "b'1'"
+        assert reader("len(db.leases().leases)") == "1"
+        assert reader("[one.sequence for one in db.batches(100)]") == "[101]"
+        path.chmod(0o755)
+        for file in path.iterdir():
+            file.chmod(0o644)
+        owner("db.flush(); db.put(b'more', b'2')")
+        assert reader("db.get(b'more')") == "b'2'"
+    finally:
+        owner.end()
+        reader.end()
+
+
+def test_it_never_owns(place: Path) -> None:
+    path = place / "store"
+    owner, second = Talking(OWN, path), Talking(OWN, path)
+    path.chmod(0o555)
+    reader = Talking(READ, path)
+    path.chmod(0o755)
+    try:
+        owner.end()
+        second("db.put(b'new', b'1')")
+        assert reader("db.role, db.get(b'new'), db.owner") == str(
+            ("member", b"1", second.process.pid)
+        )
+    finally:
+        second.end()
+        reader.end()
