@@ -22,6 +22,7 @@ from plant import (
     planted,
     read_results,
     suites_left,
+    widening,
     write_results,
 )
 
@@ -125,6 +126,14 @@ def test_a_mistake_is_refused_unless_its_place_is_certain(tmp_path: Path) -> Non
     for function, right in (("f", "1 < 2"), ("g", "pass"), ("twice", "1 < 2"), ("A.f", "3")):
         with pytest.raises(CannotPlantError):
             plant(function, right)
+
+
+def test_the_tests_near_a_mistake_run_first() -> None:
+    near, room, others = widening("tests/format/test_log.py")
+    assert near == ["tests/format/test_log.py"]
+    assert room == ["tests/format", "--ignore=tests/format/test_log.py"]
+    assert others == ["--ignore=tests/format/test_log.py", "--ignore=tests/format"]
+    assert widening("tests/test_plyvel.py")[1:] == [["--ignore=tests/test_plyvel.py"]]
 
 
 def test_a_run_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:

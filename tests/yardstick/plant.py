@@ -1,11 +1,11 @@
 """Measures the test suite: ``plant.py [--tests short|all] [--part PART] [--only NAME] [--list]``.
 
 It copies the repository, plants one mistake of ``mistakes.py`` at a time in the copy, and runs the
-suite there until the first failure: the test file that mirrors the changed module, then what else
-``make test`` runs, then the long tests.  A test that fails without the mistake too does not count,
-and one that hangs does.  Each outcome is written to ``results.txt`` at once, and what pytest said
-to ``build/yardstick``.  A program that was stopped goes on where it was; ``--only`` tries a mistake
-again.  Not for Windows.
+suite there until the first failure: the test file that mirrors the changed module, then the folders
+around that, then what else ``make test`` runs, then the long tests.  A test that fails without the
+mistake too does not count, and one that hangs does.  Each outcome is written to ``results.txt`` at
+once, and what pytest said to ``build/yardstick``.  A program that was stopped goes on where it was;
+``--only`` tries a mistake again.  Not for Windows.
 
 mutmut and cosmic-ray were looked at (3.8 and 8.7).  Both make their mutants by rules, such as
 another comparison or constant, and neither takes a list: not a sync that is left out, nor two steps
@@ -166,6 +166,19 @@ def mirror_of(module: str) -> str:
     return "tests/" + (test_mirror.BY_ANOTHER_FILE.get(path) or test_mirror.mirror_of(path))
 
 
+def widening(mirror: str) -> list[list[str]]:
+    """Arguments of pytest: that test file, then the folders around it, then all else.
+
+    A mistake is most often found close to its place, long before the whole suite has run.
+    """
+    parts = mirror.split("/")[:-1]
+    folders = ["/".join(parts[:size]) for size in range(len(parts), 1, -1)]
+    found = [[mirror]]
+    for folder in folders:
+        found.append([folder, *(f"--ignore={one[0]}" for one in found)])
+    return [*found, [f"--ignore={one[0]}" for one in found]]
+
+
 class Copy:
     """A copy of what git tracks, in which mistakes are planted."""
 
@@ -193,8 +206,8 @@ class Copy:
         started = time.monotonic()
         suite = test = ""
         for suite in suites:
-            for some in [mirror] if mirror_only else [mirror, f"--ignore={mirror}"]:
-                test = self._failure_with(path, text, ["-m", _MARKS[suite], some], log)
+            for some in [[mirror]] if mirror_only else widening(mirror):
+                test = self._failure_with(path, text, ["-m", _MARKS[suite], *some], log)
                 if test:
                     break
             if test:

@@ -64,10 +64,10 @@ class Engine:
 
 
 class Lsmkv(Engine):
-    """``SharedDB``, with its defaults."""
+    """``SharedDB``; a process that does nothing else owns the store."""
 
     def __init__(self, path: str, synced: bool) -> None:
-        self._db = lsmkv.SharedDB(path, create_if_missing=True)
+        self._db = lsmkv.SharedDB(path, create_if_missing=True, owner="process")
         self._synced = synced
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -263,6 +263,8 @@ def measure(engine: str, what: Work, place: str, seconds: float) -> float:
     with served(path, what.synced) if engine == "Redis" else _nothing():
         fill(engine, path, what.synced)
         rates = in_processes(engine, path, what, seconds)
+    if engine == "lsmkv":
+        lsmkv.DB(path, lock_timeout=30).close()  # its owner has ended
     shutil.rmtree(path)
     return sum(rate for kind, rate in rates if kind == what.counts)
 
@@ -335,6 +337,8 @@ def _echo(end: socket.socket, other: socket.socket) -> None:
 def beside_db(rounds: int, place: str) -> dict[str, list[tuple[float, float]]]:
     """By what is done: nanoseconds of a member, and of what it is compared with."""
     fill("lsmkv", f"{place}/shared", False)
+    lsmkv.DB(f"{place}/shared", lock_timeout=30).close()  # its owner has ended
+    shutil.copytree(f"{place}/shared", f"{place}/own")
     stop = _SPAWN.Barrier(2)
     owner = _SPAWN.Process(target=_own, args=(f"{place}/shared", stop))
     owner.start()
@@ -347,10 +351,8 @@ def beside_db(rounds: int, place: str) -> dict[str, list[tuple[float, float]]]:
     with (
         here,
         lsmkv.SharedDB(f"{place}/shared") as member,
-        lsmkv.DB(f"{place}/own", create_if_missing=True) as own,
+        lsmkv.DB(f"{place}/own") as own,
     ):
-        for key, value in member:
-            own.put(key, value)
         for _ in range(rounds):
             for name, times, one, other in _comparisons(member, own, here):
                 pair = nanoseconds(one, times), nanoseconds(other, times)
