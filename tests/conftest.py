@@ -204,6 +204,9 @@ def interrupted_at() -> Callable[..., bool]:
 @pytest.fixture(autouse=True)
 def _watchdog(_real_stderr: int) -> Iterator[None]:
     """Ends a run that hangs, and shows where every thread stands."""
+    if sys.platform == "emscripten":  # which has no thread for it
+        yield
+        return
     faulthandler.dump_traceback_later(_LONGEST_TEST, exit=True, file=_real_stderr)
     yield
     faulthandler.cancel_dump_traceback_later()

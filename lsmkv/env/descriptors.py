@@ -10,18 +10,18 @@ opened again.
 from __future__ import annotations
 
 import errno
-import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TypeVar
+from importlib import import_module
+from typing import Any, TypeVar
 
 from lsmkv.util.cache_entry import CacheEntry
 
 try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
+    resource: Any = import_module("resource")
+except ImportError:  # Windows, and a browser
+    resource = None
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ def most_tables() -> int:
 
     The limit is read each time, because a program may change it.  Costs a system call.
     """
-    if sys.platform == "win32":
+    if resource is None:
         return _NO_LIMIT
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _NO_LIMIT if soft == resource.RLIM_INFINITY else max(1, soft // _TABLES_SHARE)
@@ -110,7 +110,7 @@ def is_one_of_the_last(fd: int) -> bool:
 
     The system gives the lowest number that is free, so nearly as many are taken.
     """
-    if sys.platform == "win32":
+    if resource is None:
         return False
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return soft != resource.RLIM_INFINITY and bool(fd >= soft - soft // _LAST_SHARE)
@@ -142,7 +142,7 @@ def with_room(call: Callable[[], T]) -> T:
 def raise_limit() -> None:
     """Raise the soft limit on descriptors to the hard limit.  For standalone programs, such as the
     ``lsmkv`` command; does nothing where that is impossible."""
-    if sys.platform == "win32":
+    if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:

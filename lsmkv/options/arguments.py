@@ -169,7 +169,8 @@ class OptionArguments(TableArguments, total=False):
     processors or more, once memtables of 4 MiB or more fill at one a second or jobs follow each
     other closely. Stores in memory, and those with a custom comparator, filter policy, prefix
     extractor or ``env``, use the thread: with any of these four ``"process"`` is refused.
-    ``"inline"``: in the calls that write, and no thread is started."""
+    ``"inline"``: in the calls that write, and no thread is started; so it is with ``"auto"`` in a
+    browser, which has none."""
     publish_stats: Annotated[bool, Flag(False, leveldb="none")]
     """Writes counters and latencies to ``STATS.json`` in the store's directory once a second, for
     ``lsmkv top``; closing removes the file. A failure to write it affects nothing else. Not with

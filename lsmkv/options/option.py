@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from lsmkv.util.compression import SNAPPY, codec_named
+from lsmkv.util.threads import HAS_THREADS
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -137,4 +138,8 @@ def background_work(name: str, value: object) -> str:
     """Where flushes and compactions run."""
     if value not in ("auto", "thread", "process", "inline"):
         raise ValueError(f"{name} is 'auto', 'thread', 'process' or 'inline', not {value!r}")
+    if not HAS_THREADS:
+        if value in ("thread", "process"):
+            raise ValueError(f"{name} cannot be {value!r} here: this platform has no threads")
+        return "inline"
     return str(value)

@@ -14,6 +14,7 @@ collector calls.  If it calls the store, that is a *nested call*, in the same th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib.machinery import BuiltinImporter, PathFinder
 from importlib.util import module_from_spec
@@ -35,8 +36,13 @@ def second_instance(name: str) -> Any:
 system: Final[Any] = second_instance("_thread")
 """The module ``_thread`` as the interpreter made it."""
 
+HAS_THREADS: Final[bool] = sys.platform not in ("emscripten", "wasi")
+"""Whether this platform can start a thread.  In a browser there is but one."""
 get_ident: Final[Any] = system.get_ident
 """The number of the calling thread: the same in all of its greenlets."""
+get_native_id: Final[Any] = getattr(system, "get_native_id", get_ident)
+"""The system's number of the calling thread; in a browser, which has none, that of
+:data:`get_ident`."""
 pause: Final[Any] = second_instance("time").sleep
 """Wait that many seconds, and let other threads run meanwhile, but no other greenlet of this
 thread."""

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections import deque
 
@@ -15,6 +14,7 @@ from librt.threading import Lock
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.errors import is_full_disk
 from lsmkv.format.filenames import LOG, LOG_OLD
+from lsmkv.util.threads import get_native_id
 
 # The levels of ``logging``, which is imported only when it is needed.
 _DEBUG = 10
@@ -67,7 +67,7 @@ class InfoLog:
         self.begin()
         now = time.time()
         stamp = time.strftime("%Y/%m/%d-%H:%M:%S", time.localtime(now)) + f".{now % 1:.6f}"[2:]
-        line = f"{stamp} {threading.get_native_id():x} {message}\n"
+        line = f"{stamp} {get_native_id():x} {message}\n"
         if self._file is None and not self._lock.locked():
             return
         self._lines.append(line.encode("utf-8", "backslashreplace"))

@@ -9,8 +9,7 @@ MANIFEST is unknown, so no edit is committed and no file removed until the store
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
-from operator import length_hint
+from typing import Any
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.tree.manifest import Manifest
@@ -44,7 +43,7 @@ class VersionSet:
         self._options = options
         self._comparator = comparator
         self.current = Version(comparator, [[] for _ in range(NUM_LEVELS)])
-        self._free_numbers: Iterator[int] = iter(range(2, MAX_FILE_NUMBER))
+        self._free_numbers: Any = iter(range(2, MAX_FILE_NUMBER))
         """Taking one is a single step of C: two threads, or a nested call, never get the same."""
         self.last_sequence = 0
         """The sequence of the last write that is visible, in the memtable or in a table."""
@@ -70,7 +69,7 @@ class VersionSet:
 
     def new_file_number(self) -> int:
         """A number that no file ever had.  Any thread may call this."""
-        number = next(self._free_numbers, 0)
+        number: int = next(self._free_numbers, 0)
         if number == 0:  # in a hostile directory: no MANIFEST may hold more
             raise Error("the store has used up its 2^63 file numbers")
         return number
@@ -78,7 +77,8 @@ class VersionSet:
     @property
     def next_file_number(self) -> int:
         """The number of the next file."""
-        return MAX_FILE_NUMBER - length_hint(self._free_numbers)
+        # operator.length_hint() raises where a machine word has 32 bits.
+        return int(MAX_FILE_NUMBER - self._free_numbers.__length_hint__())
 
     def mark_file_number_used(self, number: int) -> None:
         """Make sure that no new file gets ``number`` or any number below it.
