@@ -85,8 +85,9 @@ class Publishing(Sharing):
 
     def publish(self, sequence: int) -> None:
         self.page.words[SEQUENCE] = sequence
-        self._noted = []
-        self._expected = None
+        if self._noted:  # else the batch is the owner's own, and that of members is still to come
+            self._noted = []
+            self._expected = None
         super().publish(sequence)
         if self.waiting and self.wake is not None:
             self.wake()

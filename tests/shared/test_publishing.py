@@ -112,6 +112,16 @@ def test_requests_are_noted_and_withdrawn(publishing: Publishing) -> None:
     assert publishing.page.noted(4) == (13, 75)
 
 
+def test_requests_are_noted_though_the_owner_writes_first(publishing: Publishing) -> None:
+    operations: list[tuple[bytes, bytes | None]] = [(b"k", b"v")]
+    record = encode_batch(72, operations)
+    publishing.expect(operations, [memoryview(record)[HEADER_SIZE:]], [(4, 11, 1)])
+    publishing.begin([(b"own", b"")], 71)
+    publishing.publish(71)
+    assert publishing.begin(operations, 72) == record
+    assert publishing.page.noted(4) == (11, 72)
+
+
 def test_shared_goes_with_the_last_process(
     directory: LocalDirectory, publishing: Publishing, member: SharedFile
 ) -> None:
