@@ -29,6 +29,8 @@ KEY: Final = b"k"
 """+ database id (4) + key -> an :class:`Entry`."""
 EXPIRY: Final = b"x"
 """+ milliseconds (8) + database id (4) + key -> nothing."""
+GROUP: Final = b"s"
+"""+ version of a stream (8) + name -> a consumer group: see ``consumer_group.py``."""
 RANKED: Final = b"z"
 """+ version (8) + ordered score (8) + member -> nothing, or ``-`` if the score is -0.0."""
 
@@ -38,6 +40,7 @@ LIST: Final = 3
 SET: Final = 4
 SORTED_SET: Final = 5
 BLOOM: Final = 6
+STREAM: Final = 7
 EXPIRES: Final = 0x80
 """Added to the kind of an entry that has an expiry."""
 KIND_NAMES: Final = {
@@ -47,6 +50,7 @@ KIND_NAMES: Final = {
     SET: "set",
     SORTED_SET: "zset",
     BLOOM: "MBbloom--",
+    STREAM: "stream",
 }
 
 U16: Final = struct.Struct(">H")
@@ -74,6 +78,7 @@ class Entry:
     low (2 + n)           length and bytes: nothing in the order sorts before it
     high (2 + n)          length and bytes: nothing in the order sorts at it or after
     a Bloom filter: rest  see ``commands/bloom.py``
+    a stream: rest        see ``stream.py``
     ====================  =====================================================================
     """
 
@@ -90,7 +95,7 @@ class Entry:
         self.low = b""
         self.high = b""
         self.rest = rest
-        """A string's value, or the fields of a Bloom filter after its size."""
+        """A string's value, or what a Bloom filter or stream has after its size."""
 
     def encode(self) -> bytes:
         kind = self.kind
@@ -145,6 +150,11 @@ def element_prefix(entry: Entry) -> bytes:
 def ranked_prefix(entry: Entry) -> bytes:
     """The prefix of the keys of a sorted set's order."""
     return RANKED + U64.pack(entry.version)
+
+
+def group_prefix(entry: Entry) -> bytes:
+    """The prefix of the keys of a stream's consumer groups."""
+    return GROUP + U64.pack(entry.version)
 
 
 def ordered_score(score: float) -> bytes:
