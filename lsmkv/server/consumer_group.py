@@ -80,12 +80,17 @@ class PendingIds:
     ) -> Iterator[tuple[bytes, bytes]]:
         """The ids from one to another, both included, with their values."""
         start = max(start, self.low)
-        if self.count == 0 or start > end:
-            return
-        skip = len(self._prefix)
-        for name, value in self._overlay.scan(
-            self._prefix + start, self._prefix + end + b"\0", reverse
-        ):
+        if self.count and start <= end:
+            yield from self._scan(start, end, reverse)
+
+    def stored(self) -> Iterator[tuple[bytes, bytes]]:
+        """What is in the store, whatever the number and the bound are."""
+        return self._scan(NO_ID, LAST_ID, False)
+
+    def _scan(self, start: bytes, end: bytes, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
+        prefix = self._prefix
+        skip = len(prefix)
+        for name, value in self._overlay.scan(prefix + start, prefix + end + b"\0", reverse):
             yield name[skip:], value
 
 
@@ -190,6 +195,8 @@ class Group:
             self.pending.remove(id_)
             removed += 1
         self._overlay.delete(self.prefix + _CONSUMERS + consumer.name)
+        self._consumers.pop(consumer.name, None)
+        self._changed.pop(consumer.name, None)
         self.size -= 1
         return removed
 

@@ -205,6 +205,18 @@ def decode_words(record: bytes) -> list[bytes]:
     return words
 
 
+def is_entry(record: bytes) -> bool:
+    """Whether bytes are the record of an entry."""
+    if len(record) < 4:
+        return False
+    (count,) = U32.unpack_from(record)
+    start = 4 * count + 4
+    if count == 0 or count % 2 or start > len(record):
+        return False
+    lengths: tuple[int, ...] = struct.unpack_from(f">{count}I", record, 4)
+    return start + sum(lengths) == len(record)
+
+
 def shown(id_: bytes, record: bytes) -> list[object]:
     """An entry as clients see it."""
     return [id_text(id_), decode_words(record)]

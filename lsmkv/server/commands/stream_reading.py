@@ -134,14 +134,15 @@ class _Read:
 
     def attempt(self, keys: list[bytes]) -> Reply:
         """What has come to some of its keys; ``NO_REPLY`` if nothing has."""
+        asked = self._after
+        if len(keys) < len(asked):  # it waits, and this key is ready: only its first id counts
+            asked = [next(one for one in asked if one[0] == keys[0])]
         found = ByKey()
-        for key, after in self._after:
-            if key in keys:
-                stream = find_stream(self._session, key)
-                if stream is not None:
-                    entries = self._read(stream, after)
-                    if entries is not None:
-                        found.append((key, entries))
+        for key, after in asked:
+            stream = find_stream(self._session, key)
+            entries = None if stream is None else self._read(stream, after)
+            if entries is not None:
+                found.append((key, entries))
         return found if found else NO_REPLY
 
     def _read(self, stream: Stream, after: bytes) -> list[Reply] | None:
