@@ -34,6 +34,7 @@ from lsmkv.server.expiry import ExpiryQueue
 from lsmkv.server.garbage import GarbageQueue
 from lsmkv.server.numbering import Numbering
 from lsmkv.server.overlay import Overlay
+from lsmkv.server.read_ahead import ReadAhead
 from lsmkv.server.resp import wrong_type
 
 DATABASES = 16
@@ -80,6 +81,8 @@ class Keyspace:
         """Keys for which clients wait, with the number of clients."""
         self.ready: list[tuple[int, bytes]] = []
         """Awaited keys that were changed, or removed."""
+        self.read_ahead = ReadAhead()
+        """The entries of streams that groups read next."""
         self.changes = 0
         """Keys that were changed since the start."""
         self.expired = 0
@@ -172,6 +175,7 @@ class Keyspace:
         if not self.overlay.has_undo():
             return
         self.overlay.undo()
+        self.read_ahead.forget()
         while self._before:
             database, id_, size = self._before.pop()
             database.load(id_, size)
@@ -207,6 +211,7 @@ class Keyspace:
         self.overlay.forget()
         self._before.clear()
         self.ready.clear()
+        self.read_ahead.forget()
         self.moved = False
         for database, (id_, size) in self._changed.items():
             database.load(id_, size)

@@ -7,6 +7,7 @@ the id of the first entry: no scan begins at entries that were trimmed.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 from lsmkv.server.encoding import U32, Entry, element_prefix
 from lsmkv.server.overlay import Overlay
@@ -69,16 +70,21 @@ class Stream:
         """The entries from one id to another, both included; up to ``count`` unless that is 0.
         O(their number)."""
         found: list[Found] = []
-        start, end = max(start, self.first), min(end, self.last)
-        if self.entry.size == 0 or start > end:
-            return found
-        prefix = self._entries
-        skip = len(prefix)
-        for name, record in self.overlay.scan(prefix + start, prefix + end + b"\0", reverse):
-            found.append((name[skip:], record))
+        for one in self.walk(start, end, reverse):
+            found.append(one)
             if len(found) == count:
                 break
         return found
+
+    def walk(self, start: bytes, end: bytes = LAST_ID, reverse: bool = False) -> Iterator[Found]:
+        """The entries from one id to another, both included, one by one."""
+        start, end = max(start, self.first), min(end, self.last)
+        if self.entry.size == 0 or start > end:
+            return
+        prefix = self._entries
+        skip = len(prefix)
+        for name, record in self.overlay.scan(prefix + start, prefix + end + b"\0", reverse):
+            yield name[skip:], record
 
     def top(self) -> bytes:
         """The id of the last entry; 0-0 if there is none."""
@@ -129,11 +135,9 @@ class Stream:
         """Remove the entries before an id: see :meth:`trim_to_size`."""
         if id_ <= self.first or self.entry.size == 0:
             return 0
-        prefix = self._entries
-        skip = len(prefix)
         surplus = 0
-        for name, _ in self.overlay.scan(prefix + self.first, prefix + self.last + b"\0"):
-            if name[skip:] >= id_ or (limit and surplus > limit):
+        for found, _ in self.walk(self.first):
+            if found >= id_ or (limit and surplus > limit):
                 break
             surplus += 1
         if approximate:
@@ -146,16 +150,14 @@ class Stream:
     def _remove_first(self, count: int) -> int:
         if count == 0:
             return 0
-        entry, prefix = self.entry, self._entries
-        skip = len(prefix)
         first, left = NO_ID, count
-        for name, _ in self.overlay.scan(prefix + self.first, prefix + self.last + b"\0"):
+        for id_, _ in self.walk(self.first):
             if left == 0:
-                first = name[skip:]
+                first = id_
                 break
-            self.overlay.delete(name)
+            self.overlay.delete(self._entries + id_)
             left -= 1
-        entry.size -= count - left
+        self.entry.size -= count - left
         self.first = first
         return count - left
 
@@ -210,7 +212,7 @@ def is_entry(record: bytes) -> bool:
     if len(record) < 4:
         return False
     (count,) = U32.unpack_from(record)
-    start = 4 * count + 4
+    start: int = 4 * count + 4
     if count == 0 or count % 2 or start > len(record):
         return False
     lengths: tuple[int, ...] = struct.unpack_from(f">{count}I", record, 4)

@@ -39,6 +39,8 @@ class _Read:
         """NOACK: what is delivered is not pending."""
         self._after: list[tuple[bytes, bytes]] = []
         """Each key, and the id after which it is read."""
+        self._known: dict[bytes, tuple[Stream | None, Group | None]] = {}
+        """The streams and groups that were looked up in this attempt."""
 
     @property
     def keys(self) -> list[bytes]:
@@ -104,8 +106,8 @@ class _Read:
 
     def _id_after(self, key: bytes, text: bytes) -> bytes:
         """The id after which a key is read."""
-        stream = find_stream(self._session, key)
-        if self._has_group and (stream is None or self._find_group(stream) is None):
+        stream, group = self._look_up(key)
+        if self._has_group and group is None:
             raise CommandError(
                 f"NOGROUP No such key '{in_error(key)}' or consumer group '{in_error(self._group)}'"
                 " in XREADGROUP with GROUP option"
@@ -127,8 +129,15 @@ class _Read:
             return _NEW
         return parse_id(text)
 
-    def _find_group(self, stream: Stream) -> Group | None:
-        return find_group(self._session.space.overlay, stream.entry, self._group)
+    def _look_up(self, key: bytes) -> tuple[Stream | None, Group | None]:
+        """A stream and its group, of which one request has one view even if it names it twice."""
+        known = self._known.get(key)
+        if known is None:
+            stream, group = find_stream(self._session, key), None
+            if stream is not None and self._has_group:
+                group = find_group(self._session.space.overlay, stream.entry, self._group)
+            known = self._known[key] = (stream, group)
+        return known
 
     # Reading
 
@@ -139,25 +148,31 @@ class _Read:
             asked = [next(one for one in asked if one[0] == keys[0])]
         found = ByKey()
         for key, after in asked:
-            stream = find_stream(self._session, key)
-            entries = None if stream is None else self._read(stream, after)
+            stream, group = self._look_up(key)
+            entries = None if stream is None else self._read(stream, group, after)
             if entries is not None:
                 found.append((key, entries))
+        self._known.clear()
         return found if found else NO_REPLY
 
-    def _read(self, stream: Stream, after: bytes) -> list[Reply] | None:
+    def _read(self, stream: Stream, group: Group | None, after: bytes) -> list[Reply] | None:
         """The entries after an id; None if there are none to wait for."""
         if not self._has_group:
-            found = self._slice(stream, after)
+            start = id_after(after)
+            if start is None or after >= stream.last:
+                return None
+            found = stream.slice(start, LAST_ID, self._count)
             return [shown(id_, record) for id_, record in found] if found else None
-        group = self._find_group(stream)
         if group is None:  # it was there when the client began to wait
             raise CommandError(
                 "NOGROUP the consumer group this client was blocked on no longer exists"
             )
         if after != _NEW:
             return self._read_again(stream, group, after)
-        found = self._slice(stream, group.last)
+        if group.last >= stream.last:
+            return None
+        ahead = self._session.space.read_ahead
+        found = ahead.slice(stream, group.version, group.last, self._count)
         if not found:
             return None
         now = self._session.space.now()
@@ -170,12 +185,6 @@ class _Read:
             entries.append(shown(id_, record))
         group.save()
         return entries
-
-    def _slice(self, stream: Stream, after: bytes) -> list[tuple[bytes, bytes]]:
-        start = id_after(after)
-        if start is None or after >= stream.last:
-            return []
-        return stream.slice(start, LAST_ID, self._count)
 
     def _read_again(self, stream: Stream, group: Group, after: bytes) -> list[Reply]:
         """What the consumer got after an id, and has not acknowledged."""

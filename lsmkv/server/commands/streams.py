@@ -235,6 +235,7 @@ def xsetid(session: Session, args: list[bytes]) -> Reply:
                 "ERR The entries_added specified in XSETID is smaller than the target stream length"
             )
     stream.last = last
+    session.space.read_ahead.forget()
     if added >= 0:
         stream.added = added
     stream.deleted = deleted if deleted != NO_ID else stream.deleted
