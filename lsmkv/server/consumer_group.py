@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lsmkv.server.encoding import ELEMENT, TWO_U64, U32, U64, Entry, group_prefix, successor
+from lsmkv.server.encoding import ELEMENT, TWO_U64, U32, U64, Entry, group_prefix
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.overlay import Overlay
 from lsmkv.server.stream import UNKNOWN, Stream
@@ -183,9 +183,8 @@ class Group:
 
     def consumers(self) -> Iterator[Consumer]:
         """All consumers, in the order of their names."""
-        prefix = self.prefix + _CONSUMERS
-        for name, record in self._overlay.scan(prefix, successor(prefix)):
-            yield self._decode(name[len(prefix) :], record)
+        for name, record in self._overlay.under(self.prefix + _CONSUMERS):
+            yield self._decode(name, record)
 
     def remove_consumer(self, consumer: Consumer) -> int:
         """Remove a consumer with its pending ids.  Returns how many.  O(their number)."""
@@ -279,8 +278,8 @@ def remove_group(space: Keyspace, entry: Entry, group: Group) -> None:
 def groups_of(overlay: Overlay, entry: Entry) -> Iterator[Group]:
     """The groups of a stream, in the order of their names."""
     prefix = group_prefix(entry)
-    for place, record in overlay.scan(prefix, successor(prefix)):
-        yield Group(overlay, place, record)
+    for name, record in overlay.under(prefix):
+        yield Group(overlay, prefix + name, record)
 
 
 def copy_groups(space: Keyspace, entry: Entry, copied: Entry) -> None:
@@ -290,8 +289,8 @@ def copy_groups(space: Keyspace, entry: Entry, copied: Entry) -> None:
         old, group.version = group.prefix, space.new_version()
         overlay.put(group_prefix(copied) + group.name, group.encode())
         new = ELEMENT + U64.pack(group.version)
-        for name, value in overlay.scan(old, successor(old)):
-            overlay.put(new + name[len(old) :], value)
+        for name, value in overlay.under(old):
+            overlay.put(new + name, value)
 
 
 def held_by_groups(overlay: Overlay, entry: Entry) -> list[bytes]:

@@ -74,6 +74,7 @@ class Entry:
     else: version (8)     under which the elements stand: unique in the store, never used again
     size (8)              the number of elements
     a list: head (8)      the index of the first element
+    hash, set: removed    (4) elements removed since they were moved; left out if 0
     sorted set: removed   (4) entries removed from the order since the bounds were looked up
     low (2 + n)           length and bytes: nothing in the order sorts before it
     high (2 + n)          length and bytes: nothing in the order sorts at it or after
@@ -111,6 +112,8 @@ class Entry:
         if kind == SORTED_SET:
             bounds = (U16.pack(len(bound)) + bound for bound in (self.low, self.high))
             return start + U32.pack(self.removed) + b"".join(bounds)
+        if kind in (HASH, SET):
+            return start + U32.pack(self.removed) if self.removed else start
         return start + self.rest
 
     @classmethod
@@ -132,6 +135,9 @@ class Entry:
             (entry.removed,) = U32.unpack_from(data, at)
             entry.low, at = _sized(data, at + 4)
             entry.high, at = _sized(data, at)
+        elif entry.kind in (HASH, SET):
+            if len(data) > at:
+                (entry.removed,) = U32.unpack_from(data, at)
         else:
             entry.rest = data[at:]
         return entry

@@ -18,6 +18,10 @@ from lsmkv.server.session import Session
 MOST_PAIRS = numbers.MAX_INT // 2
 _MOST_CHOSEN_FROM = 1000
 """The largest collection from which random elements are chosen uniformly."""
+_MANY_REMOVED = 1024
+"""Scans may pass over so many removed elements."""
+_MOST_MOVED = 4096
+"""A larger collection is not moved: it would hold up other commands."""
 _MORE_DRAWS = 16
 """Random places that are tried beyond two for each element."""
 
@@ -27,10 +31,7 @@ def _entry(session: Session, key: bytes) -> Entry | None:
 
 
 def _items(session: Session, entry: Entry | None) -> Iterator[tuple[bytes, bytes]]:
-    if entry is not None:
-        start = element_prefix(entry)
-        for name, value in session.space.overlay.scan(start, successor(start)):
-            yield name[len(start) :], value
+    return iter(()) if entry is None else session.space.overlay.under(element_prefix(entry))
 
 
 def _set_fields(session: Session, key: bytes, fields: list[tuple[bytes, bytes]]) -> int:
@@ -139,8 +140,24 @@ def remove_elements(
             removed += 1
     if removed:
         entry.size -= removed
+        entry.removed += removed
+        if entry.removed >= _MANY_REMOVED and 0 < entry.size <= min(entry.removed, _MOST_MOVED):
+            _move_elements(session, entry)
         space.save(session.database, key, entry)
     return removed
+
+
+def _move_elements(session: Session, entry: Entry) -> None:
+    """Give the elements of an entry another version, where no scan passes over removed ones.
+
+    At least as many were removed, so this costs O(1) for each of those.
+    """
+    space, old = session.space, element_prefix(entry)
+    entry.version, entry.removed = space.new_version(), 0
+    new = element_prefix(entry)
+    for element, value in space.overlay.under(old):
+        space.overlay.put(new + element, value)
+    space.garbage.add(old)
 
 
 @command("HKEYS", 2, "readonly", group="hash")

@@ -202,14 +202,14 @@ def copy(session: Session, args: list[bytes]) -> Reply:
         return 0
     made = Entry.decode(entry.encode())
     if entry.kind != STRING:
-        made.version = space.make(entry.kind).version
+        made.version, made.removed = space.new_version(), 0
         prefixes = [element_prefix]
         if entry.kind == SORTED_SET:
             prefixes.append(ranked_prefix)
         for prefix in prefixes:
-            start, copied = prefix(entry), prefix(made)
-            for name, value in space.overlay.scan(start, successor(start)):
-                space.overlay.put(copied + name[len(start) :], value)
+            copied = prefix(made)
+            for name, value in space.overlay.under(prefix(entry)):
+                space.overlay.put(copied + name, value)
         if entry.kind == STREAM:
             copy_groups(space, entry, made)
     space.replace(target, new, made)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from lsmkv.server.commands.hashes import MOST_PAIRS, checked_count, choose
 from lsmkv.server.commands.lists import clip, mpop_options, seconds_to_wait
 from lsmkv.server.commands.sets import checked_limit, split_numbered
-from lsmkv.server.encoding import DOUBLE, SET, SORTED_SET, Entry, element_prefix, successor
+from lsmkv.server.cursors import cursor_number
+from lsmkv.server.encoding import DOUBLE, SET, SORTED_SET, Entry, element_prefix
 from lsmkv.server.numbers import MAX_INT, parse_double, to_float, to_int
 from lsmkv.server.registry import command
 from lsmkv.server.resp import (
@@ -23,9 +24,12 @@ from lsmkv.server.resp import (
     syntax_error,
     wrong_type,
 )
-from lsmkv.server.scanning import scan_elements
+from lsmkv.server.scanning import scan_elements, scan_options
 from lsmkv.server.session import Session
 from lsmkv.server.sorted_set import Scored, SortedSet, place_behind, place_of
+
+_SMALL = 128
+"""The largest sorted set that Redis keeps in one piece: ``zset-max-listpack-entries``."""
 
 
 def _find(session: Session, key: bytes) -> SortedSet | None:
@@ -535,7 +539,19 @@ def zrandmember(session: Session, args: list[bytes]) -> Reply:
 
 @command("ZSCAN", -3, "readonly", group="sorted-set")
 def zscan(session: Session, args: list[bytes]) -> Reply:
-    """Return some members with scores, and the cursor for the next call."""
+    """Return some members with scores, and the cursor for the next call.
+
+    A small set is returned as a whole and in its order, as Redis does: clients rely on that.
+    """
+    if cursor_number(args[2]) == 0:
+        found = _find(session, args[1])
+        if found is not None and found.entry.size <= _SMALL:
+            matches = scan_options(args[3:]).matches
+            items: list[Reply] = []
+            for member, score in found.walk():
+                if matches(member):
+                    items += [member, format_double(score)]
+            return [b"0", items]
     return scan_elements(
         session,
         args,
@@ -557,9 +573,8 @@ class _Input(NamedTuple):
     def members(self) -> Iterator[Scored]:
         if self.entry is None:
             return
-        start = element_prefix(self.entry)
-        for name, value in self.session.space.overlay.scan(start, successor(start)):
-            yield name[len(start) :], self._score(value)
+        for member, value in self.session.space.overlay.under(element_prefix(self.entry)):
+            yield member, self._score(value)
 
     def score(self, member: bytes) -> float | None:
         if self.entry is None:
