@@ -31,6 +31,7 @@ from lsmkv.server.encoding import (
     ranked_prefix,
 )
 from lsmkv.server.expiry import ExpiryQueue
+from lsmkv.server.gaps import Gaps
 from lsmkv.server.garbage import GarbageQueue
 from lsmkv.server.numbering import Numbering
 from lsmkv.server.overlay import Overlay
@@ -83,6 +84,8 @@ class Keyspace:
         """Awaited keys that were changed, or removed."""
         self.read_ahead = ReadAhead()
         """The entries of streams that groups read next."""
+        self.gaps = Gaps()
+        """What was removed from large sets."""
         self.changes = 0
         """Keys that were changed since the start."""
         self.expired = 0
@@ -176,6 +179,7 @@ class Keyspace:
             return
         self.overlay.undo()
         self.read_ahead.forget()
+        self.gaps.forget()
         while self._before:
             database, id_, size = self._before.pop()
             database.load(id_, size)
@@ -212,6 +216,7 @@ class Keyspace:
         self._before.clear()
         self.ready.clear()
         self.read_ahead.forget()
+        self.gaps.forget()
         self.moved = False
         for database, (id_, size) in self._changed.items():
             database.load(id_, size)

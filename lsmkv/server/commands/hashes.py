@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from lsmkv.server import numbers
-from lsmkv.server.encoding import HASH, Entry, element_prefix, successor
+from lsmkv.server.encoding import HASH, SET, Entry, element_prefix, successor
+from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.numbers import add_decimal, to_decimal, to_int
-from lsmkv.server.overlay import Overlay
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, CommandError, Pairs, Reply, syntax_error
 from lsmkv.server.scanning import scan_elements
@@ -255,21 +255,20 @@ def choose(session: Session, entry: Entry, count: int) -> list[tuple[bytes, byte
         if count < 0:
             return random.choices(everything, k=wanted)
         return random.sample(everything, wanted)
-    prefix = element_prefix(entry)
-    chosen = _drawn(session.space.overlay, prefix, wanted, repeated=count < 0)
-    return [(name[len(prefix) :], value) for name, value in chosen]
+    skip = len(element_prefix(entry))
+    chosen = _drawn(session.space, entry, wanted, repeated=count < 0)
+    return [(name[skip:], value) for name, value in chosen]
 
 
-def _drawn(
-    overlay: Overlay, prefix: bytes, wanted: int, repeated: bool
-) -> list[tuple[bytes, bytes]]:
-    """Records at random places of a prefix that has more than ``wanted`` records.
+def _drawn(space: Keyspace, entry: Entry, wanted: int, repeated: bool) -> list[tuple[bytes, bytes]]:
+    """Elements at random places of a collection that has more than ``wanted``.
 
     If nearly every place leads to the same few records, no more places are tried, and neighbors of
     the records fill up the number.  O(wanted) seeks.
     """
+    overlay, prefix = space.overlay, element_prefix(entry)
     stop = successor(prefix)
-    first = next(iter(overlay.scan(prefix, stop)))[0]
+    first = _first_from(space, entry, prefix, stop)[0]
     last = next(iter(overlay.scan(prefix, stop, reverse=True)))[0]
     shared = next(at for at in range(len(last)) if first[at : at + 1] != last[at : at + 1])
     low, high = (
@@ -280,7 +279,7 @@ def _drawn(
     place = first
     for _ in range(wanted if repeated else 2 * wanted + _MORE_DRAWS):
         place = min(first[:shared] + random.randint(low, high).to_bytes(8, "big"), last)
-        name, value = next(iter(overlay.scan(place, stop)))
+        name, value = _first_from(space, entry, place, stop)
         found[name] = value
         drawn.append((name, value))
         if not repeated and len(found) == wanted:
@@ -292,3 +291,14 @@ def _drawn(
             break
         found[name] = value
     return list(found.items())
+
+
+def _first_from(
+    space: Keyspace, entry: Entry, place: bytes, stop: bytes | None
+) -> tuple[bytes, bytes]:
+    """The first element at a place or after it, which exists."""
+    if entry.kind != SET:
+        return next(iter(space.overlay.scan(place, stop)))
+    found = next(iter(space.overlay.scan(space.gaps.skip(entry.version, place), stop)))
+    space.gaps.learn(entry.version, place, found[0])
+    return found

@@ -38,6 +38,7 @@ def _add(session: Session, key: bytes, members: list[bytes]) -> int:
         name = start + member
         if space.overlay.get(name) is None:
             space.overlay.put(name, b"")
+            space.gaps.fill(entry.version, name)
             added += 1
     if added:
         entry.size += added
