@@ -15,8 +15,8 @@ _MOST_RANGES = 4096
 class Gaps:
     """Ranges without a record, in memory, by the version of a set.
 
-    They hold until a member is added, of which :meth:`fill` must be told, or until removals are
-    undone, after which :meth:`forget` must be called.
+    A range holds until a member is added, for which :meth:`fill` must be called, or until a removal
+    is undone, for which :meth:`forget` must be called.
     """
 
     def __init__(self) -> None:
