@@ -43,11 +43,9 @@ class ReadAhead:
 
     def slice(self, stream: Stream, version: int, after: bytes, count: int) -> list[Found]:
         """The entries after an id, up to ``count`` unless that is 0."""
-        start = id_after(after)
-        if start is None:
-            return []
         if not 0 < count <= _FEW:
-            return stream.slice(start, count=count)
+            start = id_after(after)
+            return [] if start is None else stream.slice(start, count=count)
         known = self._known.get(version)
         if known is None or known.after != after:
             if len(self._known) >= _MOST_GROUPS:
@@ -56,13 +54,14 @@ class ReadAhead:
         found: list[Found] = []
         ids = known.ids
         while ids and len(found) < count:
-            id_ = ids.pop()
-            start = id_after(id_)
-            record = stream.get(id_)
+            after = ids.pop()
+            record = stream.get(after)
             if record is not None:
-                found.append((id_, record))
-        if len(found) < count and start is not None:
-            self._scan(stream, start, count, found, known)
+                found.append((after, record))
+        if len(found) < count:
+            start = id_after(after)
+            if start is not None:
+                self._scan(stream, start, count, found, known)
         if found:
             known.after = found[-1][0]
         return found

@@ -139,7 +139,10 @@ def _append(parts: list[bytes], reply: Reply, resp3: bool) -> None:
     elif kind is list or kind is tuple:
         parts.append(b"*%d\r\n" % len(reply))
         for one in reply:
-            _append(parts, one, resp3)
+            if type(one) is bytes:  # as nearly always
+                parts.append(b"$%d\r\n%b\r\n" % (len(one), one))
+            else:
+                _append(parts, one, resp3)
     elif kind is Members or kind is Push:
         mark = b"*" if not resp3 else b"~" if kind is Members else b">"
         parts.append(b"%b%d\r\n" % (mark, len(reply)))

@@ -286,6 +286,8 @@ def _drawn(space: Keyspace, entry: Entry, wanted: int, repeated: bool) -> list[t
             break
     if repeated:
         return drawn
+    if len(found) == wanted:  # even an iterator that is not used costs a seek
+        return list(found.items())
     for name, value in chain(overlay.scan(place, stop), overlay.scan(prefix, place)):
         if len(found) == wanted:
             break
