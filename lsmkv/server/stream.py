@@ -14,8 +14,6 @@ from lsmkv.server.overlay import Overlay
 from lsmkv.server.stream_ids import LAST_ID, NO_ID, id_text
 
 _HEAD = struct.Struct(">16s16s16sQ")
-_NODE = 100
-"""Entries that approximate trimming removes together: Redis' ``stream-node-max-entries``."""
 UNKNOWN = -1
 """The number of entries that a group has read, if it cannot be known."""
 
@@ -115,37 +113,31 @@ class Stream:
         following = self.slice(self.first, count=1)
         self.first = following[0][0] if following else NO_ID
 
-    def trim_to_size(self, most: int, approximate: bool, limit: int) -> int:
+    def trim_to_size(self, most: int, node: int = 1, limit: int = 0) -> int:
         """Remove the oldest entries of more than ``most``.  Returns how many.  O(their number).
 
-        ``approximate`` removes them by the hundred, and not more than ``limit`` unless that is 0.
+        They are removed by whole nodes: runs of ``node`` entries as they were added.  Not more than
+        ``limit`` are removed unless that is 0.
         """
-        size = self.entry.size
-        surplus = size - most
-        if surplus <= 0:
-            return 0
-        if approximate:
-            if limit and size > limit:
-                surplus = min(surplus, limit)
-            if surplus < size:
-                surplus -= surplus % _NODE
-        return self._remove_first(surplus)
+        return self._remove_first(self._whole_nodes(self.entry.size - most, node, limit))
 
-    def trim_before(self, id_: bytes, approximate: bool, limit: int) -> int:
+    def trim_before(self, id_: bytes, node: int = 1, limit: int = 0) -> int:
         """Remove the entries before an id: see :meth:`trim_to_size`."""
-        if id_ <= self.first or self.entry.size == 0:
-            return 0
         surplus = 0
         for found, _ in self.walk(self.first):
             if found >= id_ or (limit and surplus > limit):
                 break
             surplus += 1
-        if approximate:
-            if limit and surplus > limit:
-                surplus = limit
-            if surplus < self.entry.size:
-                surplus -= surplus % _NODE
-        return self._remove_first(surplus)
+        return self._remove_first(self._whole_nodes(surplus, node, limit))
+
+    def _whole_nodes(self, surplus: int, node: int, limit: int) -> int:
+        """How many of the first entries fill nodes, of so many that may go."""
+        if limit and surplus > limit:
+            surplus = limit
+        if surplus <= 0 or surplus == self.entry.size:
+            return max(0, surplus)
+        gone = self.added - self.entry.size
+        return max(0, (gone + surplus) // node * node - gone)
 
     def _remove_first(self, count: int) -> int:
         if count == 0:

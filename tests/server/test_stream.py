@@ -58,33 +58,44 @@ def test_random_changes_agree_with_a_list() -> None:
                 case 4:
                     most = choices.randrange(60)
                     surplus = max(0, len(model.ids) - most)
-                    assert model.stream.trim_to_size(most, False, 0) == surplus
+                    assert model.stream.trim_to_size(most) == surplus
                     model.ids = model.ids[surplus:]
                 case _:
                     before = to_id(choices.randrange(model.added + 1), 0)
                     kept = [id_ for id_ in model.ids if id_ >= before]
                     removed = len(model.ids) - len(kept)
-                    assert model.stream.trim_before(before, False, 0) == removed
+                    assert model.stream.trim_before(before) == removed
                     model.ids = kept
             if step % 3 == 0:
                 model.commit()
             model.check()
 
 
-def test_approximate_trimming_removes_hundreds() -> None:
+def test_whole_nodes_are_trimmed() -> None:
     with an_engine() as engine:
         model = Model(engine)
         for _ in range(450):
             model.add()
         stream = model.stream
-        assert stream.trim_to_size(360, True, 0) == 0
-        assert stream.trim_to_size(240, True, 0) == 200
-        assert stream.trim_to_size(0, True, 99) == 0
-        assert stream.trim_to_size(0, True, 150) == 100
-        assert stream.trim_before(to_id(380, 0), True, 0) == 0
-        assert stream.trim_before(to_id(420, 0), True, 0) == 100
-        assert stream.trim_before(to_id(1000, 0), True, 0) == 50  # all that are left
+        assert stream.trim_to_size(360, 100) == 0
+        assert stream.trim_to_size(240, 100) == 200
+        assert stream.trim_to_size(0, 100, limit=99) == 0
+        assert stream.trim_to_size(0, 100, limit=150) == 100
+        assert stream.trim_before(to_id(380, 0), 100) == 0
+        assert stream.trim_before(to_id(420, 0), 100) == 100
+        assert stream.trim_before(to_id(1000, 0), 100) == 50  # all that are left
         assert (stream.entry.size, stream.first) == (0, NO_ID)
+
+
+def test_a_node_that_was_cut_ends_where_it_would_have_ended() -> None:
+    with an_engine() as engine:
+        model = Model(engine)
+        for _ in range(1000):
+            model.add()
+        stream = model.stream
+        assert stream.trim_to_size(555) == 445
+        assert stream.trim_to_size(444, 100) == 55
+        assert stream.entry.size == 500
 
 
 def test_reading_begins_behind_what_was_trimmed() -> None:
@@ -95,7 +106,7 @@ def test_reading_begins_behind_what_was_trimmed() -> None:
             model.add()
         model.commit()
         engine.db.flush()
-        model.stream.trim_to_size(1, False, 0)
+        model.stream.trim_to_size(1)
         model.commit()
         starts: list[bytes] = []
         scan = engine.space.overlay.scan

@@ -21,8 +21,9 @@ from lsmkv.server.stream_ids import (
     to_id,
 )
 
-_MOST_AT_ONCE = 10_000
-"""The LIMIT of approximate trimming if none is given; Redis' value."""
+_NODES_AT_ONCE = 100
+"""With ``~``, so many nodes are removed at the most if no LIMIT is given."""
+_MOST_AT_ONCE = 1_000_000
 
 
 def find_stream(session: Session, key: bytes) -> Stream | None:
@@ -52,11 +53,18 @@ class _Trim(NamedTuple):
     """MINID."""
     approximate: bool
     limit: int
+    """-1 if none is given."""
 
-    def apply(self, stream: Stream) -> int:
+    def apply(self, session: Session, stream: Stream) -> int:
+        node, limit = 1, self.limit
+        if self.approximate:
+            entries = session.service.settings.stream_node
+            node = entries or _MOST_AT_ONCE
+            if limit < 0:
+                limit = min(_NODES_AT_ONCE * (entries or _NODES_AT_ONCE), _MOST_AT_ONCE)
         if self.before is None:
-            return stream.trim_to_size(self.most, self.approximate, self.limit)
-        return stream.trim_before(self.before, self.approximate, self.limit)
+            return stream.trim_to_size(self.most, node, max(0, limit))
+        return stream.trim_before(self.before, node, max(0, limit))
 
 
 class _Options(NamedTuple):
@@ -74,8 +82,8 @@ _BOTH = "ERR syntax error, MAXLEN and MINID options at the same time are not com
 def _options(args: list[bytes], adding: bool) -> _Options:
     """Read options up to an id.  The arguments are checked from left to right."""
     most, before = -1, None
-    approximate = limited = only_if_there = False
-    limit, at, last = 0, 2, len(args) - 1
+    approximate = only_if_there = False
+    limit, at, last = -1, 2, len(args) - 1
     while at <= last:
         word = args[at].upper()
         if adding and word == b"*":
@@ -99,7 +107,6 @@ def _options(args: list[bytes], adding: bool) -> _Options:
             limit = to_int(args[at])
             if limit < 0:
                 raise CommandError("ERR The LIMIT argument must be >= 0.")
-            limited = True
         elif adding and word == b"NOMKSTREAM":
             only_if_there = True
         elif adding:
@@ -109,16 +116,14 @@ def _options(args: list[bytes], adding: bool) -> _Options:
             raise syntax_error()
         at += 1
     trims = most >= 0 or before is not None
-    if limit and not trims:
+    if limit > 0 and not trims:
         raise CommandError(
             "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
         )
     if not adding and not trims:
         raise CommandError("ERR syntax error, XTRIM must be called with a trimming strategy")
-    if limited and not approximate:
+    if limit >= 0 and not approximate:
         raise CommandError("ERR syntax error, LIMIT cannot be used without the special ~ option")
-    if approximate and not limited:
-        limit = _MOST_AT_ONCE
     return _Options(_Trim(most, before, approximate, limit) if trims else None, only_if_there, at)
 
 
@@ -146,7 +151,7 @@ def xadd(session: Session, args: list[bytes]) -> Reply:
     id_ = _next_id(stream, milliseconds, sequence, session.space.now())
     stream.add(id_, words)
     if trim is not None:
-        trim.apply(stream)
+        trim.apply(session, stream)
     save(session, args[1], stream, new)
     return id_text(id_)
 
@@ -181,7 +186,7 @@ def xtrim(session: Session, args: list[bytes]) -> Reply:
     stream = find_stream(session, args[1])
     if stream is None or trim is None:
         return 0
-    removed = trim.apply(stream)
+    removed = trim.apply(session, stream)
     if removed:
         save(session, args[1], stream)
     return removed
