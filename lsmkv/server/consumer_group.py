@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from lsmkv.server.encoding import ELEMENT, TWO_U64, U32, U64, Entry, group_prefix
 from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.numbers import wrapped
 from lsmkv.server.overlay import Overlay
 from lsmkv.server.stream import UNKNOWN, Stream
 from lsmkv.server.stream_ids import LAST_ID, NO_ID
@@ -235,9 +236,9 @@ class Group:
         if id_ <= self.last:
             return
         if self.read != UNKNOWN and not stream.has_deletions_after(id_):
-            self.read += 1
+            self.read = wrapped(self.read + 1)
         elif stream.added:
-            self.read = stream.entries_up_to(id_)
+            self.read = wrapped(stream.entries_up_to(id_))
         self.last = id_
 
     def lag(self, stream: Stream) -> int | None:
@@ -247,7 +248,7 @@ class Group:
         read = self.read
         if read == UNKNOWN or stream.has_deletions_after(self.last):
             read = stream.entries_up_to(self.last)
-        return None if read == UNKNOWN else stream.added - read
+        return None if read == UNKNOWN else wrapped(stream.added - read)
 
 
 def decode_delivery(record: bytes) -> Delivery:

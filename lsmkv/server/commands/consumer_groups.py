@@ -325,8 +325,10 @@ def xclaim(session: Session, args: list[bytes]) -> Reply:
 
 @command("XAUTOCLAIM", -6, "write fast", group="stream")
 def xautoclaim(session: Session, args: list[bytes]) -> Reply:
-    """Give deliveries that are idle for long to another consumer.  Returns an id to go on from, the
-    entries, and the ids of those that were removed."""
+    """Give deliveries that are idle for long to another consumer.
+
+    Returns an id to go on from, the entries, and the ids of those that were removed.
+    """
     least_idle = to_int(args[4], "ERR Invalid min-idle-time argument for XAUTOCLAIM")
     start = parse_start(args[5])
     count, just_ids, at = 100, False, 6

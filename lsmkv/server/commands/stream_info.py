@@ -7,7 +7,7 @@ from itertools import islice
 from lsmkv.server.commands.consumer_groups import no_group
 from lsmkv.server.commands.streams import find_stream
 from lsmkv.server.consumer_group import Consumer, Group, decode_delivery, find_group, groups_of
-from lsmkv.server.numbers import to_int
+from lsmkv.server.numbers import to_int, wrapped
 from lsmkv.server.registry import command, container
 from lsmkv.server.resp import CommandError, Reply, wrong_subcommand
 from lsmkv.server.session import Session
@@ -45,7 +45,7 @@ def xinfo_stream(session: Session, args: list[bytes]) -> Reply:
         b"radix-tree-nodes": nodes + 1,
         b"last-generated-id": id_text(stream.last),
         b"max-deleted-entry-id": id_text(stream.deleted),
-        b"entries-added": stream.added,
+        b"entries-added": wrapped(stream.added),
         b"recorded-first-entry-id": id_text(stream.first),
     }
     groups = groups_of(session.space.overlay, stream.entry)

@@ -80,3 +80,15 @@ def test_everything(client: Client) -> None:
     assert (id_, who, times) == (b"1-0", b"c", 1)
     assert consumer[b"pending"][0] == [b"1-0", time, 1]
     assert len(fields(client("XINFO STREAM x FULL COUNT 0"))[b"entries"]) == 14
+
+
+def test_counters_overflow_as_those_of_redis(client: Client) -> None:
+    most = 2**63 - 1
+    client("XADD x 1 f v")
+    client(f"XSETID x 1 ENTRIESADDED {most}")
+    client("XADD x 2 f v")
+    client(f"XGROUP CREATE x g 0 ENTRIESREAD {most}")
+    client("XREADGROUP GROUP g c COUNT 1 STREAMS x >")
+    (group,) = map(fields, client("XINFO GROUPS x"))
+    assert fields(client("XINFO STREAM x"))[b"entries-added"] == -(2**63)
+    assert (group[b"entries-read"], group[b"lag"]) == (-(2**63), 0)
