@@ -153,8 +153,13 @@ class Keyspace:
         self._load()
 
     def recover(self) -> None:
-        """Reload the counters and queues from the store.  Raises the store's errors."""
+        """Reload the counters and queues from the store, and forget what was learned of it.
+
+        Raises the store's errors.
+        """
         self.stale = True
+        self.read_ahead.forget()
+        self.gaps.forget()
         for numbering in (self._versions, self._ids, self.cursors):
             numbering.reload()
         self.expiry.reload()
@@ -178,8 +183,6 @@ class Keyspace:
         if not self.overlay.has_undo():
             return
         self.overlay.undo()
-        self.read_ahead.forget()
-        self.gaps.forget()
         while self._before:
             database, id_, size = self._before.pop()
             database.load(id_, size)
@@ -215,8 +218,6 @@ class Keyspace:
         self.overlay.forget()
         self._before.clear()
         self.ready.clear()
-        self.read_ahead.forget()
-        self.gaps.forget()
         self.moved = False
         for database, (id_, size) in self._changed.items():
             database.load(id_, size)

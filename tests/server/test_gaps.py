@@ -6,7 +6,12 @@ import random
 
 from serving import Client, an_engine
 
+from lsmkv import DB, MemoryEnv
+from lsmkv.server.commands import COMMANDS
+from lsmkv.server.engine import Engine
 from lsmkv.server.gaps import Gaps
+from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.settings import Settings
 
 
 def at(number: int) -> bytes:
@@ -62,3 +67,22 @@ def test_a_pop_that_is_undone_is_forgotten() -> None:
         engine.space.overlay.put(b"name", b"value")
         engine.space.undo()
         assert gaps.skip(1, b"a") == b"a"
+
+
+def test_a_reader_forgets_what_it_knew_of_an_older_state() -> None:
+    env = MemoryEnv()
+    with DB("/db", create_if_missing=True, env=env) as db:
+        writer = Client(Engine(db, Keyspace(db), COMMANDS, Settings()))
+        writer("SADD", b"s", *(b"member:%d" % number for number in range(2000)))
+        with DB("/db", env=env, read_only=True) as copy:
+            space = Keyspace(copy, writable=False)
+            reader = Client(Engine(copy, space, COMMANDS, Settings()))
+            for _ in range(300):
+                assert reader("SRANDMEMBER s").startswith(b"member:")
+            gone = [b"member:%d" % number for number in range(2000) if str(number)[0] > "1"]
+            writer("SREM", b"s", *gone)
+            writer("SADD", b"s", *(b"member:1\xf0%d" % number for number in range(1500)))
+            copy.refresh()
+            space.reload()
+            for _ in range(300):
+                assert reader("SRANDMEMBER s").startswith(b"member:")
