@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sortedcontainers import SortedDict
 
-_MOST_SETS = 100
+_MOST_SETS = 16
 _MOST_RANGES = 4096
 
 
