@@ -1,4 +1,4 @@
-"""Clients that wait for an element of a list or sorted set: BLPOP, BLMOVE, BZPOPMIN, ..."""
+"""Clients that wait for an element of a list, sorted set or stream: BLPOP, BZPOPMIN, XREAD, ..."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class Wait:
         kind: int,
         attempt: Callable[[list[bytes]], Reply],
         otherwise: Reply,
+        gone: Reply,
     ) -> None:
         self.session = session
         self.places = places
@@ -52,6 +53,8 @@ class Wait:
         """Runs the command again with some of its keys.  Returns its reply, or ``NO_REPLY``."""
         self.otherwise = otherwise
         """The reply after a timeout."""
+        self.gone = gone
+        """The reply if a key is removed or becomes one of another kind; ``NO_REPLY`` to wait on."""
         self.cancel_timer: Callable[[], object] | None = None
 
 
@@ -73,6 +76,7 @@ class Waits:
         seconds: float,
         attempt: Callable[[list[bytes]], Reply],
         otherwise: Reply,
+        gone: Reply = NO_REPLY,
     ) -> Reply:
         """Return the reply of ``attempt`` if it has one now.  Otherwise block the client.
 
@@ -85,7 +89,7 @@ class Waits:
         if session.running:
             return otherwise
         places = [(session.database.index, key) for key in dict.fromkeys(keys)]
-        wait = session.wait = Wait(session, places, kind, attempt, otherwise)
+        wait = session.wait = Wait(session, places, kind, attempt, otherwise, gone)
         for place in places:
             self._by_place.setdefault(place, {})[wait] = None
             self._space.awaited[place] = len(self._by_place[place])
@@ -115,7 +119,7 @@ class Waits:
                 space.recover()
             entry = space.find(space.databases[place[0]], place[1])
             if entry is None or entry.kind != wait.kind:
-                return NO_REPLY
+                return wait.gone
             return wait.attempt([place[1]])
         except CommandError as error:
             space.undo()

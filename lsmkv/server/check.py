@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from lsmkv.db.db import DB
 from lsmkv.server.commands.bloom import BloomFilter
+from lsmkv.server.consumer_group import Consumer, Group, decode_delivery, groups_of
 from lsmkv.server.encoding import (
     BLOOM,
     CEILINGS,
@@ -22,12 +23,14 @@ from lsmkv.server.encoding import (
     FORMAT_KEY,
     GARBAGE,
     GARBAGE_ENDS,
+    GROUP,
     HASH,
     KEY,
     KIND_NAMES,
     LIST,
     RANKED,
     SORTED_SET,
+    STREAM,
     STRING,
     TWO_U64,
     U32,
@@ -39,6 +42,8 @@ from lsmkv.server.encoding import (
     successor,
 )
 from lsmkv.server.overlay import Overlay
+from lsmkv.server.stream import Stream, is_entry
+from lsmkv.server.stream_ids import id_text
 
 _KEY_HEAD = len(KEY) + 4
 _EXPIRY_HEAD = len(EXPIRY) + 8 + 4
@@ -62,7 +67,7 @@ class _Checker:
         self._garbage: set[bytes] = set()
         """The prefixes that are to be swept."""
         self._versions: dict[int, tuple[int, bytes]] = {}
-        """The kind and the record of the key that has a version."""
+        """The kind and the record of the key that has a version, or whose group has it."""
 
     def problems(self) -> Iterator[str]:
         if self._db.get(FORMAT_KEY) != FORMAT:
@@ -113,6 +118,8 @@ class _Checker:
                     yield f"There are records before the sweep position of {prefix!r}."
             if prefix[:1] == KEY and U32.unpack_from(prefix, 1)[0] in self._ids:
                 yield f"The keys of a database in use are queued to be swept: {prefix!r}."
+            if prefix[:1] == GROUP:
+                self._garbage |= {ELEMENT + group[:8] for _, group in self._scan(prefix)}
         if expected != behind:
             yield f"The garbage queue ends with {expected}, but its record says {behind}."
 
@@ -135,26 +142,30 @@ class _Checker:
             if live and entry.expires and self._db.get(_expiry_name(name, entry)) is None:
                 yield f"{name!r} expires but is not in the expiry queue."
             if entry.kind != STRING:
-                yield from self._check_version(name, entry, ceiling)
+                yield from self._check_version(name, entry.kind, entry.version, ceiling)
                 yield from self._check_elements(name, entry)
+            if entry.kind == STREAM:
+                for group in groups_of(self._overlay, entry):
+                    yield from self._check_version(name, STREAM, group.version, ceiling)
+                    yield from _check_group(name, group)
         for id_, (index, size) in self._ids.items():
             if size != counted[id_]:
                 yield f"Database {index} has {counted[id_]} keys, but its record says {size}."
 
-    def _check_version(self, name: bytes, entry: Entry, ceiling: int) -> Iterator[str]:
-        version = entry.version
+    def _check_version(self, name: bytes, kind: int, version: int, ceiling: int) -> Iterator[str]:
         if version in self._versions:
             yield f"{name!r} and {self._versions[version][1]!r} have the same version, {version}."
         if version >= ceiling:
             yield f"{name!r} has the version {version}, which is not below the stored ceiling."
-        if element_prefix(entry) in self._garbage or ranked_prefix(entry) in self._garbage:
+        if {mark + U64.pack(version) for mark in (ELEMENT, RANKED, GROUP)} & self._garbage:
             yield f"The elements of {name!r} are queued to be swept, but the key exists."
-        self._versions[version] = (entry.kind, name)
+        self._versions[version] = (kind, name)
 
     def _check_elements(self, name: bytes, entry: Entry) -> Iterator[str]:
         if entry.kind == BLOOM:
             yield from self._check_pages(name, entry)
             return
+        stream = Stream(self._overlay, entry) if entry.kind == STREAM else None
         prefix = element_prefix(entry)
         skip = len(prefix)
         count = 0
@@ -164,6 +175,8 @@ class _Checker:
                 yield (
                     f"The list {name!r} has an element {element!r} where element {count} should be."
                 )
+            elif stream is not None:
+                yield from self._check_entry(name, stream, element, value, first=count == 0)
             elif entry.kind == SORTED_SET:
                 yield from self._check_member(name, entry, element, value)
             elif entry.kind not in (HASH, LIST) and value:
@@ -171,10 +184,22 @@ class _Checker:
             count += 1
         if count != entry.size:
             yield f"{name!r} has {count} elements, but its record says {entry.size}."
-        if count == 0:
+        if count == 0 and stream is None:
             yield f"{name!r} exists but has no elements."
         if entry.kind == SORTED_SET:
             yield from self._check_order(name, entry)
+
+    def _check_entry(
+        self, name: bytes, stream: Stream, id_: bytes, record: bytes, first: bool
+    ) -> Iterator[str]:
+        if len(id_) != 16 or not is_entry(record):
+            yield f"The stream {name!r} has an entry that is none, at {id_!r}."
+            return
+        shown = id_text(id_).decode()
+        if id_ > stream.last:
+            yield f"The stream {name!r} has an entry {shown}, which is after its last id."
+        if first and id_ != stream.first:
+            yield f"The stream {name!r} begins with {shown}, but its record has another first id."
 
     def _check_member(
         self, name: bytes, entry: Entry, member: bytes, value: bytes
@@ -222,7 +247,8 @@ class _Checker:
         """Check that every element belongs to a key, or is queued to be swept."""
         ceiling = self._ceiling(b"versions")
         seen = b""
-        for kind in (ELEMENT, RANKED):
+        owners = {RANKED: SORTED_SET, GROUP: STREAM}
+        for kind in (ELEMENT, RANKED, GROUP):
             for name, _ in self._scan(kind):
                 prefix = name[: len(kind) + 8]
                 if prefix == seen:
@@ -231,7 +257,7 @@ class _Checker:
                 (version,) = U64.unpack_from(prefix, 1)
                 owner = self._versions.get(version)
                 if prefix not in self._garbage and (
-                    owner is None or (kind == RANKED and owner[0] != SORTED_SET)
+                    owner is None or owner[0] != owners.get(kind, owner[0])
                 ):
                     yield f"{name!r} belongs to no key and is not queued to be swept."
                 if version >= ceiling:
@@ -251,6 +277,42 @@ class _Checker:
             record = self._db.get(KEY + U32.pack(id_) + name[_EXPIRY_HEAD:])
             if record is None or Entry.decode(record).expires != expires:
                 yield f"{name!r} is in the expiry queue, but no key expires at that time."
+
+
+def _check_group(name: bytes, group: Group) -> Iterator[str]:
+    """Check that the deliveries of a group are those of its consumers."""
+    of = f"the group {group.name!r} of {name!r}"
+    consumers = list(group.consumers())
+    if len(consumers) != group.size:
+        yield f"There are {len(consumers)} consumers in {of}, but its record says {group.size}."
+    held = 0
+    for id_, record in group.pending.stored():
+        held += 1
+        delivery = decode_delivery(record)
+        owner = group.consumer(delivery.consumer)
+        shown = id_text(id_).decode()
+        if owner is None or owner.pending.get(id_) is None:
+            yield f"The delivery of {shown} in {of} is not among those of its consumer."
+        if id_ < group.pending.low:
+            yield f"The delivery of {shown} in {of} is below the lower bound."
+    if held != group.pending.count:
+        yield f"There are {held} deliveries in {of}, but its record says {group.pending.count}."
+    for consumer in consumers:
+        yield from _check_consumer(of, group, consumer)
+
+
+def _check_consumer(of: str, group: Group, consumer: Consumer) -> Iterator[str]:
+    whose = f"The consumer {consumer.name!r} in {of}"
+    held = 0
+    for id_, _ in consumer.pending.stored():
+        held += 1
+        delivery = group.delivery(id_)
+        if delivery is None or delivery.consumer != consumer.name:
+            yield f"{whose} has {id_text(id_).decode()}, which was not delivered to it."
+        if id_ < consumer.pending.low:
+            yield f"{whose} has {id_text(id_).decode()}, which is below its lower bound."
+    if held != consumer.pending.count:
+        yield f"{whose} has {held} deliveries, but its record says {consumer.pending.count}."
 
 
 def _expiry_name(name: bytes, entry: Entry) -> bytes:

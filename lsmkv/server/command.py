@@ -72,6 +72,12 @@ class Command:
 
 def _uses(spec: KeySpec, args: Sequence[bytes]) -> list[KeyUse]:
     first, last = spec.first, spec.last if spec.last >= 0 else len(args) + spec.last
+    if spec.keyword:
+        words = [word.upper() for word in args]
+        if spec.keyword.encode() not in words[first:]:
+            raise CommandError(_INVALID)
+        first = words.index(spec.keyword.encode(), first) + 1
+        last = first + (len(args) - first) // 2 - 1
     if spec.counted:
         try:
             last = first + to_int(args[first])

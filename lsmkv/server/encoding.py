@@ -29,6 +29,8 @@ KEY: Final = b"k"
 """+ database id (4) + key -> an :class:`Entry`."""
 EXPIRY: Final = b"x"
 """+ milliseconds (8) + database id (4) + key -> nothing."""
+GROUP: Final = b"s"
+"""+ version of a stream (8) + name -> a consumer group: see ``consumer_group.py``."""
 RANKED: Final = b"z"
 """+ version (8) + ordered score (8) + member -> nothing, or ``-`` if the score is -0.0."""
 
@@ -38,6 +40,7 @@ LIST: Final = 3
 SET: Final = 4
 SORTED_SET: Final = 5
 BLOOM: Final = 6
+STREAM: Final = 7
 EXPIRES: Final = 0x80
 """Added to the kind of an entry that has an expiry."""
 KIND_NAMES: Final = {
@@ -47,6 +50,7 @@ KIND_NAMES: Final = {
     SET: "set",
     SORTED_SET: "zset",
     BLOOM: "MBbloom--",
+    STREAM: "stream",
 }
 
 U16: Final = struct.Struct(">H")
@@ -70,10 +74,12 @@ class Entry:
     else: version (8)     under which the elements stand: unique in the store, never used again
     size (8)              the number of elements
     a list: head (8)      the index of the first element
+    hash, set: removed    (4) elements removed since they were moved; left out if 0
     sorted set: removed   (4) entries removed from the order since the bounds were looked up
     low (2 + n)           length and bytes: nothing in the order sorts before it
     high (2 + n)          length and bytes: nothing in the order sorts at it or after
     a Bloom filter: rest  see ``commands/bloom.py``
+    a stream: rest        see ``stream.py``
     ====================  =====================================================================
     """
 
@@ -90,7 +96,7 @@ class Entry:
         self.low = b""
         self.high = b""
         self.rest = rest
-        """A string's value, or the fields of a Bloom filter after its size."""
+        """A string's value, or what a Bloom filter or stream has after its size."""
 
     def encode(self) -> bytes:
         kind = self.kind
@@ -106,6 +112,8 @@ class Entry:
         if kind == SORTED_SET:
             bounds = (U16.pack(len(bound)) + bound for bound in (self.low, self.high))
             return start + U32.pack(self.removed) + b"".join(bounds)
+        if kind in (HASH, SET):
+            return start + U32.pack(self.removed) if self.removed else start
         return start + self.rest
 
     @classmethod
@@ -127,6 +135,9 @@ class Entry:
             (entry.removed,) = U32.unpack_from(data, at)
             entry.low, at = _sized(data, at + 4)
             entry.high, at = _sized(data, at)
+        elif entry.kind in (HASH, SET):
+            if len(data) > at:
+                (entry.removed,) = U32.unpack_from(data, at)
         else:
             entry.rest = data[at:]
         return entry
@@ -145,6 +156,11 @@ def element_prefix(entry: Entry) -> bytes:
 def ranked_prefix(entry: Entry) -> bytes:
     """The prefix of the keys of a sorted set's order."""
     return RANKED + U64.pack(entry.version)
+
+
+def group_prefix(entry: Entry) -> bytes:
+    """The prefix of the keys of a stream's consumer groups."""
+    return GROUP + U64.pack(entry.version)
 
 
 def ordered_score(score: float) -> bytes:

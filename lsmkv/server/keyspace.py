@@ -14,22 +14,28 @@ from lsmkv.errors import Error
 from lsmkv.server import encoding
 from lsmkv.server.encoding import (
     DATABASE,
+    ELEMENT,
     EXPIRES,
     FORMAT,
     FORMAT_KEY,
+    GROUP,
     KEY,
     SORTED_SET,
+    STREAM,
     STRING,
     U32,
     U64,
     Entry,
     element_prefix,
+    group_prefix,
     ranked_prefix,
 )
 from lsmkv.server.expiry import ExpiryQueue
+from lsmkv.server.gaps import Gaps
 from lsmkv.server.garbage import GarbageQueue
 from lsmkv.server.numbering import Numbering
 from lsmkv.server.overlay import Overlay
+from lsmkv.server.read_ahead import ReadAhead
 from lsmkv.server.resp import wrong_type
 
 DATABASES = 16
@@ -75,7 +81,11 @@ class Keyspace:
         self.awaited: dict[tuple[int, bytes], int] = {}
         """Keys for which clients wait, with the number of clients."""
         self.ready: list[tuple[int, bytes]] = []
-        """Awaited keys that were changed and now have elements."""
+        """Awaited keys that were changed, or removed."""
+        self.read_ahead = ReadAhead()
+        """The entries of streams that groups read next."""
+        self.gaps = Gaps()
+        """What was removed from large sets."""
         self.changes = 0
         """Keys that were changed since the start."""
         self.expired = 0
@@ -143,8 +153,13 @@ class Keyspace:
         self._load()
 
     def recover(self) -> None:
-        """Reload the counters and queues from the store.  Raises the store's errors."""
+        """Reload the counters and queues from the store, and forget what was learned of it.
+
+        Raises the store's errors.
+        """
         self.stale = True
+        self.read_ahead.forget()
+        self.gaps.forget()
         for numbering in (self._versions, self._ids, self.cursors):
             numbering.reload()
         self.expiry.reload()
@@ -264,14 +279,19 @@ class Keyspace:
 
     def make(self, kind: int) -> Entry:
         """An entry for a new key."""
-        return Entry(kind, 0 if kind == STRING else self._versions.take())
+        return Entry(kind, 0 if kind == STRING else self.new_version())
+
+    def new_version(self) -> int:
+        """A version that was never used, for the elements of a key or of a consumer group."""
+        return self._versions.take()
 
     def save(self, database: Database, key: bytes, entry: Entry, new: bool = False) -> None:
         """Write the entry of a key; ``new`` if the key did not exist.
 
-        A key without elements is removed instead.  Its elements must be deleted already.
+        A key without elements is removed instead, unless it is a stream.  Its elements must be
+        deleted already.
         """
-        if entry.size == 0 and entry.kind not in (STRING, encoding.BLOOM):
+        if entry.size == 0 and entry.kind not in (STRING, encoding.BLOOM, STREAM):
             if not new:
                 self.remove(database, key, entry, swept=True)
             return
@@ -279,6 +299,10 @@ class Keyspace:
         if new:
             self.resize(database, 1)
         self.touch(database, key)
+
+    def rewrite(self, database: Database, key: bytes, entry: Entry) -> None:
+        """Write the entry of a key that exists, without notifying anyone."""
+        self.overlay.put(database.prefix + key, entry.encode())
 
     def set_string(self, database: Database, key: bytes, value: bytes, expires: int = 0) -> None:
         """Make a key a string, replacing any other value."""
@@ -329,7 +353,7 @@ class Keyspace:
         entry.expires = expires
         if expires:
             self.expiry.add(expires, database.id, key)
-        self.overlay.put(database.prefix + key, entry.encode())
+        self.rewrite(database, key, entry)
         self.touch(database, key)
 
     def _drop(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
@@ -345,6 +369,12 @@ class Keyspace:
             self.garbage.add(element_prefix(entry))
             if entry.kind == SORTED_SET:
                 self.garbage.add(ranked_prefix(entry))
+            elif entry.kind == STREAM:
+                self.garbage.add(group_prefix(entry))
+
+    def discard_group(self, record: bytes) -> None:
+        """Queue what a consumer group holds to be swept; ``record`` is the group's own."""
+        self.garbage.add(ELEMENT + record[:8])
 
     def resize(self, database: Database, change: int) -> None:
         """Add to the number of keys.  The new number is part of the tick's record."""
@@ -366,6 +396,10 @@ class Keyspace:
         if self.watched:
             for call in self.watched.pop((database.index, key), ()):
                 call()
+        self.wake(database, key)
+
+    def wake(self, database: Database, key: bytes) -> None:
+        """Let the clients that await a key look at it again."""
         if self.awaited and (database.index, key) in self.awaited:
             self.ready.append((database.index, key))
 
@@ -385,10 +419,9 @@ class Keyspace:
 
     def flush(self, database: Database) -> None:
         """Remove all keys of a database in O(1).  They are swept later."""
-        if self.watched:
-            for index, key in list(self.watched):
-                if index == database.index and self.find(database, key) is not None:
-                    self.touch(database, key)
+        for index, key in {*self.watched, *self.awaited}:
+            if index == database.index and self.find(database, key) is not None:
+                self.touch(database, key)
         if database.size == 0:
             return
         self.moved = True
@@ -456,5 +489,7 @@ class Keyspace:
                 if entry.expires:
                     self.expiry.remove(entry.expires, U32.unpack(prefix[1:])[0], key)
                 self._discard_elements(entry)
+            elif prefix[:1] == GROUP:
+                self.discard_group(record)
         self.garbage.drop_first()
         return self.garbage.first() is not None

@@ -34,6 +34,15 @@ def to_int(text: bytes, error: str = NOT_AN_INTEGER) -> int:
     raise CommandError(error)
 
 
+def wrapped(number: int) -> int:
+    """A number as Redis' 64-bit counters hold it after an overflow.
+
+    >>> wrapped(MAX_INT), wrapped(MAX_INT + 1) == MIN_INT
+    (9223372036854775807, True)
+    """
+    return (number - MIN_INT) % (1 << 64) + MIN_INT
+
+
 def to_float(text: bytes, error: str = NOT_A_FLOAT) -> float:
     """A double or an infinity; otherwise, also for NaN, raises :class:`CommandError`.
 

@@ -14,6 +14,7 @@ from sortedcontainers import SortedList
 from lsmkv.db.db import DB
 from lsmkv.db.handles.snapshot import Snapshot
 from lsmkv.format.batch import WriteBatch
+from lsmkv.server.encoding import successor
 
 _MISSING = object()
 _CHUNK = 128
@@ -80,6 +81,13 @@ class Overlay:
             return found
         self.touched = True
         return self._merged(found, start, stop, reverse)
+
+    def under(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """The entries whose keys begin with a prefix, in order, without it: from ``prefix + start``
+        on.  As in :meth:`scan`, keys may be written meanwhile."""
+        skip = len(prefix)
+        for name, value in self.scan(prefix + start, successor(prefix)):
+            yield name[skip:], value
 
     def _merged(
         self, found: Iterator[tuple[bytes, bytes]], start: bytes, stop: bytes | None, reverse: bool

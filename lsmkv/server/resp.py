@@ -16,6 +16,7 @@ value                  RESP2                      RESP3
 ``Members``            ``*`` array                ``~`` set
 ``dict``               ``*`` keys and values      ``%`` map
 ``Pairs``              ``*`` flat array           ``*`` array of arrays of two
+``ByKey``              ``*`` arrays of two        ``%`` map
 ``Push``               ``*`` array                ``>`` push
 ``Verbatim``           ``$`` bulk string          ``=`` verbatim string
 ``Simple``             ``+`` simple string        ``+`` simple string
@@ -64,6 +65,11 @@ class Members(list[Reply]):
 @mypyc_attr(native_class=False)
 class Pairs(list[tuple[Reply, Reply]]):
     """Pairs, such as members with their scores: flat in RESP2, an array of arrays in RESP3."""
+
+
+@mypyc_attr(native_class=False)
+class ByKey(list[tuple[Reply, Reply]]):
+    """What was read from each key: an array of arrays of two in RESP2, a map in RESP3."""
 
 
 @mypyc_attr(native_class=False)
@@ -133,7 +139,10 @@ def _append(parts: list[bytes], reply: Reply, resp3: bool) -> None:
     elif kind is list or kind is tuple:
         parts.append(b"*%d\r\n" % len(reply))
         for one in reply:
-            _append(parts, one, resp3)
+            if type(one) is bytes:  # as nearly always
+                parts.append(b"$%d\r\n%b\r\n" % (len(one), one))
+            else:
+                _append(parts, one, resp3)
     elif kind is Members or kind is Push:
         mark = b"*" if not resp3 else b"~" if kind is Members else b">"
         parts.append(b"%b%d\r\n" % (mark, len(reply)))
@@ -142,6 +151,13 @@ def _append(parts: list[bytes], reply: Reply, resp3: bool) -> None:
     elif kind is dict:
         parts.append(b"%b%d\r\n" % ((b"%", len(reply)) if resp3 else (b"*", 2 * len(reply))))
         for key, value in reply.items():
+            _append(parts, key, resp3)
+            _append(parts, value, resp3)
+    elif kind is ByKey:
+        parts.append(b"%b%d\r\n" % (b"%" if resp3 else b"*", len(reply)))
+        for key, value in reply:
+            if not resp3:
+                parts.append(b"*2\r\n")
             _append(parts, key, resp3)
             _append(parts, value, resp3)
     elif kind is Pairs:

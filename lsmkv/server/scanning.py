@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from lsmkv.server.cursors import cursor_number
-from lsmkv.server.encoding import element_prefix, successor
+from lsmkv.server.encoding import element_prefix
 from lsmkv.server.globs import matcher
 from lsmkv.server.numbers import to_int
 from lsmkv.server.resp import Reply, syntax_error
@@ -68,9 +68,7 @@ def scan_elements(
     position = session.service.cursors.position(number, scope)
     matches = options.matches
     found: list[Reply] = []
-    walk = session.space.overlay.scan(scope + position, successor(scope))
-    for seen, (name, value) in enumerate(walk):
-        element = name[len(scope) :]
+    for seen, (element, value) in enumerate(session.space.overlay.under(scope, position)):
         if seen == options.limit:
             return [b"%d" % session.service.cursors.make(scope, element), found]
         if matches(element):

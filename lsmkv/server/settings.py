@@ -35,6 +35,7 @@ _NUMBERS = {
     "proto-max-bulk-len": _Number("max_bulk", 2**20, _MOST, in_bytes=True),
     "slowlog-log-slower-than": _Number("slowlog_slower_than", -1, _MOST),
     "slowlog-max-len": _Number("slowlog_length", 0, _MOST),
+    "stream-node-max-entries": _Number("stream_node", 0, _MOST),
     "tcp-keepalive": _Number("tcp_keepalive", 0, 2**31 - 1),
     "timeout": _Number("timeout", 0, 2**31 - 1),
 }
@@ -66,6 +67,9 @@ class Settings:
     """Bytes of the longest request: CONFIG's ``client-query-buffer-limit``."""
     pubsub_limit: int = 32 * 2**20
     """Bytes that may wait for a subscriber or monitor before it is disconnected; 0: no limit."""
+    stream_node: int = 100
+    """Entries of a stream that trimming with ``~`` removes together: CONFIG's
+    ``stream-node-max-entries``; 0: only all."""
     slowlog_slower_than: int = 10_000
     """Microseconds; negative turns the slow log off."""
     slowlog_length: int = 128

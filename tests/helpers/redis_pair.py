@@ -8,6 +8,7 @@ answers otherwise on purpose.
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections import Counter
@@ -151,6 +152,44 @@ def _about_memory(redis: Reply, lsmkv: Reply) -> bool:
     return redis.mark == lsmkv.mark and (redis.value is None) == (lsmkv.value is None)
 
 
+_OPEN_FIELDS = {b"seen-time", b"idle", b"radix-tree-keys", b"radix-tree-nodes"}
+_LATE = 10**12
+"""Numbers above this one are times of this century, in milliseconds."""
+
+
+def _timeless(reply: Reply) -> Reply:
+    """What XINFO returns, without times and without Redis' way to store it."""
+    if not reply.parts:
+        is_time = isinstance(reply.value, int) and reply.value > _LATE
+        return Reply(reply.mark, 0) if is_time else reply
+    parts: list[Reply] = []
+    for one in reply.parts:
+        opens = bool(parts) and parts[-1].mark == "$" and parts[-1].value in _OPEN_FIELDS
+        parts.append(Reply(one.mark, 0) if opens else _timeless(one))
+    return Reply(reply.mark, tuple(parts))
+
+
+def _about_stream(redis: Reply, lsmkv: Reply) -> bool:
+    return _timeless(redis) == _timeless(lsmkv)
+
+
+def _pending(redis: Reply, lsmkv: Reply) -> bool:
+    """The idle times of deliveries, each the third of four, differ a little."""
+    if len(redis.parts) != len(lsmkv.parts) or redis.mark != lsmkv.mark:
+        return False
+    for one, other in zip(redis.parts, lsmkv.parts, strict=True):
+        if len(one.parts) == len(other.parts) == 4 and one.mark == other.mark:
+            fields, others = list(one.parts), list(other.parts)
+            first, second = fields.pop(2).value, others.pop(2).value
+            if fields != others or not isinstance(first, int) or not isinstance(second, int):
+                return False
+            if abs(first - second) > 1000 * _SECONDS_APART:
+                return False
+        elif one != other:
+            return False
+    return redis.parts != () or redis == lsmkv
+
+
 _UNORDERED = "SMEMBERS SINTER SUNION SDIFF KEYS HKEYS HVALS"
 _WITH_SCORES = (
     "ZADD ZINCRBY ZSCORE ZMSCORE ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZPOPMIN ZPOPMAX"
@@ -165,6 +204,8 @@ LOOSELY: dict[str, Comparison] = {
     "EXPIRETIME": _seconds,
     "PTTL": _milliseconds,
     "PEXPIRETIME": _milliseconds,
+    "XINFO": _about_stream,
+    "XPENDING": _pending,
     "HELLO": _greeting,
     "MEMORY": _about_memory,
     "OBJECT": _about_memory,
@@ -265,6 +306,12 @@ class Side:
             return [*control.ask("LRANGE", key, 0, -1).parts, control.ask("LLEN", key)]
         if kind == b"set":
             return [*sorted(control.ask("SMEMBERS", key).parts), control.ask("SCARD", key)]
+        if kind == b"stream":
+            return [
+                control.ask("XRANGE", key, "-", "+"),
+                _timeless(control.ask("XINFO", "STREAM", key, "FULL", "COUNT", 0)),
+                _timeless(control.ask("XINFO", "GROUPS", key)),
+            ]
         if kind == b"zset":
             ranked = control.ask("ZRANGE", key, 0, -1, "WITHSCORES").parts
             return [*(_as_number(one) or one for one in ranked), control.ask("ZCARD", key)]
@@ -320,7 +367,9 @@ class Pair:
             place = _BLOCKING[name]
             if len(request) > 2 and request[place] not in _WAITS:
                 return
-        if name in _ALONE:
+        if name in ("XREAD", "XREADGROUP") and queued is None and self._waits_long(request):
+            return
+        if name in _ALONE or (name == "XADD" and b"*" in request):
             if queued is not None:
                 return
             self.seen[name] += 1
@@ -342,6 +391,15 @@ class Pair:
             self._queued[number] = []
         elif queued is not None and queues:
             queued.append(request)
+
+    @staticmethod
+    def _waits_long(request: Request) -> bool:
+        """Whether a reading of streams may block for more than a moment."""
+        words = [word.upper() for word in request]
+        return any(
+            word == b"BLOCK" and wait not in (b"1", b"-1", b"abc", b"1.5")
+            for word, wait in itertools.pairwise(words)
+        )
 
     def run_while_waiting(self, waiting: list[Request], steps: list[Step]) -> None:
         """Let the last clients wait for something, while the others go on; compare what they get.
@@ -434,6 +492,10 @@ class Pair:
                     raise _difference(request, redis, lsmkv)
         elif name == "SPOP":
             if redis.mark != lsmkv.mark or len(redis.parts) != len(lsmkv.parts):
+                raise _difference(request, redis, lsmkv)
+            self._ask(number, [b"DEL", request[1]])
+        elif name == "XADD":
+            if redis.mark != lsmkv.mark or (redis.value is None) != (lsmkv.value is None):
                 raise _difference(request, redis, lsmkv)
             self._ask(number, [b"DEL", request[1]])
         elif name.startswith("SORT"):

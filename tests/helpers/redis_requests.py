@@ -55,9 +55,21 @@ _BAD_SCORES = [
 _ODD_SCORES = b"0x10 0x1p3 0x1.8 infinity +Infinity 5. .5 +1 1E3 -INF 00012 1e-400".split()
 _KEYS = {
     kind: tuple(f"{kind}{number}".encode() for number in (1, 2, 3))
-    for kind in ("s", "h", "l", "t", "z", "y")
+    for kind in ("s", "h", "l", "t", "z", "y", "x")
 }
 _ODD_KEYS = (b"", b"\xff\0\r\n", b"w_1", b"w_2", b"w_3", b"o_1", b"o_2", b"none", b"k" * 200)
+_GROUPS = [b"g1", b"g2"]
+_CONSUMERS = [b"c1", b"c2", b"c3"]
+_IDS = b"1-1 2 3-1 3-2 4-0 5-5 7 7-1 9 12-3 20 50-1 100".split()
+_ODD_IDS = [
+    *b"0 0-0 0-1 18446744073709551615-18446744073709551615 18446744073709551614 abc 1-".split(),
+    *b"-1 1-1-1 18446744073709551616".split(),
+    *b"+5 05-01 * 1-* - + $ > ( (5 1.5 5-18446744073709551615".split(),
+    b"",
+    b" 5",
+    b"5\0",
+    b"9" * 130,
+]
 _JUNK = [
     *(
         b"NX XX GT LT CH INCR GET KEEPTTL EX PX PERSIST WITHSCORES WITHVALUES LIMIT COUNT MATCH BY"
@@ -129,6 +141,26 @@ def _far_off(unit: int) -> Maker:
     return make
 
 
+def _new_id(choices: random.Random) -> Request:
+    """An id that as a rule is above those before it."""
+    if choices.random() < 0.1:
+        return WORDS["id"](choices)
+    return [b"%d-%d" % (choices.randrange(1, 60), choices.randrange(3))]
+
+
+def _streams(after: list[bytes]) -> Maker:
+    """Some keys, and an id for each."""
+
+    def make(choices: random.Random) -> Request:
+        count = choices.choice((1, 1, 1, 2, 3))
+        keys = [word for _ in range(count) for word in _key("x")(choices)]
+        if choices.random() < 0.1:
+            after.append(WORDS["id"](choices)[0])
+        return [*keys, *(choices.choice(after) for _ in keys)]
+
+    return make
+
+
 def _lex(choices: random.Random) -> Request:
     if choices.random() < 0.08:
         return [choices.choice([b"a", b"", b"1", b"++", b"-1"])]
@@ -161,6 +193,17 @@ WORDS: dict[str, Maker] = {
     "t": _key("t"),
     "z": _key("z"),
     "y": _key("y"),
+    "x": _key("x"),
+    "group": _one_of(_GROUPS, [b"", b"none", b"g\0\r\n", b"g3"], 0.1),
+    "consumer": _one_of(_CONSUMERS, [b"", b"none", b"c\0\xff"], 0.1),
+    "id": _one_of(_IDS, _ODD_IDS, 0.12),
+    "new-id": _new_id,
+    "from": _one_of([b"-", b"-", b"(3-1", b"0", *_IDS], [*_ODD_IDS, b"(-", b"(0"], 0.12),
+    "to": _one_of([b"+", b"+", b"(5-5", *_IDS], [*_ODD_IDS, b"(0-0", b"(0"], 0.12),
+    "streams": _streams([b"0", b"$", b"0-0", b"3-1", b"5"]),
+    "group-streams": _streams([b">", b">", b">", b">", b"0", b"3-1", b"$"]),
+    "idle": _one_of([b"0", b"0", b"0", b"100000000"], [b"-1", b"abc", b""], 0.1),
+    "size": _one_of([b"0", b"1", b"2", b"3", b"5", b"1000"], _INTEGERS, 0.1),
     "k": _key("any"),
     "keys:l": _keys("l"),
     "keys:t": _keys("t"),
@@ -189,9 +232,10 @@ WORDS: dict[str, Maker] = {
         [b"w_*", b"o_*->f", b"nosort", b"nosort"], [b"*", b"w_*->", b"*->f", b"->*"], 0.1
     ),
     "get": _one_of([b"#", b"w_*", b"o_*->f", b"w_1"], [b"*", b"", b"*->", b"o_*->*"], 0.1),
+    "ms": _one_of([b"1", b"0"], [b"-1", b"abc", b"1.5"], 0.1),
     "seconds": _one_of([b"0.01", b"0"], [b"-1", b"abc", b"nan", b"", b"1e400", b"-0.1"], 0.1),
     "kind": _one_of(
-        [b"string", b"list", b"set", b"zset", b"hash"], [b"ZSET", b"stream", b"x"], 0.2
+        [b"string", b"list", b"set", b"zset", b"hash", b"stream"], [b"ZSET", b"x"], 0.2
     ),
 }
 
@@ -378,6 +422,53 @@ NOSUCH {value}
 OBJECT NOSUCH k
 CLIENT NOSUCH
 """
+STREAM_TEMPLATES = """
+XADD x new-id {member value}
+XADD x new-id {member value}
+XADD x new-id {member value}
+XADD x id {value}
+XADD x * {member value}
+XADD x [NOMKSTREAM] [(MAXLEN|MINID) [(=|~)] size [LIMIT pos]] new-id {member value}
+XADD x MAXLEN size new-id member value
+XADD x 100000-1 many
+XLEN x
+XRANGE x from to [COUNT pos]
+XRANGE x - + [COUNT pos]
+XREVRANGE x to from [COUNT pos]
+XREAD [COUNT pos] [BLOCK ms] STREAMS streams
+XREAD [COUNT pos] STREAMS streams
+XDEL x {id}
+XDEL x {id}
+XTRIM x (MAXLEN|MINID) [(=|~)] size [LIMIT pos]
+XTRIM x MINID [=] id
+XSETID x id [ENTRIESADDED pos] [MAXDELETEDID id]
+XGROUP CREATE x group id [MKSTREAM] [ENTRIESREAD pos]
+XGROUP CREATE x group (0|$) MKSTREAM
+XGROUP CREATE x group (0|$) MKSTREAM
+XGROUP SETID x group (id|$|from) [ENTRIESREAD pos]
+XGROUP DESTROY x group
+XGROUP CREATECONSUMER x group consumer
+XGROUP DELCONSUMER x group consumer
+XGROUP NOSUCH x group
+XREADGROUP GROUP group consumer [COUNT pos] [BLOCK ms] [NOACK] STREAMS group-streams
+XREADGROUP GROUP group consumer [COUNT pos] STREAMS group-streams
+XREADGROUP GROUP group consumer [COUNT 2] STREAMS x >
+XREADGROUP GROUP group consumer [COUNT 2] STREAMS x >
+XREADGROUP GROUP group consumer [COUNT 2] STREAMS x 0
+XACK x group {id}
+XACK x group {id}
+XPENDING x group
+XPENDING x group [IDLE idle] from to size [consumer]
+XPENDING x group - + 10 [consumer]
+XCLAIM x group consumer idle {id} [IDLE pos] [RETRYCOUNT pos] [FORCE] [JUSTID] [LASTID id]
+XCLAIM x group consumer idle {id} [TIME pos] [JUSTID]
+XCLAIM x group consumer idle {id} [FORCE]
+XAUTOCLAIM x group consumer idle from [COUNT size] [JUSTID]
+XINFO STREAM x [FULL [COUNT pos]]
+XINFO GROUPS x
+XINFO CONSUMERS x group
+XINFO NOSUCH x
+"""
 RARE_TEMPLATES = """
 FLUSHDB [(ASYNC|SYNC)]
 FLUSHALL [(ASYNC|SYNC)]
@@ -401,6 +492,12 @@ BLMPOP 0 2 l l (LEFT|RIGHT) [COUNT 3]
 BZPOPMIN {z} 0
 BZPOPMAX {z} 0
 BZMPOP 0 2 z z (MIN|MAX) [COUNT 2]
+XREAD BLOCK 0 STREAMS x $
+XREAD COUNT 1 BLOCK 0 STREAMS x 3-1
+XREAD BLOCK 0 STREAMS x x $ $
+XREADGROUP GROUP group consumer BLOCK 0 STREAMS x >
+XREADGROUP GROUP group consumer COUNT 1 BLOCK 0 NOACK STREAMS x >
+XREADGROUP GROUP group consumer BLOCK 0 STREAMS x >
 """
 FEEDING_TEMPLATES = """
 RPUSH l {value}
@@ -418,6 +515,21 @@ SADD t {member}
 SET l value
 DEL l z
 DEL l
+XADD x new-id {member value}
+XADD x new-id {member value}
+XADD x new-id member value
+XGROUP CREATE x1 group 0 MKSTREAM
+XGROUP CREATE x group $ MKSTREAM
+XGROUP DESTROY x group
+XDEL x id
+XTRIM x MAXLEN 0
+EXPIRE x 1000000
+DEL x
+SET x value
+RENAME x x
+COPY x x REPLACE
+MOVE x 1
+FLUSHDB
 RENAME l l
 RENAME t z
 COPY l l REPLACE
@@ -480,16 +592,23 @@ def parsed_templates(lines: str) -> list[list[_Node]]:
     return [_parse(line) for line in lines.strip().splitlines()]
 
 
-_USUAL = parsed_templates(TEMPLATES)
+_USUAL = parsed_templates(TEMPLATES) + parsed_templates(STREAM_TEMPLATES)
+_STREAMS = parsed_templates(STREAM_TEMPLATES) * 3
+_STREAMS += parsed_templates("RENAME x x\nCOPY x x REPLACE\nDEL x\nTYPE x")
 _RARE = parsed_templates(RARE_TEMPLATES)
 _WAITING = parsed_templates(WAITING_TEMPLATES)
 _FEEDING = parsed_templates(FEEDING_TEMPLATES)
-NAMES = {line.split()[0] for line in (TEMPLATES + RARE_TEMPLATES).strip().splitlines() if line}
+NAMES = {
+    line.split()[0]
+    for lines in (TEMPLATES, STREAM_TEMPLATES, RARE_TEMPLATES)
+    for line in lines.strip().splitlines()
+}
 
 
-def random_request(choices: random.Random) -> Request:
-    """A request; one in ten or so is wrong in some way."""
-    words = list(fill(choices.choice(_RARE if choices.random() < 0.015 else _USUAL), choices))
+def random_request(choices: random.Random, streams: bool = False) -> Request:
+    """A request, perhaps about streams alone; one in ten or so is wrong in some way."""
+    usual = _STREAMS if streams else _USUAL
+    words = list(fill(choices.choice(_RARE if choices.random() < 0.015 else usual), choices))
     luck = choices.random()
     if luck < 0.025 and len(words) > 1:
         del words[choices.randrange(1, len(words))]
@@ -511,8 +630,9 @@ Step = tuple[int, Request]
 """The number of a client, and a request."""
 
 
-def random_steps(choices: random.Random, count: int) -> Iterator[Step]:
-    """Requests of two clients, some in transactions, while the other goes on."""
+def random_steps(choices: random.Random, count: int, streams: bool = False) -> Iterator[Step]:
+    """Requests of two clients, some in transactions, while the other goes on; perhaps about streams
+    alone."""
     transaction = [0, 0]
     made = 0
     while made < count:
@@ -529,7 +649,7 @@ def random_steps(choices: random.Random, count: int) -> Iterator[Step]:
             yield client, [b"MULTI"]
             transaction[client] = choices.randrange(1, 8)
             continue
-        yield client, random_request(choices)
+        yield client, random_request(choices, streams)
 
 
 def waiting_request(choices: random.Random) -> Request:

@@ -42,6 +42,7 @@ class Redis:
             "save": "",
             "appendonly": "no",
             "hz": "100",  # how precisely blocked clients time out
+            "stream-node-max-bytes": "0",  # approximate trimming goes by entries alone
             "dir": str(directory),
         }
         words = [word for name, value in options.items() for word in (f"--{name}", value)]

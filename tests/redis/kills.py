@@ -14,6 +14,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +35,39 @@ _LONGEST = 600
 """Milliseconds that a server lives at the most."""
 _MEMBERS = [b"m%d" % n for n in range(12)]
 _KEYS = {
-    kind: [kind + b"%d" % n for n in range(4)] for kind in (b"s", b"n", b"h", b"l", b"t", b"z")
+    kind: [kind + b"%d" % n for n in range(4)]
+    for kind in (b"s", b"n", b"h", b"l", b"t", b"z", b"x")
 }
 _NAMES = (
     "SET INCR HSET HSET HDEL LPUSH LPUSH RPOP LMOVE SADD SADD SREM ZADD ZADD ZADD ZREM ZPOPMIN"
-    " EXPIRE DEL RENAME"
+    " EXPIRE DEL RENAME XADD XADD XADD XADD XDEL XTRIM XGROUP XREADGROUP XREADGROUP XREADGROUP XACK"
+    " XACK"
 )
 
 Request = list[bytes]
-Value = bytes | dict[bytes, Any] | list[bytes] | set[bytes]
+_REFUSED = ("no such key", "NOGROUP", "BUSYGROUP", "requires the key to exist")
+"""Errors that a model shares."""
+
+
+_ids = count(1)
+"""The ids of entries, in the order in which requests are made."""
+
+
+@dataclass
+class Stream:
+    """The ids of a stream, and its group: the last id that was delivered, and who has which."""
+
+    ids: list[bytes] = field(default_factory=list)
+    last: int = 0
+    delivered: int | None = None
+    """None without a group."""
+    pending: dict[bytes, bytes] = field(default_factory=dict)
+
+    def copy(self) -> Stream:
+        return Stream(self.ids.copy(), self.last, self.delivered, self.pending.copy())
+
+
+Value = bytes | dict[bytes, Any] | list[bytes] | set[bytes] | Stream
 
 
 class Model:
@@ -66,6 +92,41 @@ class Model:
         for key in [key for key, value in self.keys.items() if value in ({}, [], set())]:
             del self.keys[key]
         self.expires &= self.keys.keys()
+
+    def _xadd(self, key: bytes, id_: bytes, *words: bytes) -> None:
+        stream: Stream = self.keys.setdefault(key, Stream())  # type: ignore[assignment]
+        stream.ids.append(id_)
+        stream.last = int(id_)
+
+    def _xdel(self, key: bytes, id_: bytes) -> None:
+        stream: Stream = self.keys.get(key, Stream())  # type: ignore[assignment]
+        stream.ids = [one for one in stream.ids if one != id_]
+
+    def _xtrim(self, key: bytes, *words: bytes) -> None:
+        stream: Stream = self.keys.get(key, Stream())  # type: ignore[assignment]
+        stream.ids = stream.ids[-int(words[-1]) :]
+
+    def _xgroup(self, what: bytes, key: bytes, *words: bytes) -> None:
+        if what == b"CREATE":
+            stream: Stream = self.keys.setdefault(key, Stream())  # type: ignore[assignment]
+            if stream.delivered is None:
+                stream.delivered = 0
+        elif key in self.keys:
+            stream = self.keys[key]  # type: ignore[assignment]
+            stream.delivered, stream.pending = None, {}
+
+    def _xreadgroup(self, *words: bytes) -> None:
+        _, _, consumer, _, most, _, key, _ = words
+        stream: Stream = self.keys.get(key, Stream())  # type: ignore[assignment]
+        if stream.delivered is not None:
+            found = [id_ for id_ in stream.ids if int(id_) > stream.delivered][: int(most)]
+            stream.pending |= dict.fromkeys(found, consumer)
+            stream.delivered = max([stream.delivered, *map(int, found)])
+
+    def _xack(self, key: bytes, group: bytes, *ids: bytes) -> None:
+        stream: Stream = self.keys.get(key, Stream())  # type: ignore[assignment]
+        for id_ in ids:
+            stream.pending.pop(id_, None)
 
     def _set(self, key: bytes, value: bytes) -> None:
         self.keys[key] = value
@@ -147,12 +208,21 @@ def random_request(rng: random.Random) -> Request:
         b"R": b"l",
         b"S": b"t",
         b"Z": b"z",
+        b"X": b"x",
     }
     kind = kinds.get(name) or kinds.get(name[:1], b"")
     if name in (b"EXPIRE", b"DEL", b"RENAME"):
         kind = rng.choice(list(_KEYS))
     key, other = rng.choice(_KEYS[kind]), rng.choice(_KEYS[kind])
     member, value = rng.choice(_MEMBERS), b"%d" % rng.randrange(10**6) * rng.randrange(1, 30)
+    newest = next(_ids)
+    ids = [b"%d" % max(1, newest - rng.randrange(100)) for _ in range(10)]
+    if name == b"XGROUP":
+        action = [b"CREATE", key, b"g", b"0", b"MKSTREAM"]
+        return [name, *(action if rng.random() < 0.7 else [b"DESTROY", key, b"g"])]
+    if name == b"XREADGROUP":
+        consumer, most = rng.choice((b"c", b"d")), b"%d" % rng.randrange(1, 9)
+        return [name, b"GROUP", b"g", consumer, b"COUNT", most, b"STREAMS", key, b">"]
     sides = [rng.choice((b"LEFT", b"RIGHT")) for _ in range(2)]
     rest: dict[bytes, Request] = {
         b"SET": [value],
@@ -166,6 +236,10 @@ def random_request(rng: random.Random) -> Request:
         b"ZREM": [member],
         b"EXPIRE": [b"100000"],
         b"RENAME": [other],
+        b"XADD": [b"%d" % newest, b"field", value],
+        b"XDEL": ids[:1],
+        b"XTRIM": [b"MAXLEN", b"%d" % rng.randrange(1, 40)],
+        b"XACK": [b"g", *ids],
     }
     return [name, key, *rest.get(name, [])]
 
@@ -232,7 +306,9 @@ class Client:
                     raise EOFError
                 parser.feed(data)
                 continue
-            if isinstance(answer, hiredis.ReplyError) and "no such key" not in str(answer):
+            if isinstance(answer, hiredis.ReplyError) and not any(
+                one in str(answer) for one in _REFUSED
+            ):
                 raise AssertionError(f"the server answered {answer}")
             count -= 1
 
@@ -284,11 +360,31 @@ def stored(engine: Engine, index: int) -> tuple[Model, int]:
                 words = ask(b"ZRANGE", key, b"0", b"-1", b"WITHSCORES")
                 scores = map(float, words[1::2])
                 model.keys[key] = dict(zip(words[::2], scores, strict=True))
+            case b"stream":
+                model.keys[key] = _stored_stream(
+                    ask(b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0")
+                )
         if ask(b"TTL", key) > 0:
             model.expires.add(key)
     size = ask(b"DBSIZE")
     engine.close_session(session)
     return model, size
+
+
+def _stored_stream(words: list[Any]) -> Stream:
+    """A stream, of what XINFO returns; a consumer has what its group says that it has."""
+
+    def ms(id_: bytes) -> bytes:
+        return id_.partition(b"-")[0]
+
+    fields = dict(zip(words[::2], words[1::2], strict=True))
+    stream = Stream([ms(id_) for id_, _ in fields[b"entries"]])
+    stream.last = int(ms(fields[b"last-generated-id"]))
+    for one in fields[b"groups"]:
+        group = dict(zip(one[::2], one[1::2], strict=True))
+        stream.delivered = int(ms(group[b"last-delivered-id"]))
+        stream.pending = {ms(id_): consumer for id_, consumer, _, _ in group[b"pending"]}
+    return stream
 
 
 class Kills:

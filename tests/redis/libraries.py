@@ -82,6 +82,25 @@ def redis_asyncio() -> None:
     asyncio.run(main())
 
 
+@trial("redis", "streams and consumer groups")
+def redis_streams() -> None:
+    import redis
+
+    for protocol in (2, 3):
+        with redis.Redis(port=PORT, protocol=protocol, decode_responses=True) as client:
+            client.delete("stream")
+            ids = [client.xadd("stream", {"n": str(number)}) for number in range(3)]
+            client.xgroup_create("stream", "group", id="0")
+            got = client.xreadgroup("group", "one", {"stream": ">"}, count=2)
+            assert str(ids[0]) in str(got)
+            assert client.xack("stream", "group", ids[0]) == 1
+            assert client.xpending("stream", "group")["pending"] == 1
+            claimed = client.xautoclaim("stream", "group", "two", min_idle_time=0)
+            assert [one[0] for one in claimed[1]] == [ids[1]]
+            assert client.xinfo_stream("stream")["length"] == 3
+            assert client.xtrim("stream", maxlen=1, approximate=False) == 2
+
+
 @trial("redis", "Lock")
 def redis_lock() -> None:
     import redis
@@ -331,6 +350,31 @@ def taskiq_list() -> None:
     asyncio.run(main())
 
 
+@trial("taskiq-redis", "RedisStreamBroker")
+def taskiq_stream() -> None:
+    from taskiq.api import run_receiver_task
+    from taskiq_redis import RedisAsyncResultBackend, RedisStreamBroker
+
+    async def main() -> None:
+        broker = RedisStreamBroker(URL).with_result_backend(RedisAsyncResultBackend(URL))
+
+        @broker.task(task_name="tried:add")
+        async def add(one: int, other: int) -> int:
+            return one + other
+
+        broker.is_worker_process = True
+        await broker.startup()
+        receiver = asyncio.create_task(run_receiver_task(broker))
+        tasks = [await add.kiq(number, 3) for number in range(20)]
+        results = [await task.wait_result(timeout=20) for task in tasks]
+        assert [result.return_value for result in results] == list(range(3, 23))
+        receiver.cancel()
+        await asyncio.gather(receiver, return_exceptions=True)
+        await broker.shutdown()
+
+    asyncio.run(main())
+
+
 @trial("channels-redis", "RedisChannelLayer")
 def channels_layer() -> None:
     from channels_redis.core import RedisChannelLayer
@@ -416,6 +460,28 @@ def walrus_objects() -> None:
     cache = database.cache()
     cache.set("k", 5, timeout=50)
     assert cache.get("k") == 5
+
+
+@trial("walrus", "Stream, ConsumerGroup, TimeSeries")
+def walrus_streams() -> None:
+    from walrus import Database
+
+    database = Database(port=PORT)
+    stream = database.Stream("stream")
+    ids = [stream.add({"n": str(number)}) for number in range(5)]
+    assert len(stream) == 5
+    assert stream[ids[1]][0] == ids[1]
+    group = database.consumer_group("group", ["stream"])
+    group.create()
+    group.set_id("0")
+    ((_, entries),) = group.read(count=3)
+    assert [id_ for id_, _ in entries] == ids[:3]
+    assert group.stream.ack(*ids[:2]) == 2
+    assert [one["message_id"] for one in group.stream.pending()] == [ids[2]]
+    series = database.time_series("series", ["a", "b"])
+    series.create()
+    series.a.add({"k": "v"})
+    assert len(series.read()) == 1
 
 
 @trial("pottery", "RedisDict, RedisList")

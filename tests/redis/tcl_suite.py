@@ -28,8 +28,8 @@ from redis_servers import Lsmkv
 
 UNITS = """
 protocol keyspace scan info-command type/string type/incr type/list type/list-2 type/list-3 type/set
-type/zset type/hash sort expire other multi quit pubsub slowlog introspection introspection-2 limits
-querybuf wait
+type/zset type/hash type/stream type/stream-cgroups sort expire other multi quit pubsub slowlog
+introspection introspection-2 limits querybuf wait
 """
 _OPTIONS = ["--durable", "--clients", "1", "--ignore-encoding", "--ignore-digest"]
 _OPTIONS += ["--tags", "-needs:debug -needs:repl -needs:config-maxmemory"]

@@ -35,21 +35,29 @@ def _shown(steps: list[Step]) -> str:
     return "\n".join(f"client {client}: {request}" for client, request in steps)
 
 
-def test_random_requests_get_the_same_replies(
-    pair: Pair, record_testsuite_property: Callable[[str, object], None]
-) -> None:
-    runs = max(1, COUNT // _A_RUN)
-    for seed in range(SEED, SEED + runs):
-        steps = list(random_steps(random.Random(seed), _A_RUN))
+def _compare(pair: Pair, count: int, streams: bool) -> None:
+    for seed in range(SEED, SEED + max(1, count // _A_RUN)):
+        steps = list(random_steps(random.Random(seed), _A_RUN, streams))
         if fails(pair, steps):
             fewest = shrunk(pair, steps)
             pytest.fail(f"seed {seed}:\n{_shown(fewest)}\n{fails(pair, fewest)}", pytrace=False)
+
+
+def test_random_requests_get_the_same_replies(
+    pair: Pair, record_testsuite_property: Callable[[str, object], None]
+) -> None:
+    _compare(pair, COUNT, streams=False)
     if COUNT >= 6000:
         unseen = {name for name in NAMES if not pair.seen[name]}
         assert not unseen
     record_testsuite_property("requests", sum(pair.seen.values()))
     record_testsuite_property("errors", pair.errors)
     record_testsuite_property("differences on purpose", dict(pair.deliberate))
+
+
+def test_random_requests_about_streams_get_the_same_replies(pair: Pair) -> None:
+    """Groups with deliveries need many requests about the same few streams."""
+    _compare(pair, COUNT // 2, streams=True)
 
 
 def test_a_long_run_goes_on_after_restarts_of_the_server(pair: Pair) -> None:

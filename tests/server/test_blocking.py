@@ -55,6 +55,8 @@ def test_only_what_was_to_be_skipped_is_not_answered(engine: Engine) -> None:
         ("BLPOP a 0", "COPY full a", [b"a", b"0"]),
         ("BLPOP a 0", "SORT full STORE a", [b"a", b"0"]),
         ("BZPOPMIN a 0", "ZUNIONSTORE a 1 members", [b"a", b"m", b"1"]),
+        ("XREAD BLOCK 0 STREAMS a b $ 0", "XADD b 1 f v", [[b"b", [[b"1-0", [b"f", b"v"]]]]]),
+        ("XREAD BLOCK 0 STREAMS a 0", "COPY stream a", [[b"a", [[b"1-0", [b"f", b"v"]]]]]),
     ],
 )
 def test_what_comes_is_taken_at_once(
@@ -63,6 +65,7 @@ def test_what_comes_is_taken_at_once(
     pusher = Client(engine)
     pusher("RPUSH full 0")
     pusher("SADD members m")
+    pusher("XADD stream 1 f v")
     (client,) = waiting(engine, request_)
     assert not isinstance(pusher(push), str)
     assert client.received() == reply
@@ -203,3 +206,62 @@ def test_keys_of_another_type_are_refused(engine: Engine) -> None:
     client("SET a 1")
     for request in ("BLPOP b a 0", "BZPOPMIN a 0", "BLMOVE a b LEFT LEFT 0"):
         assert client(request).startswith("WRONGTYPE")
+
+
+def test_all_clients_that_read_a_stream_get_what_comes(engine: Engine) -> None:
+    after = ("$ $", "0 0", "5 5")
+    one, other, later = waiting(engine, *(f"XREAD BLOCK 0 STREAMS x x {ids}" for ids in after))
+    Client(engine)("XADD x 1-1 f v")
+    expected = [[b"x", [[b"1-1", [b"f", b"v"]]]]]
+    assert (one.received(), other.received(), later.received()) == (expected, expected, None)
+    Client(engine)("XADD x 6-1 f v")
+    assert later.received() == [[b"x", [[b"6-1", [b"f", b"v"]]]]]
+
+
+def test_each_entry_goes_to_one_consumer_of_a_group(engine: Engine) -> None:
+    adder = Client(engine)
+    adder("XGROUP CREATE x g $ MKSTREAM")
+    adder("XGROUP CREATE x h $")
+    requests = [f"XREADGROUP GROUP {group} c COUNT 1 BLOCK 0 STREAMS x >" for group in "ggh"]
+    first, second, third = waiting(engine, *requests)
+    adder("XADD x 1-1 f v")
+    expected = [[b"x", [[b"1-1", [b"f", b"v"]]]]]
+    assert (first.received(), second.received(), third.received()) == (expected, None, expected)
+    adder.plays(("XPENDING x g", [1, b"1-1", b"1-1", [[b"c", b"1"]]]), ("XADD x 2-1 f v", b"2-1"))
+    assert second.received() == [[b"x", [[b"2-1", [b"f", b"v"]]]]]
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        ("DEL x", "UNBLOCKED the stream key no longer exists"),
+        ("SET x v", "UNBLOCKED the stream key no longer exists"),
+        ("RENAME x y", "UNBLOCKED the stream key no longer exists"),
+        ("FLUSHALL", "UNBLOCKED the stream key no longer exists"),
+        (
+            "XGROUP DESTROY x g",
+            "NOGROUP the consumer group this client was blocked on no longer exists",
+        ),
+    ],
+)
+def test_a_group_that_is_removed_ends_the_wait(engine: Engine, request_: str, error: str) -> None:
+    remover = Client(engine)
+    remover("XGROUP CREATE x g $ MKSTREAM")
+    (reader,) = waiting(engine, "XREADGROUP GROUP g c BLOCK 0 STREAMS x >")
+    (plain,) = waiting(engine, "XREAD BLOCK 0 STREAMS x $")
+    remover(request_)
+    assert reader.received() == error
+    assert plain.received() is None  # it waits for the next stream of this name
+    remover("DEL x")
+    remover("XADD x 1-1 f v")
+    assert plain.received() == [[b"x", [[b"1-1", [b"f", b"v"]]]]]
+
+
+def test_a_stream_that_only_loses_entries_wakes_nobody(engine: Engine) -> None:
+    writer = Client(engine)
+    writer("XADD x 1-1 f v")
+    writer("XADD x 9-1 f v")
+    writer("XDEL x 9-1")
+    (reader,) = waiting(engine, "XREAD BLOCK 0 STREAMS x 5")
+    writer.plays(("EXPIRE x 1000", 1), ("XTRIM x MAXLEN 0", 1), ("XADD x 10-1 f v", b"10-1"))
+    assert reader.received() == [[b"x", [[b"10-1", [b"f", b"v"]]]]]

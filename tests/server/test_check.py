@@ -9,6 +9,7 @@ import pytest
 from lsmkv import DB, MemoryEnv
 from lsmkv.server.check import check
 from lsmkv.server.commands import COMMANDS
+from lsmkv.server.consumer_group import find_group
 from lsmkv.server.encoding import (
     CEILINGS,
     DATABASE,
@@ -19,6 +20,7 @@ from lsmkv.server.encoding import (
     FORMAT_KEY,
     GARBAGE,
     GARBAGE_ENDS,
+    GROUP,
     KEY,
     RANKED,
     TWO_U64,
@@ -26,12 +28,15 @@ from lsmkv.server.encoding import (
     U64,
     Entry,
     element_prefix,
+    group_prefix,
     ordered_score,
     ranked_prefix,
 )
 from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.overlay import Overlay
 from lsmkv.server.settings import Settings
+from lsmkv.server.stream import Stream
 
 WRITES = """
 SET string value
@@ -41,12 +46,27 @@ RPUSH list a b c
 SADD set a b
 ZADD sorted 1 a 2 b -0.0 c
 BF.ADD filter item
+XADD stream 1-1 f v
+XADD stream 2-1 f v
+XADD stream 3-1 f v
+XGROUP CREATE stream group 0
+XREADGROUP GROUP group one COUNT 2 STREAMS stream >
+XADD lost 1-1 f v
+XGROUP CREATE lost group 0
+XREADGROUP GROUP group one STREAMS lost >
+DEL lost
+XGROUP CREATE stream gone 0
+XREADGROUP GROUP gone one STREAMS stream >
+XGROUP DESTROY stream gone
 SADD gone a b
 DEL gone
 SET moved x EX 100000
 RENAME moved moved2
 SELECT 1
 ZADD other 1 a
+XADD stream 1-1 f v
+XGROUP CREATE stream group 0
+XREADGROUP GROUP group one STREAMS stream >
 EXPIRE other 100000
 FLUSHDB
 SET alone 1
@@ -101,6 +121,43 @@ def ranked(score: float, member: bytes, value: bytes | None) -> Callable[[DB], N
     return lambda db: _set(
         db, ranked_prefix(entry(db, b"sorted")) + ordered_score(score) + member, value
     )
+
+
+FIRST, SECOND, THIRD = (TWO_U64.pack(number, 1) for number in (1, 2, 3))
+
+
+def head(**fields: object) -> Callable[[DB], None]:
+    """Give the stream other fields."""
+
+    def damage(db: DB) -> None:
+        stream = Stream(Overlay(db), entry(db, b"stream"))
+        for field, value in fields.items():
+            setattr(stream, field, value)
+        db.put(key(db, b"stream"), stream.store().encode())
+
+    return damage
+
+
+def in_group(name: bytes, value: bytes | None) -> Callable[[DB], None]:
+    def damage(db: DB) -> None:
+        group = find_group(Overlay(db), entry(db, b"stream"), b"group")
+        assert group is not None
+        _set(db, group.prefix + name, value)
+
+    return damage
+
+
+def group_with(**fields: object) -> Callable[[DB], None]:
+    """Give the group, or its list of pending ids, other fields."""
+
+    def damage(db: DB) -> None:
+        group = find_group(Overlay(db), entry(db, b"stream"), b"group")
+        assert group is not None
+        for field, value in fields.items():
+            setattr(group if field == "size" else group.pending, field, value)
+        db.put(group_prefix(entry(db, b"stream")) + b"group", group.encode())
+
+    return damage
 
 
 def _set(db: DB, name: bytes, value: bytes | None) -> None:
@@ -186,6 +243,20 @@ DAMAGES: dict[str, tuple[Callable[[DB], None], str]] = {
     "kind": (lambda db: db.put(key(db, b"hash"), b"\x55" + bytes(16)), "unknown kind"),
     "page": (element(b"filter", U32.pack(7) + U32.pack(0), bytes(512)), "outside its layers"),
     "probes": (element(b"filter", U32.pack(0) + U32.pack(0), bytes(512)), "page of another layer"),
+    "entry": (element(b"stream", SECOND, None), "2 elements, but its record says 3"),
+    "words of an entry": (element(b"stream", FIRST, b"\0\0\0\2"), "an entry that is none"),
+    "first id": (head(first=SECOND), "but its record has another first id"),
+    "last id": (head(last=SECOND), "which is after its last id"),
+    "delivery": (in_group(b"p" + FIRST, None), "which was not delivered to it"),
+    "delivery of nobody": (
+        in_group(b"p" + FIRST, bytes(16) + b"two"),
+        "not among those of its consumer",
+    ),
+    "owned": (in_group(b"q\0\0\0\3one" + FIRST, None), "1 deliveries, but its record says 2"),
+    "consumer": (in_group(b"cone", None), "0 consumers"),
+    "pending": (group_with(count=3), "2 deliveries in"),
+    "bound of a group": (group_with(low=SECOND), "below the lower bound"),
+    "stray group": (lambda db: db.put(GROUP + U64.pack(65_000) + b"g", bytes(60)), "to no key"),
     "items": (edit(b"filter", size=10**6), "more items than"),
 }
 

@@ -28,6 +28,11 @@ from lsmkv.server.session import Session
         ("SORT a STORE b STORE c", "a c"),
         ("SORT a BY w_* GET #", "a"),
         ("OBJECT ENCODING a", "a"),
+        ("XADD a * f v", "a"),
+        ("XREAD COUNT 2 STREAMS a b 0 0", "a b"),
+        ("XREADGROUP GROUP STREAMS c STREAMS a >", "a"),
+        ("XGROUP CREATE a g 0", "a"),
+        ("XINFO STREAM a", "a"),
         ("PING", ""),
         ("PUBLISH a b", ""),
     ],
@@ -39,7 +44,9 @@ def test_keys(request_: str, keys: str) -> None:
     assert [use.key for use in one.keys_of(words)] == keys.encode().split()
 
 
-@pytest.mark.parametrize("line", ["ZINTER x a", "ZINTER 2 a", "ZINTER 0 a", "ZINTER -1 a"])
+@pytest.mark.parametrize(
+    "line", ["ZINTER x a", "ZINTER 2 a", "ZINTER 0 a", "ZINTER -1 a", "XREAD COUNT 2 a"]
+)
 def test_keys_that_are_not_said_right(line: str) -> None:
     words = line.encode().split()
     with pytest.raises(CommandError, match="Invalid arguments"):

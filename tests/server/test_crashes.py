@@ -16,7 +16,10 @@ def test_every_state_after_a_crash_is_consistent() -> None:
         ("MULTI", "INCR n", "ZADD z 5 m1", "LPOP l", "DEL h", "EXEC"),
         ("RENAME z y", "EXPIRE y 100000", "SADD s a b c", "INCR n"),
         ("FLUSHDB", "SET n 3", "BF.ADD b x", "ZADD z 1 a 2 b"),
-        ("ZPOPMIN z", "SET n 4"),
+        ("ZPOPMIN z", "SET n 4", "XADD x 1 f v", "XADD x 2 f v", "XGROUP CREATE x g 0"),
+        ("XREADGROUP GROUP g c STREAMS x >", "SET n 5", "XACK x g 1", "XADD x MAXLEN 2 3 f v"),
+        ("MULTI", "XGROUP CREATE x other 0", "XREADGROUP GROUP other c STREAMS x >", "EXEC"),
+        ("XGROUP DESTROY x other", "DEL x", "SET n 7"),
     ]
 
     def workload(env: RecordingEnv) -> None:

@@ -16,9 +16,11 @@ from lsmkv.server.encoding import (
     MAX_BOUND,
     SET,
     SORTED_SET,
+    STREAM,
     STRING,
     Entry,
     element_prefix,
+    group_prefix,
     ordered_score,
     ranked_prefix,
     score_of,
@@ -49,6 +51,9 @@ def entry(kind: int, **fields: Any) -> Entry:
             "83 0000000000000005 0102030405060708 0000000000000002 7fffffffffffffff",
         ),
         (entry(SET, size=1), "04 0102030405060708 0000000000000001"),
+        (entry(SET, size=1, removed=9), "04 0102030405060708 0000000000000001 00000009"),
+        (entry(HASH, size=1, removed=9), "02 0102030405060708 0000000000000001 00000009"),
+        (entry(STREAM, rest=b"rest"), "07 0102030405060708 0000000000000000 72657374"),
         (
             entry(SORTED_SET, size=1, removed=2, low=b"a", high=b"bc"),
             "05 0102030405060708 0000000000000001 00000002 0001 61 0002 6263",
@@ -73,6 +78,7 @@ def test_where_elements_stand() -> None:
     made = entry(SORTED_SET)
     assert element_prefix(made) == b"e" + bytes(range(1, 9))
     assert ranked_prefix(made) == b"z" + bytes(range(1, 9))
+    assert group_prefix(made) == b"s" + bytes(range(1, 9))
 
 
 scores = st.floats(allow_nan=False)

@@ -13,6 +13,7 @@ from serving import parsed
 from lsmkv.server.resp import (
     NULL_ARRAY,
     OK,
+    ByKey,
     CommandError,
     Members,
     Pairs,
@@ -40,6 +41,8 @@ from lsmkv.server.resp import (
         (Members([1]), b"*1\r\n:1\r\n", b"~1\r\n:1\r\n"),
         ({b"k": [True]}, b"*2\r\n$1\r\nk\r\n*1\r\n:1\r\n", b"%1\r\n$1\r\nk\r\n*1\r\n#t\r\n"),
         (Pairs([(b"m", 2.0)]), b"*2\r\n$1\r\nm\r\n$1\r\n2\r\n", b"*1\r\n*2\r\n$1\r\nm\r\n,2\r\n"),
+        (ByKey([(b"k", [1])]),
+         b"*1\r\n*2\r\n$1\r\nk\r\n*1\r\n:1\r\n", b"%1\r\n$1\r\nk\r\n*1\r\n:1\r\n"),
         (Push([b"message"]), b"*1\r\n$7\r\nmessage\r\n", b">1\r\n$7\r\nmessage\r\n"),
         (Verbatim(b"hi"), b"$2\r\nhi\r\n", b"=6\r\ntxt:hi\r\n"),
         (Simple("PONG"), b"+PONG\r\n", b"+PONG\r\n"),

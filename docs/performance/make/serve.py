@@ -33,6 +33,23 @@ from lsmkv.tools.output import open_output
 BEGIN, END = "<!-- measured -->", "<!-- end measured -->"
 _WIDTH = 100
 _COMMANDS = ("set", "get", "incr", "lpush", "rpop", "sadd", "hset", "zadd")
+_VALUE = "x" * 100
+_STREAMS = {
+    "xadd": ["XADD", "log", "*", "field", _VALUE],
+    "xreadgroup": [
+        "XREADGROUP",
+        "GROUP",
+        "group",
+        "consumer",
+        "COUNT",
+        "1",
+        "STREAMS",
+        "jobs",
+        ">",
+    ],
+    "xack": ["XACK", "jobs", "group", "__rand_int__"],
+}
+"""Requests that redis-benchmark has no name for: the last two are about :func:`fill_stream`."""
 _ELEMENTS = 1_000_000
 _IDLE = 1_000
 
@@ -90,12 +107,32 @@ def lsmkv_arguments(port: int, folder: str) -> list[str]:
 
 def benchmark(port: int, command: str, pipeline: int, requests: int) -> Run:
     """One run of redis-benchmark: 50 connections, keys at random, values of 100 bytes."""
-    words = f"-p {port} -t {command} -P {pipeline} -n {requests} -r 100000 -d 100 --csv"
+    words = f"-p {port} -P {pipeline} -n {requests} -d 100 --csv"
+    about = _STREAMS.get(command)
+    if about is None:
+        request = ["-r", "100000", "-t", command]
+    else:
+        request = ["-r", str(requests), *about]
     done = subprocess.run(
-        ["redis-benchmark", *words.split()], capture_output=True, text=True, check=True, timeout=300
+        ["redis-benchmark", *words.split(), *request],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     (row,) = csv.DictReader(done.stdout.splitlines())
     return Run(float(row["rps"]), float(row["p50_latency_ms"]), float(row["p99_latency_ms"]))
+
+
+def fill_stream(client: redis.Redis, entries: int) -> None:
+    """A stream with ids that count up from 1, and a group that has read none."""
+    client.delete("jobs", "log")
+    for first in range(1, entries + 1, 1000):
+        with client.pipeline(transaction=False) as pipe:
+            for number in range(first, min(first + 1000, entries + 1)):
+                pipe.xadd("jobs", {"field": _VALUE}, id=str(number))
+            pipe.execute()
+    client.xgroup_create("jobs", "group", "0")
 
 
 def compare(rounds: int, requests: int) -> dict[str, Runs]:
@@ -103,19 +140,21 @@ def compare(rounds: int, requests: int) -> dict[str, Runs]:
     found: dict[str, Runs] = {"redis": {}, "lsmkv": {}}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         ports: dict[str, int] = {}
+        clients: dict[str, redis.Redis] = {}
         for name, arguments in (("redis", redis_arguments), ("lsmkv", lsmkv_arguments)):
             ports[name] = free_port()
             place = os.path.join(folder, name)
             os.mkdir(place)
-            stack.enter_context(served(arguments(ports[name], place), ports[name]))
+            clients[name] = stack.enter_context(served(arguments(ports[name], place), ports[name]))
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
             for pipeline in (1, 16):
-                for command in _COMMANDS:
+                times = requests * (4 if pipeline > 1 else 1)
+                for client in clients.values():
+                    fill_stream(client, times)
+                for command in (*_COMMANDS, *_STREAMS):
                     for name, port in ports.items():
-                        run = benchmark(
-                            port, command, pipeline, requests * (4 if pipeline > 1 else 1)
-                        )
+                        run = benchmark(port, command, pipeline, times)
                         found[name].setdefault((command, pipeline), []).append(run)
     return found
 

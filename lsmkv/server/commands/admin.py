@@ -221,8 +221,6 @@ def module_list(session: Session, args: list[bytes]) -> Reply:
 
 for _what, _names in {
     "Lua scripts or functions": "EVAL EVALSHA EVAL_RO EVALSHA_RO SCRIPT FCALL FCALL_RO FUNCTION",
-    "streams": "XADD XACK XCLAIM XAUTOCLAIM XDEL XGROUP XINFO XLEN XPENDING XRANGE XREAD XREADGROUP"
-    " XREVRANGE XSETID XTRIM",
     "cluster": "CLUSTER ASKING READONLY READWRITE SPUBLISH SSUBSCRIBE SUNSUBSCRIBE",
     "replication by commands: open the directory with --read-only instead": "REPLICAOF SLAVEOF"
     " PSYNC SYNC REPLCONF FAILOVER",

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from lsmkv.server import numbers
-from lsmkv.server.encoding import HASH, Entry, element_prefix, successor
+from lsmkv.server.encoding import HASH, SET, Entry, element_prefix, successor
+from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.numbers import add_decimal, to_decimal, to_int
-from lsmkv.server.overlay import Overlay
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, CommandError, Pairs, Reply, syntax_error
 from lsmkv.server.scanning import scan_elements
@@ -18,6 +18,10 @@ from lsmkv.server.session import Session
 MOST_PAIRS = numbers.MAX_INT // 2
 _MOST_CHOSEN_FROM = 1000
 """The largest collection from which random elements are chosen uniformly."""
+_MANY_REMOVED = 1024
+"""Scans may pass over so many removed elements."""
+_MOST_MOVED = 4096
+"""A larger collection is not moved: it would hold up other commands."""
 _MORE_DRAWS = 16
 """Random places that are tried beyond two for each element."""
 
@@ -27,10 +31,7 @@ def _entry(session: Session, key: bytes) -> Entry | None:
 
 
 def _items(session: Session, entry: Entry | None) -> Iterator[tuple[bytes, bytes]]:
-    if entry is not None:
-        start = element_prefix(entry)
-        for name, value in session.space.overlay.scan(start, successor(start)):
-            yield name[len(start) :], value
+    return iter(()) if entry is None else session.space.overlay.under(element_prefix(entry))
 
 
 def _set_fields(session: Session, key: bytes, fields: list[tuple[bytes, bytes]]) -> int:
@@ -139,8 +140,24 @@ def remove_elements(
             removed += 1
     if removed:
         entry.size -= removed
+        entry.removed += removed
+        if entry.removed >= _MANY_REMOVED and 0 < entry.size <= min(entry.removed, _MOST_MOVED):
+            _move_elements(session, entry)
         space.save(session.database, key, entry)
     return removed
+
+
+def _move_elements(session: Session, entry: Entry) -> None:
+    """Give the elements of an entry another version, where no scan passes over removed ones.
+
+    At least as many were removed, so this costs O(1) for each of those.
+    """
+    space, old = session.space, element_prefix(entry)
+    entry.version, entry.removed = space.new_version(), 0
+    new = element_prefix(entry)
+    for element, value in space.overlay.under(old):
+        space.overlay.put(new + element, value)
+    space.garbage.add(old)
 
 
 @command("HKEYS", 2, "readonly", group="hash")
@@ -238,21 +255,20 @@ def choose(session: Session, entry: Entry, count: int) -> list[tuple[bytes, byte
         if count < 0:
             return random.choices(everything, k=wanted)
         return random.sample(everything, wanted)
-    prefix = element_prefix(entry)
-    chosen = _drawn(session.space.overlay, prefix, wanted, repeated=count < 0)
-    return [(name[len(prefix) :], value) for name, value in chosen]
+    skip = len(element_prefix(entry))
+    chosen = _drawn(session.space, entry, wanted, repeated=count < 0)
+    return [(name[skip:], value) for name, value in chosen]
 
 
-def _drawn(
-    overlay: Overlay, prefix: bytes, wanted: int, repeated: bool
-) -> list[tuple[bytes, bytes]]:
-    """Records at random places of a prefix that has more than ``wanted`` records.
+def _drawn(space: Keyspace, entry: Entry, wanted: int, repeated: bool) -> list[tuple[bytes, bytes]]:
+    """Elements at random places of a collection that has more than ``wanted``.
 
     If nearly every place leads to the same few records, no more places are tried, and neighbors of
     the records fill up the number.  O(wanted) seeks.
     """
+    overlay, prefix = space.overlay, element_prefix(entry)
     stop = successor(prefix)
-    first = next(iter(overlay.scan(prefix, stop)))[0]
+    first = _first_from(space, entry, prefix, stop)[0]
     last = next(iter(overlay.scan(prefix, stop, reverse=True)))[0]
     shared = next(at for at in range(len(last)) if first[at : at + 1] != last[at : at + 1])
     low, high = (
@@ -263,15 +279,28 @@ def _drawn(
     place = first
     for _ in range(wanted if repeated else 2 * wanted + _MORE_DRAWS):
         place = min(first[:shared] + random.randint(low, high).to_bytes(8, "big"), last)
-        name, value = next(iter(overlay.scan(place, stop)))
+        name, value = _first_from(space, entry, place, stop)
         found[name] = value
         drawn.append((name, value))
         if not repeated and len(found) == wanted:
             break
     if repeated:
         return drawn
+    if len(found) == wanted:  # even an iterator that is not used costs a seek
+        return list(found.items())
     for name, value in chain(overlay.scan(place, stop), overlay.scan(prefix, place)):
         if len(found) == wanted:
             break
         found[name] = value
     return list(found.items())
+
+
+def _first_from(
+    space: Keyspace, entry: Entry, place: bytes, stop: bytes | None
+) -> tuple[bytes, bytes]:
+    """The first element at a place or after it, which exists."""
+    if entry.kind != SET:
+        return next(iter(space.overlay.scan(place, stop)))
+    found = next(iter(space.overlay.scan(space.gaps.skip(entry.version, place), stop)))
+    space.gaps.learn(entry.version, place, found[0])
+    return found

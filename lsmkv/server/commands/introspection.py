@@ -43,7 +43,7 @@ def _information(one: Command) -> Reply:
 
 def _place(specs: tuple[KeySpec, ...]) -> tuple[int, int, int]:
     """First key, last key and step, as before Redis had key specifications."""
-    ranges = [spec for spec in specs if spec.first and not spec.counted]
+    ranges = [spec for spec in specs if spec.first and not spec.counted and not spec.keyword]
     if not ranges:
         return 0, 0, 0
     last = min(spec.last for spec in ranges)
@@ -59,8 +59,15 @@ def _specification(spec: KeySpec) -> Reply:
         keys: dict[Reply, Reply] = {b"type": b"keynum", b"spec": counted}
     else:
         last = spec.last - spec.first if spec.last >= 0 else spec.last
-        place: dict[Reply, Reply] = {b"lastkey": last, b"keystep": spec.step, b"limit": 0}
+        place: dict[Reply, Reply] = {
+            b"lastkey": last,
+            b"keystep": spec.step,
+            b"limit": 2 if spec.keyword else 0,
+        }
         keys = {b"type": b"range", b"spec": place}
+    if spec.keyword:
+        word: dict[Reply, Reply] = {b"keyword": spec.keyword.encode(), b"startfrom": spec.first}
+        search = {b"type": b"keyword", b"spec": word}
     if not spec.first:
         search = {b"type": b"unknown", b"spec": {}}
         keys = {b"type": b"unknown", b"spec": {}}

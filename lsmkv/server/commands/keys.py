@@ -7,16 +7,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lsmkv.server import numbers
+from lsmkv.server.consumer_group import copy_groups, held_by_groups
 from lsmkv.server.cursors import cursor_number
 from lsmkv.server.encoding import (
-    ELEMENT,
     KIND_NAMES,
     LIST,
     SORTED_SET,
+    STREAM,
     STRING,
-    U64,
     Entry,
     element_prefix,
+    group_prefix,
     ranked_prefix,
     successor,
 )
@@ -53,7 +54,7 @@ command("TOUCH", -2, "readonly fast", group="generic")(_exists)
 
 @command("TYPE", 2, "readonly fast", group="generic")
 def type_(session: Session, args: list[bytes]) -> Reply:
-    """Return the kind of a key: string, hash, list, set, zset, or none."""
+    """Return the kind of a key: string, hash, list, set, zset, stream, or none."""
     entry = session.space.find(session.database, args[1])
     return Simple("none" if entry is None else KIND_NAMES[entry.kind])
 
@@ -201,14 +202,16 @@ def copy(session: Session, args: list[bytes]) -> Reply:
         return 0
     made = Entry.decode(entry.encode())
     if entry.kind != STRING:
-        made.version = space.make(entry.kind).version
+        made.version, made.removed = space.new_version(), 0
         prefixes = [element_prefix]
         if entry.kind == SORTED_SET:
             prefixes.append(ranked_prefix)
         for prefix in prefixes:
-            start, copied = prefix(entry), prefix(made)
-            for name, value in space.overlay.scan(start, successor(start)):
-                space.overlay.put(copied + name[len(start) :], value)
+            copied = prefix(made)
+            for name, value in space.overlay.under(prefix(entry)):
+                space.overlay.put(copied + name, value)
+        if entry.kind == STREAM:
+            copy_groups(space, entry, made)
     space.replace(target, new, made)
     return 1
 
@@ -361,6 +364,8 @@ def object_encoding(session: Session, args: list[bytes]) -> Reply:
         return b"int"
     if entry.kind == LIST:
         return b"quicklist"
+    if entry.kind == STREAM:
+        return b"stream"
     return b"skiplist" if entry.kind == SORTED_SET else b"hashtable"
 
 
@@ -404,7 +409,9 @@ def memory_usage(session: Session, args: list[bytes]) -> Reply:
         return None
     size = len(session.database.prefix) + len(args[2]) + len(entry.encode())
     if entry.kind != STRING:
-        for mark in (ELEMENT, ranked_prefix(entry)[:1]):
-            start = mark + U64.pack(entry.version)
+        starts = [element_prefix(entry), ranked_prefix(entry), group_prefix(entry)]
+        if entry.kind == STREAM:
+            starts += held_by_groups(session.space.overlay, entry)
+        for start in starts:
             size += session.service.db.approximate_size(start, start + b"\xff" * 8)
     return size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lsmkv.server.commands.hashes import checked_count, choose, remove_elements
-from lsmkv.server.encoding import SET, Entry, element_prefix, successor
+from lsmkv.server.encoding import SET, Entry, element_prefix
 from lsmkv.server.numbers import to_int
 from lsmkv.server.registry import command
 from lsmkv.server.resp import CommandError, Members, Reply, syntax_error
@@ -19,9 +19,8 @@ def _entry(session: Session, key: bytes) -> Entry | None:
 
 def _members(session: Session, entry: Entry | None) -> Iterator[bytes]:
     if entry is not None:
-        start = element_prefix(entry)
-        for name, _ in session.space.overlay.scan(start, successor(start)):
-            yield name[len(start) :]
+        for member, _ in session.space.overlay.under(element_prefix(entry)):
+            yield member
 
 
 def _is_member(session: Session, entry: Entry | None, member: bytes) -> bool:
@@ -39,6 +38,7 @@ def _add(session: Session, key: bytes, members: list[bytes]) -> int:
         name = start + member
         if space.overlay.get(name) is None:
             space.overlay.put(name, b"")
+            space.gaps.fill(entry.version, name)
             added += 1
     if added:
         entry.size += added

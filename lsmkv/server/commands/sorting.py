@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lsmkv.server.command import KeyUse
 from lsmkv.server.commands.lists import elements
 from lsmkv.server.commands.lists import store as store_list
-from lsmkv.server.encoding import HASH, LIST, SET, SORTED_SET, STRING, element_prefix, successor
+from lsmkv.server.encoding import HASH, LIST, SET, SORTED_SET, STRING, element_prefix
 from lsmkv.server.numbers import overflows, parse_double, to_int, underflows
 from lsmkv.server.registry import command
 from lsmkv.server.resp import CommandError, Reply, syntax_error, wrong_type
@@ -82,9 +82,7 @@ def _elements(session: Session, key: bytes, descending: bool, keep_order: bool) 
         values = list(elements(session, entry))
         return values[::-1] if descending and keep_order else values
     if entry.kind == SET:
-        start = element_prefix(entry)
-        scan = session.space.overlay.scan(start, successor(start))
-        values = [name[len(start) :] for name, _ in scan]
+        values = [member for member, _ in session.space.overlay.under(element_prefix(entry))]
         return values[::-1] if descending and keep_order else values
     if entry.kind == SORTED_SET:
         walk = SortedSet(session.space.overlay, entry).walk(reverse=descending and keep_order)

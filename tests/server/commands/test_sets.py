@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from serving import Client
 
+from lsmkv.server.check import check
+
 WRONG = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 
@@ -151,3 +153,37 @@ def test_random_members_of_which_the_last_sorts_before_nearly_every_place(client
     client("SADD", b"s", b"m", *(b"m" + bytes(9) + b"%d" % number for number in range(1500)))
     assert len(client("SRANDMEMBER s -20")) == 20
     assert client("SPOP s").startswith(b"m")
+
+
+def test_a_set_that_is_popped_to_its_end_passes_over_few_removed_members(client: Client) -> None:
+    """The members that are left are moved to a new version, where nothing was removed."""
+    engine = client.engine
+    members = {b"%06d" % number for number in range(6000)}
+    client("SADD", b"s", *members)
+    popped = client("SPOP s 4000")
+    versions = set()
+    while len(popped) < 5990:
+        popped.append(client("SPOP s"))
+        entry = engine.space.find(client.session.database, b"s")
+        assert entry is not None
+        assert entry.removed < max(1024, entry.size)
+        versions.add(entry.version)
+    assert 1 < len(versions) < 6
+    assert check(engine.db) == []
+    popped += client("SPOP s 100")
+    assert (len(popped), set(popped), client("EXISTS s")) == (6000, members, 0)
+    while engine.tidy_once():
+        pass
+    engine.commit()
+    assert not list(engine.db.iterator(prefix=b"e"))
+
+
+def test_a_hash_keeps_its_values_when_it_moves(client: Client) -> None:
+    client("HSET", b"h", *(b"%04d" % (number // 2) for number in range(4000)))
+    for number in range(1500):
+        client("HDEL", b"h", b"%04d" % number)
+    entry = client.engine.space.find(client.session.database, b"h")
+    assert entry is not None
+    assert entry.removed == 1500 - 1024
+    assert client("HGETALL h") == [b"%04d" % (number // 2) for number in range(3000, 4000)]
+    client.plays(("COPY h copied", 1), ("HLEN copied", 500))

@@ -1,0 +1,243 @@
+"""Ranges of sorted sets: by rank, by score, by member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import dropwhile, islice, takewhile
+from typing import NamedTuple
+
+from lsmkv.server.commands.lists import clip
+from lsmkv.server.commands.sorted_sets import (
+    find_sorted_set,
+    remove_members,
+    shown,
+    store_members,
+)
+from lsmkv.server.numbers import MAX_INT, parse_double, to_int
+from lsmkv.server.registry import command
+from lsmkv.server.resp import CommandError, Reply, syntax_error
+from lsmkv.server.session import Session
+from lsmkv.server.sorted_set import Scored, SortedSet, place_behind, place_of
+
+
+class _Range(NamedTuple):
+    """A part of the order."""
+
+    start: bytes
+    stop: bytes | None
+
+
+def _score_bound(text: bytes) -> tuple[float, bool]:
+    """A score, and whether it is exclusive.  As in Redis, an empty one is 0, and a null byte ends
+    it."""
+    excluded = text[:1] == b"("
+    digits = text[excluded:].partition(b"\0")[0]
+    score = parse_double(digits.lstrip()) if digits else 0.0
+    if score is None:
+        raise CommandError("ERR min or max is not a float")
+    return score, excluded
+
+
+def _score_range(low: bytes, high: bytes) -> _Range:
+    least, without_least = _score_bound(low)
+    most, without_most = _score_bound(high)
+    return _Range(
+        place_behind(least) if without_least else place_of(least),
+        place_of(most) if without_most else place_behind(most),
+    )
+
+
+def _check_lex(text: bytes) -> None:
+    if text not in (b"-", b"+") and text[:1] not in (b"[", b"("):
+        raise CommandError("ERR min or max not valid string range item")
+
+
+def _lex_members(
+    found: SortedSet, low: bytes, high: bytes, reverse: bool = False
+) -> Iterator[Scored]:
+    """The members from one up to another, in a set whose members all have one score.
+
+    With different scores the order of members means little.  As in Redis, the first member in the
+    range begins it, and the next member outside ends it.  That costs O(members).
+    """
+    first, last = next(found.walk(), None), next(found.walk(reverse=True), None)
+    if first is None or last is None or low == b"+" or high == b"-":
+        return iter(())
+    if first[1] == last[1]:
+        part = _lex_range(first[1], low, high)
+        return found.walk(part.start, part.stop, reverse)
+
+    def behind_low(scored: Scored) -> bool:
+        return low == b"-" or scored[0] > low[1:] or (low[:1] == b"[" and scored[0] == low[1:])
+
+    def before_high(scored: Scored) -> bool:
+        return high == b"+" or scored[0] < high[1:] or (high[:1] == b"[" and scored[0] == high[1:])
+
+    if not behind_low(last) or not before_high(first):
+        return iter(())
+    begins, goes_on = (before_high, behind_low) if reverse else (behind_low, before_high)
+    return takewhile(goes_on, dropwhile(lambda one: not begins(one), found.walk(reverse=reverse)))
+
+
+def _lex_range(score: float, low: bytes, high: bytes) -> _Range:
+    start, stop = b"", None
+    if low != b"-":
+        start = place_of(score, low[1:]) + (b"\0" if low[:1] == b"(" else b"")
+    if high != b"+":
+        stop = place_of(score, high[1:]) + (b"\0" if high[:1] == b"[" else b"")
+    return _Range(start, stop)
+
+
+def _limited(walk: Iterator[Scored], offset: int, count: int) -> list[Scored]:
+    if not 0 <= offset < MAX_INT:
+        return []
+    return list(islice(walk, offset, None if count < 0 else min(offset + count, MAX_INT)))
+
+
+class _RangeRequest(NamedTuple):
+    """The arguments of ZRANGE and its variants."""
+
+    by: str
+    """``SCORE``, ``LEX``, or nothing: by rank."""
+    reverse: bool
+    offset: int
+    limit: int
+    with_scores: bool
+
+
+def _range_request(
+    words: list[bytes],
+    by: str = "",
+    reverse: bool = False,
+    legacy: bool = False,
+    store: bool = False,
+) -> _RangeRequest:
+    offset, count, limited, with_scores = 0, -1, False, False
+    at = 0
+    while at < len(words):
+        word = words[at].upper()
+        if word == b"WITHSCORES" and not store:
+            with_scores = True
+        elif word == b"LIMIT" and at + 2 < len(words):
+            offset, count = to_int(words[at + 1]), to_int(words[at + 2])
+            limited = count != -1  # a limit of -1 means none
+            at += 2
+        elif word == b"REV" and not legacy and not reverse:
+            reverse = True
+        elif word in (b"BYSCORE", b"BYLEX") and not legacy and not by:
+            by = word[2:].decode()
+        else:
+            raise syntax_error()
+        at += 1
+    if limited and not by:
+        raise CommandError(
+            "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"
+        )
+    if with_scores and by == "LEX":
+        raise CommandError("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
+    return _RangeRequest(by, reverse, offset, count, with_scores)
+
+
+def _members_in(
+    session: Session, key: bytes, one: bytes, other: bytes, request: _RangeRequest
+) -> list[Scored]:
+    """The members in a range.  ``one`` is the end from which it is read."""
+    low, high = (other, one) if request.reverse and request.by else (one, other)
+    if request.by == "":
+        start, end = to_int(one), to_int(other)
+        found = find_sorted_set(session, key)
+        if found is None:
+            return []
+        return found.slice(*clip(start, end, found.entry.size), request.reverse)
+    if request.by == "SCORE":
+        part = _score_range(low, high)
+        found = find_sorted_set(session, key)
+        if found is None:
+            return []
+        walk = found.walk(part.start, part.stop, request.reverse)
+    else:
+        _check_lex(low)
+        _check_lex(high)
+        found = find_sorted_set(session, key)
+        if found is None:
+            return []
+        walk = _lex_members(found, low, high, request.reverse)
+    return _limited(walk, request.offset, request.limit)
+
+
+def _ranger(by: str, reverse: bool, legacy: bool) -> Callable[[Session, list[bytes]], Reply]:
+    def range_(session: Session, args: list[bytes]) -> Reply:
+        request = _range_request(args[4:], by, reverse, legacy)
+        return shown(_members_in(session, args[1], args[2], args[3], request), request.with_scores)
+
+    what = {"": "ranks", "SCORE": "scores", "LEX": "members, all of one score"}[by]
+    range_.__doc__ = (
+        f"Return the members in a range of {what}{', from its end' if reverse else ''}."
+    )
+    return range_
+
+
+for _name, _by, _reverse in (
+    ("ZREVRANGE", "", True),
+    ("ZRANGEBYSCORE", "SCORE", False),
+    ("ZREVRANGEBYSCORE", "SCORE", True),
+    ("ZRANGEBYLEX", "LEX", False),
+    ("ZREVRANGEBYLEX", "LEX", True),
+):
+    command(_name, -4, "readonly", group="sorted-set")(_ranger(_by, _reverse, legacy=True))
+command("ZRANGE", -4, "readonly", group="sorted-set")(_ranger("", reverse=False, legacy=False))
+
+
+@command("ZRANGESTORE", -5, "write", group="sorted-set")
+def zrangestore(session: Session, args: list[bytes]) -> Reply:
+    """Store the members in a range of a sorted set as another.  Returns its size."""
+    request = _range_request(args[5:], store=True)
+    members = _members_in(session, args[2], args[3], args[4], request)
+    return store_members(session, args[1], members)
+
+
+@command("ZCOUNT", 4, "readonly fast", group="sorted-set")
+def zcount(session: Session, args: list[bytes]) -> Reply:
+    """Return how many members have scores in a range.  O(their number)."""
+    part = _score_range(args[2], args[3])
+    found = find_sorted_set(session, args[1])
+    return 0 if found is None else sum(1 for _ in found.walk(*part))
+
+
+@command("ZLEXCOUNT", 4, "readonly fast", group="sorted-set")
+def zlexcount(session: Session, args: list[bytes]) -> Reply:
+    """Return how many members of one score are in a range.  O(their number)."""
+    _check_lex(args[2])
+    _check_lex(args[3])
+    found = find_sorted_set(session, args[1])
+    return 0 if found is None else sum(1 for _ in _lex_members(found, args[2], args[3]))
+
+
+@command("ZREMRANGEBYRANK", 4, "write", group="sorted-set")
+def zremrangebyrank(session: Session, args: list[bytes]) -> Reply:
+    """Remove the members in a range of ranks.  Returns how many."""
+    start, end = to_int(args[2]), to_int(args[3])
+    found = find_sorted_set(session, args[1])
+    if found is None:
+        return 0
+    members = found.slice(*clip(start, end, found.entry.size))
+    return remove_members(session, args[1], found, members)
+
+
+@command("ZREMRANGEBYSCORE", 4, "write", group="sorted-set")
+def zremrangebyscore(session: Session, args: list[bytes]) -> Reply:
+    """Remove the members with scores in a range.  Returns how many."""
+    part = _score_range(args[2], args[3])
+    found = find_sorted_set(session, args[1])
+    return 0 if found is None else remove_members(session, args[1], found, list(found.walk(*part)))
+
+
+@command("ZREMRANGEBYLEX", 4, "write", group="sorted-set")
+def zremrangebylex(session: Session, args: list[bytes]) -> Reply:
+    """Remove the members in a range, all of one score.  Returns how many."""
+    _check_lex(args[2])
+    _check_lex(args[3])
+    found = find_sorted_set(session, args[1])
+    if found is None:
+        return 0
+    return remove_members(session, args[1], found, list(_lex_members(found, args[2], args[3])))
