@@ -232,7 +232,8 @@ class Evaluator:
     def must_stop(self) -> bool:
         """Whether the script must end."""
         evaluation = self._now
-        assert evaluation is not None
+        if evaluation is None:  # a script is compiled
+            return False
         if evaluation.killed or evaluation.late:
             return True
         if time.perf_counter() > evaluation.deadline:

@@ -2,8 +2,8 @@
 
 Lua forgets the function that says ``return f()``, if ``f`` is written in Lua: the call takes its
 place.  In Redis ``redis.call`` is written in C, so that the error of ``return redis.call(...)``
-names the line.  In parentheses, ``return (redis.call(...))``, it is no last act, and the value is
-the same, since these functions return one value.
+names the line.  In parentheses, ``return (redis.call(...))``, it is no last act.  The value is the
+same where one value is returned: these functions return one, and so does a script.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ _TOKEN: Final = re.compile(
     | .""",
     re.VERBOSE | re.DOTALL,
 )
-_CALL: Final = re.compile(rb"\breturn\s+(?:redis|cjson|bit)\s*\.\s*[a-z0-9_]+\s*\(")
-_NAMES: Final = {b"redis", b"cjson", b"bit"}
+_CALL: Final = re.compile(rb"\breturn\s+[A-Za-z_]")
+_SINGLE: Final = {b"redis", b"cjson", b"bit"}
+"""Tables whose functions return one value."""
+_OPENS: Final = {b"function", b"do", b"if", b"repeat"}
+_CLOSES: Final = {b"end", b"until"}
+_ENDS: Final = {b"end", b"else", b"elseif", b"until", b";"}
+"""What may follow a statement that returns."""
 
 
 def with_frames(source: bytes) -> bytes:
-    """A script with parentheses round calls of ``redis``, ``cjson`` and ``bit`` that it returns.
-
-    No line gets another number.
+    """A script with parentheses round calls that it returns.  No line gets another number.
 
     >>> with_frames(b"if x then return redis.call('get', KEYS[1]) end return 'return redis.x(1)'")
     b"if x then return (redis.call('get', KEYS[1])) end return 'return redis.x(1)'"
@@ -37,34 +40,46 @@ def with_frames(source: bytes) -> bytes:
     if _CALL.search(source) is None:
         return source
     tokens = [found[0] for found in _TOKEN.finditer(source)]
-    code = [at for at, token in enumerate(tokens) if not _is_blank(token)]
-    parts = list(tokens)
-    for place in range(len(code) - 4):
-        words = [tokens[at] for at in code[place : place + 5]]
-        if words[0] == b"return" and words[1] in _NAMES and words[2] == b"." and words[4] == b"(":
-            end = _end_of_call(tokens, code, place + 4)
-            if end >= 0:
-                parts[code[place + 1]] = b"(" + parts[code[place + 1]]
-                parts[end] += b")"
+    code = [at for at, token in enumerate(tokens) if not (token.isspace() or token[:2] == b"--")]
+    words = [tokens[at] for at in code]
+    parts = tokens.copy()
+    blocks: list[bytes] = []
+    for at, word in enumerate(words):
+        if word in _OPENS:
+            blocks.append(word)
+        elif word in _CLOSES and blocks:
+            blocks.pop()
+        elif word == b"return":
+            call = _call_behind(words, at + 1)
+            if call and (b"function" not in blocks or words[at + 1] in _SINGLE):
+                end = _end_of_call(words, call)
+                if end:
+                    parts[code[at + 1]] = b"(" + parts[code[at + 1]]
+                    parts[code[end]] += b")"
     return b"".join(parts)
 
 
-def _is_blank(token: bytes) -> bool:
-    return token.isspace() or token.startswith(b"--")
+def _call_behind(words: list[bytes], at: int) -> int:
+    """Where the parenthesis of a call ``a.b:c(`` is; 0 if there is none."""
+    if words[at : at + 1] in ([b"function"], [b"not"]):
+        return 0
+    while at + 1 < len(words) and words[at][:1].isalpha():
+        if words[at + 1] == b"(":
+            return at + 1
+        if words[at + 1] not in (b".", b":"):
+            return 0
+        at += 2
+    return 0
 
 
-def _end_of_call(tokens: list[bytes], code: list[int], place: int) -> int:
-    """Where the parenthesis of a call is closed; -1 if it is not, or if an operator or a further
-    call follows."""
+def _end_of_call(words: list[bytes], start: int) -> int:
+    """Where a parenthesis is closed; 0 if it is not, or if more of the expression follows."""
     depth = 0
-    for at in range(place, len(code)):
-        token = tokens[code[at]]
-        if token == b"(":
+    for at in range(start, len(words)):
+        if words[at] == b"(":
             depth += 1
-        elif token == b")":
+        elif words[at] == b")":
             depth -= 1
             if depth == 0:
-                follows = tokens[code[at + 1]] if at + 1 < len(code) else b"end"
-                ends = (b"end", b"else", b"elseif", b"until", b";")
-                return code[at] if follows in ends else -1
-    return -1
+                return at if at + 1 == len(words) or words[at + 1] in _ENDS else 0
+    return 0

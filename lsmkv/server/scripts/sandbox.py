@@ -126,7 +126,8 @@ class Sandbox:
 
     def _load(self, name: str, *arguments: Any) -> Any:
         path = importlib.resources.files("lsmkv.server.scripts").joinpath("lua", f"{name}.lua")
-        return self._lua.execute(path.read_bytes(), *arguments, name="=sandbox")
+        chunk = "=sandbox" if name == "sandbox" else "=library"
+        return self._lua.execute(path.read_bytes(), *arguments, name=chunk)
 
     @property
     def memory(self) -> int:
@@ -344,7 +345,7 @@ def _reply(found: Any) -> Reply:
     if found[1] == 1:
         return Encoded(found[0])
     text = _text(found[0])
-    if len(found) > 2:
+    if len(found) > 2 and found[2] is not None:
         raise ScriptError(text, _text(found[2]))
     raise ScriptError(text)
 

@@ -75,7 +75,7 @@ local append
 
 local function append_table(out, value, settings, depth)
   if depth > settings.encode_depth then
-    error("Cannot serialise, excessive depth (" .. depth .. ")", 0)
+    error("Cannot serialise, excessive nesting (" .. depth .. ")", 0)
   end
   local length = length_of(value, settings)
   if length > 0 then

@@ -10,6 +10,7 @@ local concat, error, next, pcall, select, tostring, type, unpack =
   table.concat, error, next, pcall, select, tostring, type, unpack
 
 local DEEPEST = 16
+local NO_KEY = "table index is nil"
 
 -- The last bytes of a whole number, the highest first; negative numbers as two's complement.
 local function big_endian(value, size)
@@ -172,15 +173,15 @@ local function map_at(text, at, count)
     local key, value
     key, at = value_at(text, at)
     value, at = value_at(text, at)
-    if key == nil or key ~= key then
-      error("Bad data format in input.", 0)
+    if key == nil then
+      error(NO_KEY, 0)
     end
     made[key] = value
   end
   return made, at
 end
 
-local SIZES = { [0xC4] = 1, [0xC5] = 2, [0xC6] = 4, [0xD9] = 1, [0xDA] = 2, [0xDB] = 4 }
+local SIZES = { [0xD9] = 1, [0xDA] = 2, [0xDB] = 4 }
 
 function value_at(text, at)
   local mark = byte(text, at)
@@ -204,7 +205,9 @@ function value_at(text, at)
     return ieee.unpack_float((string_at(text, at + 1, 4))), at + 5
   elseif mark == 0xCB then
     return ieee.unpack_double((string_at(text, at + 1, 8))), at + 9
-  elseif mark >= 0xCC and mark <= 0xCF then
+  elseif mark == 0xCF then
+    return signed_at(text, at + 1, 8), at + 9
+  elseif mark >= 0xCC and mark < 0xCF then
     local size = 2 ^ (mark - 0xCC)
     return number_at(text, at + 1, size), at + 1 + size
   elseif mark >= 0xD0 and mark <= 0xD3 then
@@ -236,7 +239,7 @@ end
 
 local function checked(ok, ...)
   if not ok then
-    error((...), 3)
+    error((...), ... == NO_KEY and 0 or 3)
   end
   return ...
 end

@@ -23,7 +23,8 @@ local find, format, gmatch, gsub, match, rep, sub =
 local concat, floor, frexp = table.concat, math.floor, math.frexp
 local create, resume, status = coroutine.create, coroutine.resume, coroutine.status
 
-local CHUNK = "=sandbox"       -- the name of this chunk, which no error shows
+local CHUNK = "=sandbox"       -- the name of this chunk, which is never stopped
+local LIBRARY = "=library"     -- of those of cjson and the others
 local STEP = 10000             -- instructions between two looks at the time
 local LONGEST_PATTERN = 10000  -- bytes; the matcher's recursion would overflow the stack of C
 local DEEPEST = 2000           -- tables in tables of a reply
@@ -34,9 +35,10 @@ local PLAIN = { string = true, number = true }
 -- raises an error, so that no pcall can go on.
 
 local stopping = false
+local in_script = false
 
 local function hook()
-  if stopping or tick() then
+  if in_script and (stopping or tick()) then
     stopping = true
     sethook(hook, "", 1)
     if getinfo(2, "S").source ~= CHUNK then  -- what is here ends by itself
@@ -163,7 +165,7 @@ function G.load(reader, name)
     local part = reader()
     if part == nil or part == "" then
       break
-    elseif type(part) ~= "string" then
+    elseif not PLAIN[type(part)] then
       return nil, "reader function must return a string"
     end
     parts[#parts + 1] = part
@@ -178,13 +180,17 @@ for name, one in pairs(string) do
   text[name] = one
 end
 
-function text.rep(value, count)
-  if value == "" then
-    return value  -- C would loop as often, and cannot be stopped
+function text.rep(...)
+  if ... == "" then
+    return ""  -- C would loop as often, and cannot be stopped
   end
-  local ok, made = pcall(rep, value, count)
+  local ok, made = pcall(rep, ...)
   if not ok then
-    error((gsub(made, "'%?'", "'rep'")), made == "not enough memory" and 0 or 2)
+    made = gsub(made, "'%?'", "'rep'")
+    if getinfo(1, "n").namewhat == "method" then
+      made = gsub(made, "#2", "#1")
+    end
+    error(made, made == "not enough memory" and 0 or 2)
   end
   return made
 end
@@ -271,7 +277,7 @@ local function resumed(ok, ...)
   if ok then
     return ...
   end
-  error((...), 2)
+  error((...), 3)
 end
 
 function threads.wrap(body)
@@ -423,7 +429,7 @@ end
 function redis.set_repl(...)
   local flags = ...
   if select("#", ...) ~= 1 then
-    fail("redis.set_repl() requires one argument.")
+    fail("redis.set_repl() requires two arguments.")
   elseif type(flags) ~= "number" or flags < 0 or flags > 3 then
     fail("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
   end
@@ -589,13 +595,16 @@ end
 
 -- Running
 
+local HIDDEN = { [CHUNK] = true, [LIBRARY] = true, ["=[C]"] = true }
+
 -- The text of an error, and where the script was.
 local function located(problem)
-  local level, place = 2, nil
-  repeat
-    place = getinfo(level, "Sl")
+  local level = 2
+  local place = getinfo(level, "Sl")
+  while place and (HIDDEN[place.source] or place.what == "tail") do
     level = level + 1
-  until not place or (place.what ~= "C" and place.source ~= CHUNK)
+    place = getinfo(level, "Sl")
+  end
   local message
   if type(problem) == "table" then
     message = rawget(problem, "err")
@@ -604,6 +613,7 @@ local function located(problem)
     message = tostring(problem)
     if place and place.currentline > 0 then
       message = gsub(message, "^sandbox:%d+: ", "user_script:" .. place.currentline .. ": ")
+      message = gsub(message, "^library:%d+: ", "user_script:" .. place.currentline .. ": ")
     end
     message = "ERR " .. message
   end
@@ -614,6 +624,7 @@ local function located(problem)
 end
 
 local function clean()
+  in_script = false
   for at = 1, #proxies do
     local proxy = proxies[at]
     while true do
@@ -630,7 +641,7 @@ local function clean()
   end
   if stopping then
     sethook(hook, "", STEP)
-    stopping = false  -- behind it: until then the hook runs at every instruction
+    stopping = false
   end
 end
 
@@ -639,6 +650,7 @@ end
 local function run_with(script, resp3, keys, arguments)
   script_resp3 = false
   G.KEYS, G.ARGV = keys, arguments
+  in_script = true
   local ok, value = xpcall(script, located)
   local kind = type(value)
   if ok and kind == "table" or (script_resp3 and kind == "boolean") then
@@ -681,5 +693,6 @@ local function compile(source)
 end
 
 
+_G.debug = nil  -- lupa would add a traceback to errors
 sethook(hook, "", STEP)
 return run, run_with, compile

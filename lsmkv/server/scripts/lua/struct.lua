@@ -16,6 +16,17 @@ local MOST_BYTES = 32
 local MOST_ALIGNED = 8
 local LARGEST = 2147483647
 
+-- The bits that two whole numbers have in common.
+local function common_bits(one, other)
+  local found, place = 0, 1
+  while one > 0 and other > 0 do
+    local odd, odder = one % 2, other % 2
+    found = found + odd * odder * place
+    one, other, place = (one - odd) / 2, (other - odder) / 2, place * 2
+  end
+  return found
+end
+
 -- The options of a format, one after the other: the letter, its size, and the padding before it.
 -- The state has the order of bytes and the alignment.
 local function next_option(layout, at, state, total)
@@ -43,7 +54,7 @@ local function next_option(layout, at, state, total)
   if size ~= 0 and letter ~= "c" and letter ~= "x" then
     local align = size > state.align and state.align or size
     if align > 1 then
-      padding = (align - total % align) % align
+      padding = common_bits(align - common_bits(total, align - 1), align - 1)
     end
   end
   return letter, size, padding, at
@@ -165,7 +176,7 @@ local function packed(layout, ...)
         size = #value
       end
       if #value < size then
-        argument_error(given, "pack", "string too short")
+        argument_error(given + 1, "pack", "string too short")
       end
       out[#out + 1] = sub(value, 1, size)
       if letter == "s" then
@@ -246,7 +257,7 @@ local function measured(layout)
       argument_error(1, "size", "option 's' has no fixed size")
     elseif letter == "c" and size == 0 then
       argument_error(1, "size", "option 'c0' has no fixed size")
-    elseif size == 0 and not find(letter, "[iI]") then
+    elseif size == 0 and not find(letter, "%w") then
       at = control(letter, layout, at, state, "size")
     end
     total = total + size
@@ -261,15 +272,23 @@ local function checked(ok, ...)
   return ...
 end
 
+local function check_given(count, name)
+  if count == 0 then
+    error("bad argument #1 to '" .. name .. "' (string expected, got no value)", 3)
+  end
+end
+
 local struct = {}
 
 function struct.pack(...)
+  check_given(select("#", ...), "pack")
   return checked(pcall(function(layout, ...)
     return packed(string_argument(layout, 1, "pack"), ...)
   end, ...))
 end
 
 function struct.unpack(...)
+  check_given(select("#", ...), "unpack")
   local made, count = checked(pcall(function(layout, text, start)
     layout, text = string_argument(layout, 1, "unpack"), string_argument(text, 2, "unpack")
     start = start == nil and 1 or floor(number_argument(start, 3, "unpack"))
@@ -282,6 +301,7 @@ function struct.unpack(...)
 end
 
 function struct.size(...)
+  check_given(select("#", ...), "size")
   return checked(pcall(function(layout)
     return measured(string_argument(layout, 1, "size"))
   end, ...))
