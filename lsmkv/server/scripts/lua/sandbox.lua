@@ -79,7 +79,7 @@ local env = protect(G)
 G._G = env
 
 for _, name in ipairs({ "assert", "error", "ipairs", "next", "rawequal", "select", "tonumber",
-  "tostring", "type", "unpack", "xpcall", "gcinfo" }) do
+  "tostring", "type", "unpack", "gcinfo" }) do
   G[name] = _G[name]
 end
 
@@ -140,6 +140,20 @@ function G.pcall(called, ...)
   return text_of_error(pcall(called, ...))
 end
 
+-- A handler of Lua's own runs before the error is unwound: if the hook has raised it, with no hook,
+-- and so without end.  No script can see the difference: none sees the stack.
+local function handled(handler, ok, ...)
+  if ok then
+    return true, ...
+  end
+  local _, result = pcall(handler, (...))
+  return false, result
+end
+
+function G.xpcall(called, handler)
+  return handled(handler, pcall(called))
+end
+
 local function compiled(source, name)
   if sub(source, 1, 1) == "\27" then
     return nil, "bytecode is not loaded"
@@ -195,12 +209,25 @@ function text.rep(...)
   return made
 end
 
-for name, one in pairs({ find = find, gmatch = gmatch, gsub = gsub, match = match }) do
-  text[name] = function(value, pattern, ...)
-    if type(pattern) == "string" and #pattern > LONGEST_PATTERN then
-      error("pattern too long", 2)
-    end
-    return one(value, pattern, ...)
+local function check_pattern(pattern)
+  if type(pattern) == "string" and #pattern > LONGEST_PATTERN then
+    error("pattern too long", 3)
+  end
+end
+
+function text.find(...)
+  local _, pattern, _, plain = ...
+  if not plain then
+    check_pattern(pattern)
+  end
+  return find(...)
+end
+
+for name, one in pairs({ gmatch = gmatch, gsub = gsub, match = match }) do
+  text[name] = function(...)
+    local _, pattern = ...
+    check_pattern(pattern)
+    return one(...)
   end
 end
 text.gfind = text.gmatch
