@@ -123,6 +123,7 @@ class Sandbox:
         self._run: Any = functions[0]
         self._run_with: Any = functions[1]
         self._compile: Any = functions[2]
+        self._clean: Any = functions[3]
 
     def _load(self, name: str, *arguments: Any) -> Any:
         path = importlib.resources.files("lsmkv.server.scripts").joinpath("lua", f"{name}.lua")
@@ -164,8 +165,11 @@ class Sandbox:
             else:
                 tables = lua.table_from(keys), lua.table_from(arguments)
                 found = self._run_with(function, resp3, *tables)
-        except Exception as error:  # lupa's: Lua itself has failed
-            found = (f"ERR {error}".encode("utf-8", "surrogateescape"), _ERROR)
+        except Exception as error:  # lupa's: there was no memory outside of the script
+            text = str(error) or "not enough memory"
+            found = (f"ERR {text}".encode("utf-8", "surrogateescape"), _ERROR)
+            lua.set_max_memory(0)
+            self._clean()
         finally:
             lua.set_max_memory(0)
             if limit - lua.get_memory_used(total=True) < memory // 2:

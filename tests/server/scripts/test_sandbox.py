@@ -74,7 +74,7 @@ TOO_LARGE = {
     "a repetition": "return #string.rep('x', 1000000000)",
     "a table": "local t = {} while true do t[#t + 1] = {} end",
     "caught errors": "local t, n = {}, 0 while n < 100 do"
-    " if not pcall(function() t[#t + 1] = ('x'):rep(100000) end) then n = n + 1 end end return 'end'",
+    " if not pcall(function() t[#t + 1] = ('x'):rep(100000) .. #t end) then n = n + 1 end end return 'end'",
     "a reply of a command": "local t = {} while true do t[#t + 1] = redis.call('lrange', 'l', 0, -1) end",
     "values of a command": "local t = {} while true do t[#t + 1] = redis.call('get', 's') .. #t end",
     "coroutines": "local t = {} while true do t[#t + 1] = coroutine.create(function() end) end",

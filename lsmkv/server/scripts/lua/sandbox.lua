@@ -722,4 +722,4 @@ end
 
 _G.debug = nil  -- lupa would add a traceback to errors
 sethook(hook, "", STEP)
-return run, run_with, compile
+return run, run_with, compile, clean
