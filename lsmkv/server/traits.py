@@ -226,7 +226,7 @@ def traits_of(name: str, flags: frozenset[str], group: str) -> Traits:
         categories.add(_GROUPS[group])
     categories.add("fast" if "fast" in known else "slow")
     categories |= {"write", "admin", "pubsub", "blocking"} & known
-    if "readonly" in known:
+    if "readonly" in known and group != "scripting":
         categories.add("read")
     if "admin" in known:
         categories.add("dangerous")

@@ -485,6 +485,7 @@ _RARE = parsed_templates(RARE_TEMPLATES)
 _WAITING = parsed_templates(WAITING_TEMPLATES)
 _FEEDING = parsed_templates(FEEDING_TEMPLATES)
 NAMES = {line.split()[0] for line in (TEMPLATES + RARE_TEMPLATES).strip().splitlines() if line}
+NAMES |= {"EVAL"}
 
 
 def random_request(choices: random.Random) -> Request:
@@ -505,6 +506,20 @@ def random_request(choices: random.Random) -> Request:
     elif luck < 0.135:
         words = words[:1]
     return words
+
+
+SCRIPTS = (
+    b"return redis.call(unpack(ARGV))",
+    b"return redis.pcall(unpack(ARGV))",
+    b"redis.setresp(3) return redis.call(unpack(ARGV))",
+    b"local reply = redis.call(unpack(ARGV)) redis.call('exists', 'none') return reply",
+)
+"""Scripts that run the command in their arguments."""
+
+
+def in_a_script(choices: random.Random, request: Request) -> Request:
+    """A request that as a script makes it."""
+    return [b"EVAL", choices.choice(SCRIPTS), b"0", *request]
 
 
 Step = tuple[int, Request]
@@ -529,7 +544,10 @@ def random_steps(choices: random.Random, count: int) -> Iterator[Step]:
             yield client, [b"MULTI"]
             transaction[client] = choices.randrange(1, 8)
             continue
-        yield client, random_request(choices)
+        request = random_request(choices)
+        if choices.random() < 0.1 and not request[0].upper().startswith(b"FLUSH"):
+            request = in_a_script(choices, request)
+        yield client, request
 
 
 def waiting_request(choices: random.Random) -> Request:
