@@ -41,8 +41,8 @@ _ERROR: Final = 2
 _NULL: Final = 3
 _STOP: Final = 4
 _NEEDED = (
-    "ERR scripts need lupa, which is not installed: pip install 'lsmkv[server]' installs it"
-    " ({error})"
+    "ERR scripts need lupa, which is not installed: pip install lupa, or '.[server]' in lsmkv's"
+    " checkout ({error})"
 )
 
 
