@@ -17,6 +17,7 @@ def test_every_state_after_a_crash_is_consistent() -> None:
         ("RENAME z y", "EXPIRE y 100000", "SADD s a b c", "INCR n"),
         ("FLUSHDB", "SET n 3", "BF.ADD b x", "ZADD z 1 a 2 b"),
         ("ZPOPMIN z", "SET n 4"),
+        ("EVAL redis.call('rpush','l',9)redis.call('set','n',5)error('x') 0", "DEL b"),
     ]
 
     def workload(env: RecordingEnv) -> None:
@@ -35,6 +36,7 @@ def test_every_state_after_a_crash_is_consistent() -> None:
             engine = engine_of(db)
             assert check(db) == []
             number = tick(engine, "GET n").split()[-1]
+            assert (number == b"5") == (tick(engine, "LINDEX l -1").split()[-1] == b"9")
             least = max((int(str(note)) for note in state.notes), default=-1)
             assert least <= (-1 if number == b"$-1" else int(number))
             while engine.tidy_once():

@@ -132,6 +132,10 @@ class Evaluator:
             if len(error.args) > 1:
                 text = f"{text} script: {script.sha.decode()}, on {error.args[1]}."
             return CommandError(text)
+        except BaseException:  # an error of the server's own: as in any command, nothing stays
+            self._space.undo()
+            self._service.deferred = None
+            raise
         finally:
             self._now = None
 

@@ -124,6 +124,8 @@ class Sandbox:
         self._run_with: Any = functions[1]
         self._compile: Any = functions[2]
         self._clean: Any = functions[3]
+        self._usual = self.memory
+        """The bytes that it has without scripts."""
 
     def _load(self, name: str, *arguments: Any) -> Any:
         path = importlib.resources.files("lsmkv.server.scripts").joinpath("lua", f"{name}.lua")
@@ -138,6 +140,7 @@ class Sandbox:
 
     def compile(self, source: bytes) -> Any:
         """Compile a script.  Raises :class:`ScriptError` with what is wrong."""
+        self._lua.set_max_memory(0)  # nothing that comes from here may lack memory
         compiled: tuple[Any, bytes | None] = self._compile(with_frames(source))
         if compiled[0] is None:
             raise ScriptError(_text(compiled[1]))
@@ -156,9 +159,13 @@ class Sandbox:
             size += len(word) + _EACH
         for word in arguments:
             size += len(word) + _EACH
-        self._limit = limit = lua.get_memory_used(total=True) + size + memory
+        used = lua.get_memory_used(total=True)
+        if used > self._usual + memory // 2:
+            lua.gccollect()
+            used = lua.get_memory_used(total=True)
+        self._limit = used + size + memory
         self._exhausted = False
-        lua.set_max_memory(limit, total=True)
+        lua.set_max_memory(self._limit, total=True)
         try:
             if len(keys) + len(arguments) <= _FEW:
                 found = self._run(function, resp3, len(keys), *keys, *arguments)
@@ -170,12 +177,8 @@ class Sandbox:
             found = (f"ERR {text}".encode("utf-8", "surrogateescape"), _ERROR)
             lua.set_max_memory(0)
             self._clean()
-        finally:
-            lua.set_max_memory(0)
-            if limit - lua.get_memory_used(total=True) < memory // 2:
-                lua.gccollect()
+        if self._failure is not None:
             failure, self._failure = self._failure, None
-        if failure is not None:
             raise failure
         if self._exhausted:
             raise ScriptError("ERR not enough memory")

@@ -11,6 +11,8 @@ from serving import Client, an_engine
 from lsmkv import MemoryEnv
 from lsmkv.server.scripts.sources import MOST_EVALUATED
 
+pytest.importorskip("lupa")
+
 RELEASE = """
 local token = redis.call('get', KEYS[1])
 if not token or token ~= ARGV[1] then

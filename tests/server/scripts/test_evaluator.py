@@ -14,6 +14,8 @@ from wire import Wire, request
 
 from lsmkv.server import Server
 
+pytest.importorskip("lupa")
+
 FOREVER = "EVAL 'while true do end' 0"
 BUSY = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 KILLED = "ERR Script killed by user with SCRIPT KILL... script: "

@@ -8,6 +8,8 @@ from serving import Client
 from lsmkv.server.resp import CommandError, Reply
 from lsmkv.server.scripts.sandbox import Sandbox, ScriptError, Stopped
 
+pytest.importorskip("lupa")
+
 
 class Forever:
     """Commands of a script that is to be stopped after a few looks at the time."""
