@@ -43,9 +43,8 @@ class Evaluator:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._space = service.space
-        self._session = Session(service, 0, "lua")
+        self._session: Session | None = None
         """The client that commands of scripts come from."""
-        self._session.running = True
         self._sandbox: Sandbox | None = None
         self._compiled: dict[bytes, object] = {}
         self._now: Evaluation | None = None
@@ -69,6 +68,8 @@ class Evaluator:
         if function is None:
             if self._sandbox is None:
                 self._sandbox = Sandbox(self, REDIS_VERSION)
+                self._session = Session(self._service, 0, "lua")
+                self._session.running = True  # so that none of them blocks
             try:
                 function = self._sandbox.compile(script.body)
             except ScriptError as error:
@@ -110,12 +111,12 @@ class Evaluator:
 
     def _attempt(self, evaluation: Evaluation) -> Reply:
         """Run a script in this thread.  Errors are replies."""
-        script, session = evaluation.script, self._session
+        script, session, sandbox = evaluation.script, self._session, self._sandbox
+        assert session is not None
+        assert sandbox is not None
         session.database = evaluation.session.database
         session.resp3 = False
         self._service.deferred = []
-        sandbox = self._sandbox
-        assert sandbox is not None
         self._now = evaluation
         try:
             return sandbox.run(
@@ -151,7 +152,7 @@ class Evaluator:
             service.executing = executing
         for level, text in evaluation.lines:
             _write_line(level, text)
-        if evaluation.shown and service.monitors:
+        if evaluation.shown and service.monitors and self._session is not None:
             for found, request in evaluation.shown:
                 service.show(self._session, found, request)
 
@@ -246,11 +247,13 @@ class Evaluator:
 
     def set_resp3(self, resp3: bool) -> None:
         """``redis.setresp``."""
+        assert self._session is not None
         self._session.resp3 = resp3
 
     @property
     def resp3(self) -> bool:
         """Whether replies come in RESP3."""
+        assert self._session is not None
         return self._session.resp3
 
     def log(self, level: int, text: bytes) -> None:
@@ -268,8 +271,9 @@ class Evaluator:
 
     def run(self, words: list[bytes]) -> Reply:
         """Run a command of a script.  It is undone alone if it fails."""
-        evaluation = self._now
+        evaluation, session = self._now, self._session
         assert evaluation is not None
+        assert session is not None
         started = time.perf_counter()
         if evaluation.killed or started > evaluation.deadline:
             evaluation.late = not evaluation.killed
@@ -282,7 +286,7 @@ class Evaluator:
         try:
             if space.stale:
                 space.recover()
-            reply = found.handler(self._session, words)
+            reply = found.handler(session, words)
         except CommandError:
             space.undo(mark)
             found.failed += 1
