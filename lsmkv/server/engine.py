@@ -311,7 +311,10 @@ class Engine(Service):
 
     def evaluate(self, evaluation: Evaluation) -> Reply:
         """Run a script, and return its reply; ``NO_REPLY`` if it goes on in a thread."""
-        return self._evaluator.evaluate(evaluation)
+        reply = self._evaluator.evaluate(evaluation)
+        if type(reply) is CommandError:
+            self._count_failure(evaluation)
+        return reply
 
     def kill_script(self) -> None:
         """End the script that runs.  Raises :class:`CommandError` if that cannot be."""
@@ -388,10 +391,17 @@ class Engine(Service):
         found = self.command_of(evaluation.request)
         assert found is not None
         found.microseconds += seconds * 1e6
-        found.failed += isinstance(reply, CommandError)
+        if type(reply) is CommandError:
+            self._count_failure(evaluation)
         if seconds * 1e6 >= self.slow.threshold >= 0:
             session = evaluation.session
             self.slow.add(evaluation.request, seconds, session.address, session.name)
+
+    def _count_failure(self, evaluation: Evaluation) -> None:
+        """A script has returned an error, which is not raised because its writes stay."""
+        found = self.command_of(evaluation.request)
+        assert found is not None
+        found.failed += 1
 
     def _run_while_busy(self, session: Session, found: Command, request: list[bytes]) -> None:
         """Run a command that may run beside a script: it touches no key."""
