@@ -15,6 +15,7 @@ from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.resp import CommandError
 
 MOST_EVALUATED: Final = 500
+_MOST_IN_MEMORY: Final = 10_000
 _LOADED: Final = b"l"
 _EVALUATED: Final = b"e"
 _PARSED_FLAGS: Final = {
@@ -35,8 +36,6 @@ class Script:
         self.source = source
         self.only_reads = False
         """Whether its first line says ``flags=no-writes``."""
-        self.loaded = False
-        """Whether SCRIPT LOAD has stored it."""
 
     @property
     def body(self) -> bytes:
@@ -101,8 +100,7 @@ class Sources:
             stored = self._space.overlay.get(SCRIPT + sha)
             if stored is None:
                 return None
-            script = self._remember(Script(sha, stored[1:]))
-            script.loaded = stored[:1] == _LOADED
+            script = self._scripts[sha] = self._new(sha, stored[1:])
         return script
 
     def of_source(self, source: bytes) -> Script:
@@ -116,22 +114,20 @@ class Sources:
         script.parse_first_line()
         return script
 
-    def _remember(self, script: Script) -> Script:
-        script.parse_first_line()
-        self._scripts[script.sha] = script
-        return script
-
     def has(self, script: Script) -> bool:
         """Whether a script is known."""
         return script.sha in self._scripts
 
     def add(self, script: Script, loaded: bool) -> None:
         """Keep a script that compiles.  A store that takes no writes does not have it then."""
-        sha = script.sha
-        known = sha in self._scripts
+        sha, space = script.sha, self._space
         self._scripts[sha] = script
-        space = self._space
-        if not space.writable or space.failing or (known and script.loaded >= loaded):
+        if len(self._scripts) > _MOST_IN_MEMORY:
+            del self._scripts[next(iter(self._scripts))]
+        if not space.writable or space.failing:
+            return
+        stored = space.overlay.get(SCRIPT + sha)
+        if stored is not None and (stored[:1] == _LOADED or not loaded):
             return
         evaluated = self._evaluated
         if evaluated is None:
@@ -142,7 +138,6 @@ class Sources:
             evaluated[sha] = None
             if len(evaluated) > MOST_EVALUATED:
                 self._forget(next(iter(evaluated)))
-        script.loaded = loaded
         mark = _LOADED if loaded else _EVALUATED
         space.overlay.put(SCRIPT + sha, mark + script.source)
         space.keep()
