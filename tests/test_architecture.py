@@ -81,6 +81,7 @@ LATE_IMPORTS = {
     ("lsmkv.db.admin.maintenance", "lsmkv.db.observe.openmetrics.exposition"),
     ("lsmkv.db.opening.open", "lsmkv.db.observe.observation.Observation"),
     ("lsmkv.mapping", "lsmkv.shared.shared_db.SharedDB"),
+    ("lsmkv.server.scripts.sandbox", "lupa.lua51.LuaRuntime"),
     ("lsmkv.options.settings", "lsmkv.indexeddb.IndexedDBComparator"),
     ("lsmkv.tools.app", "lsmkv.tools.doctor.engine.version_text"),
     ("lsmkv.tools.arguments", "lsmkv.tools.shard_sets.open_shards"),

@@ -1,6 +1,7 @@
 """A server for Redis clients, on a store in LevelDB's files: see ``docs/serve.md``.
 
-It needs hiredis, and uses uvloop if it is installed.  The extra ``server`` installs both.
+It needs hiredis, for scripts lupa, and uses uvloop if it is installed.  The extra ``server``
+installs all three.
 """
 
 from __future__ import annotations

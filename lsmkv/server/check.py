@@ -6,6 +6,7 @@ of all keys, and the queue of ranges that are to be swept.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 
 from lsmkv.db.db import DB
@@ -29,6 +30,7 @@ from lsmkv.server.encoding import (
     KIND_NAMES,
     LIST,
     RANKED,
+    SCRIPT,
     SORTED_SET,
     STREAM,
     STRING,
@@ -78,6 +80,7 @@ class _Checker:
         yield from self._check_keys()
         yield from self._check_owners()
         yield from self._check_expiry()
+        yield from self._check_scripts()
 
     def _scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         return self._db.iterator(start=prefix, stop=successor(prefix), fill_cache=False)
@@ -122,6 +125,12 @@ class _Checker:
                 self._garbage |= {ELEMENT + group[:8] for _, group in self._scan(prefix)}
         if expected != behind:
             yield f"The garbage queue ends with {expected}, but its record says {behind}."
+
+    def _check_scripts(self) -> Iterator[str]:
+        for name, record in self._scan(SCRIPT):
+            sha = hashlib.sha1(record[1:], usedforsecurity=False).hexdigest().encode()
+            if name[len(SCRIPT) :] != sha or record[:1] not in (b"l", b"e"):
+                yield f"The script {name!r} is stored under a name that is not its own."
 
     # Keys and what they hold
 

@@ -48,6 +48,10 @@ class Command:
     failed: int = 0
     rejected: int = 0
     writes: bool = False
+    noscript: bool = False
+    """Whether scripts may not call it."""
+    runs_script: bool = False
+    """Whether it runs a script or changes which there are, and may write by that."""
 
     @property
     def summary(self) -> str:

@@ -30,11 +30,11 @@ _MOST_BEHIND = 64 * 1024
 class Connection(asyncio.protocols.Protocol):
     """A connection: one of asyncio's protocols.
 
-    Requests run as they arrive.  They wait while the client is blocked, and while it does not read
-    its replies.  Then nothing more is read from it either, so a slow client costs no more memory
-    than the replies that are under way.  A blocked client is still read from, up to a bound:
-    otherwise its disconnect would go unnoticed, and an element would be taken for a client that is
-    gone.
+    Requests run as they arrive.  They wait while the client is blocked or a long script runs, and
+    while it does not read its replies.  Then nothing more is read from it either, so a slow client
+    costs no more memory than the replies that are under way.  A blocked client is still read from,
+    up to a bound: otherwise its disconnect would go unnoticed, and an element would be taken for a
+    client that is gone.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -105,11 +105,11 @@ class Connection(asyncio.protocols.Protocol):
         if session.closing:
             return
         session.last_active = time.monotonic()
-        waits = session.wait is not None or self._paused or self._pumping or self._stopped
-        if waits or self._backlog:
+        blocked = session.wait is not None or self._engine.holds_back(session)
+        if blocked or self._paused or self._pumping or self._stopped or self._backlog:
             self._backlog.append(data)
             self._behind += len(data)
-            if session.wait is None or self._behind > _MOST_BEHIND:
+            if not blocked or self._behind > _MOST_BEHIND:
                 self._stop_reading()
             return
         self._reader.feed(data)
@@ -126,7 +126,7 @@ class Connection(asyncio.protocols.Protocol):
     def _run_requests(self) -> None:
         session, reader, run = self.session, self._reader, self._engine.run
         while not session.closing:
-            if session.wait is not None:
+            if session.wait is not None or self._engine.holds_back(session):
                 if self._behind <= _MOST_BEHIND:
                     self._go_on_reading()
                 return

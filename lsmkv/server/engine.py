@@ -14,8 +14,10 @@ from lsmkv.db.db import DB
 from lsmkv.errors import Error
 from lsmkv.server.command import MISSING, Command, Table
 from lsmkv.server.keyspace import Keyspace
-from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, encode
-from lsmkv.server.session import Reread, Service, Session
+from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, busy_error, encode
+from lsmkv.server.scripts.evaluator import Evaluator
+from lsmkv.server.scripts.sources import Script
+from lsmkv.server.session import Evaluation, Reread, Service, Session
 from lsmkv.server.settings import Settings
 
 _log = logging.getLogger("lsmkv.server")
@@ -88,6 +90,11 @@ class Engine(Service):
         self._syncing: asyncio.Future[None] | None = None
         self._logged: dict[str, float] = {}
         """When each kind of trouble was last logged."""
+        self._evaluator = Evaluator(self)
+        self._held_back: dict[Session, None] = {}
+        """Clients whose requests wait for the end of a script."""
+        self._withheld: list[Session] = []
+        """Clients that are answered when the transaction of a script has ended."""
 
     # Sessions
 
@@ -106,6 +113,7 @@ class Engine(Service):
         self.channels.leave_all(session)
         session.leave_transaction()
         self.monitors.discard(session)
+        self._held_back.pop(session, None)
         session.leave()
         if session.held:
             for held in self._held:
@@ -137,15 +145,21 @@ class Engine(Service):
             or (found.writes and not self._writable)
             or not found.accepts(len(request))
             or (found.subcommands and len(request) > 1)
+            or self.busy is not None
         ):
             found = self._checked(session, found, request)
             if found is None:
                 session.skips >>= 1
                 return
+            if self.busy is not None:
+                self._run_while_busy(session, found, request)
+                return
         self.space.overlay.touched = False
         self.answer(session, found, request)
         if self.monitors:
             self.show(session, found, request)
+        if self.busy is not None:
+            return  # the script of this request goes on in a thread
         if session.skips and session.wait is None:
             session.skips >>= 1
         if self.space.ready:
@@ -166,7 +180,7 @@ class Engine(Service):
             _log.exception("%s has made no reply", found.name)
             session.reply(CommandError(_INTERNAL))
         if self.space.uncertain and len(session.out) > at:
-            if found.writes:
+            if found.writes or found.runs_script:
                 session.unwritten.append(at)
             elif "readonly" in found.flags:
                 database, resp3 = session.database, session.resp3
@@ -209,7 +223,8 @@ class Engine(Service):
         found.calls += 1
         found.microseconds += duration * 1e6
         self.commands += 1
-        if duration * 1e6 >= self.slow.threshold >= 0 and found.name != "EXEC":
+        slow = duration * 1e6 >= self.slow.threshold >= 0
+        if slow and found.name != "EXEC" and self.busy is None:
             self.slow.add(without_secrets(request), duration, session.address, session.name)
         return reply
 
@@ -261,6 +276,8 @@ class Engine(Service):
             raise CommandError(f"ERR wrong number of arguments for '{found.full_name}' command")
         if not session.authenticated and "no_auth" not in flags:
             raise CommandError("NOAUTH Authentication required.")
+        if self.busy is not None and "allow_busy" not in found.traits.flags:
+            raise busy_error()
         if session.queued is not None and "no_multi" in flags:
             raise CommandError("ERR Command not allowed inside a transaction")
         if found.writes and not self.space.writable:
@@ -274,13 +291,127 @@ class Engine(Service):
             raise CommandError("ERR Replica can't interact with the keyspace")
 
     def show(self, session: Session, found: Command, request: list[bytes]) -> None:
-        """Show a command that ran to the clients that monitor, unless it is an admin command."""
-        if "admin" in found.flags:
-            return
+        """Show a command that ran to the clients that monitor, unless it is an admin command, or
+        shows itself."""
+        if "admin" not in found.flags and "skip_monitor" not in found.traits.flags:
+            self.show_request(session, request)
+
+    def show_request(self, session: Session, request: list[bytes]) -> None:
+        """Show a request to the clients that monitor."""
         words = " ".join(quoted(argument) for argument in without_secrets(request))
         line = f"{time.time():.6f} [{session.database.index} {session.address}] {words}"
         for monitor in self.monitors:
             monitor.show(line)
+
+    # Scripts
+
+    def compile_script(self, script: Script) -> None:
+        """Compile a script.  Raises :class:`CommandError` if it is invalid."""
+        self._evaluator.compile(script)
+
+    def evaluate(self, evaluation: Evaluation) -> Reply:
+        """Run a script, and return its reply; ``NO_REPLY`` if it goes on in a thread."""
+        reply = self._evaluator.evaluate(evaluation)
+        if type(reply) is CommandError:
+            self._count_failure(evaluation)
+        return reply
+
+    def kill_script(self) -> None:
+        """End the script that runs.  Raises :class:`CommandError` if that cannot be."""
+        self._evaluator.kill()
+
+    def forget_scripts(self) -> None:
+        """Forget what scripts have left in memory."""
+        self._evaluator.forget()
+
+    async def abandon_script(self) -> None:
+        """End the script that runs in a thread, and drop what it wrote: the server ends."""
+        await self._evaluator.abandon()
+
+    @property
+    def script_memory(self) -> int:
+        """The bytes that the interpreter of scripts has."""
+        return self._evaluator.memory
+
+    def holds_back(self, session: Session) -> bool:
+        """Whether the next request of a client waits because a script runs in a thread.
+
+        If so, the client continues when that ends, or when it may be answered with BUSY.
+        """
+        busy = self.busy
+        if busy is None or (busy.over_limit and busy.session is not session):
+            return False
+        self._held_back[session] = None
+        return True
+
+    def release_held_back(self) -> None:
+        """Let the clients go on whose requests wait for the end of a script."""
+        released, self._held_back = self._held_back, {}
+        for session in released:
+            session.on_unblocked()
+
+    def begin_busy(self, evaluation: Evaluation) -> None:
+        """A script goes on in a thread.  Who was answered in a transaction with it waits, too."""
+        self.busy = evaluation
+        self._withheld, self._touched = self._touched, []
+
+    def end_busy(self, evaluation: Evaluation, reply: Reply, seconds: float) -> None:
+        """A script in a thread has ended: answer it, and go on."""
+        self.busy = None
+        self._touched = self._withheld + self._touched
+        self._withheld = []
+        session = evaluation.session
+        session.evaluating = False
+        if evaluation.abandoned:
+            self.space.roll_back()
+            self._refuse_writes(self._touched, "ERR The server is shutting down")
+        self.space.keep()
+        self._count_script(evaluation, reply, seconds)
+        then, session.after_script = session.after_script, _nothing
+        if evaluation.abandoned and session.running:
+            session.cut()  # in the middle of its transaction, of which nothing was written
+        else:
+            self._answer_script(session, reply)
+            then()
+        if self.busy is not None:
+            return  # a further script of its transaction
+        session.skips >>= 1
+        if self.space.ready:
+            self.waits.serve()
+        self._commit_soon()
+        self.release_held_back()
+
+    def _answer_script(self, session: Session, reply: Reply) -> None:
+        at = len(session.out)
+        session.reply(reply)
+        if self.space.has_changes and len(session.out) > at:
+            session.unwritten.append(at)
+
+    def _count_script(self, evaluation: Evaluation, reply: Reply, seconds: float) -> None:
+        found = self.command_of(evaluation.request)
+        assert found is not None
+        found.microseconds += seconds * 1e6
+        if type(reply) is CommandError:
+            self._count_failure(evaluation)
+        if seconds * 1e6 >= self.slow.threshold >= 0:
+            session = evaluation.session
+            self.slow.add(evaluation.request, seconds, session.address, session.name)
+
+    def _count_failure(self, evaluation: Evaluation) -> None:
+        """A script has returned an error, which is not raised because its writes stay."""
+        found = self.command_of(evaluation.request)
+        assert found is not None
+        found.failed += 1
+
+    def _run_while_busy(self, session: Session, found: Command, request: list[bytes]) -> None:
+        """Run a command that may run beside a script: it touches no key."""
+        try:
+            reply = found.handler(session, request)
+        except CommandError as error:
+            reply = error
+        if reply is not NO_REPLY:
+            session.reply(reply)
+        session.skips >>= 1
 
     # Ticks
 
@@ -289,7 +420,7 @@ class Engine(Service):
         self._scheduled = False
         touched, self._touched = self._touched, []
         wrote = False
-        if self.space.has_changes:
+        if self.space.has_changes and self.busy is None:
             try:
                 self.space.commit()
             except Exception as error:
@@ -324,7 +455,11 @@ class Engine(Service):
     def _refuse(self, touched: list[Session], error: Exception) -> None:
         """The tick was not written: answer its writes with an error, and run its reads again."""
         self.fail("nothing written", error)
-        refusal = encode(CommandError(_NOT_WRITTEN.format(error)))
+        self._refuse_writes(touched, _NOT_WRITTEN.format(error))
+
+    def _refuse_writes(self, touched: list[Session], reason: str) -> None:
+        """Answer the writes of a tick with an error, and run its reads again."""
+        refusal = encode(CommandError(reason))
         for session in touched:
             for at in session.unwritten:
                 session.replace_output(at, refusal)
@@ -419,6 +554,9 @@ class Engine(Service):
     async def tidy(self) -> None:
         """Remove expired keys and sweep what was removed, in short steps."""
         while True:
+            if self.busy is not None:
+                await asyncio.sleep(0.1)
+                continue
             try:
                 if self.space.failing and not self._probe():
                     await asyncio.sleep(1)
@@ -456,6 +594,10 @@ class Engine(Service):
         if self.space.has_changes:
             self._commit_soon()
         return busy
+
+
+def _nothing() -> None:
+    pass
 
 
 def _unknown(request: list[bytes]) -> str:

@@ -88,7 +88,7 @@ def _clients(service: Service) -> Fields:
 
 def _memory(service: Service) -> Fields:
     usage = service.db.get_property("leveldb.approximate-memory-usage")
-    used, peak = int(usage or 0), _peak_memory()
+    used, peak, lua = int(usage or 0), _peak_memory(), service.script_memory
     return {
         "used_memory": used,
         "used_memory_human": _human(used),
@@ -97,6 +97,13 @@ def _memory(service: Service) -> Fields:
         "maxmemory": 0,
         "maxmemory_human": "0B",
         "maxmemory_policy": "noeviction",
+        "used_memory_lua": lua,
+        "used_memory_lua_human": _human(lua),
+        "used_memory_vm_eval": lua,
+        "used_memory_scripts_eval": service.sources.size,
+        "number_of_cached_scripts": len(service.sources),
+        "number_of_functions": 0,
+        "number_of_libraries": 0,
     }
 
 

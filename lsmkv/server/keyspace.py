@@ -178,12 +178,17 @@ class Keyspace:
         self.overlay.keep()
         self._before.clear()
 
-    def undo(self) -> None:
-        """Undo the command's changes."""
-        if not self.overlay.has_undo():
+    def mark(self) -> tuple[int, int]:
+        """A point in a command's changes.  A script takes one before each of its commands."""
+        return self.overlay.mark(), len(self._before)
+
+    def undo(self, mark: tuple[int, int] = (0, 0)) -> None:
+        """Undo the command's changes, all or those since a mark."""
+        writes, resized = mark
+        if self.overlay.mark() == writes:
             return
-        self.overlay.undo()
-        while self._before:
+        self.overlay.undo(writes)
+        while len(self._before) > resized:
             database, id_, size = self._before.pop()
             database.load(id_, size)
         try:
@@ -208,13 +213,13 @@ class Keyspace:
             self.overlay.commit()
         except Exception:
             self.failing = True
-            self._roll_back()
+            self.roll_back()
             raise
         self._changed.clear()
         self.failing = self.moved = False
 
-    def _roll_back(self) -> None:
-        """Drop the changes that are not written."""
+    def roll_back(self) -> None:
+        """Drop the tick's changes."""
         self.overlay.forget()
         self._before.clear()
         self.ready.clear()

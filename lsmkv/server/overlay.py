@@ -138,17 +138,17 @@ class Overlay:
             else:
                 low, inclusive = chunk[-1], (False, False)
 
-    def has_undo(self) -> bool:
-        """Whether the command has written anything."""
-        return bool(self._undo)
+    def mark(self) -> int:
+        """How many writes the command has made: :meth:`undo` goes back to there."""
+        return len(self._undo)
 
     def keep(self) -> None:
         """The command has succeeded: keep its writes."""
         self._undo.clear()
 
-    def undo(self) -> None:
-        """Undo the writes of the command."""
-        while self._undo:
+    def undo(self, mark: int = 0) -> None:
+        """Undo the writes of the command, all or those since a mark."""
+        while len(self._undo) > mark:
             key, before = self._undo.pop()
             if before is _MISSING:
                 del self.pending[key]

@@ -55,14 +55,18 @@ class Channels:
             self.leave(session, name, pattern=True)
 
     def publish(self, channel: bytes, message: bytes) -> int:
-        """Send a message.  Returns the number of recipients.  O(subscribers + patterns)."""
+        """Send a message.  Returns the number of recipients.  O(subscribers + patterns).
+
+        A script may call this in a thread, while subscribers leave.
+        """
         count = 0
-        for session in self.channels.get(channel, ()):
+        for session in list(self.channels.get(channel, ())):
             session.push([b"message", channel, message])
             count += 1
-        for pattern, members in self.patterns.items():
-            if self._matchers[pattern](channel):
-                for session in members:
+        for pattern, members in list(self.patterns.items()):
+            matches = self._matchers.get(pattern)
+            if matches is not None and matches(channel):
+                for session in list(members):
                     session.push([b"pmessage", pattern, channel, message])
                     count += 1
         return count

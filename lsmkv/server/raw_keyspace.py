@@ -38,9 +38,9 @@ class RawKeyspace(Keyspace):
     def _load(self) -> None:
         """Does nothing: no record stores the number of keys."""
 
-    def undo(self) -> None:
-        """Undo the command's changes."""
-        self.overlay.undo()
+    def undo(self, mark: tuple[int, int] = (0, 0)) -> None:
+        """Undo the command's changes, all or those since a mark."""
+        self.overlay.undo(mark[0])
 
     def probe(self) -> None:
         """Does nothing: the store has no record of the server's own."""

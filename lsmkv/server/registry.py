@@ -42,6 +42,8 @@ def command(
         traits = traits_of(name.replace(" ", "|"), known, group)
         made = Command(name, handler, arity, known, group, usage, traits, find_keys, {})
         made.writes = "write" in known
+        made.noscript = "noscript" in traits.flags
+        made.runs_script = group == "scripting"
         container, _, inner = name.partition(" ")
         if inner:
             table[container.encode()].subcommands[inner.encode()] = made

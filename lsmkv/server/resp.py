@@ -104,6 +104,12 @@ def syntax_error() -> CommandError:
     return CommandError("ERR syntax error")
 
 
+def busy_error() -> CommandError:
+    return CommandError(
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+    )
+
+
 def wrong_subcommand(args: list[bytes]) -> CommandError:
     """Redis' reply to a subcommand with too many arguments."""
     outer, inner = args[0].decode("latin-1").upper(), args[1].decode("latin-1")

@@ -208,6 +208,7 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        await engine.abandon_script()
         for session in list(engine.sessions.values()):
             engine.waits.unblock(session, error=True)
         engine.commit()
@@ -284,7 +285,7 @@ class Server:
                     listens = session.subscribed or session.monitoring
                     if idle and session.closing:
                         session.disconnect()  # the client does not read the rest of its replies
-                    elif idle and session.wait is None and not listens:
+                    elif idle and not (session.wait or session.evaluating or listens):
                         session.close()
 
     async def _refresh(self) -> None:
@@ -293,7 +294,8 @@ class Server:
             await asyncio.sleep(self._refresh_seconds)
             try:
                 await asyncio.get_running_loop().run_in_executor(None, self.engine.db.refresh)
-                self.engine.space.reload()
+                if self.engine.busy is None:
+                    self.engine.space.reload()
             except (Error, OSError) as error:
                 _log.warning("refreshing failed: %s", error)
             except Exception:

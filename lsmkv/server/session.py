@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from abc import ABC, abstractmethod
@@ -15,6 +16,7 @@ from lsmkv.server.cursors import Cursors
 from lsmkv.server.keyspace import Database, Keyspace
 from lsmkv.server.pubsub import Channels
 from lsmkv.server.resp import Push, Reply, Simple, encode
+from lsmkv.server.scripts.sources import Script, Sources
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import SlowLog
 
@@ -34,6 +36,7 @@ class Service(ABC):
         self.channels = Channels()
         self.waits = Waits(space)
         self.cursors = Cursors(space)
+        self.sources = Sources(space)
         self.slow = SlowLog(settings)
         self.monitors: set[Session] = set()
         self.started = time.time()
@@ -50,6 +53,11 @@ class Service(ABC):
         """Why the last tick could not be written; empty after a success."""
         self.executing = False
         """Whether a transaction that writes is running: if it fails, its messages are not sent."""
+        self.busy: Evaluation | None = None
+        """The script that runs in a thread.  Until it ends no command runs, and no tick is written.
+        """
+        self.deferred: list[tuple[Session, list[Reply]]] | None = None
+        """The messages that a script has sent, while one runs: they leave when it ends."""
         self.on_shutdown: Callable[[], None] = _nothing
         self.schedule: Callable[[Callable[[], None]], object] = _call
         """Schedules a call of a function in the next tick."""
@@ -81,8 +89,50 @@ class Service(ABC):
         """Run a command and answer it.  Note how to answer if the tick's writes fail."""
 
     @abstractmethod
+    def command_of(self, request: list[bytes]) -> Command | None:
+        """Find the command that a request names."""
+
+    @abstractmethod
+    def compile_script(self, script: Script) -> None:
+        """Compile a script.  Raises :class:`CommandError` if it is invalid."""
+
+    @abstractmethod
+    def evaluate(self, evaluation: Evaluation) -> Reply:
+        """Run a script, and return its reply; ``NO_REPLY`` if it goes on in a thread."""
+
+    @abstractmethod
+    def kill_script(self) -> None:
+        """End the script that runs.  Raises :class:`CommandError` if that cannot be."""
+
+    @abstractmethod
+    def forget_scripts(self) -> None:
+        """Forget what scripts have left in memory."""
+
+    @property
+    @abstractmethod
+    def script_memory(self) -> int:
+        """The bytes that the interpreter of scripts has."""
+
+    @abstractmethod
+    def begin_busy(self, evaluation: Evaluation) -> None:
+        """A script goes on in a thread."""
+
+    @abstractmethod
+    def end_busy(self, evaluation: Evaluation, reply: Reply, seconds: float) -> None:
+        """A script in a thread has ended: answer it, and go on."""
+
+    @abstractmethod
+    def release_held_back(self) -> None:
+        """Let the clients go on whose requests wait for the end of a script."""
+
+    @abstractmethod
     def show(self, session: Session, found: Command, request: list[bytes]) -> None:
-        """Show a command that ran to the clients that monitor, unless it is an admin command."""
+        """Show a command that ran to the clients that monitor, unless it is an admin command, or
+        shows itself."""
+
+    @abstractmethod
+    def show_request(self, session: Session, request: list[bytes]) -> None:
+        """Show a request to the clients that monitor."""
 
     @abstractmethod
     def close_session(self, session: Session) -> None:
@@ -137,6 +187,10 @@ class Session:
         self.monitoring = False
         self.wait: Wait | None = None
         """What it waits for, while it is blocked."""
+        self.evaluating = False
+        """Whether its script runs in a thread."""
+        self.after_script: Callable[[], None] = _nothing
+        """Continues its transaction when that script has ended."""
         self.silent = False
         """CLIENT REPLY OFF."""
         self.skips = 0
@@ -192,6 +246,9 @@ class Session:
     def push(self, message: list[Reply]) -> None:
         """Send a message that answers no command."""
         if self.gone:
+            return
+        if self.service.deferred is not None:
+            self.service.deferred.append((self, message))
             return
         if self.service.executing:
             self.transactional.append(len(self.out))
@@ -308,6 +365,44 @@ class Session:
         self.queued_size = 0
         self.refused = False
         self.unwatch()
+
+
+class Evaluation:
+    """A script that runs."""
+
+    def __init__(
+        self,
+        session: Session,
+        request: list[bytes],
+        script: Script,
+        keys: list[bytes],
+        arguments: list[bytes],
+        only_reads: bool,
+    ) -> None:
+        self.session = session
+        self.request = request
+        self.script = script
+        self.keys = keys
+        self.arguments = arguments
+        self.only_reads = only_reads
+        self.started = time.perf_counter()
+        self.deadline = math.inf
+        """When the attempt in the loop ends."""
+        self.late = False
+        """Whether it was stopped because of that."""
+        self.wrote = False
+        """Whether it has run a command that writes."""
+        self.killed = False
+        """SCRIPT KILL, or the server ends."""
+        self.abandoned = False
+        """Whether the server ends: then nothing of it is written."""
+        self.in_thread = False
+        self.over_limit = False
+        """Whether it has taken longer than ``lua-time-limit``."""
+        self.lines: list[tuple[int, bytes]] = []
+        """What it has logged in the loop's thread."""
+        self.shown: list[tuple[Command, list[bytes]]] = []
+        """Its commands, for clients that monitor."""
 
 
 def _nothing() -> None:

@@ -30,9 +30,12 @@ class _Number(NamedTuple):
 
 
 _NUMBERS = {
+    "busy-reply-threshold": _Number("script_time_limit", 0, _MOST),
     "client-query-buffer-limit": _Number("query_buffer_limit", 2**20, _MOST, in_bytes=True),
+    "lua-time-limit": _Number("script_time_limit", 0, _MOST),  # its name before Redis 7
     "maxclients": _Number("maxclients", 1, 2**32 - 1),
     "proto-max-bulk-len": _Number("max_bulk", 2**20, _MOST, in_bytes=True),
+    "script-max-memory": _Number("script_memory", 2**20, 2**40, in_bytes=True),
     "slowlog-log-slower-than": _Number("slowlog_slower_than", -1, _MOST),
     "slowlog-max-len": _Number("slowlog_length", 0, _MOST),
     "stream-node-max-entries": _Number("stream_node", 0, _MOST),
@@ -70,6 +73,10 @@ class Settings:
     stream_node: int = 100
     """Entries of a stream that trimming with ``~`` removes together: CONFIG's
     ``stream-node-max-entries``; 0: only all."""
+    script_time_limit: int = 5000
+    """Milliseconds after which other clients get BUSY while a script runs; 0: never."""
+    script_memory: int = 256 * 2**20
+    """Bytes that a script may have in Lua: CONFIG's ``script-max-memory``."""
     slowlog_slower_than: int = 10_000
     """Microseconds; negative turns the slow log off."""
     slowlog_length: int = 128

@@ -602,7 +602,8 @@ NAMES = {
     line.split()[0]
     for lines in (TEMPLATES, STREAM_TEMPLATES, RARE_TEMPLATES)
     for line in lines.strip().splitlines()
-}
+    if line
+} | {"EVAL"}
 
 
 def random_request(choices: random.Random, streams: bool = False) -> Request:
@@ -624,6 +625,20 @@ def random_request(choices: random.Random, streams: bool = False) -> Request:
     elif luck < 0.135:
         words = words[:1]
     return words
+
+
+SCRIPTS = (
+    b"return redis.call(unpack(ARGV))",
+    b"return redis.pcall(unpack(ARGV))",
+    b"redis.setresp(3) return redis.call(unpack(ARGV))",
+    b"local reply = redis.call(unpack(ARGV)) redis.call('exists', 'none') return reply",
+)
+"""Scripts that run the command in their arguments."""
+
+
+def in_a_script(choices: random.Random, request: Request) -> Request:
+    """A request that as a script makes it."""
+    return [b"EVAL", choices.choice(SCRIPTS), b"0", *request]
 
 
 Step = tuple[int, Request]
@@ -649,7 +664,10 @@ def random_steps(choices: random.Random, count: int, streams: bool = False) -> I
             yield client, [b"MULTI"]
             transaction[client] = choices.randrange(1, 8)
             continue
-        yield client, random_request(choices, streams)
+        request = random_request(choices, streams)
+        if choices.random() < 0.1 and not request[0].upper().startswith(b"FLUSH"):
+            request = in_a_script(choices, request)
+        yield client, request
 
 
 def waiting_request(choices: random.Random) -> Request:

@@ -23,6 +23,7 @@ from lsmkv.server.encoding import (
     GROUP,
     KEY,
     RANKED,
+    SCRIPT,
     TWO_U64,
     U32,
     U64,
@@ -232,6 +233,7 @@ DAMAGES: dict[str, tuple[Callable[[DB], None], str]] = {
         lambda db: db.put(RANKED + U64.pack(65_000) + ordered_score(1), b""),
         "belongs to no key",
     ),
+    "another script": (lambda db: db.put(SCRIPT + b"0" * 40, b"lreturn 1"), "not its own"),
     "stray key": (lambda db: db.put(KEY + U32.pack(999) + b"a", b"\1"), "belongs to no database"),
     "garbage ends": (
         lambda db: db.put(GARBAGE_ENDS, TWO_U64.pack(0, 9)),

@@ -15,6 +15,7 @@ from lsmkv.server.resp import (
     Reply,
     Simple,
     Verbatim,
+    busy_error,
     syntax_error,
     wrong_subcommand,
 )
@@ -204,6 +205,8 @@ def shutdown(session: Session, args: list[bytes]) -> Reply:
     for word in args[1:]:
         if word.upper() not in (b"SAVE", b"NOSAVE", b"NOW", b"FORCE"):
             raise syntax_error()
+    if session.service.busy is not None and b"NOSAVE" not in [word.upper() for word in args]:
+        raise busy_error()
     session.service.on_shutdown()
     session.closing = True
     session.service.schedule(session.close)
@@ -220,7 +223,7 @@ def module_list(session: Session, args: list[bytes]) -> Reply:
 
 
 for _what, _names in {
-    "Lua scripts or functions": "EVAL EVALSHA EVAL_RO EVALSHA_RO SCRIPT FCALL FCALL_RO FUNCTION",
+    "functions: see EVAL": "FCALL FCALL_RO FUNCTION",
     "cluster": "CLUSTER ASKING READONLY READWRITE SPUBLISH SSUBSCRIBE SUNSUBSCRIBE",
     "replication by commands: open the directory with --read-only instead": "REPLICAOF SLAVEOF"
     " PSYNC SYNC REPLCONF FAILOVER",

@@ -168,7 +168,12 @@ def _key_uses(session: Session, request: list[bytes]) -> list[KeyUse]:
         raise CommandError("ERR The command has no key arguments")
     if not one.accepts(len(request)):
         raise CommandError("ERR Invalid number of arguments specified for command")
-    return one.keys_of(request)
+    try:
+        return one.keys_of(request)
+    except CommandError:
+        if "no_mandatory_keys" in one.traits.flags:
+            return []
+        raise
 
 
 @command("COMMAND GETKEYS", -4, group="server", usage="<full-command>")

@@ -7,6 +7,8 @@ none.
 
 from __future__ import annotations
 
+from functools import partial
+
 from lsmkv.server.command import Command
 from lsmkv.server.registry import command
 from lsmkv.server.resp import NO_REPLY, NULL_ARRAY, OK, CommandError, Reply
@@ -55,18 +57,32 @@ def _run(session: Session, queued: list[tuple[Command, list[bytes]]]) -> None:
     start = len(session.out)
     answers = not session.silent and not session.skips & 1
     session.running = True
-    service.executing = any(found.writes for found, _ in queued)
+    service.executing = any(found.writes or found.runs_script for found, _ in queued)
+    if answers:
+        session.write(b"*%d\r\n" % len(queued))
+    _go_on(session, queued, 0, start if answers else -1)
+
+
+def _go_on(
+    session: Session, queued: list[tuple[Command, list[bytes]]], first: int, start: int
+) -> None:
+    """Run the commands from ``first`` on; their answers are in ``out`` from ``start`` on, unless
+    that is negative.  Go on later if one of them is a script that takes long."""
+    service = session.service
     try:
-        if answers:
-            session.write(b"*%d\r\n" % len(queued))
-        for found, request in queued:
+        for at in range(first, len(queued)):
+            found, request = queued[at]
             service.answer(session, found, request)
+            if session.evaluating:
+                session.after_script = partial(_go_on, session, queued, at + 1, start)
+                return
             if service.monitors:
                 service.show(session, found, request)
-        if answers and service.executing and session.space.uncertain:
+        if start >= 0 and service.executing and session.space.uncertain:
             session.answer_as_one(start)
     finally:
-        session.running = service.executing = False
+        if not session.evaluating:
+            session.running = service.executing = False
 
 
 def _watched_expired(session: Session) -> bool:
@@ -92,7 +108,8 @@ def watch(session: Session, args: list[bytes]) -> Reply:
         raise CommandError("ERR WATCH inside MULTI is not allowed")
     for key in args[1:]:
         place = (session.database.index, key)
-        session.space.find(session.database, key)  # an expired key changes now, not later
+        if session.service.busy is None:
+            session.space.find(session.database, key)  # an expired key changes now, not later
         session.space.watched.setdefault(place, set()).add(session.mark_changed)
         session.watching.add(place)
     return OK

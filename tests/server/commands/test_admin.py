@@ -130,7 +130,7 @@ def test_shutdown(client: Client) -> None:
 
 def test_what_is_not_there_says_so(client: Client) -> None:
     client.plays(
-        ("EVAL x 0", "ERR unknown command 'EVAL': lsmkv serve has no Lua scripts or functions"),
+        ("FCALL x 0", "ERR unknown command 'FCALL': lsmkv serve has no functions: see EVAL"),
         ("GETBIT k 0", "ERR unknown command 'GETBIT': lsmkv serve has no bitmaps"),
         ("COMMAND INFO getbit", [None]),
         ("MODULE LIST", []),

@@ -31,7 +31,7 @@ def test_exec_runs_what_was_queued(client: Client) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    ["NONE x", "GET", "SAVE", "CLIENT NONE", "SHUTDOWN", "LCS a b", "EVALSHA x 0", "CLIENT",
+    ["NONE x", "GET", "SAVE", "CLIENT NONE", "SHUTDOWN", "LCS a b", "FCALL x 0", "CLIENT",
      "CLIENT KILL", "MODULE LOAD x"],
 )  # fmt: skip
 def test_what_cannot_be_queued_discards_all(client: Client, wrong: str) -> None:

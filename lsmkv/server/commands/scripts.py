@@ -1,0 +1,108 @@
+"""EVAL, EVALSHA, EVAL_RO, EVALSHA_RO and SCRIPT."""
+
+from __future__ import annotations
+
+from lsmkv.server.numbers import to_int
+from lsmkv.server.registry import command, container
+from lsmkv.server.resp import OK, CommandError, Reply
+from lsmkv.server.scripts.sources import Script
+from lsmkv.server.session import Evaluation, Session
+
+_NO_SCRIPT = "NOSCRIPT No matching script. Please use EVAL."
+
+
+def _key_count(args: list[bytes]) -> int:
+    count = to_int(args[2])
+    if count > len(args) - 3:
+        raise CommandError("ERR Number of keys can't be greater than number of args")
+    if count < 0:
+        raise CommandError("ERR Number of keys can't be negative")
+    return count
+
+
+def _evaluate(session: Session, args: list[bytes], script: Script, only_reads: bool) -> Reply:
+    first = 3 + _key_count(args)
+    only_reads = only_reads or script.only_reads
+    evaluation = Evaluation(session, args, script, args[3:first], args[first:], only_reads)
+    return session.service.evaluate(evaluation)
+
+
+def _eval(session: Session, args: list[bytes], only_reads: bool) -> Reply:
+    service = session.service
+    if service.monitors:  # before the commands of the script
+        service.show_request(session, args)
+    _key_count(args)
+    script = service.sources.of_source(args[1])
+    if not service.sources.has(script):
+        service.compile_script(script)
+        service.sources.add(script, loaded=False)
+    return _evaluate(session, args, script, only_reads)
+
+
+def _evalsha(session: Session, args: list[bytes], only_reads: bool) -> Reply:
+    if session.service.monitors:
+        session.service.show_request(session, args)
+    script = session.service.sources.find(args[1])
+    if script is None:
+        raise CommandError(_NO_SCRIPT)
+    return _evaluate(session, args, script, only_reads)
+
+
+@command("EVAL", -3, group="scripting")
+def eval_(session: Session, args: list[bytes]) -> Reply:
+    """Run a Lua script, with some keys and arguments."""
+    return _eval(session, args, only_reads=False)
+
+
+@command("EVALSHA", -3, group="scripting")
+def evalsha(session: Session, args: list[bytes]) -> Reply:
+    """Run a script that is known, by its SHA-1."""
+    return _evalsha(session, args, only_reads=False)
+
+
+@command("EVAL_RO", -3, "readonly", group="scripting")
+def eval_ro(session: Session, args: list[bytes]) -> Reply:
+    """Run a Lua script that may not write."""
+    return _eval(session, args, only_reads=True)
+
+
+@command("EVALSHA_RO", -3, "readonly", group="scripting")
+def evalsha_ro(session: Session, args: list[bytes]) -> Reply:
+    """Run a script that is known and may not write, by its SHA-1."""
+    return _evalsha(session, args, only_reads=True)
+
+
+container("SCRIPT", group="scripting")
+
+
+@command("SCRIPT LOAD", 3, group="scripting", usage="<script>")
+def script_load(session: Session, args: list[bytes]) -> Reply:
+    """Compile and keep a script, and return its SHA-1."""
+    service = session.service
+    script = service.sources.of_source(args[2])
+    service.compile_script(script)
+    service.sources.add(script, loaded=True)
+    return script.sha
+
+
+@command("SCRIPT EXISTS", -3, group="scripting", usage="<sha1> [<sha1> ...]")
+def script_exists(session: Session, args: list[bytes]) -> Reply:
+    """Return whether each of some scripts is known."""
+    return [int(session.service.sources.find(sha) is not None) for sha in args[2:]]
+
+
+@command("SCRIPT FLUSH", -2, group="scripting", usage="[ASYNC|SYNC]")
+def script_flush(session: Session, args: list[bytes]) -> Reply:
+    """Forget all scripts."""
+    if len(args) > 3 or (len(args) == 3 and args[2].upper() not in (b"ASYNC", b"SYNC")):
+        raise CommandError("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+    session.service.sources.clear()
+    session.service.forget_scripts()
+    return OK
+
+
+@command("SCRIPT KILL", 2, group="scripting")
+def script_kill(session: Session, args: list[bytes]) -> Reply:
+    """End the script that runs, unless it has written."""
+    session.service.kill_script()
+    return OK

@@ -1,0 +1,1 @@
+"""Lua scripts: their sources, what runs them, and their libraries in ``lua/``."""

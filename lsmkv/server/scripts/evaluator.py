@@ -1,0 +1,334 @@
+"""Runs scripts: at once in the loop, and longer ones in a thread while the loop goes on.
+
+A script is atomic.  It begins in the loop's thread, where most end within microseconds.  One that
+takes longer than ``_IN_LOOP`` is stopped there, all that it did is undone, and it begins again in a
+thread of its own.  Nobody has seen the first attempt: its writes are in the overlay only, its
+messages are held back, and no other command has run.  Until the script ends, the loop runs no
+command, so that the thread has the keyspace to itself, and no tick is written.  The other clients
+wait; after ``lua-time-limit`` they are answered with BUSY.
+
+Writes before an error stay, as in Redis.  They become part of the record of the tick in which the
+script ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import threading
+import time
+from typing import Final
+
+from lsmkv.errors import Error
+from lsmkv.server.command import Command
+from lsmkv.server.info import REDIS_VERSION
+from lsmkv.server.resp import NO_REPLY, CommandError, Reply
+from lsmkv.server.scripts.sandbox import Sandbox, ScriptError, Stopped
+from lsmkv.server.scripts.sources import Script
+from lsmkv.server.session import Evaluation, Service, Session
+
+_log = logging.getLogger("lsmkv.server.scripts")
+_IN_LOOP: Final = 0.02
+"""Seconds that a script may take in the loop's thread."""
+_LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
+_MOST_COMPILED: Final = 1000
+"""Scripts that are kept compiled."""
+_SHUTTING_DOWN: Final = "ERR The server is shutting down, and the script was ended"
+
+
+class Evaluator:
+    """Runs the scripts of a server, one after the other."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._space = service.space
+        self._session: Session | None = None
+        """The client that commands of scripts come from."""
+        self._sandbox: Sandbox | None = None
+        self._compiled: dict[bytes, object] = {}
+        self._now: Evaluation | None = None
+        """The script that runs, in any thread."""
+        self._ended: asyncio.Event | None = None
+
+    @property
+    def memory(self) -> int:
+        """The bytes that Lua has."""
+        return 0 if self._sandbox is None or self._now is not None else self._sandbox.memory
+
+    def forget(self) -> None:
+        """Forget all compiled scripts, and start with a new interpreter."""
+        if self._now is None:
+            self._compiled.clear()
+            self._sandbox = None
+
+    def compile(self, script: Script) -> object:
+        """Compile a script, unless it is.  Raises :class:`CommandError`."""
+        function = self._compiled.get(script.sha)
+        if function is None:
+            if self._sandbox is None:
+                self._sandbox = Sandbox(self, REDIS_VERSION)
+                self._session = Session(self._service, 0, "lua")
+                self._session.running = True  # so that none of them blocks
+            try:
+                function = self._sandbox.compile(script.body)
+            except ScriptError as error:
+                text = f"ERR Error compiling script (new function): {error}"
+                raise CommandError(text) from None
+            if len(self._compiled) >= _MOST_COMPILED:
+                del self._compiled[next(iter(self._compiled))]
+            self._compiled[script.sha] = function
+        return function
+
+    def evaluate(self, evaluation: Evaluation) -> Reply:
+        """Run a script, and return its reply; ``NO_REPLY`` if it goes on in a thread."""
+        self.compile(evaluation.script)
+        evaluation.deadline = evaluation.started + _IN_LOOP
+        ready = len(self._space.ready)
+        reply = self._attempt(evaluation)
+        if not evaluation.late:
+            self._tell(evaluation)
+            return reply
+        self._undo(evaluation, ready)
+        evaluation.deadline = math.inf
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # there is no loop that could go on
+            reply = self._attempt(evaluation)
+            self._tell(evaluation)
+            return reply
+        self._leave_loop(evaluation, loop)
+        return NO_REPLY
+
+    def _undo(self, evaluation: Evaluation, ready: int) -> None:
+        """Undo an attempt."""
+        self._space.undo()
+        del self._space.ready[ready:]
+        self._service.deferred = None
+        evaluation.late = evaluation.wrote = False
+        evaluation.lines.clear()
+        evaluation.shown.clear()
+
+    def _attempt(self, evaluation: Evaluation) -> Reply:
+        """Run a script in this thread.  Errors are replies."""
+        script, session, sandbox = evaluation.script, self._session, self._sandbox
+        assert session is not None
+        assert sandbox is not None
+        session.database = evaluation.session.database
+        session.resp3 = False
+        self._service.deferred = []
+        self._now = evaluation
+        try:
+            return sandbox.run(
+                self.compile(script),
+                evaluation.keys,
+                evaluation.arguments,
+                evaluation.session.resp3,
+                self._service.settings.script_memory,
+            )
+        except ScriptError as error:
+            text = str(error.args[0])
+            if evaluation.killed and not evaluation.abandoned:
+                text = "ERR Script killed by user with SCRIPT KILL..."
+            if len(error.args) > 1:
+                text = f"{text} script: {script.sha.decode()}, on {error.args[1]}."
+            return CommandError(text)
+        except BaseException:  # an error of the server's own: as in any command, nothing stays
+            self._space.undo()
+            self._service.deferred = None
+            raise
+        finally:
+            self._now = None
+
+    def _tell(self, evaluation: Evaluation) -> None:
+        """Send the messages of a script that has ended, and show its commands."""
+        service = self._service
+        messages, service.deferred = service.deferred, None
+        if messages:
+            executing = service.executing
+            service.executing = executing or evaluation.wrote
+            for session, message in messages:
+                session.push(message)
+            service.executing = executing
+        for level, text in evaluation.lines:
+            _write_line(level, text)
+        if evaluation.shown and service.monitors and self._session is not None:
+            for found, request in evaluation.shown:
+                service.show(self._session, found, request)
+
+    # In a thread
+
+    def _leave_loop(self, evaluation: Evaluation, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin again in a thread, in the next tick: this command has to return first."""
+        service = self._service
+        if not evaluation.session.running:
+            service.commit()  # what came before is written and answered now
+        evaluation.in_thread = evaluation.session.evaluating = True
+        service.begin_busy(evaluation)
+        self._ended = asyncio.Event()
+        limit = service.settings.script_time_limit
+        if limit:
+            loop.call_later(limit / 1000, self._pass_limit, evaluation)
+        service.schedule(lambda: self._start(evaluation, loop))
+
+    def _start(self, evaluation: Evaluation, loop: asyncio.AbstractEventLoop) -> None:
+        def run() -> None:
+            reply: Reply
+            try:
+                reply = self._attempt(evaluation)
+            except Exception:
+                _log.exception("a script failed")
+                reply = CommandError("ERR internal error: the server's log has the details")
+            try:
+                loop.call_soon_threadsafe(self._end, evaluation, reply)
+            except RuntimeError:
+                pass  # the loop was closed before the script could be ended
+
+        threading.Thread(target=run, name="lsmkv script", daemon=True).start()
+
+    def _pass_limit(self, evaluation: Evaluation) -> None:
+        if self._service.busy is evaluation:
+            evaluation.over_limit = True
+            _log.warning(
+                "the script %s has run for %d ms: other clients are answered with BUSY; SCRIPT"
+                " KILL ends a script that has not written",
+                evaluation.script.sha.decode(),
+                self._service.settings.script_time_limit,
+            )
+            self._service.release_held_back()
+
+    def _end(self, evaluation: Evaluation, reply: Reply) -> None:
+        """A script in a thread has ended."""
+        if self._ended is not None:
+            self._ended.set()
+        seconds = time.perf_counter() - evaluation.started
+        if evaluation.abandoned:
+            reply = CommandError(_SHUTTING_DOWN)
+            self._service.deferred = None
+        else:
+            self._tell(evaluation)
+        self._service.end_busy(evaluation, reply, seconds)
+
+    async def abandon(self) -> None:
+        """End the script that runs in a thread, if there is one, and drop what it wrote."""
+        evaluation = self._service.busy
+        if evaluation is not None and self._ended is not None:
+            evaluation.abandoned = evaluation.killed = True
+            try:
+                await asyncio.wait_for(self._ended.wait(), 10)
+            except TimeoutError:
+                _log.error("a script could not be ended")
+
+    def kill(self) -> None:
+        """SCRIPT KILL.  Raises :class:`CommandError` if no script can be ended."""
+        evaluation = self._service.busy
+        if evaluation is None:
+            raise CommandError("NOTBUSY No scripts in execution right now.")
+        if evaluation.wrote:
+            raise CommandError(
+                "UNKILLABLE Sorry the script already executed write commands against the dataset."
+                " You can either wait the script termination or kill the server in a hard way using"
+                " the SHUTDOWN NOSAVE command."
+            )
+        evaluation.killed = True
+
+    # Called by the script
+
+    def must_stop(self) -> bool:
+        """Whether the script must end."""
+        evaluation = self._now
+        if evaluation is None:  # a script is compiled
+            return False
+        if evaluation.killed or evaluation.late:
+            return True
+        if time.perf_counter() > evaluation.deadline:
+            evaluation.late = True
+        return evaluation.late
+
+    def set_resp3(self, resp3: bool) -> None:
+        """``redis.setresp``."""
+        assert self._session is not None
+        self._session.resp3 = resp3
+
+    @property
+    def resp3(self) -> bool:
+        """Whether replies come in RESP3."""
+        assert self._session is not None
+        return self._session.resp3
+
+    def log(self, level: int, text: bytes) -> None:
+        """``redis.log``."""
+        evaluation = self._now
+        assert evaluation is not None
+        if evaluation.in_thread:
+            _write_line(level, text)
+        else:
+            evaluation.lines.append((level, text))
+
+    def exists(self, name: bytes) -> bool:
+        """Whether there is a command of this name."""
+        return name.upper() in self._service.table
+
+    def run(self, words: list[bytes]) -> Reply:
+        """Run a command of a script.  It is undone alone if it fails."""
+        evaluation, session = self._now, self._session
+        assert evaluation is not None
+        assert session is not None
+        started = time.perf_counter()
+        if evaluation.killed or started > evaluation.deadline:
+            evaluation.late = not evaluation.killed
+            raise Stopped
+        found = self._find(words, evaluation)
+        space = self._space
+        if space.failing:
+            space.reading = "readonly" in found.flags
+        mark = space.mark()
+        try:
+            if space.stale:
+                space.recover()
+            reply = found.handler(session, words)
+        except CommandError:
+            space.undo(mark)
+            found.failed += 1
+            raise
+        except Error as failure:
+            space.undo(mark)
+            found.failed += 1
+            _log.error("%s: %s", found.name, failure)
+            raise CommandError(f"ERR {type(failure).__name__}: {failure}") from None
+        except Exception:
+            space.undo(mark)
+            found.failed += 1
+            raise
+        finally:
+            space.reading = False
+            found.calls += 1
+            found.microseconds += (time.perf_counter() - started) * 1e6
+            self._service.commands += 1
+        if self._service.monitors:
+            evaluation.shown.append((found, words))
+        return None if reply is NO_REPLY else reply
+
+    def _find(self, words: list[bytes], evaluation: Evaluation) -> Command:
+        """The command that a script calls.  Raises :class:`CommandError` if it may not."""
+        service = self._service
+        found = service.table.get(words[0])
+        if found is None or found.subcommands:
+            found = service.command_of(words)
+            if found is None or (found.subcommands and len(words) > 1):
+                raise CommandError("ERR Unknown Redis command called from script")
+        if not found.accepts(len(words)):
+            raise CommandError("ERR Wrong number of args calling Redis command from script")
+        if found.noscript:
+            raise CommandError("ERR This Redis command is not allowed from script")
+        if found.writes:
+            if evaluation.only_reads:
+                raise CommandError("ERR Write commands are not allowed from read-only scripts.")
+            if not self._space.writable:
+                raise CommandError("READONLY You can't write against a read only replica.")
+            evaluation.wrote = True
+        return found
+
+
+def _write_line(level: int, text: bytes) -> None:
+    _log.log(_LEVELS[level], "%s", text.decode("utf-8", "backslashreplace"))

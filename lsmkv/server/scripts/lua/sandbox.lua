@@ -1,0 +1,725 @@
+-- What a script can reach, and how it is run.
+--
+-- The chunk is called once, with functions of the server and of the libraries.  It returns the
+-- functions that the server calls.  Scripts see copies of nothing: each table that they share is
+-- behind an empty table (a proxy) that refuses writes, and the environment is one of these.  What
+-- raw writes leave in a proxy is removed after each script.
+--
+-- Only strings, numbers and booleans pass between Lua and the server, and tables that the server
+-- has made for a reply.  The functions of the server are called from here, under pcall, and no
+-- script gets one of them.
+
+local command, tick, sha1, log, acl_check, version, version_number, libraries = ...
+
+local debug, string, table, math, coroutine = debug, string, table, math, coroutine
+local assert, error, getmetatable, loadstring, next, pairs, pcall, rawequal, rawget, rawset =
+  assert, error, getmetatable, loadstring, next, pairs, pcall, rawequal, rawget, rawset
+local select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall =
+  select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall
+local collectgarbage = collectgarbage
+local getinfo, sethook = debug.getinfo, debug.sethook
+local find, format, gmatch, gsub, match, rep, sub =
+  string.find, string.format, string.gmatch, string.gsub, string.match, string.rep, string.sub
+local concat, floor, frexp = table.concat, math.floor, math.frexp
+local create, resume, status = coroutine.create, coroutine.resume, coroutine.status
+
+local CHUNK = "=sandbox"       -- the name of this chunk, which is never stopped
+local LIBRARY = "=library"     -- of those of cjson and the others
+local STEP = 10000             -- instructions between two looks at the time
+local LONGEST_PATTERN = 10000  -- bytes; the matcher's recursion would overflow the stack of C
+local DEEPEST = 2000           -- tables in tables of a reply
+local READONLY = "Attempt to modify a readonly table"
+local PLAIN = { string = true, number = true }
+
+-- Stopping: the server answers with true when a script must end.  From then on every instruction
+-- raises an error, so that no pcall can go on.
+
+local stopping = false
+local in_script = false
+
+local function hook()
+  if in_script and (stopping or tick()) then
+    stopping = true
+    sethook(hook, "", 1)
+    if getinfo(2, "S").source ~= CHUNK then  -- what is here ends by itself
+      error("stopped", 0)
+    end
+  end
+end
+
+local function stop()
+  stopping = true
+  sethook(hook, "", 1)
+  error("stopped", 0)
+end
+
+-- Tables that scripts share
+
+local G = { _VERSION = _VERSION }
+local real = {}     -- the table behind a proxy
+local proxies = {}
+
+local function refuse()
+  error(READONLY, 2)
+end
+
+local function protect(contents)
+  local proxy = setmetatable({}, { __index = contents, __newindex = refuse, __metatable = false })
+  real[proxy] = contents
+  proxies[#proxies + 1] = proxy
+  return proxy
+end
+
+setmetatable(G, {
+  __index = function(_, name)
+    error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
+  end,
+})
+local env = protect(G)
+G._G = env
+
+for _, name in ipairs({ "assert", "error", "ipairs", "next", "rawequal", "select", "tonumber",
+  "tostring", "type", "unpack", "gcinfo" }) do
+  G[name] = _G[name]
+end
+
+function G.collectgarbage(option, argument)
+  if option == "count" or option == "collect" or option == "step" or option == nil then
+    return collectgarbage(option, argument)
+  end
+  return 0  -- how memory is collected is no matter of scripts
+end
+
+function G.getmetatable(value)
+  if real[value] then
+    return nil
+  end
+  return getmetatable(value)
+end
+
+function G.setmetatable(value, metatable)
+  if real[value] then
+    error(READONLY, 0)
+  end
+  return setmetatable(value, metatable)
+end
+
+function G.rawget(value, key)
+  return rawget(real[value] or value, key)
+end
+
+function G.rawset(value, key, new)
+  if real[value] then
+    error(READONLY, 0)
+  end
+  return rawset(value, key, new)
+end
+
+function G.pairs(value)
+  local contents = real[value]
+  if contents then
+    value = {}
+    for key, one in next, contents do
+      value[key] = one
+    end
+  end
+  return pairs(value)
+end
+
+local function text_of_error(ok, problem, ...)
+  if not ok and type(problem) == "table" then
+    local text = rawget(problem, "err")
+    if type(text) == "string" then
+      return false, text
+    end
+  end
+  return ok, problem, ...
+end
+
+function G.pcall(called, ...)
+  return text_of_error(pcall(called, ...))
+end
+
+-- A handler of Lua's own runs before the error is unwound: if the hook has raised it, with no hook,
+-- and so without end.  No script can see the difference: none sees the stack.
+local function handled(handler, ok, ...)
+  if ok then
+    return true, ...
+  end
+  local _, result = pcall(handler, (...))
+  return false, result
+end
+
+function G.xpcall(called, handler)
+  return handled(handler, pcall(called))
+end
+
+local function compiled(source, name)
+  if sub(source, 1, 1) == "\27" then
+    return nil, "bytecode is not loaded"
+  end
+  local made, problem = loadstring(source, name)
+  if made then
+    setfenv(made, env)
+  end
+  return made, problem
+end
+
+function G.loadstring(source, name)
+  if not PLAIN[type(source)] then
+    error("bad argument #1 to 'loadstring' (string expected, got " .. type(source) .. ")", 2)
+  end
+  source = tostring(source)
+  return compiled(source, name or source)
+end
+
+function G.load(reader, name)
+  local parts = {}
+  while true do
+    local part = reader()
+    if part == nil or part == "" then
+      break
+    elseif not PLAIN[type(part)] then
+      return nil, "reader function must return a string"
+    end
+    parts[#parts + 1] = part
+  end
+  return compiled(concat(parts), name or "=(load)")
+end
+
+-- Strings
+
+local text = {}
+for name, one in pairs(string) do
+  text[name] = one
+end
+
+function text.rep(...)
+  if ... == "" then
+    return ""  -- C would loop as often, and cannot be stopped
+  end
+  local ok, made = pcall(rep, ...)
+  if not ok then
+    made = gsub(made, "'%?'", "'rep'")
+    if getinfo(1, "n").namewhat == "method" then
+      made = gsub(made, "#2", "#1")
+    end
+    error(made, made == "not enough memory" and 0 or 2)
+  end
+  return made
+end
+
+local function check_pattern(pattern)
+  if type(pattern) == "string" and #pattern > LONGEST_PATTERN then
+    error("pattern too long", 3)
+  end
+end
+
+function text.find(...)
+  local _, pattern, _, plain = ...
+  if not plain then
+    check_pattern(pattern)
+  end
+  return find(...)
+end
+
+for name, one in pairs({ gmatch = gmatch, gsub = gsub, match = match }) do
+  text[name] = function(...)
+    local _, pattern = ...
+    check_pattern(pattern)
+    return one(...)
+  end
+end
+text.gfind = text.gmatch
+local of_strings = getmetatable("")
+of_strings.__index = text
+of_strings.__metatable = protect({ __index = protect(text) })
+
+-- Numbers: the generator of drand48, as in Redis, with its first state
+
+local SEED, HALF = 0x330E, 2 ^ 24
+local state = 0x1234ABCD330E
+
+local function random_31_bits()
+  local low = state % HALF
+  local high = (state - low) / HALF
+  -- 0x5DEECE66D is 1502 * 2^24 + 15525485.
+  local upper = (1502 * low + 15525485 * high) % HALF
+  state = (upper * HALF + 15525485 * low + 11) % 2 ^ 48
+  return floor(state / 2 ^ 17)
+end
+
+local numbers = {}
+for name, one in pairs(math) do
+  numbers[name] = one
+end
+
+function numbers.randomseed(seed)
+  if type(tonumber(seed)) ~= "number" then
+    error("bad argument #1 to 'randomseed' (number expected, got " .. type(seed) .. ")", 2)
+  end
+  seed = tonumber(seed)
+  state = (seed < 0 and -floor(-seed) or floor(seed)) % 2 ^ 32 * 2 ^ 16 + SEED
+end
+
+function numbers.random(...)
+  local count = select("#", ...)
+  local first, last = ...
+  local drawn = random_31_bits() % 2147483647 / 2147483647
+  if count == 0 then
+    return drawn
+  elseif count > 2 then
+    error("wrong number of arguments", 2)
+  end
+  for at = 1, count do
+    local given = select(at, ...)
+    if not tonumber(given) then
+      error("bad argument #" .. at .. " to 'random' (number expected, got " .. type(given) .. ")", 2)
+    end
+  end
+  if count == 1 then
+    first, last = 1, first
+  end
+  first, last = floor(first), floor(last)
+  if first > last then
+    error("bad argument #" .. count .. " to 'random' (interval is empty)", 2)
+  end
+  return floor(drawn * (last - first + 1)) + first
+end
+
+-- Coroutines: a hook of Lua's belongs to one of them
+
+local threads = {}
+for name, one in pairs(coroutine) do
+  threads[name] = one
+end
+
+function threads.create(body)
+  local made = create(body)
+  sethook(made, hook, "", stopping and 1 or STEP)
+  return made
+end
+
+local function resumed(ok, ...)
+  if ok then
+    return ...
+  end
+  error((...), 3)
+end
+
+function threads.wrap(body)
+  local made = threads.create(body)
+  return function(...)
+    return resumed(resume(made, ...))
+  end
+end
+
+-- redis.*
+
+local redis = {
+  LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
+  REPL_NONE = 0, REPL_AOF = 1, REPL_SLAVE = 2, REPL_REPLICA = 2, REPL_ALL = 3,
+  REDIS_VERSION = version, REDIS_VERSION_NUM = version_number,
+}
+local script_resp3 = false
+
+local function problem_of(message)
+  return { err = message, ignore_error_stats_update = true }
+end
+
+-- Whether all arguments are strings.  Values of other types must not get to the server.
+local function all_strings(count, a, b, c, ...)
+  if type(a) ~= "string" or (count > 1 and type(b) ~= "string")
+    or (count > 2 and type(c) ~= "string") then
+    return false
+  end
+  return count <= 3 or all_strings(count - 3, ...)
+end
+
+-- Run a command.  Returns its reply, or nil and the text of an error.
+local function ran(...)
+  local count = select("#", ...)
+  local ok, value, kind
+  if count == 0 then
+    return nil, "ERR Please specify at least one argument for this redis lib call"
+  elseif count <= 30 and all_strings(count, ...) then
+    ok, value, kind = pcall(command, ...)
+  else
+    local words = { ... }
+    for at = 1, count do
+      local word = words[at]
+      if type(word) == "number" then
+        words[at] = format("%.17g", word)
+      elseif type(word) ~= "string" then
+        return nil, "ERR Lua redis lib command arguments must be strings or integers"
+      end
+    end
+    ok, value, kind = pcall(command, unpack(words, 1, count))
+  end
+  if not ok then
+    if stopping then
+      stop()
+    end
+    return nil, "ERR internal error: the server's log has the details"
+  elseif kind == nil then
+    return value
+  elseif kind == 1 then
+    return { ok = value }
+  elseif kind == 2 then
+    return nil, value
+  elseif kind == 3 then
+    return nil  -- the null of RESP3
+  end
+  stop()
+end
+
+function redis.call(...)
+  local value, problem = ran(...)
+  if problem then
+    error(problem_of(problem), 0)
+  end
+  return value
+end
+
+function redis.pcall(...)
+  local value, problem = ran(...)
+  if problem then
+    return problem_of(problem)
+  end
+  return value
+end
+
+local function fail(message)
+  error(problem_of("ERR " .. message), 0)
+end
+
+local function single(name, ...)
+  local value = ...
+  if select("#", ...) ~= 1 or type(value) ~= "string" then
+    return { err = "ERR wrong number or type of arguments" }
+  end
+  return { [name] = value }
+end
+
+function redis.status_reply(...)
+  return single("ok", ...)
+end
+
+function redis.error_reply(...)
+  local made = single("err", ...)
+  local message = gsub(gsub(made.err, "^%-", ""), "[\r\n]+$", "")
+  made.err = find(message, " ", 1, true) and message or "ERR " .. message
+  return made
+end
+
+function redis.sha1hex(...)
+  local value = ...
+  if select("#", ...) ~= 1 then
+    fail("wrong number of arguments")
+  end
+  return sha1(PLAIN[type(value)] and tostring(value) or "")
+end
+
+function redis.log(...)
+  local count = select("#", ...)
+  local level = ...
+  if count < 2 then
+    fail("redis.log() requires two arguments or more.")
+  elseif type(level) ~= "number" and not tonumber(level) then
+    fail("First argument must be a number (log level).")
+  end
+  level = tonumber(level)
+  if level < 0 or level > 3 then
+    fail("Invalid debug level.")
+  end
+  local words = {}
+  for at = 2, count do
+    local word = select(at, ...)
+    if PLAIN[type(word)] then
+      words[#words + 1] = tostring(word)
+    end
+  end
+  log(floor(level), concat(words, " "))
+end
+
+function redis.setresp(...)
+  local number = ...
+  if select("#", ...) ~= 1 then
+    fail("redis.setresp() requires one argument.")
+  elseif number ~= 2 and number ~= 3 then
+    fail("RESP version must be 2 or 3.")
+  end
+  script_resp3 = number == 3
+  pcall(command, script_resp3)
+end
+
+function redis.set_repl(...)
+  local flags = ...
+  if select("#", ...) ~= 1 then
+    fail("redis.set_repl() requires two arguments.")
+  elseif type(flags) ~= "number" or flags < 0 or flags > 3 then
+    fail("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
+  end
+end
+
+function redis.replicate_commands()
+  return true
+end
+
+function redis.breakpoint()
+  return false
+end
+
+function redis.debug() end
+
+function redis.acl_check_cmd(...)
+  local words = { ... }
+  if #words == 0 then
+    fail("Please specify at least one argument for this redis.acl_check_cmd() call")
+  end
+  for at = 1, select("#", ...) do
+    if not PLAIN[type(words[at])] then
+      fail("redis.acl_check_cmd() require strings or integers")
+    end
+  end
+  if not acl_check(tostring(words[1])) then
+    fail("Invalid command passed to redis.acl_check_cmd()")
+  end
+  return true
+end
+
+-- The environment
+
+local all_of_table = {}
+for name, one in pairs(table) do
+  all_of_table[name] = one
+end
+G.string = real[of_strings.__metatable].__index
+G.table = protect(all_of_table)
+G.math = protect(numbers)
+G.coroutine = protect(threads)
+G.redis = protect(redis)
+local resets = {}
+for name, one in pairs(libraries) do
+  G[name] = protect(one.functions)
+  resets[#resets + 1] = one.reset
+end
+
+-- Replies, from Lua to RESP
+
+local NOT_AN_INTEGER = "-9223372036854775808"  -- what C makes of them
+
+local function integer(number)
+  if number ~= number or number >= 2 ^ 63 or number < -2 ^ 63 then
+    return NOT_AN_INTEGER
+  end
+  return format("%d", number)
+end
+
+local function one_line(value)
+  return (gsub(value, "[\r\n]", " "))
+end
+
+local encode
+
+local function encode_table(out, value, resp3, depth)
+  local field = rawget(value, "err")
+  if type(field) == "string" then
+    out[#out + 1] = "-" .. one_line(field) .. "\r\n"
+    return
+  end
+  field = rawget(value, "ok")
+  if type(field) == "string" then
+    out[#out + 1] = "+" .. one_line(field) .. "\r\n"
+    return
+  end
+  field = rawget(value, "double")
+  if type(field) == "number" then
+    local digits = field ~= field and "nan" or field == 1 / 0 and "inf" or field == -1 / 0 and "-inf"
+      or format("%.17g", field)
+    out[#out + 1] = resp3 and "," .. digits .. "\r\n" or "$" .. #digits .. "\r\n" .. digits .. "\r\n"
+    return
+  end
+  field = rawget(value, "map")
+  if type(field) == "table" then
+    local head, count = #out + 1, 0
+    out[head] = ""
+    for key, one in next, field do
+      encode(out, key, resp3, depth + 1)
+      encode(out, one, resp3, depth + 1)
+      count = count + 1
+    end
+    out[head] = resp3 and "%" .. count .. "\r\n" or "*" .. 2 * count .. "\r\n"
+    return
+  end
+  field = rawget(value, "set")
+  if type(field) == "table" then
+    local head, count = #out + 1, 0
+    out[head] = ""
+    for key in next, field do
+      encode(out, key, resp3, depth + 1)
+      count = count + 1
+    end
+    out[head] = (resp3 and "~" or "*") .. count .. "\r\n"
+    return
+  end
+  field = rawget(value, "big_number")
+  if type(field) == "string" then
+    local digits = one_line(field)
+    out[#out + 1] = resp3 and "(" .. digits .. "\r\n" or "$" .. #digits .. "\r\n" .. digits .. "\r\n"
+    return
+  end
+  field = rawget(value, "verbatim_string")
+  if type(field) == "table" then
+    local words, kind = rawget(field, "string"), rawget(field, "format")
+    if type(words) == "string" and type(kind) == "string" then
+      if resp3 then
+        words = sub(kind .. "   ", 1, 3) .. ":" .. words
+      end
+      out[#out + 1] = (resp3 and "=" or "$") .. #words .. "\r\n" .. words .. "\r\n"
+      return
+    end
+  end
+  local head, count = #out + 1, 0
+  out[head] = ""
+  while true do
+    local one = value[count + 1]
+    if one == nil then
+      break
+    end
+    count = count + 1
+    encode(out, one, resp3, depth + 1)
+  end
+  out[head] = "*" .. count .. "\r\n"
+end
+
+function encode(out, value, resp3, depth)
+  local kind = type(value)
+  if kind == "string" then
+    out[#out + 1] = "$" .. #value .. "\r\n" .. value .. "\r\n"
+  elseif kind == "number" then
+    out[#out + 1] = ":" .. integer(value) .. "\r\n"
+  elseif kind == "table" then
+    if depth > DEEPEST then
+      error("reached lua stack limit", 0)
+    end
+    encode_table(out, value, resp3, depth)
+  elseif kind == "boolean" and script_resp3 and resp3 then
+    out[#out + 1] = value and "#t\r\n" or "#f\r\n"
+  elseif kind == "boolean" and (value or script_resp3) then
+    out[#out + 1] = value and ":1\r\n" or ":0\r\n"
+  else
+    out[#out + 1] = resp3 and "_\r\n" or "$-1\r\n"
+  end
+end
+
+-- The whole reply as bytes of RESP.
+local function encoded(value, resp3)
+  local out = {}
+  encode(out, value, resp3, 1)
+  return concat(out)
+end
+
+-- Running
+
+local HIDDEN = { [CHUNK] = true, [LIBRARY] = true, ["=[C]"] = true }
+
+-- The text of an error, and where the script was.
+local function located(problem)
+  local level = 2
+  local place = getinfo(level, "Sl")
+  while place and (HIDDEN[place.source] or place.what == "tail") do
+    level = level + 1
+    place = getinfo(level, "Sl")
+  end
+  local message
+  if type(problem) == "table" then
+    message = rawget(problem, "err")
+    message = type(message) == "string" and message or "ERR unknown error"
+  else
+    message = tostring(problem)
+    if place and place.currentline > 0 then
+      message = gsub(message, "^sandbox:%d+: ", "user_script:" .. place.currentline .. ": ")
+      message = gsub(message, "^library:%d+: ", "user_script:" .. place.currentline .. ": ")
+    end
+    message = "ERR " .. message
+  end
+  if place and place.currentline > 0 then
+    return { message, place.source .. ":" .. place.currentline }
+  end
+  return { message }
+end
+
+local function clean()
+  in_script = false
+  for at = 1, #proxies do
+    local proxy = proxies[at]
+    while true do
+      local key = next(proxy)
+      if key == nil then
+        break
+      end
+      rawset(proxy, key, nil)
+    end
+  end
+  G.KEYS, G.ARGV = nil, nil
+  for at = 1, #resets do
+    resets[at]()
+  end
+  if stopping then
+    sethook(hook, "", STEP)
+    stopping = false
+  end
+end
+
+-- Run a script whose keys and arguments are in tables.  Returns a reply that needs no encoding; or
+-- bytes of RESP and 1; or an error, 2, and the place of the error in the script.
+local function run_with(script, resp3, keys, arguments)
+  script_resp3 = false
+  G.KEYS, G.ARGV = keys, arguments
+  in_script = true
+  local ok, value = xpcall(script, located)
+  local kind = type(value)
+  if ok and kind == "table" or (script_resp3 and kind == "boolean") then
+    ok, value = pcall(encoded, value, resp3)
+    clean()
+    if ok then
+      return value, 1
+    end
+    return "ERR " .. tostring(value), 2
+  end
+  clean()
+  if not ok then
+    if kind == "table" then
+      return value[1], 2, value[2]
+    end
+    return "ERR " .. tostring(value), 2
+  elseif kind == "function" or kind == "thread" or kind == "userdata" then
+    return nil
+  end
+  return value
+end
+
+-- Run a script with the keys first, then its arguments.
+local function run(script, resp3, count, ...)
+  if count == 0 then
+    return run_with(script, resp3, {}, { ... })
+  elseif count == 1 then
+    return run_with(script, resp3, { (...) }, { select(2, ...) })
+  end
+  local keys, all = {}, { ... }
+  for at = 1, count do
+    keys[at] = all[at]
+  end
+  return run_with(script, resp3, keys, { select(count + 1, ...) })
+end
+
+-- Compile a script.  Returns the function; or nil and what is wrong.
+local function compile(source)
+  return compiled(source, "@user_script")
+end
+
+
+_G.debug = nil  -- lupa would add a traceback to errors
+sethook(hook, "", STEP)
+return run, run_with, compile, clean

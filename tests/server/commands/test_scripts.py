@@ -1,0 +1,177 @@
+"""EVAL, EVALSHA, SCRIPT: replies are compared with those of Redis in ``tests/redis``."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+
+import pytest
+from serving import Client, an_engine
+
+from lsmkv import MemoryEnv
+from lsmkv.server.scripts.sources import MOST_EVALUATED
+
+pytest.importorskip("lupa")
+
+RELEASE = """
+local token = redis.call('get', KEYS[1])
+if not token or token ~= ARGV[1] then
+    return 0
+end
+redis.call('del', KEYS[1])
+return 1
+"""
+
+
+def sha_of(script: str) -> str:
+    return hashlib.sha1(script.encode()).hexdigest()
+
+
+def test_a_lock_is_released_by_its_owner_alone(client: Client) -> None:
+    sha = client("SCRIPT", "LOAD", RELEASE).decode()
+    assert sha == sha_of(RELEASE)
+    client.plays(
+        ("SET lock mine", b"OK"),
+        (f"EVALSHA {sha} 1 lock other", 0),
+        (f"EVALSHA {sha} 1 lock mine", 1),
+        (f"EVALSHA {sha} 1 lock mine", 0),
+        (f"SCRIPT EXISTS {sha} {sha.upper()} x", [1, 1, 0]),
+        ("SCRIPT FLUSH", b"OK"),
+        (f"EVALSHA {sha} 1 lock mine", "NOSCRIPT No matching script. Please use EVAL."),
+        ("EVAL 'return {KEYS[1], ARGV[2]}' 1 k a b", [b"k", b"b"]),
+    )
+
+
+def test_scripts_survive_a_restart() -> None:
+    env = MemoryEnv()
+    loaded, evaluated = "return 'loaded'", "return 'evaluated'"
+    with an_engine(env) as engine:
+        client = Client(engine)
+        client("SCRIPT", "LOAD", loaded)
+        client("EVAL", evaluated, "0")
+        engine.commit()
+    for read_only in (True, False):
+        with an_engine(env, read_only=read_only) as engine:
+            client = Client(engine)
+            client.plays(
+                (f"EVALSHA_RO {sha_of(loaded)} 0", b"loaded"),
+                (f"EVALSHA {sha_of(evaluated)} 0", b"evaluated"),
+            )
+    with an_engine(env) as engine:
+        Client(engine)("SCRIPT FLUSH")
+        engine.commit()
+    with an_engine(env) as engine:
+        assert Client(engine)(f"SCRIPT EXISTS {sha_of(loaded)} {sha_of(evaluated)}") == [0, 0]
+
+
+def test_of_scripts_that_were_only_evaluated_the_last_are_kept(client: Client) -> None:
+    client("SCRIPT", "LOAD", "return 'loaded'")
+    for number in range(MOST_EVALUATED + 5):
+        client("EVAL", f"return {number}", "0")
+    first, last = sha_of("return 0"), sha_of(f"return {MOST_EVALUATED}")
+    assert client(f"SCRIPT EXISTS {first} {last} {sha_of(chr(10))}") == [0, 1, 0]
+    assert client(f"EVALSHA {sha_of('return ' + repr('loaded'))} 0") == b"loaded"
+
+
+def test_a_store_that_is_open_for_reading_only_runs_scripts_that_read() -> None:
+    env = MemoryEnv()
+    with an_engine(env) as engine:
+        Client(engine)("SET k v")
+        engine.commit()
+    with an_engine(env, read_only=True) as engine:
+        client = Client(engine)
+        assert client("EVAL", "return redis.call('get', 'k')", "0") == b"v"
+        refused = client("EVAL", "return redis.call('set', 'k', 1)", "0")
+        assert refused.startswith("READONLY You can't write against a read only replica. script: ")
+        assert client("SCRIPT", "LOAD", "return 7") == sha_of("return 7").encode()
+        assert client(f"EVALSHA {sha_of('return 7')} 0") == 7
+
+
+def test_a_script_writes_one_record_and_what_precedes_an_error_stays(client: Client) -> None:
+    engine = client.engine
+    engine.commit()
+    before = engine.db.stats().log_writes
+    script = """
+    for i = 1, 10 do redis.call('set', 'k' .. i, i) end
+    redis.pcall('lpush', 'k1', 'x')
+    redis.call('rpush', 'l', 'a')
+    redis.call('incr', 'l')
+    redis.call('set', 'never', 1)
+    """
+    client("CONFIG RESETSTAT")
+    assert "WRONGTYPE" in client("EVAL", script, "0")
+    lines = client("INFO commandstats").split(b"\r\n")
+    (of_eval,) = (line for line in lines if line.startswith(b"cmdstat_eval:"))
+    assert of_eval.startswith(b"cmdstat_eval:calls=1,")
+    assert of_eval.endswith(b"failed_calls=1")
+    engine.commit()
+    assert engine.db.stats().log_writes == before + 1
+    client.plays(("DBSIZE", 11), ("LRANGE l 0 -1", [b"a"]), ("GET k1", b"1"), ("EXISTS never", 0))
+
+
+def test_a_script_in_a_transaction(client: Client) -> None:
+    other = Client(client.engine)
+    add = "return redis.call('incr', KEYS[1])"
+    client.plays(("WATCH n", b"OK"), ("MULTI", b"OK"))
+    client("EVAL", add, "1", "n")
+    client("EVALSHA", sha_of(add), "1", "n")
+    assert client("EXEC") == [1, 2]
+    client.plays(("WATCH n", b"OK"), ("MULTI", b"OK"))
+    client("GET n")
+    other("EVAL", add, "1", "n")
+    client.plays(("EXEC", None), ("GET n", b"3"))
+
+
+def test_a_script_selects_a_database_for_itself(client: Client) -> None:
+    client.plays(("SELECT 1", b"OK"), ("SET here 1", b"OK"))
+    script = "redis.call('select', 2) return redis.call('exists', 'here')"
+    assert client("EVAL", script, "0") == 0
+    assert client("EXISTS here") == 1
+
+
+def test_commands_that_block_answer_at_once_and_wake_others(client: Client) -> None:
+    assert client("EVAL", "return redis.call('blmpop', 0, 1, 'l', 'LEFT')", "0") is None
+    waiter = Client(client.engine)
+    assert waiter("BLPOP l 0") is None
+    script = "redis.call('rpush', 'l', 'a') return redis.call('llen', 'l')"
+    assert client("EVAL", script, "0") == 1
+    assert waiter.received() == [b"l", b"a"]
+
+
+def test_messages_leave_when_the_script_has_ended(client: Client) -> None:
+    listener = Client(client.engine)
+    listener("SUBSCRIBE c")
+    assert client("EVAL", "return redis.call('publish', 'c', 'm') + 1", "0") == 2
+    assert listener.received() == [b"message", b"c", b"m"]
+
+
+def test_resp3_values(client: Client) -> None:
+    client("HSET h a 1")
+    client("HELLO 3")
+    assert client("EVAL", "redis.setresp(3) return redis.call('hgetall', 'h')", "0") == {b"a": b"1"}
+    assert client("EVAL", "return redis.call('hgetall', 'h')", "0") == [b"a", b"1"]
+    assert client("EVAL", "redis.setresp(3) return {true, {double=1.5}}", "0") == [True, 1.5]
+
+
+def test_info_and_settings(client: Client) -> None:
+    client("EVAL", "return 1", "0")
+    text = client("INFO memory")
+    assert b"number_of_cached_scripts:1\r\n" in text
+    assert b"used_memory_lua:0\r\n" not in text
+    client.plays(
+        ("CONFIG GET lua-time-limit", [b"lua-time-limit", b"5000"]),
+        ("CONFIG SET busy-reply-threshold 70", b"OK"),
+        ("CONFIG GET lua-time-limit", [b"lua-time-limit", b"70"]),
+        ("CONFIG SET script-max-memory 8mb", b"OK"),
+        ("CONFIG GET script-max-memory", [b"script-max-memory", b"8388608"]),
+    )
+
+
+def test_without_lupa_the_error_says_what_to_install(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "lupa.lua51", None)
+    error = client("EVAL", "return 1", "0")
+    assert error.startswith("ERR scripts need lupa, which is not installed: pip install")
+    client.plays(("SET k v", b"OK"), ("SCRIPT EXISTS x", [0]))
+    assert client("SCRIPT", "LOAD", "return 1").startswith("ERR scripts need lupa")
