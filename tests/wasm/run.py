@@ -24,17 +24,24 @@ TOOLS = ("hypothesis", "pytest", "typer")
 SUITES = ("tests/format", "tests/filter", "tests/table", "tests/wasm", "-m", "not long")
 
 
+def found(program: str) -> str:
+    """The path of node or npm, which may be installed beside this interpreter."""
+    places = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    path = shutil.which(program, path=places)
+    if path is None:
+        raise SystemExit(f"{program} is not installed")
+    return path
+
+
 def prepare() -> Path:
     """Fetch what is missing; returns where the wheels are."""
-    path = shutil.which("npm", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    if path is None:
-        raise SystemExit("npm is not installed")
+    npm = found("npm")
     wheels = FOLDER / f"wheels-{PYODIDE}"
     if not (FOLDER / "node_modules" / "pyodide").is_dir():
         FOLDER.mkdir(parents=True, exist_ok=True)
         (FOLDER / "package.json").write_text('{"private": true}\n', encoding="utf-8")
         arguments = ["install", "--silent", "--prefix", str(FOLDER), f"pyodide@{PYODIDE}"]
-        subprocess.run([path, *arguments], check=True, timeout=600)
+        subprocess.run([npm, *arguments], check=True, timeout=600)
     if not wheels.is_dir():
         made = wheels.with_suffix(".new")
         shutil.rmtree(made, ignore_errors=True)
@@ -42,8 +49,8 @@ def prepare() -> Path:
         subprocess.run(
             [
                 *(sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:"),
-                *(*platforms, f"--python-version={PYTHON}", "--implementation=cp", f"--dest={made}"),
-                *(*PACKAGES, *TOOLS),
+                *(*platforms, f"--python-version={PYTHON}", "--implementation=cp"),
+                *(f"--dest={made}", *PACKAGES, *TOOLS),
             ],
             check=True,
             timeout=600,
@@ -56,10 +63,8 @@ def main() -> int:
     """pytest's exit code."""
     wheels = prepare()
     words = sys.argv[1:] or list(SUITES)
-    bin_folder = Path(sys.executable).parent
-    node = shutil.which("node", path=f"{bin_folder}{os.pathsep}{os.environ['PATH']}") or "node"
     script = Path(__file__).with_name("suite.mjs")
-    command = [node, str(script), str(FOLDER), str(wheels), str(ROOT), *words]
+    command = [found("node"), str(script), str(FOLDER), str(wheels), str(ROOT), *words]
     return subprocess.run(command, check=False, timeout=3600).returncode
 
 
