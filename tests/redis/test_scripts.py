@@ -4,8 +4,8 @@ libraries."""
 from __future__ import annotations
 
 import json
-import os
 import math
+import os
 import random
 import struct
 
