@@ -16,9 +16,47 @@ from script_corpus import SCRIPTS
 
 COUNT = int(os.environ.get("LSMKV_REDIS_COMMANDS", "6000"))
 SEED = int(os.environ.get("LSMKV_REDIS_SEED", "0"))
-_BIT_FUNCTIONS = ["tobit", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol", "ror", "bswap", "tohex"]
+_BIT_FUNCTIONS = [
+    "tobit",
+    "bnot",
+    "band",
+    "bor",
+    "bxor",
+    "lshift",
+    "rshift",
+    "arshift",
+    "rol",
+    "ror",
+    "bswap",
+    "tohex",
+]
 _NUMBERS = [0, 1, -1, 2, 31, 32, 33, 255, 256, 2**31 - 1, 2**31, -(2**31), 2**32, 2**32 + 5, 1.5]
-_STRUCT_OPTIONS = ["b", "B", "h", "H", "i", "I", "l", "L", "T", "i3", "I3", "i7", "i16", "f", "d", "s", "c3", "x", ">", "<", "=", "!", "!2", "!4"]
+_STRUCT_OPTIONS = [
+    "b",
+    "B",
+    "h",
+    "H",
+    "i",
+    "I",
+    "l",
+    "L",
+    "T",
+    "i3",
+    "I3",
+    "i7",
+    "i16",
+    "f",
+    "d",
+    "s",
+    "c3",
+    "x",
+    ">",
+    "<",
+    "=",
+    "!",
+    "!2",
+    "!4",
+]
 
 
 def _same(pair: Pair, script: str, *arguments: object) -> None:

@@ -132,7 +132,21 @@ def test_what_ends_other_interpreters_ends_no_server(client: Client, script: str
 
 @pytest.mark.parametrize(
     "name",
-    ["python", "os", "io", "debug", "package", "require", "module", "dofile", "loadfile", "print", "getfenv", "setfenv", "newproxy"],
+    [
+        "python",
+        "os",
+        "io",
+        "debug",
+        "package",
+        "require",
+        "module",
+        "dofile",
+        "loadfile",
+        "print",
+        "getfenv",
+        "setfenv",
+        "newproxy",
+    ],
 )
 def test_what_is_not_for_scripts_is_not_there(client: Client, name: str) -> None:
     error = client("EVAL", f"return {name}", "0")
