@@ -1,9 +1,12 @@
 """Scripts do in lsmkv's server what they do in Redis 7.0: values, errors with their lines,
 libraries."""
 
+# ruff: noqa: E501 - a script is one line
+
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import struct
@@ -15,9 +18,47 @@ from script_corpus import SCRIPTS
 
 COUNT = int(os.environ.get("LSMKV_REDIS_COMMANDS", "6000"))
 SEED = int(os.environ.get("LSMKV_REDIS_SEED", "0"))
-_BIT_FUNCTIONS = "tobit bnot band bor bxor lshift rshift arshift rol ror bswap tohex".split()
+_BIT_FUNCTIONS = [
+    "tobit",
+    "bnot",
+    "band",
+    "bor",
+    "bxor",
+    "lshift",
+    "rshift",
+    "arshift",
+    "rol",
+    "ror",
+    "bswap",
+    "tohex",
+]
 _NUMBERS = [0, 1, -1, 2, 31, 32, 33, 255, 256, 2**31 - 1, 2**31, -(2**31), 2**32, 2**32 + 5, 1.5]
-_STRUCT_OPTIONS = "b B h H i I l L T i3 I3 i7 i16 f d s c3 x > < = ! !2 !4".split()
+_STRUCT_OPTIONS = [
+    "b",
+    "B",
+    "h",
+    "H",
+    "i",
+    "I",
+    "l",
+    "L",
+    "T",
+    "i3",
+    "I3",
+    "i7",
+    "i16",
+    "f",
+    "d",
+    "s",
+    "c3",
+    "x",
+    ">",
+    "<",
+    "=",
+    "!",
+    "!2",
+    "!4",
+]
 
 
 def _same(pair: Pair, script: str, *arguments: object) -> None:
@@ -219,7 +260,7 @@ def test_floating_point_numbers_are_packed_alike(pair: Pair) -> None:
         if choices.random() < 0.3:
             bits &= 0x800FFFFFFFFFFFFF | choices.choice([0, 0x3810 << 48, 0x47E0 << 48])
         (number,) = struct.unpack(">d", struct.pack(">Q", bits))
-        if number == number and abs(number) != float("inf"):
+        if math.isfinite(number):
             _same(pair, script, repr(number))
 
 

@@ -1,5 +1,7 @@
 """What a script can reach, and how much it may use."""
 
+# ruff: noqa: E501 - a script is one line
+
 from __future__ import annotations
 
 import pytest
@@ -132,7 +134,21 @@ def test_what_ends_other_interpreters_ends_no_server(client: Client, script: str
 
 @pytest.mark.parametrize(
     "name",
-    "python os io debug package require module dofile loadfile print getfenv setfenv newproxy".split(),
+    [
+        "python",
+        "os",
+        "io",
+        "debug",
+        "package",
+        "require",
+        "module",
+        "dofile",
+        "loadfile",
+        "print",
+        "getfenv",
+        "setfenv",
+        "newproxy",
+    ],
 )
 def test_what_is_not_for_scripts_is_not_there(client: Client, name: str) -> None:
     error = client("EVAL", f"return {name}", "0")
