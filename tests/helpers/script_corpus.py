@@ -1,5 +1,7 @@
 """Scripts that both servers run, and whose replies are compared."""
 
+# ruff: noqa: E501 - a script is one line
+
 from __future__ import annotations
 
 PLAIN = r"""

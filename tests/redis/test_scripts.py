@@ -1,6 +1,8 @@
 """Scripts do in lsmkv's server what they do in Redis 7.0: values, errors with their lines,
 libraries."""
 
+# ruff: noqa: E501 - a script is one line
+
 from __future__ import annotations
 
 import json

@@ -1,5 +1,7 @@
 """Parentheses that keep the line of an error."""
 
+# ruff: noqa: E501 - a script is one line
+
 from __future__ import annotations
 
 import pytest
