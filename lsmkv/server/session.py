@@ -179,6 +179,8 @@ class Session:
         """Whether a command could not be queued.  Then EXEC runs none."""
         self.running = False
         """Whether EXEC is running them.  Then no command blocks."""
+        self.of_scripts = False
+        """Whether the commands of scripts come from it."""
         self.watching: set[tuple[int, bytes]] = set()
         self.changed = False
         """Whether a key that it watches has changed."""

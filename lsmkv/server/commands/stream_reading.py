@@ -61,6 +61,11 @@ class _Read:
         while at <= last:
             word = args[at].upper()
             if word == b"BLOCK" and at < last:
+                if self._session.of_scripts:
+                    name = args[0].decode("utf-8", "surrogateescape")
+                    raise CommandError(
+                        f"ERR {name} command is not allowed with BLOCK option from scripts"
+                    )
                 at += 1
                 milliseconds = to_int(args[at], "ERR timeout is not an integer or out of range")
                 if milliseconds < 0:

@@ -69,6 +69,7 @@ class Evaluator:
             if self._sandbox is None:
                 self._sandbox = Sandbox(self, REDIS_VERSION)
                 self._session = Session(self._service, 0, "lua")
+                self._session.of_scripts = True
                 self._session.running = True  # so that none of them blocks
             try:
                 function = self._sandbox.compile(script.body)

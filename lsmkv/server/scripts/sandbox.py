@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 
 from lsmkv.server.resp import (
     NULL_ARRAY,
+    ByKey,
     CommandError,
     Encoded,
     Members,
@@ -290,6 +291,11 @@ class Sandbox:
                 self._value(key, resp3): self._value(value, resp3) for key, value in reply.items()
             }
             return table({b"map": table(pairs)})
+        if kind is ByKey:
+            if resp3:
+                pairs = {self._value(key, True): self._value(value, True) for key, value in reply}
+                return table({b"map": table(pairs)})
+            return table([self._value(list(pair), False) for pair in reply])
         if kind is Pairs:
             if resp3:
                 return table([self._value(list(pair), resp3) for pair in reply])
@@ -327,7 +333,7 @@ def _size_of(reply: Reply) -> int:
         return 4 * _EACH + sum(
             2 * _EACH + _size_of(key) + _size_of(value) for key, value in reply.items()
         )
-    if kind is Pairs:
+    if kind is Pairs or kind is ByKey:
         return 4 * _EACH + sum(4 * _EACH + _size_of(one) + _size_of(other) for one, other in reply)
     if isinstance(reply, str):
         return 4 * _EACH + 4 * len(reply)
