@@ -10,8 +10,10 @@ from lsmkv.db.tree.store import Store
 from lsmkv.env.shared_file import in_ranges
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.shared.publishing import Publishing
+from lsmkv.util.introspection import described
 
 
+@described
 class Lease(NamedTuple):
     """What one process keeps of a shared store: :meth:`lsmkv.SharedDB.leases`.  Plain data.
 
@@ -29,6 +31,7 @@ class Lease(NamedTuple):
     """Bytes of the files that it keeps, and that the store does not need any more."""
 
 
+@described
 class LeaseReport(NamedTuple):
     """All leases of a shared store: :meth:`lsmkv.SharedDB.leases`.  Plain data.
 

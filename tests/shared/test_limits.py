@@ -166,20 +166,20 @@ def test_an_owner_without_a_descriptor_says_so(path: Path, other: Start) -> None
 
 def test_a_member_without_a_descriptor_fails_in_that_call_alone(path: Path, other: Start) -> None:
     """A second call needs a connection of its own: the first one goes on."""
-    member_code = (
-        "import os, threading, time\n"
+    wait = (
+        "import os, threading\n"
         "found = []\n"
         "thread = threading.Thread(target=lambda: found.append(db.wait_for_change(0)))\n"
         "thread.start()\n"
-        "while not db._part.joined._used: time.sleep(0.001)\n"
-        "held = []\n"
-        "try:\n    while True: held.append(os.dup(0))\n"
-        "except OSError: pass\n"
     )
+    exhaust = "held = []\ntry:\n    while True: held.append(os.dup(0))\nexcept OSError: pass\n"
     with new(path) as db:
         member = other(may_own=False)
         member(_LOW)
-        member(member_code)
+        member(wait)
+        while not db._part.listener._waiting:  # type: ignore[union-attr]
+            time.sleep(0.001)
+        member(exhaust)
         refused = member("db.put(b'k', b'v')")
         assert refused.startswith("IOError: [Errno 24]")
         assert db.get(b"k") is None

@@ -34,6 +34,7 @@ _CHUNK: Final = 1 << 18
 _ATTEMPTS: Final = 100
 
 
+@described
 class CommittedBatch(NamedTuple):
     """A batch as it was committed.  Plain data.
 
