@@ -30,12 +30,7 @@ from lsmkv.env.local_log import LocalLogFile
 from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, lock_holder, take_lock
 from lsmkv.env.mounts import keeps_reservations
 from lsmkv.env.shared_file import SharedFile
-from lsmkv.env.shared_page import HAS_PAGES
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from lsmkv.env.shared_page import HAS_PAGES, fcntl
 
 _CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
