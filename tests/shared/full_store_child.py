@@ -73,6 +73,15 @@ class Place:
         self._filler.unlink()
 
 
+def _refused(numbers: Numbers, at_once: int) -> int:
+    """How many of so many puts are refused, once the store has used up what it has freed itself."""
+    refused = 0
+    while refused == 0:
+        assert len(numbers.written) < 100_000
+        refused = sum(numbers.put() is not None for _ in range(at_once))
+    return refused
+
+
 def owner_goes_on(place: Place) -> dict[str, Any]:
     """Fill it, make room, and hand the store over."""
     owner = Other(place.store, create_if_missing=True, **_OPTIONS)
@@ -82,7 +91,7 @@ def owner_goes_on(place: Place) -> dict[str, Any]:
     while numbers.put() is None:
         assert len(numbers.written) < 100_000
     place.fill()
-    refused = sum(numbers.put() is not None for _ in range(100))
+    refused = _refused(numbers, 100)
     # Reads go on, here and in processes that join only now.
     _check(db, numbers)
     with SharedDB(place.store, may_own=False, **_OPTIONS) as newcomer:
@@ -115,7 +124,7 @@ def owner_is_killed(place: Place) -> dict[str, Any]:
     place.fill()
     _check(db, numbers)
     owner.kill()
-    refused = sum(numbers.put() is not None for _ in range(20))
+    refused = _refused(numbers, 20)
     place.make_room()
     taken = sum(numbers.put() is None for _ in range(300))
     assert db.role == "owner"
