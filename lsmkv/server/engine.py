@@ -145,20 +145,20 @@ class Engine(Service):
             or (found.writes and not self._writable)
             or not found.accepts(len(request))
             or (found.subcommands and len(request) > 1)
-            or self.busy is not None
+            or self.is_busy()
         ):
             found = self._checked(session, found, request)
             if found is None:
                 session.skips >>= 1
                 return
-            if self.busy is not None:
+            if self.is_busy():
                 self._run_while_busy(session, found, request)
                 return
         self.space.overlay.touched = False
         self.answer(session, found, request)
         if self.monitors:
             self.show(session, found, request)
-        if self.busy is not None:
+        if self.is_busy():
             return  # the script of this request goes on in a thread
         if session.skips and session.wait is None:
             session.skips >>= 1
@@ -224,7 +224,7 @@ class Engine(Service):
         found.microseconds += duration * 1e6
         self.commands += 1
         slow = duration * 1e6 >= self.slow.threshold >= 0
-        if slow and found.name != "EXEC" and self.busy is None:
+        if slow and found.name != "EXEC" and not self.is_busy():
             self.slow.add(without_secrets(request), duration, session.address, session.name)
         return reply
 
@@ -276,7 +276,7 @@ class Engine(Service):
             raise CommandError(f"ERR wrong number of arguments for '{found.full_name}' command")
         if not session.authenticated and "no_auth" not in flags:
             raise CommandError("NOAUTH Authentication required.")
-        if self.busy is not None and "allow_busy" not in found.traits.flags:
+        if self.is_busy() and "allow_busy" not in found.traits.flags:
             raise busy_error()
         if session.queued is not None and "no_multi" in flags:
             raise CommandError("ERR Command not allowed inside a transaction")
@@ -373,7 +373,7 @@ class Engine(Service):
         else:
             self._answer_script(session, reply)
             then()
-        if self.busy is not None:
+        if self.is_busy():
             return  # a further script of its transaction
         session.skips >>= 1
         if self.space.ready:
@@ -420,7 +420,7 @@ class Engine(Service):
         self._scheduled = False
         touched, self._touched = self._touched, []
         wrote = False
-        if self.space.has_changes and self.busy is None:
+        if self.space.has_changes and not self.is_busy():
             try:
                 self.space.commit()
             except Exception as error:
@@ -554,7 +554,7 @@ class Engine(Service):
     async def tidy(self) -> None:
         """Remove expired keys and sweep what was removed, in short steps."""
         while True:
-            if self.busy is not None:
+            if self.is_busy():
                 await asyncio.sleep(0.1)
                 continue
             try:

@@ -100,6 +100,14 @@ class Service(ABC):
     def evaluate(self, evaluation: Evaluation) -> Reply:
         """Run a script, and return its reply; ``NO_REPLY`` if it goes on in a thread."""
 
+    def is_busy(self) -> bool:
+        """Whether a script runs in a thread.
+
+        For code that asks before and after a call: type checkers take :attr:`busy` for unchanged,
+        and so would compiled code.
+        """
+        return self.busy is not None
+
     @abstractmethod
     def kill_script(self) -> None:
         """End the script that runs.  Raises :class:`CommandError` if that cannot be."""
