@@ -513,13 +513,14 @@ def main(
         engines = engine_table(rounds, seconds, place)
         where = machine(place)
     mode = "compiled" if lsmkv.COMPILED else "pure Python"
+    turns = "once" if rounds == 1 else f"and this is the median of {rounds} rounds"
     about = (
         f"Measured by `make bench-processes` ({where['processor']}, {where['cores']} cores,"
-        f" {where['python']}, lsmkv {mode}): entries a second of four processes together,"
-        f" {_ENTRIES:,} entries of 16 and 100 bytes; the median of {rounds} rounds, in which all"
-        f" engines took turns. SQLite {sqlite3.sqlite_version} has `journal_mode=WAL`,"
-        " `synchronous=NORMAL`, and `FULL` for synced puts; Redis has `appendfsync everysec`, and"
-        " `always` for synced puts."
+        f" {where['python']}, lsmkv {mode}): entries a second of four processes together. Each of"
+        f" {_ENTRIES:,} entries has a key of 16 bytes and a value of 100. All engines took turns,"
+        f' {turns}. lsmkv has `owner="process"`. SQLite {sqlite3.sqlite_version} has'
+        " `journal_mode=WAL` and `synchronous=NORMAL`, with `FULL` for synced puts. Redis has"
+        " `appendfsync everysec`, with `always` for synced puts."
     )
     parts = [
         textwrap.fill(about, _WIDTH, break_on_hyphens=False),
