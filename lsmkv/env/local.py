@@ -29,7 +29,7 @@ from lsmkv.env.local_file import (
 from lsmkv.env.local_log import LocalLogFile
 from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, lock_holder, take_lock
 from lsmkv.env.mounts import keeps_reservations
-from lsmkv.env.shared_file import SharedFile
+from lsmkv.env.shared_file import SharedFile, open_shared
 from lsmkv.env.shared_page import HAS_PAGES, fcntl
 
 _CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
@@ -223,17 +223,17 @@ class LocalDirectory(Descriptor, Directory):
         It can be written to with ``create``, that is, by the owner.
         """
         flags = (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY) | _NOFOLLOW
-        return SharedFile(self._open(name, flags)[0], self._path_of(name))
+        return open_shared(lambda: self._open(name, flags)[0], self._path_of(name))
 
     def is_shared(self, name: str) -> bool:
         """Whether processes share the store.  ``OSError`` if that cannot be found out."""
         if not HAS_PAGES:
             return False
         try:
-            fd = self._open(name, os.O_RDONLY | _NOFOLLOW)[0]
+            flags = os.O_RDONLY | _NOFOLLOW
+            file = open_shared(lambda: self._open(name, flags)[0], self._path_of(name))
         except FileNotFoundError:
             return False
-        file = SharedFile(fd, self._path_of(name))
         try:
             return file.is_leased_at_all()
         except OSError as error:

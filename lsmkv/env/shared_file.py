@@ -28,6 +28,7 @@ import errno
 import os
 import struct
 import weakref
+from collections.abc import Callable
 from typing import Final
 
 from lsmkv.env.lock import OFD_GETLK, OFD_SETLK
@@ -87,15 +88,40 @@ class Head:
 _open: weakref.WeakSet[SharedFile] = weakref.WeakSet()
 
 
+_opening: list[str] = []
+"""The paths of files that threads are just opening."""
+
+
 def _close_after_fork() -> None:
     """In a forked child: no descriptor of it may keep a lease of the parent's alive."""
     for file in list(_open):
         file.close()
     _open.clear()
+    if _opening:  # by a thread that had no time to note what it has opened
+        _opening.clear()
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                place = os.readlink(f"/proc/self/fd/{name}")
+                fd = int(name)
+                if place.endswith("/SHARED") and linux.pread(fd, len(_MAGIC), 0) == _MAGIC:
+                    os.close(fd)
+            except OSError:
+                pass  # the descriptor of the listing itself
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_after_fork)
+
+
+def open_shared(open_file: Callable[[], int], path: str) -> SharedFile:
+    """The file of the descriptor that ``open_file`` returns; a child that is forked meanwhile does
+    not keep it."""
+    _opening.append(path)
+    try:
+        return SharedFile(open_file(), path)
+    finally:
+        if _opening:  # else this is such a child
+            _opening.remove(path)
 
 
 class SharedFile:

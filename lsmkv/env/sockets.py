@@ -47,10 +47,34 @@ def _noted(made: Socket) -> Socket:
     return made
 
 
+_accepting: list[bytes] = []
+"""The addresses at which a thread is just accepting a connection."""
+
+
 def _close_after_fork() -> None:
     for made in list(_open):
         close_at_once(made)
     _open.clear()
+    if _accepting:  # by a thread that had no time to note what it has accepted
+        addresses = _accepting.copy()
+        _accepting.clear()
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                    _close_if_at(int(name), addresses)
+            except OSError:
+                pass  # the descriptor of the listing itself
+
+
+def _close_if_at(fd: int, addresses: list[bytes]) -> None:
+    """Close a socket if it has one of these addresses."""
+    one = module.socket(fileno=fd)
+    try:
+        found = one.getsockname() in addresses
+    finally:
+        one.detach()
+    if found:
+        os.close(fd)
 
 
 if hasattr(os, "register_at_fork"):
@@ -101,13 +125,18 @@ def accept(listening: Any) -> Any:
 
     ``OSError`` without a free descriptor: :class:`Spare` is for that.
     """
+    address = listening.getsockname()
+    _accepting.append(address)
     try:
         fd, _ = with_room(listening._accept)
+        made = _noted(Socket(module.AF_UNIX, module.SOCK_STREAM, 0, fd))
     except BlockingIOError:
         return None
     except ConnectionError:
         return None  # it has gone again
-    made = _noted(Socket(module.AF_UNIX, module.SOCK_STREAM, 0, fd))
+    finally:
+        if _accepting:  # else this is a forked child
+            _accepting.remove(address)
     try:
         made.setblocking(False)
         check_peer(made)
