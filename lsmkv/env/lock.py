@@ -28,10 +28,10 @@ import errno
 import os
 import struct
 import sys
-import weakref
 from collections.abc import Callable
 from typing import Any
 
+from lsmkv.env import forks
 from lsmkv.env.base import FileLock
 from lsmkv.errors import LockedError
 from lsmkv.util.threads import new_reentrant_lock, pause
@@ -83,19 +83,10 @@ class _Table:
 
 
 _table = _Table()
-_held: weakref.WeakSet[LocalFileLock] = weakref.WeakSet()
-
-
-def _release_after_fork() -> None:
-    """In a forked child: no descriptor of it may keep a lock of the parent's alive."""
-    _table.reset()
-    for lock in list(_held):
-        lock.close()
-    _held.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_release_after_fork)
+    os.register_at_fork(after_in_child=_table.reset)
 
 
 class LocalFileLock(FileLock):
@@ -108,7 +99,7 @@ class LocalFileLock(FileLock):
         self._keys = keys
         self._pid = os.getpid()
         self._fd = fd  # last: from here on there is something to close
-        _held.add(self)
+        forks.note(self)
 
     @property
     def is_ofd(self) -> bool:
@@ -135,6 +126,9 @@ class LocalFileLock(FileLock):
             finally:
                 _table.keys -= self._keys
                 os.close(fd)
+
+    def close_in_child(self) -> None:
+        self.close()
 
     def __del__(self) -> None:
         self.close()

@@ -27,10 +27,10 @@ from __future__ import annotations
 import errno
 import os
 import struct
-import weakref
 from collections.abc import Callable
 from typing import Final
 
+from lsmkv.env import forks
 from lsmkv.env.lock import OFD_GETLK, OFD_SETLK
 from lsmkv.env.shared_page import SLOTS, fcntl, linux
 
@@ -85,43 +85,10 @@ class Head:
         return b"\0lsmkv-%016x-%d" % (self.token, self.epoch)
 
 
-_open: weakref.WeakSet[SharedFile] = weakref.WeakSet()
-
-
-_opening: list[str] = []
-"""The paths of files that threads are just opening."""
-
-
-def _close_after_fork() -> None:
-    """In a forked child: no descriptor of it may keep a lease of the parent's alive."""
-    for file in list(_open):
-        file.close()
-    _open.clear()
-    if _opening:  # by a thread that had no time to note what it has opened
-        _opening.clear()
-        for name in os.listdir("/proc/self/fd"):
-            try:
-                place = os.readlink(f"/proc/self/fd/{name}")
-                fd = int(name)
-                if place.endswith("/SHARED") and linux.pread(fd, len(_MAGIC), 0) == _MAGIC:
-                    os.close(fd)
-            except OSError:
-                pass  # the descriptor of the listing itself
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_after_fork)
-
-
 def open_shared(open_file: Callable[[], int], path: str) -> SharedFile:
-    """The file of the descriptor that ``open_file`` returns; a child that is forked meanwhile does
-    not keep it."""
-    _opening.append(path)
-    try:
+    """The file of the descriptor that ``open_file`` returns."""
+    with forks.changing:
         return SharedFile(open_file(), path)
-    finally:
-        if _opening:  # else this is such a child
-            _opening.remove(path)
 
 
 class SharedFile:
@@ -130,13 +97,18 @@ class SharedFile:
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
         self.path = path
-        _open.add(self)
+        forks.note(self)
 
     def close(self) -> None:
         """Close it; all leases that were taken through it end."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        with forks.changing:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
+
+    def close_in_child(self) -> None:
+        """In a forked child, whose descriptor would keep the leases of the parent alive."""
+        self.close()
 
     def inode(self) -> int:
         """Its number in the file system."""

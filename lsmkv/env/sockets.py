@@ -10,9 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import struct
-import weakref
 from typing import Any, Final
 
+from lsmkv.env import forks
 from lsmkv.env.descriptors import is_one_of_the_last, with_room
 from lsmkv.util.threads import second_instance
 
@@ -34,51 +34,31 @@ NO_SIGNAL: int = getattr(module, "MSG_NOSIGNAL", 0)
 
 
 class Socket(getattr(module, "socket", object)):  # type: ignore[misc]
-    """A socket of the interpreter's own, which is closed in a forked child: it is the parent's."""
+    """A socket of the interpreter's own, which is closed in a forked child: it is the parent's.
+
+    It is made by :func:`_new`.
+    """
 
     __slots__ = ("__weakref__",)
 
+    def close(self) -> None:
+        """Close it."""
+        with forks.changing:
+            super().close()
 
-_open: weakref.WeakSet[Socket] = weakref.WeakSet()
+    def close_in_child(self) -> None:
+        """In a forked child: the connection stays that of the parent."""
+        fd = self.detach()
+        if fd >= 0:
+            os.close(fd)
 
 
-def _noted(made: Socket) -> Socket:
-    _open.add(made)
+def _new(fd: int | None = None) -> Socket:
+    """A new socket, or that of a descriptor.  Caller holds ``forks.changing``."""
+    kind = module.SOCK_STREAM | (module.SOCK_CLOEXEC if fd is None else 0)
+    made = Socket(module.AF_UNIX, kind, 0, fd)
+    forks.note(made)
     return made
-
-
-_accepting: list[bytes] = []
-"""The addresses at which a thread is just accepting a connection."""
-
-
-def _close_after_fork() -> None:
-    for made in list(_open):
-        close_at_once(made)
-    _open.clear()
-    if _accepting:  # by a thread that had no time to note what it has accepted
-        addresses = _accepting.copy()
-        _accepting.clear()
-        for name in os.listdir("/proc/self/fd"):
-            try:
-                if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
-                    _close_if_at(int(name), addresses)
-            except OSError:
-                pass  # the descriptor of the listing itself
-
-
-def _close_if_at(fd: int, addresses: list[bytes]) -> None:
-    """Close a socket if it has one of these addresses."""
-    one = module.socket(fileno=fd)
-    try:
-        found = one.getsockname() in addresses
-    finally:
-        one.detach()
-    if found:
-        os.close(fd)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_after_fork)
 
 
 class Impostor(OSError):
@@ -87,7 +67,8 @@ class Impostor(OSError):
 
 def listen(address: bytes) -> Any:
     """A socket that other processes connect to, which never blocks.  ``OSError``."""
-    made = _noted(_new())
+    with forks.changing:
+        made = _new()
     try:
         made.setblocking(False)
         made.bind(address)
@@ -98,17 +79,14 @@ def listen(address: bytes) -> Any:
     return made
 
 
-def _new() -> Socket:
-    return Socket(module.AF_UNIX, module.SOCK_STREAM | module.SOCK_CLOEXEC)
-
-
 def connect(address: bytes, patience: float | None) -> Any:
     """A socket that is connected to an owner; ``OSError``, ``ConnectionRefusedError`` if nobody
     listens.
 
     This call and each later one wait for so many seconds at most, and raise ``BlockingIOError``.
     """
-    made = _noted(with_room(_new))
+    with forks.changing:
+        made = with_room(_new)
     try:
         if patience is not None:
             set_patience(made, patience)
@@ -125,18 +103,13 @@ def accept(listening: Any) -> Any:
 
     ``OSError`` without a free descriptor: :class:`Spare` is for that.
     """
-    address = listening.getsockname()
-    _accepting.append(address)
     try:
-        fd, _ = with_room(listening._accept)
-        made = _noted(Socket(module.AF_UNIX, module.SOCK_STREAM, 0, fd))
+        with forks.changing:
+            made = _new(with_room(listening._accept)[0])
     except BlockingIOError:
         return None
     except ConnectionError:
         return None  # it has gone again
-    finally:
-        if _accepting:  # else this is a forked child
-            _accepting.remove(address)
     try:
         made.setblocking(False)
         check_peer(made)
@@ -263,10 +236,3 @@ class Spare:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
-
-
-def close_at_once(socket: Any) -> None:
-    """In a forked child: close a descriptor that is the parent's too."""
-    fd = socket.detach()
-    if fd >= 0:
-        os.close(fd)
