@@ -90,7 +90,7 @@ _LARGEST_ANSWER: Final = {
 }
 """The kinds of frames that an owner sends, and the bytes that their content may have."""
 _LONGEST_TEXT: Final = 65536
-"""Of an error, in characters; JSON may have twelve bytes for one of them."""
+"""Characters of an error's text; one of them may take twelve bytes in JSON."""
 
 
 def check_request(size: int, kind: int, greeted: bool) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 import corpora
 import filters
 import filters_page
+import page_parts
 import pytest
 
 import lsmkv
 
 MODE = "compiled" if lsmkv.COMPILED else "pure"
-EMPTY = f"# Page\n\n{filters_page.BEGIN}\n{filters_page.END}\n\nThe end.\n"
+EMPTY = f"# Page\n\n{page_parts.BEGIN}\n{page_parts.END}\n\nThe end.\n"
 SMALL: dict[str, int] = {"keys": 60, "run": 10, "gets": 50, "series": 6}
 
 
@@ -174,7 +175,7 @@ def test_a_page_without_one_place_is_refused(page: str) -> None:
 def test_the_page_of_this_project_has_its_place_and_tables() -> None:
     page = Path(__file__).parents[2] / "docs" / "filters.md"
     text = page.read_text(encoding="utf-8")
-    tables = text.partition(filters_page.BEGIN)[2].partition(filters_page.END)[0]
+    tables = text.partition(page_parts.BEGIN)[2].partition(page_parts.END)[0]
     assert "**The bars**" in tables
 
 

@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import page_parts
 import pytest
 import sizing
 
 import lsmkv
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "sizing.md"
-EMPTY = f"# Page\n\n{sizing.BEGIN}\n{sizing.END}\n\nThe end.\n"
+EMPTY = f"# Page\n\n{page_parts.BEGIN}\n{page_parts.END}\n\nThe end.\n"
 
 
 def row(cache: int, blocks_read: int) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def test_an_idle_store_has_as_many_descriptors_as_the_page_says(tmp_path: Path) 
 
 def test_the_page_of_this_project_has_its_table_and_sizes_that_agree_with_it() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    table = text.partition(sizing.BEGIN)[2].partition(sizing.END)[0]
+    table = text.partition(page_parts.BEGIN)[2].partition(page_parts.END)[0]
     assert f"{sizing.ENTRIES:,} entries" in table
     rows = re.findall(r"(?m)^\| (\d+) MiB \| (\d+)% \| (\d+) MiB \| (\d+) \|$", table)
     assert [int(cache) for cache, *_ in rows] == list(sizing.CACHES)

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 PORT = int(sys.argv[1]) if __name__ == "__main__" else 6379
 URL = f"redis://127.0.0.1:{PORT}/0"
@@ -325,13 +326,13 @@ def arq_worker() -> None:
     asyncio.run(main())
 
 
-@trial("taskiq-redis", "ListQueueBroker with results")
-def taskiq_list() -> None:
+def _tasks(make_broker: Callable[[], Any], count: int) -> None:
+    """Let a worker of taskiq's add numbers."""
     from taskiq.api import run_receiver_task
-    from taskiq_redis import ListQueueBroker, RedisAsyncResultBackend
+    from taskiq_redis import RedisAsyncResultBackend
 
     async def main() -> None:
-        broker = ListQueueBroker(URL).with_result_backend(RedisAsyncResultBackend(URL))
+        broker = make_broker().with_result_backend(RedisAsyncResultBackend(URL))
 
         @broker.task(task_name="tried:add")
         async def add(one: int, other: int) -> int:
@@ -340,39 +341,28 @@ def taskiq_list() -> None:
         broker.is_worker_process = True
         await broker.startup()
         receiver = asyncio.create_task(run_receiver_task(broker))
-        task = await add.kiq(2, 3)
-        result = await task.wait_result(timeout=20)
-        assert result.return_value == 5
+        tasks = [await add.kiq(number, 3) for number in range(count)]
+        results = [await task.wait_result(timeout=20) for task in tasks]
+        assert [result.return_value for result in results] == list(range(3, 3 + count))
         receiver.cancel()
         await asyncio.gather(receiver, return_exceptions=True)
         await broker.shutdown()
 
     asyncio.run(main())
+
+
+@trial("taskiq-redis", "ListQueueBroker with results")
+def taskiq_list() -> None:
+    from taskiq_redis import ListQueueBroker
+
+    _tasks(lambda: ListQueueBroker(URL), 1)
 
 
 @trial("taskiq-redis", "RedisStreamBroker")
 def taskiq_stream() -> None:
-    from taskiq.api import run_receiver_task
-    from taskiq_redis import RedisAsyncResultBackend, RedisStreamBroker
+    from taskiq_redis import RedisStreamBroker
 
-    async def main() -> None:
-        broker = RedisStreamBroker(URL).with_result_backend(RedisAsyncResultBackend(URL))
-
-        @broker.task(task_name="tried:add")
-        async def add(one: int, other: int) -> int:
-            return one + other
-
-        broker.is_worker_process = True
-        await broker.startup()
-        receiver = asyncio.create_task(run_receiver_task(broker))
-        tasks = [await add.kiq(number, 3) for number in range(20)]
-        results = [await task.wait_result(timeout=20) for task in tasks]
-        assert [result.return_value for result in results] == list(range(3, 23))
-        receiver.cancel()
-        await asyncio.gather(receiver, return_exceptions=True)
-        await broker.shutdown()
-
-    asyncio.run(main())
+    _tasks(lambda: RedisStreamBroker(URL), 20)
 
 
 @trial("channels-redis", "RedisChannelLayer")

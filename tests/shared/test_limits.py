@@ -297,7 +297,7 @@ def test_every_call_that_needs_a_stopped_owner_has_patience(path: Path, other: S
 
 
 def test_closing_ends_a_wait_for_a_stopped_owner(path: Path, other: Start) -> None:
-    """Of a call, and of one that joins it: neither has a limit of time."""
+    """A call without a time limit ends, and so does one that joins it."""
     first, second = other(create_if_missing=True), other()
     db = new(path, may_own=False)
     first("db.close()")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from page_parts import with_measured
+
 MODES = ("compiled", "pure")
-BEGIN, END = "<!-- measured -->", "<!-- end measured -->"
 
 FUSE_RATE = 0.0045
 FUSE_BITS = 9.9
@@ -30,11 +30,7 @@ Figures = dict[str, Any]
 
 def with_tables(page: str, modes: dict[str, Figures]) -> str:
     """The page with new tables; ``ValueError`` if it has no place for them."""
-    place = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
-    if len(place.findall(page)) != 1:
-        raise ValueError(f"the page must have {BEGIN} and {END}, once")
-    made = f"{BEGIN}\n{tables(modes)}\n{END}"
-    return place.sub(lambda _: made, page)
+    return with_measured(page, tables(modes))
 
 
 def tables(modes: dict[str, Figures]) -> str:

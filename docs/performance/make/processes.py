@@ -20,7 +20,7 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -28,13 +28,12 @@ import diskcache
 import lmdb
 import redis
 import typer
+from page_parts import table, write_measured
 
 import lsmkv
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.console import guarded, say
-from lsmkv.tools.output import open_output
 
-BEGIN, END = "<!-- measured -->", "<!-- end measured -->"
 _WIDTH = 100
 _ENTRIES = 100_000
 _BATCH = 100
@@ -260,18 +259,13 @@ def served(path: str, synced: bool) -> Iterator[None]:
 def measure(engine: str, what: Work, place: str, seconds: float) -> float:
     """Entries a second of all processes that do what is counted."""
     path = f"{place}/store"
-    with served(path, what.synced) if engine == "Redis" else _nothing():
+    with served(path, what.synced) if engine == "Redis" else nullcontext():
         fill(engine, path, what.synced)
         rates = in_processes(engine, path, what, seconds)
     if engine == "lsmkv":
         lsmkv.DB(path, lock_timeout=30).close()  # its owner has ended
     shutil.rmtree(path)
     return sum(rate for kind, rate in rates if kind == what.counts)
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 def fill(engine: str, path: str, synced: bool) -> None:
@@ -494,12 +488,6 @@ def _time(nano: float) -> str:
     return f"{nano / 1e3:.1f} us" if nano < 1e6 else f"{nano / 1e6:.2f} ms"
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown; all columns but the first hold numbers."""
-    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 @guarded
 def main(
     page: Annotated[Path, typer.Argument(metavar="PAGE", help="docs/guides/processes.md.")],
@@ -524,19 +512,14 @@ def main(
     )
     parts = [
         textwrap.fill(about, _WIDTH, break_on_hyphens=False),
-        table(["", *ENGINES], engines),
+        table(["", *ENGINES], engines, numbers=True),
         "One process, not the owner, beside one that has the same entries in a `DB`:",
-        table(["", "member", "compared with", "ratio"], members),
+        table(["", "member", "compared with", "ratio"], members, numbers=True),
         "What happens seldom:",
-        table(["", "measured"], seldom),
+        table(["", "measured"], seldom, numbers=True),
     ]
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, mark, behind = rest.partition(END)
-    if not mark:
-        raise ValueError(f"{page} has no {BEGIN} ... {END}")
     text = "\n\n".join(parts)
-    with open_output(str(page), force=True) as out:
-        out.write(f"{before}{BEGIN}\n\n{text}\n\n{END}{behind}".encode())
+    write_measured(page, f"\n{text}\n")
     say(text)
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
+from page_parts import table, write_measured
 
 import lsmkv
 import lsmkv.bulk
@@ -37,9 +38,7 @@ from lsmkv.shards.version import VersionDocument
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.console import guarded, say
 from lsmkv.tools.demo.keys import unicode_names
-from lsmkv.tools.output import open_output
 
-BEGIN, END = "<!-- measured -->", "<!-- end measured -->"
 _WIDTH = 100
 _PARTS = 20
 _KEY, _VALUE = 16, 100
@@ -322,8 +321,8 @@ def arithmetic(document: VersionDocument) -> float:
     total = 0.0
     for shard in document.shards:
         tables = [file for file in shard.files if file.name.endswith(".ldb")]
-        for table in tables:
-            pairs = shard.pairs * table.size // sum(file.size for file in tables)
+        for one in tables:
+            pairs = shard.pairs * one.size // sum(file.size for file in tables)
             total += fuse_shape(pairs).slots + pairs / (BLOCK_BYTES // _ENTRY) * _INDEXED
     return total / len(document.shards)
 
@@ -513,26 +512,13 @@ def trillion(f: Figures) -> list[tuple[str, str]]:
     ]
 
 
-def table(head: tuple[str, ...], rows: list[Any]) -> str:
-    """A table in Markdown."""
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 @guarded
 def main(
     page: Annotated[Path, typer.Argument(metavar="PAGE", help="docs/scale.md.")],
     pairs: Annotated[int, typer.Option(metavar="N", help="Pairs to build.")] = 10_000_000,
 ) -> None:
     """Measure, and write the page's tables."""
-    figures = measure(pairs)
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, mark, behind = rest.partition(END)
-    if not mark:
-        raise ValueError(f"{page} has no {BEGIN} ... {END}")
-    text = f"{before}{BEGIN}\n{tables(figures)}\n{END}{behind}"
-    with open_output(str(page), force=True) as out:
-        out.write(text.encode())
+    write_measured(page, tables(measure(pairs)))
 
 
 if __name__ == "__main__":

@@ -24,13 +24,12 @@ from typing import Annotated, NamedTuple
 
 import redis
 import typer
+from page_parts import table, write_measured
 
 import lsmkv
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.console import guarded, say
-from lsmkv.tools.output import open_output
 
-BEGIN, END = "<!-- measured -->", "<!-- end measured -->"
 _WIDTH = 100
 _COMMANDS = ("set", "get", "incr", "lpush", "rpop", "sadd", "hset", "zadd")
 _VALUE = "x" * 100
@@ -258,12 +257,6 @@ def tables(found: dict[str, Runs], worn: list[tuple[str, str]], rounds: int) -> 
     return "\n\n".join(parts)
 
 
-def table(head: list[str], rows: list[list[str]] | list[tuple[str, str]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 @guarded
 def main(
     page: Annotated[Path, typer.Argument(metavar="PAGE", help="docs/serve.md.")],
@@ -274,13 +267,7 @@ def main(
     """Measure the server, and write the page's tables."""
     worn = scale(elements)
     found = compare(rounds, requests)
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, mark, behind = rest.partition(END)
-    if not mark:
-        raise ValueError(f"{page} has no {BEGIN} ... {END}")
-    text = f"{before}{BEGIN}\n{tables(found, worn, rounds)}\n{END}{behind}"
-    with open_output(str(page), force=True) as out:
-        out.write(text.encode())
+    write_measured(page, tables(found, worn, rounds))
     say(json.dumps({"page": str(page)}))
 
 

@@ -17,12 +17,11 @@ import tempfile
 from typing import Annotated, Any
 
 import typer
+from page_parts import with_measured
 
 import lsmkv
 from lsmkv.tools.output import open_output
 
-BEGIN = "<!-- measured -->"
-END = "<!-- end measured -->"
 ENTRIES = 200_000
 VALUE = 1000
 """Bytes, of which half are random: they compress to half."""
@@ -150,10 +149,7 @@ def table(rows: list[dict[str, Any]], memtables: dict[int, float], entries: int)
 
 def with_table(text: str, lines: list[str]) -> str:
     """The page with this table; ``ValueError`` if it has no one place for it."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise ValueError(f"the table needs one place, between {BEGIN} and {END}")
-    before, _, rest = text.partition(BEGIN)
-    return before + "\n".join([BEGIN, "", *lines, "", END]) + rest.partition(END)[2]
+    return with_measured(text, "\n".join(["", *lines, ""]))
 
 
 def sizing(
