@@ -18,20 +18,8 @@ def test_a_lock_is_its_holders_alone() -> None:
         other = threading.Thread(target=lambda: seen.append((lock.mine(), lock.taken())))
         other.start()
         other.join()
-    lock.note_release()
     assert seen == [(False, True)]
     assert (lock.mine(), lock.taken()) == (False, False)
-
-
-def test_a_release_is_noted_by_its_holder_alone() -> None:
-    lock = ThreadLock()
-    with lock.guard:
-        lock.claim()
-        other = threading.Thread(target=lock.note_release)
-        other.start()
-        other.join()
-        lock.note_release()  # it is held
-        assert lock.taken()
 
 
 def test_threads_and_pauses_are_the_systems() -> None:

@@ -52,10 +52,6 @@ class Afterwards:
         /,
     ) -> None:
         lock = self._lock
-        lock.note_release()
-        lock.writers.note_release()
-        if lock.watched:
-            lock.work.note_release()
         if lock.due:
             lock.leave()
 
