@@ -1041,7 +1041,12 @@ def test_the_owner_ends(path: str, tmp_path: Path, before: str, after: str) -> N
     """In any way: it does so quietly, and its workers end too."""
     report = tmp_path / "report"
     process = owner(path, report, 20_000, before, after)
-    _, errors = process.communicate(timeout=_PATIENCE)
+    try:
+        _, errors = process.communicate(timeout=_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
     if "Thread" in after:
         assert b"ResourceWarning" not in errors
     else:
