@@ -63,6 +63,13 @@ def new_reentrant_lock() -> Any:
     return system.RLock()
 
 
+def is_locked(lock: Any) -> bool:
+    """Whether a reentrant lock is held: before Python 3.14, only its text says so."""
+    if hasattr(lock, "locked"):
+        return bool(lock.locked())
+    return not repr(lock).startswith("<unlocked")
+
+
 class ThreadLock:
     """A lock that tells the thread that asks whether it is the holder.
 
@@ -97,5 +104,4 @@ class ThreadLock:
         """Whether any thread holds the lock.  A hint, which may be wrong at the next moment."""
         if IS_COMPILED:
             return self.guard.locked()
-        # Before Python 3.14 a reentrant lock tells this only by its text.
-        return self.owner is not None and not repr(self.guard).startswith("<unlocked")
+        return self.owner is not None and is_locked(self.guard)
