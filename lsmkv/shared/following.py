@@ -9,7 +9,7 @@ not.  So a read that begins after any process's write was acknowledged sees that
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mypy_extensions import mypyc_attr
@@ -17,10 +17,9 @@ from mypy_extensions import mypyc_attr
 from lsmkv.db.compact.background import Background
 from lsmkv.db.opening.read_only import Follower, ReadOnlyRecovery
 from lsmkv.db.opening.store_tail import Bound, NotYet, StoreTail
-from lsmkv.db.read.iterator import Iterator, IteratorArguments
-from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.db.read.reader import Reader
 from lsmkv.db.tree.log_holds import LogHolds
+from lsmkv.db.tree.pinned import Pin, PinnedSequences
 from lsmkv.db.tree.store import ReadView, Store, View
 from lsmkv.db.tree.version import Version
 from lsmkv.env.base import Directory
@@ -29,7 +28,6 @@ from lsmkv.env.shared_page import SEQUENCE, SUPERSEDED, VERSIONS, SharedPage
 from lsmkv.errors import Error, StaleViewError
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import Options
-from lsmkv.util.arguments import BytesLike
 from lsmkv.util.threads import pause
 
 if TYPE_CHECKING:
@@ -175,6 +173,7 @@ class MemberFollower(Follower):
     ) -> None:
         super().__init__(directory, options, comparator)
         self._page = page
+        self._leases = leases
         self._page_bound = _PageBound(page, leases, directory.path)
         self._bound = self._page_bound
         self._followed: Store | None = None
@@ -183,8 +182,11 @@ class MemberFollower(Follower):
         self._followed = super().open()
         return self._followed
 
-    def catch_up(self, store: Store) -> None:
+    def catch_up(self, store: Store) -> ReadView | None:
         """Let the store show every write that has happened before this call.
+
+        A nested call, in the middle of what this thread does under the store's lock, gets a view of
+        its own instead, for which the files are read from the beginning.
 
         Raises :class:`EpochOver` if another owner has taken over.
         """
@@ -192,15 +194,25 @@ class MemberFollower(Follower):
         target: int = words[SEQUENCE]
         if target == SUPERSEDED or store is not self._followed:
             raise EpochOver(self._directory.path)
-        if store.lock.must_not_wait:
-            return  # a nested call: the interrupted one will see it
         try:
+            if store.lock.must_not_wait:
+                return self._view_apart()
             self._follow_to(store, target)
         except OSError as error:
             store.raise_failure(error)
         except ValueError:
             store.open_view()  # its leases are closed
             raise
+        return None
+
+    def _view_apart(self) -> ReadView:
+        apart = MemberFollower(
+            self._directory, self._options, self._comparator, self._page, self._leases
+        )
+        found = apart._read()
+        versions = found.recovered.versions
+        view = View(found.recovered.memtable, found.older, versions.current)
+        return ReadView(view, Pin(PinnedSequences(), versions.last_sequence), MAX_SEQUENCE)
 
     def _follow_to(self, store: Store, target: int) -> None:
         with self._lock:
@@ -264,9 +276,10 @@ class SharedReader(Reader):
         store: Store,
         background: Background | None,
         words: Any,
-        catch_up: Callable[[Store], None],
+        catch_up: Callable[[Store], ReadView | None],
     ) -> None:
-        """``catch_up`` is called when the page's sequence is not the store's."""
+        """``catch_up`` is called when the page's sequence is not the store's.  It may return a view
+        for this read alone."""
         super().__init__(store, background)
         self._words = words
         self._catch_up = catch_up
@@ -277,45 +290,24 @@ class SharedReader(Reader):
         if view is None:
             happened: i64 = self._words[SEQUENCE]
             if happened != self.store.versions.last_sequence:
-                self._catch_up(self.store)
+                own = self._catch_up(self.store)
+                if own is not None:
+                    return super().get(key, sequence, fill_cache, own.view)
         return super().get(key, sequence, fill_cache, view)
 
-    def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
-        self.see_all()
-        return super().multi_get(keys, fill_cache)
+    def may_contain(self, key: bytes, view: View | None = None) -> bool:
+        own = self._see_all()
+        return super().may_contain(key, view if own is None else own.view)
 
-    def may_contain(self, key: bytes) -> bool:
-        self.see_all()
-        return super().may_contain(key)
-
-    def snapshot_view(self) -> ReadView:
-        self.see_all()
-        return self.store.read_view()
-
-    def iterator(
-        self,
-        owner: object,
-        arguments: IteratorArguments,
-        sequence: int = MAX_SEQUENCE,
-        fixed: View | None = None,
-    ) -> Iterator[Any]:
+    def read_view(self, sequence: int = MAX_SEQUENCE, fixed: View | None = None) -> ReadView:
         if sequence == MAX_SEQUENCE:
-            self.see_all()
-        return super().iterator(owner, arguments, sequence, fixed)
+            own = self._see_all()
+            if own is not None:
+                return own
+        return super().read_view(sequence, fixed)
 
-    def raw_iterator(
-        self,
-        owner: object,
-        prefix: BytesLike | None,
-        fill_cache: bool,
-        sequence: int = MAX_SEQUENCE,
-        fixed: View | None = None,
-    ) -> RawIterator:
-        if sequence == MAX_SEQUENCE:
-            self.see_all()
-        return super().raw_iterator(owner, prefix, fill_cache, sequence, fixed)
-
-    def see_all(self) -> None:
-        """Let the store show every write that has happened."""
+    def _see_all(self) -> ReadView | None:
+        """Let the store show every write that has happened, or return a view that does."""
         if self._words[SEQUENCE] != self.store.versions.last_sequence:
-            self._catch_up(self.store)
+            return self._catch_up(self.store)
+        return None

@@ -427,7 +427,10 @@ def names_of(options: Options) -> dict[str, str]:
 
 
 def _wait_for_commit(store: Store) -> None:
-    """In the owner: wait for the memtable, which is about to get what the page says."""
+    """In the owner: wait for the memtable, which is about to get what the page says.
+
+    A nested call does not: the interrupted one may be about to put it there.
+    """
     if not store.lock.must_not_wait:
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()

@@ -14,12 +14,11 @@ from processes import python, start
 Start = Callable[..., Other]
 
 
-def run(script: str, path: Path, *arguments: str) -> dict[str, Any]:
+def run(script: str, path: Path, *arguments: str) -> Any:
     """Run a script on the store; what it prints as JSON."""
     child = python(script, str(path), *arguments, check=False)
     assert child.returncode == 0, child.stderr
-    found: dict[str, Any] = json.loads(child.stdout)
-    return found
+    return json.loads(child.stdout)
 
 
 _HANDLER = """
@@ -71,6 +70,46 @@ def test_a_signal_handler_in_the_middle_of_a_request(path: Path) -> None:
         assert seen["t"] == seen["calls"] // 3
         assert db.get(b"handler") == b"%d" % seen["calls"]
         assert not db.members
+
+
+_NESTED = """
+import json, sys
+import lsmkv
+
+db = lsmkv.SharedDB(sys.argv[1], may_own=False)
+db.put(b"before", b"1")
+assert db.get(b"before") == b"1"
+seen = []
+lock = db._store.lock
+for number in range(3):
+    with lock.afterwards, lock.guard:
+        lock.claim()
+        key = b"k%d" % number
+        db.put(key, b"v")
+        with db.snapshot() as snapshot, db.iterator(include_value=False) as keys:
+            seen.append([
+                db.get(key) == b"v",
+                db.multi_get([key, b"before"]) == [b"v", b"1"],
+                snapshot.get(key) == b"v",
+                list(keys)[-1] == key,
+                db.may_contain(key),
+            ])
+    seen.append([db.get(key) == b"v", list(db)[-1] == (key, b"v")])
+    if number == 1:
+        db.compact_range()
+db.put(b"k1", b"w")
+seen.append([db.get(b"k1") == b"w", db.get(b"k0") == b"v"])
+print(json.dumps(sorted({answer for answers in seen for answer in answers})))
+db.close()
+"""
+
+
+def test_a_nested_read_sees_what_was_acknowledged(path: Path) -> None:
+    """Although the interrupted call has the store's lock, and is about to show older writes."""
+    with new(path) as db:
+        assert run(_NESTED, path) == [True]
+        assert len(list(db)) == 4
+        assert not db.leases().leases
 
 
 _FINALIZER = """

@@ -144,7 +144,7 @@ class Reader:
 
     def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
         """The values of these keys, all at one moment, looked up in the order of the store."""
-        read = self.store.read_view()
+        read = self.read_view()
         try:
             return {
                 key: self.get(key, read.sequence, fill_cache, read.view)
@@ -153,10 +153,12 @@ class Reader:
         finally:
             read.release()
 
-    def may_contain(self, key: bytes) -> bool:
-        """False only if ``key`` is not there now; no data block is read."""
+    def may_contain(self, key: bytes, view: View | None = None) -> bool:
+        """False only if ``key`` is not there now, or in a view that the caller took; no data block
+        is read."""
         store = self.store
-        view = store.open_view()
+        if view is None:
+            view = store.open_view()
         tagged = in_memtables(view, key, MAX_SEQUENCE)
         if tagged is not None:
             return tagged[0] == KIND_VALUE
@@ -181,7 +183,7 @@ class Reader:
     def snapshot_view(self) -> ReadView:
         """The view of a snapshot.  In a store whose writer may remove tables, they are opened now
         and held, unless there are many."""
-        read = self.store.read_view()
+        read = self.read_view()
         if self.store.may_lose_tables:
             files = [file for level in read.view.version.levels for file in level]
             try:
@@ -201,7 +203,7 @@ class Reader:
         """An iterator over the store as it is now, or as it was at a ``sequence`` that the caller
         keeps pinned (with its view, in a store that is read-only).  It keeps ``owner`` from being
         collected."""
-        read = self.store.read_view(sequence, fixed)
+        read = self.read_view(sequence, fixed)
         try:
             # Any: compiled, a limit of another type would fail here, with mypyc's own words.
             limit = cast(dict[str, Any], arguments).get("limit")
@@ -221,12 +223,16 @@ class Reader:
         fixed: View | None = None,
     ) -> RawIterator:
         """As :meth:`iterator`, for a raw iterator."""
-        read = self.store.read_view(sequence, fixed)
+        read = self.read_view(sequence, fixed)
         try:
             return RawIterator(self.store, read, owner, prefix, fill_cache)
         except BaseException as error:
             self.store.give_up(read, error)
             raise
+
+    def read_view(self, sequence: int = MAX_SEQUENCE, fixed: View | None = None) -> ReadView:
+        """See :meth:`Store.read_view`."""
+        return self.store.read_view(sequence, fixed)
 
     def _schedule(self, background: Background) -> None:
         if self.store.options.seek_compaction and not self.store.lock.mine():
