@@ -83,6 +83,16 @@ def test_a_log_is_continued(bench: Bench) -> None:
     assert bench.payloads() == [b"one", b"two"]
 
 
+def test_what_a_killed_process_has_left_is_synced_before_it_counts(bench: Bench) -> None:
+    bench.log.append(b"one")
+    assert bench.payloads(bench.env.power_cut()) == []
+    end = bench.directory.size("000003.log")
+    log = WriteAheadLog(bench.directory.append_to("000003.log"), 3, end)
+    assert log.sync()
+    assert not log.sync()
+    assert bench.payloads(bench.env.power_cut()) == [b"one"]
+
+
 # A failed append
 
 
