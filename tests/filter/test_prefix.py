@@ -78,6 +78,14 @@ def test_hashes_of_prefixes() -> None:
         assert last == b"a:"
 
 
+def test_a_function_may_return_a_prefix_that_begins_with_the_last_one() -> None:
+    folders = CallablePrefix(lambda key: key[: key.rindex(b"/") + 1], "test.Folders")
+    keys = [b"a/1", b"a/2", b"a/b/1", b"a/b/2"]
+    hashes, last = append_prefix_hashes(vec[i64](), keys, folders, None)
+    assert list(hashes) == [xxh3_hash(b"a/"), xxh3_hash(b"a/b/")]
+    assert last == b"a/b/"
+
+
 @pytest.mark.parametrize("extractor", EXTRACTORS[:4], ids=lambda extractor: extractor.name)
 def test_own_extractors_are_known_by_name(extractor: PrefixExtractor) -> None:
     assert is_own(extractor)

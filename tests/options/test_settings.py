@@ -16,7 +16,15 @@ from stores import ENTRIES, TINY, contents, fill
 import lsmkv
 import lsmkv.aio
 import lsmkv.plyvel
-from lsmkv import DB, MemoryEnv
+from lsmkv import DB, LocalEnv, MemoryEnv
+from lsmkv.filter.prefix import CallablePrefix
+
+
+class Derived(LocalEnv):
+    """An environment of a program's own, which only this process has."""
+
+
+FIRST = CallablePrefix(lambda key: key[:1], "test.First")
 
 
 @pytest.fixture
@@ -136,7 +144,9 @@ def test_a_block_cache_may_be_shared(tmp_path: pathlib.Path) -> None:
         ({"filter_layout": "page"}, ValueError, r"filter_layout.*'page'"),
         ({"background": "fiber"}, ValueError, r"background.*'fiber'"),
         ({"background": "process", "env": MemoryEnv()}, ValueError, "background='process'"),
+        ({"background": "process", "env": Derived()}, ValueError, "background='process'"),
         ({"background": "process", "filter_policy": LastByte()}, ValueError, "another process"),
+        ({"background": "process", "prefix_extractor": FIRST}, ValueError, "another process"),
         (
             {"background": "process", "comparator": reverse, "comparator_name": "reverse"},
             ValueError,

@@ -9,6 +9,7 @@ from processes import python_without_warnings
 
 from lsmkv import DB
 from lsmkv.db.tree.store import StateChange
+from lsmkv.format.batch import Operation
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -142,3 +143,22 @@ def test_a_pin_keeps_its_sequence_live_until_it_is_released() -> None:
         assert store.pinned.all() == [2]
         newer.release()
         assert store.pinned.all() == []
+
+
+def test_a_nested_view_holds_all_of_the_batch_that_is_being_applied() -> None:
+    with DB(":memory:") as db:
+        db.put(b"k", b"old")
+        store = db._open_store()
+        operations: list[Operation] = [(b"k", b"new"), (b"new", b"v")]
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            memtable = store.open_view().memtable
+            memtable.add(2, operations, -1)
+            read = store.read_view()
+            assert read.sequence == 3
+            read.release()
+            with db.snapshot() as snapshot:
+                assert dict(snapshot) == {b"k": b"new", b"new": b"v"}
+            store.versions.last_sequence = 3
+            memtable.applying = None
+        assert dict(db) == {b"k": b"new", b"new": b"v"}

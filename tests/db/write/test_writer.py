@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hooked import HookedEnv
 from stores import contents
 
 import lsmkv
@@ -202,6 +203,25 @@ def test_a_queued_batch_of_an_interrupted_writer_blocks_no_write() -> None:
         thread.join(30)
         assert not thread.is_alive()
         assert dict(db) == {b"a": b"1", b"b": b"1", b"orphan": b"1"}
+
+
+def test_a_sync_waits_for_the_write_under_way() -> None:
+    calls: list[str] = []
+
+    def before(call: str, name: str) -> None:
+        if syncing and name.endswith(".log"):
+            calls.append(call)
+            if call == "append":
+                syncing[0].start()
+                syncing[0].join(0.2)  # as long as a sync that did not wait would need
+                calls.append("appended")
+
+    syncing: list[threading.Thread] = []
+    with DB("/db", create_if_missing=True, env=HookedEnv(before)) as db:
+        syncing.append(threading.Thread(target=db.sync))
+        db.put(b"k", b"v")
+        syncing[0].join()
+    assert calls == ["append", "appended", "sync"]
 
 
 @pytest.mark.parametrize("call", ["flush", "sync", "checkpoint", "put"])
