@@ -71,10 +71,10 @@ class Publishing(Sharing):
         after its header."""
         self._expected = operations, encoded, slots
 
-    def begin(self, operations: list[Operation], sequence: int) -> bytes:
+    def begin(self, operations: list[Operation], sequence: int) -> bytes | None:
         expected = self._expected
         if expected is None or expected[0] is not operations:
-            return b""
+            return None
         _, encoded, slots = expected
         self._noted = [slot for slot, _, _ in slots]
         first = sequence

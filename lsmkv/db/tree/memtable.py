@@ -128,7 +128,10 @@ class MemTable:
         self._last_sequence = max(last, self._last_sequence)
         buffer = self._buffer
         if buffer is not None and newest_pinned < 0 and self.usage <= _BUFFER_LIMIT:
-            return self._add_to_buffer(buffer, sequence, operations)
+            total = buffer.add(sequence, operations)
+            if total >= 0:
+                self.usage += total + buffer.overhead
+                return total
         return self._add_to_dict(sequence, operations, newest_pinned)
 
     def _add_to_dict(self, sequence: int, operations: list[Operation], newest_pinned: int) -> int:
@@ -422,16 +425,6 @@ class MemTable:
             self._older.check(ordered)
 
     # Fast paths: writes that wait for the first read
-
-    def _add_to_buffer(
-        self, buffer: WriteBuffer, sequence: int, operations: list[Operation]
-    ) -> int:
-        """:meth:`add`, to where the writes wait for the first read."""
-        if not buffer.goes_on_with(sequence):
-            return self._add_to_dict(sequence, operations, -1)
-        total, overhead = buffer.add(operations)
-        self.usage += total + overhead
-        return total
 
     def _drain_buffer(self) -> None:
         """Put the buffered writes where Gets find them; later writes go there at once.

@@ -40,13 +40,13 @@ class Sharing:
         No other thread knows it yet, and no file was removed.
         """
 
-    def begin(self, operations: list[Operation], sequence: int) -> bytes:
+    def begin(self, operations: list[Operation], sequence: int) -> bytes | None:
         """A batch is about to go into the log, its first operation with that sequence.
 
-        Returns the batch's record if it is known, else nothing.  Called under the writers' lock;
+        Returns the batch's record if it is known, else None.  Called under the writers' lock;
         :meth:`publish` or :meth:`withdraw` follows.
         """
-        return b""
+        return None
 
     def publish(self, sequence: int) -> None:
         """Every write up to ``sequence`` happens now, for all threads and processes.

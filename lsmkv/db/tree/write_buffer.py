@@ -20,32 +20,37 @@ if TYPE_CHECKING:
 class WriteBuffer:
     """The writes to a memtable before its first read, in the order of their sequences.
 
-    Call order: ``(goes_on_with add)*``, under the store's lock.  :meth:`add` appends a key, then
-    its value, so that after an interrupt ``keys`` may be one longer than ``values``: that write was
-    not completed and will be done again.  Both lists only grow: :meth:`find` needs no lock.
+    :meth:`add` is called under the store's lock.  It appends a key, then its value, so that after
+    an interrupt ``keys`` may be one longer than ``values``: that write was not completed and will
+    be done again, elsewhere.  Both lists only grow: :meth:`find` needs no lock.
     """
 
-    __slots__ = ("first", "keys", "values")
+    __slots__ = ("first", "keys", "overhead", "values")
 
     def __init__(self) -> None:
         self.keys: list[bytes] = []
         self.values: list[bytes | None] = []
         """None for a deletion."""
-        self.first = 0
+        self.first: i64 = 0
         """The sequence of the first write; each following one has the next sequence."""
+        self.overhead: i64 = 0
+        """What LevelDB's arena takes for the operations of the last :meth:`add`, in addition to the
+        bytes of their keys and values."""
 
-    def goes_on_with(self, sequence: int) -> bool:
-        """Whether the write ``sequence`` is the next one: not if there is a gap before it, or if an
-        interrupted :meth:`add` has appended some of the operations that begin with it."""
-        if not self.keys:
-            self.first = sequence
-        return len(self.keys) == sequence - self.first == len(self.values)
+    def add(self, sequence: i64, operations: list[Operation]) -> i64:
+        """Append operations, the first of them with ``sequence``; returns the bytes of their keys
+        and values.
 
-    def add(self, operations: list[Operation]) -> tuple[i64, i64]:
-        """Append operations.  Returns the bytes of their keys and values, and those that LevelDB's
-        arena takes in addition."""
+        Returns -1, and changes nothing, if there is a gap before them, or if an interrupted call
+        has appended some of them.
+        """
         keys = self.keys
         values = self.values
+        count: i64 = len(keys)
+        if count == 0:
+            self.first = sequence
+        if count != sequence - self.first or count != len(values):
+            return -1
         total: i64 = 0
         overhead: i64 = 0
         for key, value in operations:
@@ -55,7 +60,8 @@ class WriteBuffer:
             values.append(value)
             total += key_size + size
             overhead += entry_overhead(key_size, size)
-        return total, overhead
+        self.overhead = overhead
+        return total
 
     def find(self, key: bytes, sequence: int) -> bytes | None:
         """The tagged value of the newest write to exactly this key at or before ``sequence``.

@@ -87,10 +87,8 @@ class Commit:
         self._log_end = log.end
         self.batch = batch
         try:
-            record = b""
-            if store.sharing is not None:
-                record = store.sharing.begin(operations, sequence)
-            log.append(record or self._encoded(sequence, operations))
+            record = None if store.sharing is None else store.sharing.begin(operations, sequence)
+            log.append(self._encoded(sequence, operations) if record is None else record)
         except Error as error:
             if store.sharing is not None:
                 store.sharing.withdraw()

@@ -15,8 +15,7 @@ WRITES: list[Operation] = [(b"a", b"1"), (b"b", b"22"), (b"a", None), (b"c", b""
 
 def filled(first: int = 5) -> WriteBuffer:
     buffer = WriteBuffer()
-    assert buffer.goes_on_with(first)
-    buffer.add(WRITES)
+    assert buffer.add(first, WRITES) == 7
     return buffer
 
 
@@ -27,32 +26,36 @@ def tagged(sequence: int, value: bytes | None) -> bytes:
 
 def test_writes_go_on_without_a_gap() -> None:
     buffer = filled()
-    assert [buffer.goes_on_with(sequence) for sequence in (8, 9, 10)] == [False, True, False]
-    buffer.add([(b"d", b"4")])
-    assert buffer.goes_on_with(10)
+    for sequence in (8, 10):
+        assert buffer.add(sequence, [(b"x", b"y")]) == -1
+    assert buffer.add(9, [(b"d", b"4")]) == 2
+    assert buffer.add(10, []) == 0
+    assert buffer.keys == [b"a", b"b", b"a", b"c", b"d"]
 
 
 def test_an_empty_buffer_begins_with_any_write() -> None:
     buffer = WriteBuffer()
-    assert buffer.goes_on_with(7)
-    assert buffer.goes_on_with(3)
+    assert buffer.add(7, []) == 0
+    assert buffer.add(3, WRITES) == 7
     assert buffer.first == 3
 
 
 def test_a_write_that_was_interrupted_is_not_gone_on_with() -> None:
     buffer = filled()
     buffer.keys.append(b"key without a value")
-    assert not buffer.goes_on_with(9)
+    for sequence in (9, 10):
+        assert buffer.add(sequence, [(b"x", b"y")]) == -1
     assert buffer.find(b"key without a value", 100) is None
     assert len(buffer.tagged_values(BytesWriter())) == len(WRITES)
 
 
-def test_the_sizes_of_writes_are_those_of_keys_and_values_and_of_leveldbs_nodes() -> None:
-    buffer = WriteBuffer()
-    assert buffer.goes_on_with(1)
-    overhead = sum(entry_overhead(len(key), len(value or b"")) for key, value in WRITES)
-    assert buffer.add(WRITES) == (7, overhead)
-    assert buffer.add([]) == (0, 0)
+def test_the_overhead_of_writes_is_that_of_leveldbs_nodes() -> None:
+    buffer = filled(1)
+    assert buffer.overhead == sum(
+        entry_overhead(len(key), len(value or b"")) for key, value in WRITES
+    )
+    buffer.add(1 + len(WRITES), [])
+    assert buffer.overhead == 0
 
 
 @pytest.mark.parametrize(
