@@ -234,8 +234,8 @@ MUTANTS: tuple[Mistake, ...] = (
         "an iterator releases its pin when it is made",
         "locks",
         "Reader.iterator",
-        "read = self.store.read_view(sequence, fixed)",
-        "read = self.store.read_view(sequence, fixed)\n        read.release()",
+        "read = self.read_view(sequence, fixed)",
+        "read = self.read_view(sequence, fixed)\n        read.release()",
         "What is overwritten during a scan is missing in it.",
     ),
     Mistake(
