@@ -17,6 +17,7 @@ BROWSER_TESTS ?= tests/browser
 REDIS_COMMANDS ?= 100000
 REDIS_KILLS ?= 200
 REDIS_SECONDS ?= 180
+QUEUE_KILLS ?= 100
 SCALE_KILLS ?= 50
 SCALE_RACES ?= 100
 SCALE_FAULTS ?= 3000
@@ -28,7 +29,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 ARGS ?=
 
-.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server test-scale test-server test-redis-tcl wheel lint clean
+.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server test-queues test-scale test-server test-redis-tcl wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -97,6 +98,10 @@ test-browser: $(VENV)/.browser  ## the inspector, the filter lab, and what Chrom
 
 test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, killed under load, and left by its clients (needs redis-server)
 	LSMKV_EXPECT_REDIS=1 LSMKV_REDIS_COMMANDS=$(REDIS_COMMANDS) LSMKV_REDIS_KILLS=$(REDIS_KILLS) LSMKV_REDIS_SECONDS=$(REDIS_SECONDS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/redis
+
+test-queues: $(VENV)/.queues  ## Celery, RQ and Dramatiq while lsmkv serve, or Redis, and their workers are killed; prints the figures (needs redis-server)
+	$(BIN)/python tests/redis/queue_kills.py --kills $(QUEUE_KILLS)
+	$(BIN)/python -m pytest -q tests/docs/test_queues_page.py tests/test_examples.py -k "queues or background"
 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills with real processes
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) LSMKV_SCALE_PAIRS=$(SCALE_PAIRS) LSMKV_SCALE_PUBLISHERS=$(SCALE_PUBLISHERS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
@@ -193,6 +198,10 @@ $(VENV)/.browser: $(VENV)/.made pyproject.toml
 
 $(VENV)/.scale: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[scale]'
+	@touch $@
+
+$(VENV)/.queues: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[queues]'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.made pyproject.toml

@@ -661,6 +661,14 @@ def test_sessions_outlive_the_server_and_not_their_time(tmp_path: Path) -> None:
     assert given == [line for line in expected if "restarted" not in line]
 
 
+def test_background_jobs_survive_the_death_of_their_server(tmp_path: Path) -> None:
+    pytest.importorskip("rq")
+    pytest.importorskip("hiredis")
+    results = " ".join(str(number) for number in range(1, 21))
+    expected = [*quoted("background_jobs.py"), f"their results: {results}"]
+    assert run("background_jobs.py", tmp_path, tmp_path / "queue").splitlines() == expected
+
+
 def test_the_store_of_sessions_has_no_token() -> None:
     redis = pytest.importorskip("redis")
     pytest.importorskip("hiredis")

@@ -19,6 +19,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from hashlib import sha1
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -33,7 +34,11 @@ from lsmkv.tools.console import guarded, say
 _WIDTH = 100
 _COMMANDS = ("set", "get", "incr", "lpush", "rpop", "sadd", "hset", "zadd")
 _VALUE = "x" * 100
-_STREAMS = {
+_RELEASE = """\
+if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end"""
+"""What ends a lock that is still held by the one who asks."""
+_REQUESTS = {
+    "evalsha": ["EVALSHA", sha1(_RELEASE.encode()).hexdigest(), "1", "lock:__rand_int__", "mine"],
     "xadd": ["XADD", "log", "*", "field", _VALUE],
     "xreadgroup": [
         "XREADGROUP",
@@ -48,7 +53,8 @@ _STREAMS = {
     ],
     "xack": ["XACK", "jobs", "group", "__rand_int__"],
 }
-"""Requests that redis-benchmark has no name for: the last two are about :func:`fill_stream`."""
+"""Requests that redis-benchmark has no name for; they are about what :func:`fill` has made."""
+_NAMES = {"evalsha": "EVALSHA of a lock's release"}
 _ELEMENTS = 1_000_000
 _IDLE = 1_000
 
@@ -107,7 +113,7 @@ def lsmkv_arguments(port: int, folder: str) -> list[str]:
 def benchmark(port: int, command: str, pipeline: int, requests: int) -> Run:
     """One run of redis-benchmark: 50 connections, keys at random, values of 100 bytes."""
     words = f"-p {port} -P {pipeline} -n {requests} -d 100 --csv"
-    about = _STREAMS.get(command)
+    about = _REQUESTS.get(command)
     if about is None:
         request = ["-r", "100000", "-t", command]
     else:
@@ -123,13 +129,15 @@ def benchmark(port: int, command: str, pipeline: int, requests: int) -> Run:
     return Run(float(row["rps"]), float(row["p50_latency_ms"]), float(row["p99_latency_ms"]))
 
 
-def fill_stream(client: redis.Redis, entries: int) -> None:
-    """A stream with ids that count up from 1, and a group that has read none."""
+def fill(client: redis.Redis, entries: int) -> None:
+    """A stream with ids that count up from 1, a group that has read none, and locks."""
     client.delete("jobs", "log")
+    client.script_load(_RELEASE)
     for first in range(1, entries + 1, 1000):
         with client.pipeline(transaction=False) as pipe:
             for number in range(first, min(first + 1000, entries + 1)):
                 pipe.xadd("jobs", {"field": _VALUE}, id=str(number))
+                pipe.set(f"lock:{number - 1:012}", "mine")
             pipe.execute()
     client.xgroup_create("jobs", "group", "0")
 
@@ -150,8 +158,8 @@ def compare(rounds: int, requests: int) -> dict[str, Runs]:
             for pipeline in (1, 16):
                 times = requests * (4 if pipeline > 1 else 1)
                 for client in clients.values():
-                    fill_stream(client, times)
-                for command in (*_COMMANDS, *_STREAMS):
+                    fill(client, times)
+                for command in (*_COMMANDS, *_REQUESTS):
                     for name, port in ports.items():
                         run = benchmark(port, command, pipeline, times)
                         found[name].setdefault((command, pipeline), []).append(run)
@@ -243,7 +251,7 @@ def tables(found: dict[str, Runs], worn: list[tuple[str, str]], rounds: int) -> 
         ours = statistics.median(run.per_second for run in other)
         rows.append(
             [
-                command.upper(),
+                _NAMES.get(command, command.upper()),
                 str(pipeline),
                 f"{theirs:,.0f}",
                 f"{ours:,.0f}",

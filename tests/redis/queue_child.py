@@ -1,0 +1,216 @@
+"""A process of ``queue_kills.py``: ``python queue_child.py LIBRARY ROLE PORT JOURNAL``.
+
+Its role is to put jobs into a queue, to work on them, or to ask the library's own recovery for the
+jobs of workers that are gone, where nothing else does.  What happens is appended to the journal, a
+line for each event, which the process's death does not tear:
+
+    ask JOB     about to be put into the queue
+    kept JOB    the library says that it is there
+    doubt JOB   the library raised: it may be there, or not
+    took JOB    a worker has it from the queue (RQ's alone: see below)
+    run JOB     a worker begins with it
+    ran JOB     and is done
+    gone JOB    the server has acknowledged that it is out of the queue
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+_BACKLOG = 60
+"""Jobs that wait, at the most: none of them shall wait for longer than a library lets it."""
+_LONGEST = 0.02
+"""Seconds that a job takes, at the most."""
+PATIENCE = 6
+"""Seconds after which a library gives a job to another worker, where that can be set."""
+
+
+class Journal:
+    """The lines of all processes, in the order in which they were written.
+
+    Each ends with the id of the process that made the journal, and not of one that it has forked.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._writer = os.getpid()
+
+    def write(self, event: str, job: str) -> None:
+        os.write(self._descriptor, f"{event} {job} {self._writer}\n".encode())
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+journal: Journal
+
+
+def work_on(job: str) -> None:
+    """What a job does, in each library."""
+    journal.write("run", job)
+    time.sleep(random.random() * _LONGEST)
+    journal.write("ran", job)
+
+
+def produce(put: Callable[[str], object], waiting: Callable[[], int]) -> None:
+    """Put one job after the other into the queue, until the process is ended."""
+    for number in count():
+        job = f"{os.getpid()}-{number}"
+        journal.write("ask", job)
+        try:
+            put(job)
+        except Exception as error:  # each library has its own
+            journal.write("doubt", job)
+            sys.stderr.write(f"{job}: {error}\n")
+            time.sleep(0.05)
+        else:
+            journal.write("kept", job)
+        while number % 5 == 0:
+            try:
+                if waiting() < _BACKLOG:
+                    break
+            except Exception:
+                pass
+            time.sleep(0.02)
+
+
+def client(port: int) -> Any:
+    """A client that tries again, as they do by default."""
+    import redis
+
+    return redis.Redis(port=port)
+
+
+def celery(role: str, port: int) -> None:
+    """A worker with two processes, whose tasks are acknowledged when they are done."""
+    import celery as library
+    from kombu.transport import redis as transport
+    from kombu.transport import virtual
+
+    app = library.Celery("kills", broker=f"redis://127.0.0.1:{port}/0")
+    app.conf.update(
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        task_ignore_result=True,
+        worker_prefetch_multiplier=1,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options={"visibility_timeout": PATIENCE},
+    )
+
+    @app.task(name="work_on")
+    def task(job: str) -> None:
+        work_on(job)
+
+    def ack(qos: Any, tag: str) -> None:
+        message = qos._delivered.get(tag)
+        *_, removed = qos._remove_from_indices(tag).execute()
+        virtual.QoS.ack(qos, tag)
+        if removed and message is not None:
+            journal.write("gone", message.headers["id"])
+
+    if role == "produce":
+        waiting = client(port)
+        produce(
+            lambda job: task.apply_async((job,), task_id=job, retry=False),
+            lambda: waiting.llen("celery"),
+        )
+    else:
+        transport.QoS.ack = ack
+        options = "--concurrency 2 --loglevel WARNING --without-gossip --without-mingle"
+        app.worker_main(["worker", *options.split(), "--hostname", f"{os.getpid()}@kills"])
+
+
+def rq(role: str, port: int) -> None:
+    """A worker that forks for each job, which is tried again if the worker dies.
+
+    A worker that loses its server while it has a job puts that back.  If the reply to that is
+    lost, it does so again, and then the job is in the queue twice.
+    """
+    from rq import Queue, Retry, Worker
+    from rq.job import Job
+
+    connection = client(port)
+    queue = Queue(connection=connection)
+
+    class Recorder(Worker):
+        def execute_job(self, job: Any, *args: Any, **kwargs: Any) -> None:
+            journal.write("took", job.id)
+            super().execute_job(job, *args, **kwargs)
+
+        def handle_job_success(self, job: Any, *args: Any, **kwargs: Any) -> None:
+            super().handle_job_success(job, *args, **kwargs)
+            journal.write("gone", job.id)
+
+    if role == "produce":
+        produce(
+            lambda job: queue.enqueue(
+                work_on, job, job_id=job, retry=Retry(max=100), result_ttl=600
+            ),
+            lambda: len(queue),
+        )
+    elif role == "work":
+        Recorder([queue], connection=connection).work(logging_level="WARNING")
+    else:
+        # What a worker does every ten minutes, and for jobs that it has seen for a minute.
+        between, started = queue.intermediate_queue, queue.started_job_registry
+        waiting = set(queue.get_job_ids())
+        for job in Job.fetch_many(between.get_job_ids(), connection):
+            if job is not None and job.is_queued and job.id not in waiting and job not in started:
+                connection.set(between.get_first_seen_key(job.id), time.time() - 100)
+        between.cleanup(Worker([queue], connection=connection), queue)
+        started.cleanup(time.time() + 10**6)
+        for name in queue.failed_job_registry.get_job_ids():
+            queue.failed_job_registry.requeue(name)
+
+
+def dramatiq(role: str, port: int) -> None:
+    """A worker with two threads."""
+    import signal
+    import threading
+
+    import dramatiq as library
+    from dramatiq.brokers import redis as brokers
+
+    shared = client(port)
+    broker = brokers.RedisBroker(
+        client=shared, heartbeat_timeout=1000 * PATIENCE, maintenance_chance=50_000
+    )
+    library.set_broker(broker)
+    actor = library.actor(work_on, max_retries=100, min_backoff=10, max_backoff=100)
+    acked = brokers._RedisConsumer.ack
+
+    def ack(consumer: Any, message: Any) -> None:
+        acked(consumer, message)
+        stored = f"dramatiq:{consumer.queue_name}.msgs"
+        if not shared.hexists(stored, message.options["redis_message_id"]):
+            journal.write("gone", message.args[0])
+
+    if role == "produce":
+        produce(actor.send, lambda: shared.llen("dramatiq:default"))
+    else:
+        brokers._RedisConsumer.ack = ack
+        ended = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: ended.set())
+        worker = library.Worker(broker, worker_threads=2, worker_timeout=100)
+        worker.start()
+        ended.wait()
+        worker.stop()
+
+
+LIBRARIES = {"celery": celery, "rq": rq, "dramatiq": dramatiq}
+
+if __name__ == "__main__":
+    # Also for a worker of RQ, which imports the module that has the job.
+    sys.modules["queue_child"] = sys.modules["__main__"]
+    work_on.__module__ = "queue_child"
+    _, library, role, port, path = sys.argv
+    journal = Journal(path)
+    LIBRARIES[library](role, int(port))

@@ -1,0 +1,347 @@
+"""Celery, RQ and Dramatiq while their server and their workers are killed, again and again.
+
+    python tests/redis/queue_kills.py [--kills N] [--on lsmkv,redis] [LIBRARY ...]
+
+prints a row for each library and server.  Two workers are at work on what one process puts into a
+queue; now the server is killed, and now a worker with all that it has started.  In the end nobody
+is killed any more, and all jobs are waited for.  Then
+
+- no job that a library has accepted is lost;
+- no job runs that the server has acknowledged to be out of the queue;
+- a job that runs twice for another reason (its worker died, or could not say that it is done) is
+  what the libraries promise: at least once.
+
+Redis, with ``appendonly yes``, is the measure of what else a library loses by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "helpers")]
+
+from processes import ENVIRON, free_port
+from queue_child import LIBRARIES, PATIENCE, Journal
+
+from lsmkv import DB
+from lsmkv.server.check import check
+
+_CHILD = Path(__file__).with_name("queue_child.py")
+_WORKERS = 2
+_TOGETHER = 20
+"""Kills of the server, and of workers, between an empty store and a look at all jobs."""
+_LONGEST_SILENCE = 60.0
+"""Seconds in which a job is done, or something hangs."""
+_CHECKED = 10
+"""The store is looked through after every so many kills of the server."""
+_DEPLOYMENTS = 3
+"""How often workers are replaced in the end, at most: each may find what its predecessor had."""
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that one has started, and theirs."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [one for child in map(int, children.split()) for one in (child, *descendants(child))]
+
+
+class Process:
+    """A process that is killed with all that it has started."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        with log.open("ab") as output:
+            self._popen = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=ENVIRON
+            )
+        self.pid = self._popen.pid
+
+    def kill(self) -> None:
+        for pid in (self.pid, *descendants(self.pid)):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self._popen.wait()
+
+    def end(self) -> None:
+        """End it as a user does, and wait for it."""
+        self._popen.terminate()
+        self.wait()
+
+    def wait(self) -> None:
+        try:
+            self._popen.wait(_LONGEST_SILENCE)
+        finally:
+            self.kill()
+
+    def ended(self) -> bool:
+        return self._popen.poll() is not None
+
+
+@dataclass
+class Figures:
+    """What is counted in one sitting."""
+
+    server_kills: int = 0
+    worker_kills: int = 0
+    kept: int = 0
+    """Jobs that the library has accepted."""
+    lost: list[str] = field(default_factory=list)
+    """Those of them that were never done."""
+    twice: int = 0
+    """Jobs that ran again before the server had acknowledged that they are out of the queue."""
+    again: list[str] = field(default_factory=list)
+    """Jobs that ran again after that."""
+    wrong: list[str] = field(default_factory=list)
+    """What is wrong with the store."""
+
+    def add(self, other: Figures) -> None:
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+    def row(self, library: str, server: str) -> str:
+        words = [library, server, f"{self.server_kills} + {self.worker_kills}", f"{self.kept:,}"]
+        words += [str(len(self.lost)), str(self.twice), str(len(self.again))]
+        return f"| {' | '.join(words)} |"
+
+
+HEAD = (
+    "| library | server | kills: server + workers | jobs | lost | run twice |"
+    " run again after the acknowledgment |\n|---|---|---|---|---|---|---|"
+)
+
+
+class Event(NamedTuple):
+    """A line of the journal."""
+
+    what: str
+    job: str
+    writer: int
+
+
+class Sitting:
+    """A library, a server with an empty store, and the processes between them."""
+
+    def __init__(self, library: str, server: str, directory: Path, seed: int = 0) -> None:
+        self.figures = Figures()
+        self._library = library
+        self._on = server
+        self._directory = directory
+        self._store = directory / "store"
+        self._journal = Journal(directory / "journal")
+        self._unread = 0
+        self._events: list[Event] = []
+        self._port = free_port()
+        self._rng = random.Random(seed)
+        self._processes: list[Process] = []
+        if server == "redis":
+            self._store.mkdir()
+
+    def run(self, kills: int) -> Figures:
+        """Kill the server so often, and as many workers."""
+        try:
+            self._start_server()
+            self._workers = [self._child("work") for _ in range(_WORKERS)]
+            producer = self._child("produce")
+            for _ in range(kills):
+                self._kill_server()
+                self._kill_worker()
+                if producer.ended():
+                    raise RuntimeError(f"the producer ended: see {self._directory}")
+            self._wait_for_work()
+            producer.kill()
+            self._settle()
+            for process in (*self._workers, self._server):
+                process.end()
+        finally:
+            for process in self._processes:
+                process.kill()
+        self._look()
+        self._judge()
+        self._journal.close()
+        return self.figures
+
+    def _start(self, command: list[str], log: str) -> Process:
+        process = Process(command, self._directory / f"{log}.log")
+        self._processes = [one for one in self._processes if not one.ended()]
+        self._processes.append(process)
+        return process
+
+    def _child(self, role: str) -> Process:
+        command = [sys.executable, str(_CHILD), self._library, role, str(self._port)]
+        return self._start([*command, str(self._directory / "journal")], role)
+
+    def _start_server(self) -> None:
+        always = self._rng.random() < 0.5
+        settings = {"port": self._port, "appendfsync": "always" if always else "everysec"}
+        if self._on == "redis":
+            settings |= {"dir": self._store, "appendonly": "yes", "save": ""}
+            command = ["redis-server"]
+        else:
+            command = [sys.executable, "-P", "-m", "lsmkv", "serve", str(self._store)]
+        words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+        self._server = self._start([*command, *words], "server")
+
+    def _kill_server(self) -> None:
+        self._wait_for_work()
+        self._journal.write("kill", "server")
+        self._server.kill()
+        self._journal.write("dead", "server")
+        self.figures.server_kills += 1
+        if self.figures.server_kills % _CHECKED == 0:
+            self._look()
+        self._start_server()
+
+    def _kill_worker(self) -> None:
+        busy = self._wait_for_work()
+        self._journal.write("kill", "worker")
+        busy.kill()
+        self.figures.worker_kills += 1
+        self._workers.remove(busy)
+        self._workers.append(self._child("work"))
+
+    def _news(self) -> list[Event]:
+        """What was written to the journal since the last call."""
+        with (self._directory / "journal").open("rb") as journal:
+            journal.seek(self._unread)
+            data = journal.read()
+        self._unread += len(data)
+        lines = (line.split() for line in data.decode().splitlines())
+        events = [Event(what, job, int(writer)) for what, job, writer in lines]
+        self._events += events
+        return events
+
+    def _wait_for_work(self) -> Process:
+        """Until a worker has done something again, and then for a moment; that worker."""
+        self._news()
+        until = time.monotonic() + _LONGEST_SILENCE
+        while True:
+            time.sleep(0.01)
+            done = [event.writer for event in self._news() if event.what == "gone"]
+            busy = [worker for worker in self._workers if worker.pid in done]
+            if busy:
+                time.sleep(self._rng.random() * 0.2)
+                return self._rng.choice(busy)
+            if self._server.ended():
+                raise RuntimeError(f"the server ended: see {self._directory}")
+            if time.monotonic() > until:
+                raise TimeoutError(f"no worker does anything: see {self._directory}")
+            for index, worker in enumerate(self._workers):
+                if worker.ended():  # some do when they lose their server: a supervisor's business
+                    self._workers[index] = self._child("work")
+
+    def _settle(self) -> None:
+        """Wait for the jobs that are left; the workers are replaced, as by a deployment."""
+        for _ in range(_DEPLOYMENTS):
+            self._wait_for_silence()
+            if not self._missing():
+                break
+            for worker in self._workers:
+                worker.end()
+            if self._library == "rq":
+                self._child("mend").wait()
+            self._workers = [self._child("work") for _ in range(_WORKERS)]
+
+    def _wait_for_silence(self) -> None:
+        heard = time.monotonic()
+        while time.monotonic() < heard + 2 * PATIENCE:
+            if self._news():
+                heard = time.monotonic()
+            time.sleep(0.1)
+
+    def _of(self, what: str) -> Counter[str]:
+        return Counter(event.job for event in self._events if event.what == what)
+
+    def _missing(self) -> list[str]:
+        done = self._of("ran")
+        return [job for job in self._of("kept") if job not in done]
+
+    def _look(self) -> None:
+        if self._on == "lsmkv":
+            with DB(str(self._store)) as db:
+                self.figures.wrong += check(db)
+
+    def _judge(self) -> None:
+        figures = self.figures
+        figures.kept = len(self._of("kept"))
+        figures.lost = self._missing()
+        pushed_twice = self._perhaps_pushed_twice()
+        gone: set[str] = set()
+        begun: set[str] = set()
+        twice: set[str] = set()
+        for what, job, _ in self._events:
+            if job in pushed_twice:
+                continue
+            if what == "gone":
+                gone.add(job)
+            elif what == "run":
+                if job in gone:
+                    figures.again.append(job)
+                elif job in begun:
+                    twice.add(job)
+                begun.add(job)
+        figures.twice = len(twice)
+
+    def _perhaps_pushed_twice(self) -> set[str]:
+        """The jobs that a process was putting into the queue, or back, when its server died.
+
+        Clients of Redis send a request again if they got no reply, and the first was perhaps done.
+        """
+        found = set(self._of("doubt"))
+        held: set[str] = set()
+        for what, job, _ in self._events:
+            if what in ("ask", "took"):
+                held.add(job)
+            elif what in ("kept", "gone"):
+                held.discard(job)
+            elif job == "server":
+                found |= held
+        return found
+
+
+def killed(library: str, server: str, kills: int, keep: Path | None) -> Figures:
+    """What sittings with so many kills have shown together; journals stay where they are kept."""
+    figures = Figures()
+    for first in range(0, kills, _TOGETHER):
+        with tempfile.TemporaryDirectory() as temporary:
+            directory = (keep or Path(temporary)) / f"{library}-{server}-{first}"
+            directory.mkdir(parents=True)
+            sitting = Sitting(library, server, directory, first)
+            figures.add(sitting.run(min(_TOGETHER, kills - first)))
+        print(figures.row(library, server), flush=True)
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Kill servers and workers of queues.")
+    parser.add_argument("--kills", type=int, default=100, help="of the server, and of workers")
+    parser.add_argument("--on", default="lsmkv,redis", help="the servers")
+    parser.add_argument("--keep", type=Path, help="where the journals and logs shall stay")
+    parser.add_argument("libraries", nargs="*", default=list(LIBRARIES))
+    words = parser.parse_args()
+    rows, wrong = [], []
+    for library in words.libraries:
+        for server in words.on.split(","):
+            figures = killed(library, server, words.kills, words.keep)
+            rows.append(figures.row(library, server))
+            if server == "lsmkv":
+                wrong += figures.again + figures.wrong
+    print("", HEAD, *rows, *wrong, sep="\n")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
