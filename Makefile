@@ -82,6 +82,10 @@ run-install: $(VENV)/.test $(VENV)/.check
 test-wasm: $(VENV)/.wasm  ## suites of the engine in WebAssembly, with Pyodide in node; ARGS="tests/table -k block" for a part
 	$(BIN)/python tests/wasm/run.py $(ARGS)
 
+.PHONY: playground
+playground: $(VENV)/.wasm  ## pages in which the engine runs in the browser, in build/playground; `lsmkv playground` serves them
+	$(BIN)/python docs/playground/make_playground.py
+
 # Pure, since the compiled wheel is tried with one of them already.
 test-others:  ## the suite under every other CPython that pyenv or the PATH has
 	@PYTHON=$(PYTHON) bash .ci/other-pythons
@@ -93,7 +97,7 @@ test-wheels: wheel  ## a compiled wheel for every CPython that pyenv or the PATH
 check-dist: $(VENV)/.check  ## what twine, check-wheel-contents, pyroma, auditwheel and pip without a compiler say of dist/
 	bash .ci/check-dist $(DIST) $(BIN)
 
-test-browser: $(VENV)/.browser  ## the inspector, the filter lab, and what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
+test-browser: $(VENV)/.browser $(VENV)/.wasm  ## the inspector, the filter lab, the playground, and what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
 	LSMKV_EXPECT_BROWSER=1 $(BIN)/python -m pytest -q --log-cli-level=INFO $(BROWSER_TESTS)
 
 test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, killed under load, and left by its clients (needs redis-server)

@@ -60,6 +60,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "bench": "tools.bench.command:bench",
     },
     "Learn": {
+        "playground": "tools.playground.command:playground",
         "course new": "course.command:new",
         "course show": "course.command:show",
         "course check": "course.command:check",

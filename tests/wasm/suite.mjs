@@ -9,22 +9,8 @@ const [folder, wheels, root, ...words] = process.argv.slice(2);
 const found = createRequire(`${folder}/package.json`).resolve("pyodide/pyodide.mjs");
 const { loadPyodide } = await import(pathToFileURL(found).href);
 
-// The polynomial of CRC-32C, bits reversed.
-const POLYNOMIAL = 0x82f63b78;
-const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
-  for (let bit = 0; bit < 8; bit++) byte = byte & 1 ? (byte >>> 1) ^ POLYNOMIAL : byte >>> 1;
-  return byte;
-});
-
-// What Python's module crc32c has: this platform has no wheel of it, and a table in Python is slow.
-function crc32c(data, crc = 0) {
-  const view = data.getBuffer("u8");
-  let running = ~crc;
-  for (const byte of view.data) running = TABLE[(running ^ byte) & 255] ^ (running >>> 8);
-  view.release();
-  data.destroy();
-  return ~running >>> 0;
-}
+const checksum = pathToFileURL(`${root}/lsmkv/tools/playground/static/crc32c.js`);
+const { crc32c } = await import(checksum.href);
 
 try {
   const python = await loadPyodide();

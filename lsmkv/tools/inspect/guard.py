@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
@@ -64,10 +65,20 @@ def require_token(host: str, token: str | None) -> None:
 class Guard:
     """Refuses requests that do not come from the page itself, and adds security headers."""
 
-    def __init__(self, app: ASGIApp, host: str, token: str | None) -> None:
-        """``host`` is where the server listens; see :func:`require_token`."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        host: str,
+        token: str | None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """``host`` is where the server listens; see :func:`require_token`.
+
+        ``headers`` are added to the security headers, or replace those of the same name.
+        """
         require_token(host, token)
         self._app = app
+        self._headers = {**_HEADERS, **(headers or {})}
         self._token = token
         self._hosts = {host, "127.0.0.1", "::1", "localhost"}
         self._any_host = not is_loopback(host)
@@ -84,7 +95,7 @@ class Guard:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in self._headers.items():
                     headers[name] = value
             await send(message)
 

@@ -124,8 +124,13 @@ def listen(host: str, port: int, token: str | None = None) -> socket.socket:
 
 def serve(api: Api, listener: socket.socket, host: str, token: str | None) -> None:
     """Answer requests until Ctrl-C, which is raised again as ``KeyboardInterrupt``."""
+    run(application(api, host, token), listener)
+
+
+def run(app: Starlette, listener: socket.socket) -> None:
+    """Serve an application until Ctrl-C, which is raised again as ``KeyboardInterrupt``."""
     config = uvicorn.Config(
-        application(api, host, token),
+        app,
         log_level="warning",
         lifespan="off",
         server_header=False,

@@ -131,12 +131,12 @@ const WIDTH = 360;
 const HEIGHT = 210;
 const PLOT = { left: 48, right: 350, top: 10, bottom: 172 };
 
-/** An expected curve and measured points over a number of keys.
+/** An expected curve and measured points over a number of keys, or of what `across` says.
  *
  * `ticks` are the values of the y axis with their texts; `place(value)` is 0 at its foot and 1 at
  * its head, or below 0 for what it does not show.
  */
-export function curve({ title, description, most, ticks, place, expected, measured, now }) {
+export function curve({ title, description, most, ticks, place, expected, measured, now, across = "keys added" }) {
   const x = (keys) => PLOT.left + ((PLOT.right - PLOT.left) * keys) / most;
   const y = (value) => PLOT.bottom - (PLOT.bottom - PLOT.top) * place(value);
   const parts = [];
@@ -150,7 +150,7 @@ export function curve({ title, description, most, ticks, place, expected, measur
     parts.push(shape("text", tick, number(keys)));
   }
   const middle = (PLOT.left + PLOT.right) / 2;
-  parts.push(shape("text", { class: "lab-tick lab-middle", x: middle, y: HEIGHT - 6 }, "keys added"));
+  parts.push(shape("text", { class: "lab-tick lab-middle", x: middle, y: HEIGHT - 6 }, across));
   const line = [];
   for (let step = 0; step <= 100; step++) {
     const value = expected((most * step) / 100);

@@ -1,0 +1,144 @@
+"""Builds the playground, a directory of static files: ``make_playground.py [DIRECTORY]``.
+
+``make playground`` runs it.  It takes Pyodide's core from npm, wheels for its platform from the
+package index, the pages of ``lsmkv/tools/playground/static``, the inspector's modules that these
+pages import, and makes a wheel of lsmkv.  The default directory is ``build/playground``.
+
+``files.json`` in that directory lists the files with their sizes; ``service-worker.js`` has the
+same list, and a version that changes with any of them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+import shutil
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from pyodide_files import PACKAGES, pyodide, wheels
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = ROOT / "build" / "playground"
+PAGES = ROOT / "lsmkv" / "tools" / "playground" / "static"
+INSPECTOR = ROOT / "lsmkv" / "tools" / "inspect" / "static"
+CORE = (
+    *("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json"),
+    "python_stdlib.zip",
+)
+"""The files of Pyodide's npm package that a page loads."""
+STYLES = ("inspect.css", "lab.css")
+LEFT_OUT = ("server", "course", "bulk", "shards", "aio", "tools/bench", "tools/bulk", "tools/top")
+"""Rooms of lsmkv that need sockets, processes or a terminal, so that a tab has no use for them."""
+FILES = "files.json"
+WORKER = "service-worker.js"
+
+_IMPORT = re.compile(r'\b(?:from|import) "([^"]+\.js)"')
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member of the wheel: the same sources give the same bytes
+
+
+def build(target: Path = TARGET) -> dict[str, int]:
+    """Make the directory, replacing an earlier one.  Returns the size of each file after
+    ``gzip -9``, by its path."""
+    made = target.with_name(f"{target.name}.new")
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    shutil.copytree(PAGES, made, dirs_exist_ok=True)
+    (made / "inspect").mkdir()
+    for name in (*STYLES, *sorted(inspectors(PAGES))):
+        shutil.copy(INSPECTOR / name, made / "inspect" / name)
+    (made / "pyodide").mkdir()
+    for name in CORE:
+        shutil.copyfile(pyodide() / name, made / "pyodide" / name)
+    shutil.copytree(wheels("playground-wheels", PACKAGES), made / "wheels")
+    write_wheel(made / "wheels")
+    write_lists(made)
+    shutil.rmtree(target, ignore_errors=True)
+    made.rename(target)
+    return {path: len(gzip.compress(content, 9)) for path, content in contents(target)}
+
+
+def inspectors(pages: Path) -> set[str]:
+    """The inspector's modules that the pages import, and those that these import."""
+    wanted = {
+        PurePosixPath(path).name
+        for module in pages.glob("*.js")
+        for path in _IMPORT.findall(module.read_text(encoding="utf-8"))
+        if path.startswith("./inspect/")
+    }
+    found: set[str] = set()
+    while wanted:
+        name = wanted.pop()
+        found.add(name)
+        source = (INSPECTOR / name).read_text(encoding="utf-8")
+        wanted |= {path.removeprefix("./") for path in _IMPORT.findall(source)} - found
+    return found
+
+
+def write_wheel(directory: Path) -> None:
+    """Make a wheel of lsmkv's pure Python, without the rooms that are left out."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    version = project["version"]
+    about = f"lsmkv-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.4\nName: lsmkv\nVersion: {version}\n"
+    wheel = "Wheel-Version: 1.0\nGenerator: lsmkv\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    members = {path: (ROOT / path).read_bytes() for path in sources()}
+    members |= {f"{about}/METADATA": metadata.encode(), f"{about}/WHEEL": wheel.encode()}
+    record = "".join(f"{path},,\n" for path in (*members, f"{about}/RECORD"))
+    members[f"{about}/RECORD"] = record.encode()
+    with zipfile.ZipFile(directory / f"lsmkv-{version}-py3-none-any.whl", "w") as archive:
+        for path, content in members.items():
+            member = zipfile.ZipInfo(path, _EPOCH)
+            archive.writestr(member, content, zipfile.ZIP_DEFLATED, 9)
+
+
+def sources() -> Iterator[str]:
+    """The paths of lsmkv's modules that go into the wheel, in order."""
+    for path in sorted((ROOT / "lsmkv").rglob("*.py")):
+        room = path.relative_to(ROOT / "lsmkv").as_posix()
+        if not any(room.startswith(f"{one}/") for one in LEFT_OUT):
+            yield f"lsmkv/{room}"
+
+
+def write_lists(directory: Path) -> None:
+    """Write ``files.json``, and put the list and the version into the service worker."""
+    worker = directory / WORKER
+    digest = hashlib.sha256()
+    sizes: dict[str, int] = {}
+    for path, content in contents(directory):
+        digest.update(f"{path} {len(content)}\n".encode() + content)
+        if path != WORKER:
+            sizes[path] = len(content)
+    listed = {"version": digest.hexdigest()[:16], "files": sizes}
+    (directory / FILES).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
+    known = {"version": listed["version"], "paths": [*sizes, FILES]}
+    script = worker.read_text(encoding="utf-8")
+    worker.write_text(f"const BUILD = {json.dumps(known)};\n{script}", encoding="utf-8")
+
+
+def contents(directory: Path) -> Iterator[tuple[str, bytes]]:
+    """The files below a directory in order: path and content."""
+    for path in sorted(directory.rglob("*")):
+        if path.is_file():
+            yield path.relative_to(directory).as_posix(), path.read_bytes()
+
+
+def main() -> None:
+    """Build, and print what a visitor's browser downloads."""
+    target = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else TARGET
+    sizes = build(target)
+    parts = {"Pyodide": "pyodide/", "wheels": "wheels/", "pages": ""}
+    for title, start in parts.items():
+        share = sum(sizes.pop(path) for path in list(sizes) if path.startswith(start))
+        print(f"{title:>8} {share:>10,} bytes")  # noqa: T201
+    whole = sum(len(gzip.compress(content, 9)) for _, content in contents(target))
+    print(f"{'together':>8} {whole:>10,} bytes after gzip -9, in {target}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""``docs/playground/make_playground.py``, without what it fetches: lists, imports and the wheel."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from make_playground import (
+    FILES,
+    INSPECTOR,
+    LEFT_OUT,
+    PAGES,
+    WORKER,
+    inspectors,
+    sources,
+    write_lists,
+    write_wheel,
+)
+
+
+def test_the_inspectors_modules_that_pages_need_are_found() -> None:
+    found = inspectors(PAGES)
+    assert {"dom.js", "draw.js", "player.js", "sentences.js", "bloom.js"} <= found
+    assert "app.js" not in found
+    for name in found:
+        source = (INSPECTOR / name).read_text(encoding="utf-8")
+        assert set(re.findall(r'from "\./([\w.-]+)"', source)) <= found
+
+
+def test_what_pages_load_is_there() -> None:
+    there = {path.name for path in PAGES.iterdir()}
+    for path in PAGES.iterdir():
+        source = path.read_text(encoding="utf-8")
+        wanted = re.findall(
+            r'(?:from |import |src=|href=)"(?:\./)?([\w.-]+\.(?:js|css|html))"', source
+        )
+        assert set(wanted) <= there, path.name
+
+
+def test_the_wheel_has_what_the_engine_imports(tmp_path: Path) -> None:
+    write_wheel(tmp_path)
+    first = next(tmp_path.glob("lsmkv-*-py3-none-any.whl"))
+    content = first.read_bytes()
+    write_wheel(tmp_path)
+    assert first.read_bytes() == content  # the same each time
+    names = set(zipfile.ZipFile(first).namelist())
+    assert "lsmkv/tools/playground/engine.py" in names
+    assert not any(name.startswith(f"lsmkv/{room}/") for name in names for room in LEFT_OUT)
+    script = (
+        "from lsmkv.tools.playground.engine import Engine; import lsmkv, json;"
+        "print(lsmkv.__file__); print(json.loads(Engine().answer('story/begin', '{}'))['put'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {str(first)!r})\n{script}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={"PATH": ""},
+    )
+    where, put = done.stdout.splitlines()
+    assert where.startswith(str(first))
+    assert put == "0"
+
+
+def test_the_lists_name_every_file(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.js").write_text("one")
+    (tmp_path / WORKER).write_text("// the script\n")
+    write_lists(tmp_path)
+    listed = json.loads((tmp_path / FILES).read_text())
+    assert listed["files"] == {"a/b.js": 3}
+    worker = (tmp_path / WORKER).read_text()
+    build = json.loads(worker.partition(" = ")[2].partition(";\n")[0])
+    assert build == {"version": listed["version"], "paths": ["a/b.js", FILES]}
+    assert worker.endswith("// the script\n")
+    (tmp_path / "a" / "b.js").write_text("two")
+    (tmp_path / WORKER).write_text("// the script\n")
+    write_lists(tmp_path)
+    assert json.loads((tmp_path / FILES).read_text())["version"] != listed["version"]
+
+
+@pytest.mark.parametrize("room", LEFT_OUT)
+def test_rooms_that_are_left_out_exist(room: str) -> None:
+    assert (Path(PAGES).parents[2] / room).is_dir()
+    assert not any(path.startswith(f"lsmkv/{room}/") for path in sources())
