@@ -97,4 +97,5 @@ Table = dict[bytes, Command]
 """Commands by their names in upper case."""
 
 MISSING: dict[bytes, str] = {}
-"""Commands of Redis that this server lacks, with what it would need for them."""
+"""Commands of Redis that this server lacks, with what it would need for them.  A subcommand is
+written ``OUTER|INNER``."""

@@ -29,6 +29,7 @@ _PAUSE = 0.002
 _ONE_ARGUMENT = 49
 """Overhead of an argument in memory, in bytes."""
 _INTERNAL = "ERR internal error: the server's log has the details"
+_LACKS = "lsmkv serve has no"
 _SECURITY = (
     "POST or Host: was sent by %s: a web page can make a browser send commands to this server; "
     "the connection is closed"
@@ -271,7 +272,9 @@ class Engine(Service):
         if found.subcommands and len(request) > 1:
             session.last_command = None
             shown = request[1].partition(b"\0")[0][:128].decode("utf-8", "surrogateescape")
-            raise CommandError(f"ERR unknown subcommand '{shown}'. Try {found.name} HELP.")
+            missing = MISSING.get(found.name.encode() + b"|" + request[1].upper())
+            hint = f". Try {found.name} HELP." if missing is None else f": {_LACKS} {missing}"
+            raise CommandError(f"ERR unknown subcommand '{shown}'{hint}")
         if not found.accepts(len(request)):
             raise CommandError(f"ERR wrong number of arguments for '{found.full_name}' command")
         if not session.authenticated and "no_auth" not in flags:
@@ -604,7 +607,7 @@ def _unknown(request: list[bytes]) -> str:
     name, *words = (word.partition(b"\0")[0] for word in request)
     missing = MISSING.get(name.upper())
     if missing is not None:
-        return f"ERR unknown command '{name.decode()}': lsmkv serve has no {missing}"
+        return f"ERR unknown command '{name.decode()}': {_LACKS} {missing}"
     shown = b""
     for word in words:
         if len(shown) >= 128:

@@ -32,6 +32,7 @@ class _Number(NamedTuple):
 _NUMBERS = {
     "busy-reply-threshold": _Number("script_time_limit", 0, _MOST),
     "client-query-buffer-limit": _Number("query_buffer_limit", 2**20, _MOST, in_bytes=True),
+    "hll-sparse-max-bytes": _Number("hll_sparse_most", 0, _MOST, in_bytes=True),
     "lua-time-limit": _Number("script_time_limit", 0, _MOST),  # its name before Redis 7
     "maxclients": _Number("maxclients", 1, 2**32 - 1),
     "proto-max-bulk-len": _Number("max_bulk", 2**20, _MOST, in_bytes=True),
@@ -70,6 +71,8 @@ class Settings:
     """Bytes of the longest request: CONFIG's ``client-query-buffer-limit``."""
     pubsub_limit: int = 32 * 2**20
     """Bytes that may wait for a subscriber or monitor before it is disconnected; 0: no limit."""
+    hll_sparse_most: int = 3000
+    """Bytes above which a HyperLogLog becomes dense: CONFIG's ``hll-sparse-max-bytes``."""
     stream_node: int = 100
     """Entries of a stream that trimming with ``~`` removes together: CONFIG's
     ``stream-node-max-entries``; 0: only all."""

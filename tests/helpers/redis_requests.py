@@ -161,6 +161,30 @@ def _streams(after: list[bytes]) -> Maker:
     return make
 
 
+def _bit_offset(choices: random.Random) -> Request:
+    """The position of a bit, not so far off that a string gets large."""
+    if choices.random() < 0.1:
+        return [choices.choice([*_INTEGERS[23:28], b"-1", b"4294967296", b"abc", b"", b"#1"])]
+    return [b"%d" % choices.randrange(200)]
+
+
+def _field(choices: random.Random) -> Request:
+    """The type and the position of a number in bits."""
+    if choices.random() < 0.1:
+        kind = choices.choice(b"u64 i65 u0 i0 i-1 x8 8 u u8x i+1 U8".split())
+    else:
+        kind = b"%c%d" % (choices.choice(b"iu"), choices.choice((1, 2, 3, 5, 8, 13, 16, 32, 63)))
+        kind = choices.choice((kind, kind, kind, b"i64"))
+    mark = b"#" if choices.random() < 0.3 else b""
+    return [kind, mark + (b"%d" % choices.randrange(9) if mark else _bit_offset(choices)[0])]
+
+
+def _field_number(choices: random.Random) -> Request:
+    if choices.random() < 0.5:
+        return WORDS["int"](choices)
+    return [b"%d" % choices.choice((1, -1, 7, 127, 128, -128, -129, 255, 256, 1 << 15, -1 << 31))]
+
+
 def _lex(choices: random.Random) -> Request:
     if choices.random() < 0.08:
         return [choices.choice([b"a", b"", b"1", b"++", b"-1"])]
@@ -219,6 +243,11 @@ WORDS: dict[str, Maker] = {
     "bound": _bound,
     "lex": _lex,
     "dyadic": _one_of([b"0.5", b"1", b"-1", b"1.5", b"-0.25", b"3e3", b"0"], _BAD_SCORES, 0.15),
+    "bit": _one_of([b"0", b"1"], _INTEGERS, 0.08),
+    "bit-offset": _bit_offset,
+    "field": _field,
+    "field-number": _field_number,
+    "hll": _one_of((b"p1", b"p2", b"p3"), [b"s1", b"l1", b"p4"], 0.08),
     "ttl": _milliseconds,
     "at": _far_off(1),
     "at-ms": _far_off(1000),
@@ -262,6 +291,27 @@ DECR s
 INCRBY s int
 DECRBY s int
 INCRBYFLOAT s dyadic
+SETBIT s bit-offset bit
+SETBIT s bit-offset bit
+GETBIT s bit-offset
+BITCOUNT s [pos pos [(BIT|BYTE)]]
+BITCOUNT s pos pos (BIT|BYTE)
+BITPOS s bit [pos [pos [(BIT|BYTE)]]]
+BITPOS s bit pos pos (BIT|BYTE)
+BITOP (AND|OR|XOR|NOT) s {s}
+BITOP NOT s s
+BITFIELD s {(GET field|SET field field-number|INCRBY field field-number|OVERFLOW (WRAP|SAT|FAIL))}
+BITFIELD s OVERFLOW (SAT|FAIL) {(SET field field-number|INCRBY field field-number)}
+BITFIELD_RO s {GET field}
+BITFIELD_RO s GET field [SET field field-number]
+PFADD hll {member}
+PFADD hll {value}
+PFADD hll many
+PFADD hll many
+PFCOUNT {hll}
+PFCOUNT hll
+PFMERGE hll {hll}
+DEL {hll}
 DEL {k}
 UNLINK k
 EXISTS {k}

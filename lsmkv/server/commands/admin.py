@@ -224,17 +224,23 @@ def module_list(session: Session, args: list[bytes]) -> Reply:
 
 for _what, _names in {
     "functions: see EVAL": "FCALL FCALL_RO FUNCTION",
-    "cluster": "CLUSTER ASKING READONLY READWRITE SPUBLISH SSUBSCRIBE SUNSUBSCRIBE",
+    "cluster": "CLUSTER ASKING READONLY READWRITE SPUBLISH SSUBSCRIBE SUNSUBSCRIBE"
+    " PUBSUB|SHARDCHANNELS PUBSUB|SHARDNUMSUB",
+    "Sentinel": "SENTINEL",
+    "modules": "MODULE|LOAD MODULE|LOADEX MODULE|UNLOAD",
     "replication by commands: open the directory with --read-only instead": "REPLICAOF SLAVEOF"
     " PSYNC SYNC REPLCONF FAILOVER",
-    "dump format of Redis": "DUMP RESTORE MIGRATE",
-    "bitmaps": "BITCOUNT BITFIELD BITFIELD_RO BITOP BITPOS GETBIT SETBIT",
-    "HyperLogLog": "PFADD PFCOUNT PFMERGE",
+    "dump format of Redis": "DUMP RESTORE RESTORE-ASKING MIGRATE",
+    "tests of HyperLogLog": "PFDEBUG PFSELFTEST",
     "geospatial commands": "GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER"
     " GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GEOSEARCHSTORE",
     "access control lists: see --requirepass": "ACL",
+    "client-side caching": "CLIENT|CACHING CLIENT|GETREDIR CLIENT|TRACKING CLIENT|TRACKINGINFO",
+    "debugger of scripts": "SCRIPT|DEBUG",
     "longest common subsequence": "LCS",
     "latency monitor: see SLOWLOG": "LATENCY",
+    "report on memory: see INFO": "MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS",
     "debugging commands": "DEBUG",
+    "art": "LOLWUT",
 }.items():
     MISSING.update((_name.encode(), _what) for _name in _names.split())

@@ -128,12 +128,30 @@ def test_shutdown(client: Client) -> None:
     assert called == [True]
 
 
+LEFT_OUT = """
+CLUSTER CLUSTER|INFO SENTINEL MODULE|LOAD REPLICAOF FUNCTION|LOAD FCALL ACL|SETUSER GEOADD GEOSEARCH
+LCS DUMP RESTORE MIGRATE DEBUG LATENCY|LATEST CLIENT|TRACKING SCRIPT|DEBUG MEMORY|STATS
+"""
+
+
+@pytest.mark.parametrize("name", LEFT_OUT.split())
+def test_what_is_left_out_is_an_error_that_names_it(client: Client, name: str) -> None:
+    error = client(name.replace("|", " ") + " x")
+    assert error.startswith("ERR unknown ")
+    assert ": lsmkv serve has no " in error
+    client("MULTI")
+    client(name.replace("|", " "))
+    assert client("EXEC").startswith("EXECABORT")
+
+
 def test_what_is_not_there_says_so(client: Client) -> None:
     client.plays(
         ("FCALL x 0", "ERR unknown command 'FCALL': lsmkv serve has no functions: see EVAL"),
-        ("GETBIT k 0", "ERR unknown command 'GETBIT': lsmkv serve has no bitmaps"),
-        ("COMMAND INFO getbit", [None]),
+        ("GEOADD k", "ERR unknown command 'GEOADD': lsmkv serve has no geospatial commands"),
+        ("COMMAND INFO geoadd", [None]),
         ("MODULE LIST", []),
+        ("MODULE LOAD x", "ERR unknown subcommand 'LOAD': lsmkv serve has no modules"),
+        ("CONFIG NOSUCH", "ERR unknown subcommand 'NOSUCH'. Try CONFIG HELP."),
     )
 
 
