@@ -27,8 +27,8 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from lsmkv.env import forks
 from lsmkv.env.lock import OFD_GETLK, OFD_SETLK
@@ -156,8 +156,8 @@ class SharedFile:
         newest = self.read_head()
         if newest is None or newest.epoch - epoch >= _EPOCHS:
             return None
-        content = self._read(_EPOCHS * _EPOCH.size, _EPOCHS_AT)
-        later = [(noted, last) for noted, last in _EPOCH.iter_unpack(content) if noted > epoch]
+        records = self._records(_EPOCH, _EPOCHS, _EPOCHS_AT)
+        later = [(noted, last) for noted, last in records if noted > epoch]
         return min(later)[1] if later else None
 
     def note_member(self, slot: int, pid: int, fd: int) -> None:
@@ -166,8 +166,12 @@ class SharedFile:
 
     def members(self) -> list[tuple[int, int]]:
         """The noted process ids and descriptors."""
-        content = self._read(SLOTS * _MEMBER.size, _MEMBERS_AT)
-        return [(pid, fd) for pid, fd in _MEMBER.iter_unpack(content) if pid > 0]
+        return [(pid, fd) for pid, fd in self._records(_MEMBER, SLOTS, _MEMBERS_AT) if pid > 0]
+
+    def _records(self, record: struct.Struct, count: int, offset: int) -> Iterator[Any]:
+        """The numbers of each record; a power cut may have left fewer of them."""
+        content = self._read(count * record.size, offset)
+        return record.iter_unpack(content[: len(content) // record.size * record.size])
 
     def _write_head(self, head: Head) -> None:
         ready = 1 if head.ready else 0
