@@ -288,9 +288,9 @@ class SharedReader(Reader):
         self.see_all()
         return super().may_contain(key)
 
-    def snapshot_view(self) -> ReadView:
+    def snapshot_view(self) -> tuple[Reader, ReadView]:
         self.see_all()
-        return self.store.read_view()
+        return self, self.store.read_view()
 
     def iterator(
         self,

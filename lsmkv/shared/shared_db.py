@@ -481,10 +481,10 @@ class SharedDB(DB):
                 self._rejoin(part)
         registered = Registered(part.joined, number)
         try:
-            read = self._open_reader().snapshot_view()
+            reader, read = self._open_reader().snapshot_view()
         except StaleViewError as error:
-            read = self._again(error, "snapshot_view")
-        snapshot = MemberSnapshot(self._open_reader(), read, self)
+            reader, read = self._again(error, "snapshot_view")
+        snapshot = MemberSnapshot(reader, read, self)
         snapshot.registered = registered
         commit = MemberCommit(self, registered)
         return Transaction(
