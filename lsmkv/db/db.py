@@ -259,11 +259,10 @@ class DB(Maintenance, Scannable):
         ...     before.get(b"k"), db.get(b"k")
         (None, b'v')
         """
-        reader = self._open_reader()
         try:
-            read = reader.snapshot_view()
+            reader, read = self._open_reader().snapshot_view()
         except StaleViewError as error:
-            read = self._again(error, "snapshot_view")
+            reader, read = self._again(error, "snapshot_view")
         return Snapshot(reader, read, self)
 
     # Writing

@@ -31,6 +31,7 @@ from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, lock_holder, take_lock
 from lsmkv.env.mounts import keeps_reservations
 from lsmkv.env.shared_file import SharedFile, open_shared
 from lsmkv.env.shared_page import HAS_PAGES, fcntl
+from lsmkv.env.sharing import SharingDirectory
 
 _CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
@@ -51,7 +52,7 @@ _ODD_FILE = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.EISDIR
 _NOT_SYNCABLE = (errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 
 
-class LocalDirectory(Descriptor, Directory):
+class LocalDirectory(Descriptor, SharingDirectory):
     """A directory of the local file system, held by its descriptor."""
 
     _maps_logs: bool | None = None  # until it is first read
@@ -218,10 +219,6 @@ class LocalDirectory(Descriptor, Directory):
             )
 
     def shared_file(self, name: str, create: bool) -> SharedFile:
-        """The file by which processes share the store; see :mod:`lsmkv.env.shared_file`.
-
-        It can be written to with ``create``, that is, by the owner.
-        """
         flags = (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY) | _NOFOLLOW
         return open_shared(lambda: self._open(name, flags)[0], self._path_of(name))
 
@@ -244,15 +241,9 @@ class LocalDirectory(Descriptor, Directory):
             file.close()
 
     def is_writable(self) -> bool:
-        """Whether this process may make files here."""
         return os.access(".", os.W_OK, dir_fd=self._fd, effective_ids=True)
 
     def claim_start(self) -> bool:
-        """Claim to be the one that starts an owner of the store; False if another process does.
-
-        The claim ends with :meth:`end_start`, with :meth:`close`, or with the process.  It excludes
-        nobody from the store: it saves all but one of many a start that is of no use.
-        """
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -262,7 +253,6 @@ class LocalDirectory(Descriptor, Directory):
         return True
 
     def end_start(self) -> None:
-        """End the claim, in this process and in those that were forked meanwhile."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
         except OSError:

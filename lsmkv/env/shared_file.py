@@ -27,8 +27,8 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from lsmkv.env import forks
 from lsmkv.env.lock import OFD_GETLK, OFD_SETLK
@@ -118,7 +118,7 @@ class SharedFile:
 
     def read_head(self) -> Head | None:
         """The head; None if there is none yet."""
-        content = linux.pread(self._fd, _HEAD.size, 0)
+        content = self._read(_HEAD.size, 0)
         if len(content) < _HEAD.size:
             return None
         magic, epoch, token, pid, ready, network = _HEAD.unpack(content)
@@ -133,8 +133,8 @@ class SharedFile:
         if epoch > _LAST_EPOCH:
             raise OSError(errno.EOVERFLOW, "the epochs of this store are used up", self.path)
         if before is None:
-            os.ftruncate(self._fd, 0)
-        os.ftruncate(self._fd, _SIZE)
+            self._set_size(0)
+        self._set_size(_SIZE)
         token = int.from_bytes(os.urandom(8), "little") >> 1
         head = Head(epoch, token, os.getpid(), False, network_namespace())
         self._write_head(head)
@@ -143,7 +143,7 @@ class SharedFile:
     def announce(self, head: Head, recovered: int) -> None:
         """Note what was recovered, and that the owner answers from now on."""
         at = _EPOCHS_AT + head.epoch % _EPOCHS * _EPOCH.size
-        linux.pwrite(self._fd, _EPOCH.pack(head.epoch, recovered), at)
+        self._write(_EPOCH.pack(head.epoch, recovered), at)
         head.ready = True
         self._write_head(head)
 
@@ -156,23 +156,27 @@ class SharedFile:
         newest = self.read_head()
         if newest is None or newest.epoch - epoch >= _EPOCHS:
             return None
-        content = linux.pread(self._fd, _EPOCHS * _EPOCH.size, _EPOCHS_AT)
-        later = [(noted, last) for noted, last in _EPOCH.iter_unpack(content) if noted > epoch]
+        records = self._records(_EPOCH, _EPOCHS, _EPOCHS_AT)
+        later = [(noted, last) for noted, last in records if noted > epoch]
         return min(later)[1] if later else None
 
     def note_member(self, slot: int, pid: int, fd: int) -> None:
         """Note where a member holds the page; zeros once it has gone."""
-        linux.pwrite(self._fd, _MEMBER.pack(pid, fd), _MEMBERS_AT + slot * _MEMBER.size)
+        self._write(_MEMBER.pack(pid, fd), _MEMBERS_AT + slot * _MEMBER.size)
 
     def members(self) -> list[tuple[int, int]]:
         """The noted process ids and descriptors."""
-        content = linux.pread(self._fd, SLOTS * _MEMBER.size, _MEMBERS_AT)
-        return [(pid, fd) for pid, fd in _MEMBER.iter_unpack(content) if pid > 0]
+        return [(pid, fd) for pid, fd in self._records(_MEMBER, SLOTS, _MEMBERS_AT) if pid > 0]
+
+    def _records(self, record: struct.Struct, count: int, offset: int) -> Iterator[Any]:
+        """The numbers of each record; a power cut may have left fewer of them."""
+        content = self._read(count * record.size, offset)
+        return record.iter_unpack(content[: len(content) // record.size * record.size])
 
     def _write_head(self, head: Head) -> None:
         ready = 1 if head.ready else 0
         content = _HEAD.pack(_MAGIC, head.epoch, head.token, head.pid, ready, head.network)
-        linux.pwrite(self._fd, content, 0)
+        self._write(content, 0)
 
     # Leases
 
@@ -182,7 +186,7 @@ class SharedFile:
         The owner may not have noticed: the version is sure to be leased if it is still the newest
         one afterwards.
         """
-        self._lock(fcntl.F_RDLCK, _FIRST_LEASE + version)
+        self._lock(_FIRST_LEASE + version)
 
     def release(self, version: int) -> None:
         """End the lease of a version, unless another thread has closed the file, which ends it."""
@@ -205,7 +209,7 @@ class SharedFile:
 
     def lease_log(self, number: int) -> None:
         """Lease a log and all later ones."""
-        self._lock(fcntl.F_RDLCK, _FIRST_LOG + number)
+        self._lock(_FIRST_LOG + number)
 
     def release_log(self, number: int) -> None:
         """End the lease of a log, unless another thread has closed the file, which ends it."""
@@ -265,19 +269,36 @@ class SharedFile:
                 versions += range(first - _FIRST_LEASE, last - _FIRST_LEASE + 1)
         return versions, log
 
+    def _is_locked(self, start: int, length: int) -> bool:
+        return self._first_locked(start, length) is not None
+
+    # What a simulated file has of its own
+
+    def _read(self, size: int, offset: int) -> bytes:
+        content: bytes = linux.pread(self._fd, size, offset)
+        return content
+
+    def _write(self, content: bytes, offset: int) -> None:
+        linux.pwrite(self._fd, content, offset)
+
+    def _set_size(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def _lock(self, offset: int) -> None:
+        """Take a shared lock on a byte."""
+        self._change_lock(fcntl.F_RDLCK, offset)
+
     def _unlock(self, offset: int) -> None:
+        """End it."""
         try:
-            self._lock(fcntl.F_UNLCK, offset)
+            self._change_lock(fcntl.F_UNLCK, offset)
         except (OSError, ValueError):
             if self._fd >= 0:
                 raise
 
-    def _lock(self, kind: int, offset: int) -> None:
+    def _change_lock(self, kind: int, offset: int) -> None:
         wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, offset, 1, 0)
         fcntl.fcntl(self._fd, OFD_SETLK, wanted)
-
-    def _is_locked(self, start: int, length: int) -> bool:
-        return self._first_locked(start, length) is not None
 
     def _first_locked(self, start: int, length: int) -> Range | None:
         """A range in which another descriptor has a lock, of those that overlap this one."""

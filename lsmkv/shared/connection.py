@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from lsmkv.env import sockets
 from lsmkv.env.shared_file import Head, SharedFile
-from lsmkv.env.shared_page import EPOCH, SLOTS, SharedPage, close_descriptor
+from lsmkv.env.shared_page import EPOCH, SLOTS, SharedPage
+from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.errors import CorruptionError, Error, IOError, raise_typed
 from lsmkv.shared.frames import (
     DONE,
@@ -34,6 +34,7 @@ from lsmkv.shared.frames import (
     frame,
     json_frame,
 )
+from lsmkv.shared.system import System
 
 _CHUNK = 65536
 
@@ -68,8 +69,9 @@ class Greeting:
 class Connection:
     """A connection to the owner, for one call at a time."""
 
-    def __init__(self, socket: Any, owner: str) -> None:
+    def __init__(self, system: System, socket: Any, owner: str) -> None:
         """``owner`` is what messages call it."""
+        self._system = system
         self._owner = owner
         self._socket = socket
         self.slot = -1
@@ -85,10 +87,10 @@ class Connection:
         Raises the error that the owner answers, and ``OSError``.
         """
         try:
-            self._socket.sendall(json_frame(HELLO, 0, hello), sockets.NO_SIGNAL)
+            self._socket.sendall(json_frame(HELLO, 0, hello), NO_SIGNAL)
         except ConnectionError:
             pass  # it has been refused before it could ask; the reason may have come
-        self._rest, fd = sockets.receive_with(self._socket, _CHUNK)
+        self._rest, fd = self._system.sockets.receive_with(self._socket, _CHUNK)
         page: SharedPage | None = None
         try:
             if not self._rest:
@@ -100,14 +102,15 @@ class Connection:
                 raise CorruptionError("the owner's greeting is invalid")
             greeting = Greeting(content)
             try:
-                page = SharedPage(fd, False)
+                mapped: SharedPage = self._system.pages.SharedPage(fd, False)
+                page = mapped
             except ValueError as error:
                 raise CorruptionError("the owner's greeting is invalid") from error
         finally:
             if page is None and fd >= 0:
-                close_descriptor(fd)
+                self._system.pages.close_descriptor(fd)
         self.slot = greeting.slot
-        return page, greeting
+        return mapped, greeting
 
     def ask(
         self,
@@ -137,7 +140,7 @@ class Connection:
         """Send the message, if there is one, and receive the next frame."""
         try:
             if message:
-                self._socket.sendall(message, sockets.NO_SIGNAL)
+                self._socket.sendall(message, NO_SIGNAL)
             return self._receive(request)
         except BlockingIOError as error:
             raise IOError(errno.ETIMEDOUT, f"{self._owner} does not answer") from error
@@ -146,17 +149,17 @@ class Connection:
 
     def set_patience(self, seconds: float | None) -> None:
         """For how long each later wait may take."""
-        sockets.set_patience(self._socket, 0.0 if seconds is None else seconds)
+        self._system.sockets.set_patience(self._socket, 0.0 if seconds is None else seconds)
 
     def end(self) -> None:
         """Let the call that uses it end now, with :class:`OwnerGone`."""
-        sockets.end(self._socket)
+        self._system.sockets.end(self._socket)
 
     def tell(self, kind: int, content: bytes) -> None:
         """Send what is not answered; :class:`OwnerGone` if that cannot be."""
         self._request += 1
         try:
-            self._socket.sendall(frame(kind, self._request, content), sockets.NO_SIGNAL)
+            self._socket.sendall(frame(kind, self._request, content), NO_SIGNAL)
         except OSError as error:
             self.failed = True
             raise OwnerGone(self.slot, self._request) from error
@@ -196,9 +199,15 @@ class Joined:
     """What a member has of one epoch: the page, and its connections to the owner."""
 
     def __init__(
-        self, file: SharedFile, head: Head, names: dict[str, str], patience: float | None
+        self,
+        system: System,
+        file: SharedFile,
+        head: Head,
+        names: dict[str, str],
+        patience: float | None,
     ) -> None:
         """:meth:`join` follows."""
+        self._system = system
         self._address = head.address
         self._path = os.path.dirname(file.path)
         self._names = names
@@ -317,9 +326,9 @@ class Joined:
         return f"process {self.owner}, the owner of {self._path},"
 
     def _greeted(self, file: SharedFile | None) -> tuple[Connection, SharedPage | None]:
-        socket = sockets.connect(self._address, self._patience)
+        socket = self._system.sockets.connect(self._address, self._patience)
         page: SharedPage | None = None
-        connection = Connection(socket, self._who)
+        connection = Connection(self._system, socket, self._who)
         self._used.add(connection)
         try:
             if self._closed:

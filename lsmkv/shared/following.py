@@ -299,6 +299,9 @@ class SharedReader(Reader):
         own = self._see_all()
         return super().may_contain(key, view if own is None else own.view)
 
+    def snapshot_view(self) -> tuple[Reader, ReadView]:
+        return self, self.read_view()  # whose lease keeps the tables
+
     def read_view(self, sequence: int = MAX_SEQUENCE, fixed: View | None = None) -> ReadView:
         if sequence == MAX_SEQUENCE:
             own = self._see_all()

@@ -19,9 +19,9 @@ from lsmkv.db.opening.open import OpenStore, open_store
 from lsmkv.db.tree.sharing import Sharing
 from lsmkv.db.tree.store import Store
 from lsmkv.env.base import Directory
-from lsmkv.env.local import LocalDirectory, LocalEnv
 from lsmkv.env.shared_file import Head, SharedFile
-from lsmkv.env.shared_page import TOKEN, find_page
+from lsmkv.env.shared_page import TOKEN
+from lsmkv.env.sharing import SharingDirectory
 from lsmkv.errors import (
     ClosedError,
     ComparatorMismatchError,
@@ -38,6 +38,7 @@ from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedRead
 from lsmkv.shared.listener import Listener
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.starting import start_owner
+from lsmkv.shared.system import system_of
 from lsmkv.util.threads import pause
 
 RunMethod = Callable[[str, dict[str, Any], Callable[..., None]], Any]
@@ -121,6 +122,7 @@ class Entrance:
         """``starts_owner``: a process of its own owns the store, which this one starts if need be;
         ``may_own`` says nothing then."""
         self._path = path
+        self._system = system_of(arguments.get("env"))
         self._arguments = arguments.copy()
         self._may_own = may_own and not starts_owner
         self._starts_owner = starts_owner
@@ -212,8 +214,8 @@ class Entrance:
     def _may_write(self) -> bool:
         """Whether this process may write to the directory; True also if there is none yet."""
         try:
-            with LocalEnv().open_directory(self._path) as directory:
-                assert isinstance(directory, LocalDirectory)
+            with self._system.env.open_directory(self._path) as directory:
+                assert isinstance(directory, SharingDirectory)
                 return directory.is_writable()
         except OSError:
             return True  # which opening reports
@@ -222,8 +224,8 @@ class Entrance:
         """Who holds ``LOCK``, 0 if nobody does; and what the last owner says of itself, which may
         be another process."""
         try:
-            with LocalEnv().open_directory(self._path) as directory:
-                assert isinstance(directory, LocalDirectory)
+            with self._system.env.open_directory(self._path) as directory:
+                assert isinstance(directory, SharingDirectory)
                 holder = directory.lock_holder(LOCK)
                 if holder is None:
                     return 0, None
@@ -246,8 +248,8 @@ class Entrance:
         """Start a process that owns the store, unless another member is about to."""
         create = self._arguments.get("create_if_missing", False)
         try:
-            with open_database_directory(LocalEnv(), self._path, create) as directory:
-                assert isinstance(directory, LocalDirectory)
+            with open_database_directory(self._system.env, self._path, create) as directory:
+                assert isinstance(directory, SharingDirectory)
                 if not directory.claim_start():
                     return
                 try:
@@ -281,7 +283,9 @@ class Entrance:
             assert isinstance(publishing, Publishing)
             assert writer is not None
             names = names_of(opened.options)
-            listener = Listener(opened.store, writer, publishing, names, self._run_method)
+            listener = Listener(
+                self._system, opened.store, writer, publishing, names, self._run_method
+            )
             listener.start()
             words = publishing.page.words
             opened.reader = SharedReader(opened.store, opened.background, words, _wait_for_commit)
@@ -300,7 +304,7 @@ class Entrance:
 
     def _begin_epoch(self, directory: Directory, before: Member | None) -> Sharing:
         """Begin an epoch; the store's lock is held, and nothing has been changed."""
-        assert isinstance(directory, LocalDirectory)
+        assert isinstance(directory, SharingDirectory)
         file = directory.shared_file(SHARED, True)
         try:
             last = file.read_head()
@@ -309,7 +313,7 @@ class Entrance:
                     before.page.supersede()
                 else:
                     self._supersede(file, last.epoch, last.token)
-            return Publishing(directory, file, file.begin_epoch())
+            return Publishing(self._system, directory, file, file.begin_epoch())
         except BaseException:
             file.close()
             raise
@@ -324,7 +328,7 @@ class Entrance:
         started = time.monotonic()
         while True:
             for pid, fd in file.members():
-                found = find_page(pid, fd, token)
+                found = self._system.pages.find_page(pid, fd, token)
                 if found is not None:
                     try:
                         found.supersede()
@@ -342,11 +346,11 @@ class Entrance:
     def _join(self) -> Member | None:
         """Join the owner; None if there is none, or none that answers."""
         try:
-            directory = open_database_directory(LocalEnv(), self._path, False)
+            directory = open_database_directory(self._system.env, self._path, False)
         except NotFoundError:
             return None
         try:
-            assert isinstance(directory, LocalDirectory)
+            assert isinstance(directory, SharingDirectory)
             joined = self._connect(directory)
             try:
                 return self._follow(directory, joined)
@@ -364,7 +368,7 @@ class Entrance:
             directory.close()
             raise
 
-    def _connect(self, directory: LocalDirectory) -> Joined:
+    def _connect(self, directory: SharingDirectory) -> Joined:
         """Connect to the owner; ``ConnectionError`` if there is none that answers."""
         try:
             file = directory.shared_file(SHARED, False)
@@ -374,7 +378,7 @@ class Entrance:
             head = file.read_head()
             if head is None or not head.ready or head.is_elsewhere:
                 raise ConnectionRefusedError
-            joined = self._joining = Joined(file, head, self._names, self._patience)
+            joined = self._joining = Joined(self._system, file, head, self._names, self._patience)
             if self.cancelled:
                 raise ClosedError("the database is closed")
             joined.join(file)
@@ -390,7 +394,7 @@ class Entrance:
             self.leases = Leases(file)
         return joined
 
-    def _follow(self, directory: LocalDirectory, joined: Joined) -> Member:
+    def _follow(self, directory: SharingDirectory, joined: Joined) -> Member:
         if self._arguments.get("error_if_exists"):
             raise Error(f"{self._path}: the database exists, and error_if_exists is true")
         options = make_options(**self._arguments)
@@ -399,14 +403,14 @@ class Entrance:
         except ComparatorMismatchError as error:
             options = in_stored_order(self._arguments, error)
             follower, store = self._open_view(directory, options, joined)
-        opened = OpenStore(LocalEnv(), directory, None, store.options)
+        opened = OpenStore(self._system.env, directory, None, store.options)
         opened.start(store, None, None)
         opened.follower = follower
         opened.reader = SharedReader(store, None, joined.page.words, follower.catch_up)
         return Member(opened, joined, follower, directory.is_writable())
 
     def _open_view(
-        self, directory: LocalDirectory, options: Options, joined: Joined
+        self, directory: SharingDirectory, options: Options, joined: Joined
     ) -> tuple[MemberFollower, Store]:
         assert self.leases is not None
         comparator = InternalKeyComparator(options.comparator)

@@ -17,8 +17,8 @@ from typing import Any
 from lsmkv.db.handles.transaction import ConflictCheck
 from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.db.write.writer import Writer
-from lsmkv.env import sockets
 from lsmkv.env.shared_page import SEQUENCE, SLOTS
+from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.errors import ClosedError, ConflictError, CorruptionError, Error
 from lsmkv.format.batch import HEADER_SIZE, Operation, decode_batch
 from lsmkv.shared.frames import (
@@ -47,6 +47,7 @@ from lsmkv.shared.frames import (
     json_frame,
 )
 from lsmkv.shared.publishing import Publishing
+from lsmkv.shared.system import System
 from lsmkv.util.threads import get_ident, new_lock, pause, start_new_thread
 
 _LARGEST_GROUP = 1 << 20
@@ -99,6 +100,7 @@ class Listener:
 
     def __init__(
         self,
+        system: System,
         store: Store,
         writer: Writer,
         publishing: Publishing,
@@ -107,6 +109,8 @@ class Listener:
     ) -> None:
         """``names`` are those of what a member's options must agree with; ``run`` calls a method of
         the handle: its name, its arguments, and what is called with the progress."""
+        sockets: Any = system.sockets
+        self._sockets = sockets
         self._store = store
         self._writer = writer
         self._publishing = publishing
@@ -206,7 +210,7 @@ class Listener:
     def _accept(self) -> None:
         while True:
             try:
-                socket = sockets.accept(self._listening)
+                socket = self._sockets.accept(self._listening)
             except OSError:
                 self._turn_away()
                 return
@@ -215,14 +219,14 @@ class Listener:
             if not self._free_slots:
                 self._refuse(socket, Error(f"the owner has {SLOTS:,} connections already"))
                 continue
-            if sockets.is_scarce(socket):
+            if self._sockets.is_scarce(socket):
                 self._refuse(socket, _out_of_descriptors())
                 continue
             slot = self._free_slots.pop()
             self._publishing.page.clear(slot)
             try:
-                member = _Member(socket, slot, sockets.peer(socket)[0])
-                self._poll.register(socket.fileno(), sockets.polling.EPOLLIN)
+                member = _Member(socket, slot, self._sockets.peer(socket)[0])
+                self._poll.register(socket.fileno(), self._sockets.polling.EPOLLIN)
             except OSError:
                 self._free_slots.append(slot)
                 socket.close()
@@ -231,7 +235,7 @@ class Listener:
 
     def _refuse(self, socket: Any, reason: Exception) -> None:
         try:
-            socket.send(error_frame(0, reason), sockets.NO_SIGNAL)
+            socket.send(error_frame(0, reason), NO_SIGNAL)
         except OSError:
             pass
         socket.close()
@@ -240,7 +244,7 @@ class Listener:
         """Without a free descriptor, accept one connection to say so."""
         self._spare.close()
         try:
-            socket = sockets.accept(self._listening)
+            socket = self._sockets.accept(self._listening)
             if socket is not None:
                 self._refuse(socket, _out_of_descriptors())
             self._spare.renew()
@@ -322,7 +326,7 @@ class Listener:
         it never reads: then it is dropped."""
         member.asked = False
         try:
-            if member.socket.send(content, sockets.NO_SIGNAL) < len(content):
+            if member.socket.send(content, NO_SIGNAL) < len(content):
                 raise BlockingIOError
         except OSError:
             self._drop(member)
@@ -389,7 +393,7 @@ class Listener:
             },
         )
         try:
-            sockets.send_with(member.socket, greeting, publishing.reading)
+            self._sockets.send_with(member.socket, greeting, publishing.reading)
         except OSError:
             self._drop(member)
 
@@ -531,7 +535,7 @@ class Listener:
         try:
             start_new_thread(self._run_call, (member, request, call))
         except RuntimeError as error:
-            self._poll.register(member.socket.fileno(), sockets.polling.EPOLLIN)
+            self._poll.register(member.socket.fileno(), self._sockets.polling.EPOLLIN)
             member.busy = False
             self._send(member, error_frame(request, error))
 
@@ -541,7 +545,8 @@ class Listener:
         def tell(*arguments: Any) -> None:
             if self._stopping:
                 raise ClosedError("the database is closed")
-            _send_all(socket, json_frame(PROGRESS, request, {"arguments": list(arguments)}), True)
+            message = json_frame(PROGRESS, request, {"arguments": list(arguments)})
+            _send_all(self._sockets.polling, socket, message, True)
 
         try:
             try:
@@ -553,7 +558,7 @@ class Listener:
             except Exception as error:
                 answer = error_frame(request, error)
             try:
-                _send_all(socket, answer, False)
+                _send_all(self._sockets.polling, socket, answer, False)
             except OSError:
                 pass  # the member has gone, as the loop will see
         finally:
@@ -567,7 +572,7 @@ class Listener:
             member = self._finished.pop()
             member.busy = member.asked = False
             if member.socket.fileno() in self._members:
-                self._poll.register(member.socket.fileno(), sockets.polling.EPOLLIN)
+                self._poll.register(member.socket.fileno(), self._sockets.polling.EPOLLIN)
                 if member.received:
                     early = CorruptionError("a request before the answer to the last one")
                     self._fail(member, 0, early)
@@ -576,7 +581,7 @@ class Listener:
         self._publishing.wake = None
         for member in list(self._members.values()):
             if member.busy:  # its thread sends the answer, and closes it
-                sockets.end_requests(member.socket)
+                self._sockets.end_requests(member.socket)
             else:
                 self._release(member)
         self._members.clear()
@@ -586,17 +591,17 @@ class Listener:
         self._spare.close()
 
 
-def _send_all(socket: Any, content: bytes, may_drop: bool) -> None:
+def _send_all(polling: Any, socket: Any, content: bytes, may_drop: bool) -> None:
     """Send everything through a socket that does not block, from a thread that may wait.
 
     What may be dropped is, if there is no room for its first byte: its reader is slow or stopped.
     """
-    poll = sockets.polling.poll()
-    poll.register(socket.fileno(), sockets.polling.POLLOUT)
+    poll = polling.poll()
+    poll.register(socket.fileno(), polling.POLLOUT)
     at = 0
     while at < len(content):
         try:
-            at += socket.send(content[at:], sockets.NO_SIGNAL)
+            at += socket.send(content[at:], NO_SIGNAL)
         except BlockingIOError:
             if may_drop and at == 0:
                 return

@@ -13,31 +13,26 @@ from collections.abc import Callable
 from lsmkv.db.tree.sharing import Sharing
 from lsmkv.env.base import Directory
 from lsmkv.env.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
-from lsmkv.env.shared_page import (
-    SEQUENCE,
-    SUPERSEDED,
-    VERSIONS,
-    SharedPage,
-    close_descriptor,
-    make_page,
-)
+from lsmkv.env.shared_page import SEQUENCE, SUPERSEDED, VERSIONS, SharedPage
 from lsmkv.format.batch import Operation, batch_header
 from lsmkv.format.filenames import SHARED
+from lsmkv.shared.system import System
 
 
 class Publishing(Sharing):
     """The page of an epoch, and what members still need of earlier versions."""
 
-    def __init__(self, directory: Directory, file: SharedFile, head: Head) -> None:
+    def __init__(self, system: System, directory: Directory, file: SharedFile, head: Head) -> None:
         """``file`` is of a descriptor that no member of this process leases by.  ``OSError``."""
         super().__init__()
+        self._system = system
         self._directory = directory
         self._leaving = False
         self._closed = False
         self.file = file
         self.head = head
         self.page: SharedPage
-        self.page, self.reading = make_page(head.epoch, head.token)
+        self.page, self.reading = system.pages.make_page(head.epoch, head.token)
         """``reading`` is a descriptor for members."""
         self._version = head.epoch * VERSIONS_OF_EPOCH
         self._numbers: frozenset[int] = frozenset()
@@ -154,4 +149,4 @@ class Publishing(Sharing):
         self.page.close()
         fd, self.reading = self.reading, -1
         if fd >= 0:
-            close_descriptor(fd)
+            self._system.pages.close_descriptor(fd)

@@ -45,6 +45,7 @@ from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import BEGIN, CALL, NUMBERS, WAIT, json_frame
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.leases import LeaseReport, decoded, report
+from lsmkv.shared.system import LOCAL, system_of
 from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, Registered
 from lsmkv.shared.writing import DeniedWriter, MemberWriter, denied
 from lsmkv.util.arguments import BytesLike, as_bytes
@@ -81,7 +82,8 @@ class SharedDB(DB):
     A process that may read the directory and its files, but not write to it, is a member that only
     reads: its writes raise :class:`~lsmkv.PermissionDeniedError`, and it never owns the store.
 
-    ``env``, ``read_only`` and ``':memory:'`` are refused (``ValueError``), and a directory on a
+    ``read_only``, ``':memory:'``, and any ``env`` but that of a simulated process
+    (:meth:`lsmkv.testing.Run.process`) are refused (``ValueError``), and a directory on a
     network file system (:class:`IOError` with ``errno.EOPNOTSUPP``); Linux alone has what it takes
     (``NotImplementedError`` elsewhere).
 
@@ -132,17 +134,17 @@ class SharedDB(DB):
         Raises what :class:`DB` raises, and :class:`LockedError` if a process has the store open
         that does not share it.
         """
-        if not HAS_PAGES:
+        is_local = system_of(options.get("env")) is LOCAL
+        if is_local and not HAS_PAGES:
             raise NotImplementedError("only Linux can share a store between processes")
-        for name in ("env", "read_only"):
-            if options.get(name):
-                raise ValueError(f"a shared store has no option {name}")
+        if options.get("read_only"):
+            raise ValueError("a shared store has no option read_only")
         where = os.fsdecode(path)
         if where == MEMORY:
             raise ValueError("a store in memory belongs to one process")
         if owner not in (None, "process"):
             raise ValueError(f"owner must be 'process' or None, not {owner!r}")
-        network = shared_file_system_of(where)
+        network = shared_file_system_of(where) if is_local else ""
         if network:
             raise IOError(
                 errno.EOPNOTSUPP,
@@ -479,10 +481,10 @@ class SharedDB(DB):
                 self._rejoin(part)
         registered = Registered(part.joined, number)
         try:
-            read = self._open_reader().snapshot_view()
+            reader, read = self._open_reader().snapshot_view()
         except StaleViewError as error:
-            read = self._again(error, "snapshot_view")
-        snapshot = MemberSnapshot(self._open_reader(), read, self)
+            reader, read = self._again(error, "snapshot_view")
+        snapshot = MemberSnapshot(reader, read, self)
         snapshot.registered = registered
         commit = MemberCommit(self, registered)
         return Transaction(

@@ -140,7 +140,8 @@ class ReentrantLock(PlainLock):
         return self._held and (scheduler is None or self.holder is scheduler.current)
 
     def __repr__(self) -> str:
-        return "a lock"
+        # ThreadLock.taken() asks for the text, as long as Python's own lock has nothing else.
+        return "a lock" if self._held else "<unlocked lock>"
 
 
 def get_ident() -> int:

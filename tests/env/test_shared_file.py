@@ -148,3 +148,17 @@ def test_content_that_is_none_is_begun_again(directory: LocalDirectory, file: Sh
 def test_inode(directory: LocalDirectory, file: SharedFile) -> None:
     assert directory.inode("SHARED") == file.inode()
     assert directory.inode("none") == 0
+
+
+def test_what_a_power_cut_has_left_of_it(directory: LocalDirectory, file: SharedFile) -> None:
+    file.announce(file.begin_epoch(), 10)
+    for slot in range(3):
+        file.note_member(slot, 7, slot)
+    path = Path(directory.path, "SHARED")
+    content = path.read_bytes()
+    for size in (1120, 1113, 1100, 1089, 1088, 80, 79, 65, 64, 48, 47, 0):
+        path.write_bytes(content[:size])
+        assert file.members() == [(7, slot) for slot in range(3)][: max(0, size - 1088) // 8]
+        assert file.recovered_after(0) in (10, None)
+    file.announce(file.begin_epoch(), 20)
+    assert file.recovered_after(0) == 20

@@ -36,6 +36,7 @@ from lsmkv.shared.frames import (
     json_frame,
 )
 from lsmkv.shared.joining import names_of
+from lsmkv.shared.system import LOCAL
 
 HELLO_FRAME = json_frame(HELLO, 0, {"protocol": PROTOCOL, "names": names_of(make_options())})
 READY_FRAME = json_frame(READY, 1, {"descriptor": 0})
@@ -207,7 +208,7 @@ def _hear(stream: bytes, descriptor: int) -> None:
         else:
             far.sendall(stream)
         far.shutdown(socket.SHUT_WR)
-        connection = Connection(near, "the owner")
+        connection = Connection(LOCAL, near, "the owner")
         try:
             page, greeting = connection.greet({})
             expect(0 <= greeting.slot < SLOTS, "a slot that there is not")

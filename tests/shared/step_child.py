@@ -4,7 +4,12 @@ It reads ``KIND STEP PATH`` a line, and forks a process that opens the store, sa
 at that line of what it then does:
 
 * ``serve``: joining a member and carrying out its requests, in the owner's thread for members;
-* ``close``: closing the store, which hands it over.
+* ``close``: closing the store, which hands it over;
+* ``own``: a write whose owner dies before it answers: as a member, it takes the owner's place, and
+  finds out what became of the write.
+
+With ``before`` and ``after`` the process is such an owner: it is killed before or after it writes
+the next batch of a member, and answers neither.
 """
 
 from __future__ import annotations
@@ -33,16 +38,25 @@ def killer(step: int) -> Callable[..., Any]:
         if event == "line":
             left -= 1
             if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+                die()
         return trace
 
     return trace
+
+
+def die(*_: object) -> None:
+    """End as a kill at any moment ends a process."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def live(kind: str, step: int, path: str, say: int) -> None:
     """What the forked process does."""
     kill = killer(step)
     armed = False
+    if kind == "before":
+        Listener._commit_group = die  # type: ignore[assignment]
+    elif kind == "after":
+        Listener._answer = die  # type: ignore[assignment]
     if kind == "serve":
         turn = Listener._turn
 
@@ -57,10 +71,14 @@ def live(kind: str, step: int, path: str, say: int) -> None:
     if kind == "serve":
         armed = True
         db._part.listener._alarm.ring()  # type: ignore[union-attr]
+    if kind in ("serve", "before", "after"):
         while True:
             signal.pause()
     signal.sigwait([signal.SIGUSR1])
     sys.settrace(kill)
+    if kind == "own":
+        db.put(b"own", b"%d" % step)
+        sys.settrace(None)
     db.close()
     sys.settrace(None)
     os.write(say, b"survived\n")

@@ -1,7 +1,7 @@
-"""Owners that are killed at each step of serving and of handing over.
+"""Owners that are killed at each step of serving, of handing over, and of taking over.
 
-Every 7th line that the engine runs then is such a step.  Whatever it is, each call of the others
-returns, and has happened exactly once.
+Every 7th line that the engine runs then is such a step, and every 97th of taking over.  Whatever it
+is, each call of the others returns, and has happened exactly once.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from lsmkv import SharedDB
 pytestmark = pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code has no lines")
 
 _STRIDE = 7
+_STRIDE_OF_OPENING = 97
 _MOST = 20_000
 _WORDS = 10.0
 """Seconds in which a process must say something."""
@@ -65,6 +67,15 @@ class Template:
     def ended(self) -> bool:
         """Whether it has ended."""
         return not Path(f"/proc/{self.pid}").exists()
+
+    def wait(self, pid: int, seconds: float) -> bool:
+        """Wait for the end of a process; False if that takes longer."""
+        until = time.monotonic() + seconds
+        while Path(f"/proc/{pid}").exists():
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.0005)
+        return True
 
     def survived(self) -> bool:
         """Whether it had done all before it ended."""
@@ -134,3 +145,43 @@ def test_an_owner_that_is_killed_while_it_hands_over(path: Path, template: Templ
         if template.survived():
             break
     assert number > 10
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_new_owner_that_is_killed_while_it_takes_over(
+    path: Path, template: Template, when: str
+) -> None:
+    """The last owner has died before or after it wrote a batch of the new one, which begins the
+    epoch, recovers the log, looks at what became of its batch, and listens.
+
+    A third process, which may not own, follows all of them.
+    """
+    SharedDB(path, create_if_missing=True).close()
+    template.begin("close", _MOST, path)
+    watching = SharedDB(path, may_own=False)
+    template.kill()
+    try:
+        for number, step in enumerate(range(1, _MOST, _STRIDE_OF_OPENING), 1):  # noqa: B007
+            assert template.begin(when, step, path) == "owner"
+            owner = template.pid
+            with SharedDB(path) as db:
+                before = db.sequence
+                assert template.begin("own", step, path) == "member"
+                template.go()
+                assert template.wait(template.pid, _WORDS)
+                alone = template.wait(owner, 0.1)
+                if not alone:  # it has not been asked to write
+                    os.kill(owner, signal.SIGKILL)
+                    assert template.wait(owner, _WORDS)
+                survived = template.survived()
+                db.put(b"next", b"%d" % step)  # or this one need not notice that its owner is dead
+                written = db.get(b"own") == b"%d" % step
+                assert db.sequence - before == written + 1
+                assert written or not (survived or (alone and when == "after"))
+                assert watching.sequence == db.sequence
+                assert watching.get(b"next") == b"%d" % step
+            if survived:
+                break
+        assert number > 10
+    finally:
+        watching.close()

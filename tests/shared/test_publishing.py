@@ -12,6 +12,7 @@ from lsmkv.env.shared_file import VERSIONS_OF_EPOCH, SharedFile
 from lsmkv.env.shared_page import SEQUENCE, VERSIONS
 from lsmkv.format.batch import HEADER_SIZE, encode_batch
 from lsmkv.shared.publishing import Publishing
+from lsmkv.shared.system import LOCAL
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def directory(tmp_path: Path) -> Iterator[LocalDirectory]:
 @pytest.fixture
 def publishing(directory: LocalDirectory) -> Iterator[Publishing]:
     file = directory.shared_file("SHARED", True)
-    made = Publishing(directory, file, file.begin_epoch())
+    made = Publishing(LOCAL, directory, file, file.begin_epoch())
     made.attach(70, frozenset((1, 2)))
     yield made
     made.close()
@@ -130,7 +131,7 @@ def test_shared_goes_with_the_last_process(
     publishing.close()
     assert directory.exists("SHARED")
     file = directory.shared_file("SHARED", True)
-    again = Publishing(directory, file, file.begin_epoch())
+    again = Publishing(LOCAL, directory, file, file.begin_epoch())
     member.close()
     again.leave()
     again.close()

@@ -458,3 +458,26 @@ def test_waits_leave_nothing_behind() -> None:
         sharing = db._opened.store.sharing
         assert sharing is not None
         assert sharing._tickets == []
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_snapshot_of_a_member_that_learns_of_the_next_owner_by_it(
+    path: Path, is_open: bool
+) -> None:
+    first = new(path)
+    with SharedDB(path) as member:
+        first.put(b"k", b"1")
+        assert member.get(b"k") == b"1"
+        first.close()
+        with SharedDB(path) as other:
+            other.put(b"k", b"2")
+            other.put(b"l", b"2")
+            if not is_open:
+                other.close()
+            with member.snapshot() as snapshot:
+                for _ in range(2):
+                    assert snapshot.sequence == 3
+                    assert dict(snapshot) == {b"k": b"2", b"l": b"2"}
+                    assert snapshot.get(b"k") == b"2"
+                    member.put(b"k", b"3")
+                    member.compact_range()

@@ -256,3 +256,17 @@ def test_no_schedule_breaks_a_store(options: dict[str, Any]) -> None:
 def test_no_schedule_of_lines_breaks_a_store() -> None:
     report = simulate(STORE, seed=2, runs=1, lines=["lsmkv.db.write"], most_steps=1_000_000)
     assert report.failure is None, str(report)
+
+
+def test_work_without_threads_is_done_by_the_calls_that_wait_for_it() -> None:
+    program = """
+from lsmkv import DB
+
+def program(run):
+    options = {"background": "inline", "write_buffer_size": 1024}
+    with DB("/db", create_if_missing=True, env=run.env, **options) as db:
+        for number in range(20):
+            db.put(b"%d" % number, bytes(200))
+        assert len(list(db)) == 20
+"""
+    assert simulate(program, seed=0).failure is None

@@ -180,9 +180,9 @@ class Reader:
             store.raise_failure(error)
         return False
 
-    def snapshot_view(self) -> ReadView:
-        """The view of a snapshot.  In a store whose writer may remove tables, they are opened now
-        and held, unless there are many."""
+    def snapshot_view(self) -> tuple[Reader, ReadView]:
+        """The view of a snapshot, and this reader, which alone may read it.  In a store whose
+        writer may remove tables, they are opened now and held, unless there are many."""
         read = self.read_view()
         if self.store.may_lose_tables:
             files = [file for level in read.view.version.levels for file in level]
@@ -191,7 +191,7 @@ class Reader:
             except BaseException as error:
                 self.store.give_up(read, error)
                 raise
-        return read
+        return self, read
 
     def iterator(
         self,

@@ -1,0 +1,35 @@
+"""What processes share a store by: :class:`System`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lsmkv.env import shared_page, sockets
+from lsmkv.env.base import Env
+from lsmkv.env.local import LocalEnv
+from lsmkv.env.sharing import SharingEnv
+
+
+class System:
+    """The file system, connections and shared memory of one process."""
+
+    def __init__(self, env: Env, connections: Any, pages: Any) -> None:
+        self.env = env
+        """Its directories are :class:`~lsmkv.env.sharing.SharingDirectory`."""
+        self.sockets: Any = connections
+        """Has what :mod:`lsmkv.env.sockets` has."""
+        self.pages: Any = pages
+        """Has what :mod:`lsmkv.env.shared_page` has."""
+
+
+LOCAL: Final = System(LocalEnv(), sockets, shared_page)
+"""The operating system's."""
+
+
+def system_of(env: object) -> System:
+    """What an env has, or the operating system if that is None; ``ValueError`` for any other."""
+    if env is None:
+        return LOCAL
+    if not isinstance(env, SharingEnv):
+        raise ValueError("a shared store has no option env")
+    return System(env, env.sockets, env.pages)
