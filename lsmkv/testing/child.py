@@ -15,6 +15,6 @@ def main(request: dict[str, Any]) -> Any:
     """Do what :func:`lsmkv.testing.simulate` asks for."""
     install()
     import_package()
-    # What the package imports late, each run would import anew: it takes place in a copy.
+    # The package imports it late, and each run takes place in a copy: each would import it again.
     importlib.import_module("lsmkv.stats")
     return importlib.import_module("lsmkv.testing.world").answer(request)
