@@ -88,6 +88,8 @@ def test_it_runs(name: str, tmp_path: Path) -> None:
         pytest.importorskip("hiredis")
     if name == "web_workers.py":
         pytest.importorskip("gunicorn")
+    if name == "background_jobs.py":
+        pytest.importorskip("rq")
     if "dask" in name:
         pytest.importorskip("distributed")
         pytest.importorskip("dask.dataframe")
