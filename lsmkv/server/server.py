@@ -155,7 +155,6 @@ class Server:
             "dir": self.path,
             "maxmemory": "0",
             "maxmemory-policy": "noeviction",
-            "notify-keyspace-events": "",
             "port": str(self.port if self.host else 0),
             "save": "",
             "unixsocket": self.unix_socket or "",
@@ -209,6 +208,7 @@ class Server:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
         await engine.abandon_script()
+        engine.end_pause()
         for session in list(engine.sessions.values()):
             engine.waits.unblock(session, error=True)
         engine.commit()
@@ -283,9 +283,10 @@ class Server:
                 for session in list(self.engine.sessions.values()):
                     idle = now - session.last_active > timeout
                     listens = session.subscribed or session.monitoring
+                    waits = session.wait or session.evaluating or session.postponed
                     if idle and session.closing:
                         session.disconnect()  # the client does not read the rest of its replies
-                    elif idle and not (session.wait or session.evaluating or listens):
+                    elif idle and not (waits or listens):
                         session.close()
 
     async def _refresh(self) -> None:
