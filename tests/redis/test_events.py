@@ -53,7 +53,7 @@ class Listeners:
 
 @pytest.fixture
 def listeners(pair: Pair) -> Iterator[Listeners]:
-    made = Listeners(pair, "KEg$lshzx")
+    made = Listeners(pair, "KEA")
     yield made
     made.close()
 
