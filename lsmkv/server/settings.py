@@ -15,7 +15,7 @@ _MOST = 2**63 - 1
 _UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1024, "m": 10**6, "mb": 2**20, "g": 10**9, "gb": 2**30}
 _ALWAYS = {"cluster-enabled": "no", "daemonize": "no", "replicaof": "", "slaveof": ""}
 """Settings that clients ask for, and that are fixed in this server."""
-_IMMUTABLE = {"cluster-enabled", "daemonize", "databases", "unixsocket"}
+_IMMUTABLE = {"cluster-enabled", "daemonize", "databases", "unixsocket", "unixsocketperm"}
 _PROTECTED = {"dir"}
 """Settings that Redis refuses to set, even to their current value."""
 
