@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 
 from lsmkv.db.db import DB
 from lsmkv.errors import Error
@@ -26,6 +27,8 @@ _STEP = 200
 """Keys that expire, or records that are swept, in one step of the background work."""
 _PAUSE = 0.002
 """Seconds between two steps."""
+_LONGEST_TIMER = 86_400.0
+"""Seconds."""
 _ONE_ARGUMENT = 49
 """Overhead of an argument in memory, in bytes."""
 _INTERNAL = "ERR internal error: the server's log has the details"
@@ -111,6 +114,7 @@ class Engine(Service):
         """Close a session whose connection is gone or must go.  A second call has no effect."""
         self.sessions.pop(session.id, None)
         self.waits.remove(session)
+        self.pause.remove(session)
         self.channels.leave_all(session)
         session.leave_transaction()
         self.monitors.discard(session)
@@ -146,11 +150,13 @@ class Engine(Service):
             or (found.writes and not self._writable)
             or not found.accepts(len(request))
             or (found.subcommands and len(request) > 1)
+            or self.pause.active
             or self.is_busy()
         ):
             found = self._checked(session, found, request)
             if found is None:
-                session.skips >>= 1
+                if not session.postponed:
+                    session.skips >>= 1
                 return
             if self.is_busy():
                 self._run_while_busy(session, found, request)
@@ -200,6 +206,8 @@ class Engine(Service):
         space = self.space
         if space.failing:
             space.reading = "readonly" in found.flags
+        if space.events.classes:
+            space.events.look(found)
         try:
             if space.stale:
                 space.recover()
@@ -219,7 +227,7 @@ class Engine(Service):
             found.failed += 1
             _log.exception("%s failed", found.name)
             reply = CommandError(_INTERNAL)
-        space.reading = False
+        space.reading = space.events.misses = False
         duration = time.perf_counter() - started
         found.calls += 1
         found.microseconds += duration * 1e6
@@ -232,7 +240,8 @@ class Engine(Service):
     def _checked(
         self, session: Session, found: Command | None, request: list[bytes]
     ) -> Command | None:
-        """Return the command if it runs now.  None if it is refused, or queued in a transaction."""
+        """Return the command if it runs now.  None if it is refused, postponed, or queued in a
+        transaction."""
         try:
             if found is None:
                 if request[0].lower() in (b"post", b"host:"):
@@ -252,6 +261,10 @@ class Engine(Service):
             session.reply(error)
             if found is not None and found.name == "EXEC" and self.monitors:
                 self.show(session, found, request)
+            return None
+        if self.pause.active and self.pause.postpones(
+            session, found, partial(self._run_postponed, session, request)
+        ):
             return None
         if session.queued is not None and "control" not in found.flags:
             if not session.refused and not session.changed:  # otherwise EXEC runs none of them
@@ -306,6 +319,39 @@ class Engine(Service):
         for monitor in self.monitors:
             monitor.show(line)
 
+    # Pauses
+
+    def pause_clients(self, seconds: float, everything: bool) -> None:
+        """Let requests wait: all, or those that write.  Keys do not expire meanwhile."""
+        self.pause.begin(seconds, everything)
+        self.space.frozen = True
+        self._look_at_pause_after(seconds)
+
+    def _look_at_pause_after(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(min(seconds, _LONGEST_TIMER), self._look_at_pause)
+
+    def _look_at_pause(self) -> None:
+        """End the pause if its time has passed; timers may come a little early."""
+        if not self.pause.active:
+            return
+        if self.is_busy():
+            self._look_at_pause_after(_PAUSE)
+        elif self.pause.left > 0:
+            self._look_at_pause_after(self.pause.left)
+        else:
+            self.end_pause()
+
+    def end_pause(self) -> None:
+        """Run the requests that have waited."""
+        self.space.frozen = False
+        for run in self.pause.end():
+            run()
+
+    def _run_postponed(self, session: Session, request: list[bytes]) -> None:
+        self.run(session, request)
+        session.on_unblocked()
+
     # Scripts
 
     def compile_script(self, script: Script) -> None:
@@ -337,10 +383,13 @@ class Engine(Service):
         return self._evaluator.memory
 
     def holds_back(self, session: Session) -> bool:
-        """Whether the next request of a client waits because a script runs in a thread.
+        """Whether the next request of a client waits because a script runs in a thread, or its
+        last one because of a pause.
 
         If so, the client continues when that ends, or when it may be answered with BUSY.
         """
+        if session.postponed:
+            return True
         busy = self.busy
         if busy is None or (busy.over_limit and busy.session is not session):
             return False
@@ -586,7 +635,7 @@ class Engine(Service):
         try:
             if self.space.stale:
                 self.space.recover()
-            busy = self.space.expire_due(limit) == limit
+            busy = not self.space.frozen and self.space.expire_due(limit) == limit
             busy = self.space.sweep(limit) or busy
         except BaseException:
             self.space.undo()

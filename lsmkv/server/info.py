@@ -78,7 +78,7 @@ def _clients(service: Service) -> Fields:
         "connected_clients": len(sessions),
         "cluster_connections": 0,
         "maxclients": service.settings.maxclients,
-        "blocked_clients": len(service.waits),
+        "blocked_clients": len(service.waits) + len(service.pause),
         "tracking_clients": 0,
         "pubsub_clients": sum(session.subscribed for session in sessions),
         "watching_clients": sum(bool(session.watching) for session in sessions),

@@ -30,6 +30,7 @@ from lsmkv.server.encoding import (
     group_prefix,
     ranked_prefix,
 )
+from lsmkv.server.events import Events
 from lsmkv.server.expiry import ExpiryQueue
 from lsmkv.server.gaps import Gaps
 from lsmkv.server.garbage import GarbageQueue
@@ -86,6 +87,8 @@ class Keyspace:
         """The entries of streams that groups read next."""
         self.gaps = Gaps()
         """What was removed from large sets."""
+        self.events = Events()
+        """Keyspace notifications."""
         self.changes = 0
         """Keys that were changed since the start."""
         self.expired = 0
@@ -95,6 +98,8 @@ class Keyspace:
         self.reading = False
         """Whether a read runs after a failed commit.  It leaves expired keys and cursors unwritten.
         """
+        self.frozen = False
+        """Whether expired keys stay where they are: clients are paused."""
         self.moved = False
         """Whether databases were flushed or swapped in this tick, which every read sees."""
         self.stale = False
@@ -177,6 +182,8 @@ class Keyspace:
         """The command has succeeded: keep its changes."""
         self.overlay.keep()
         self._before.clear()
+        if self.events.classes:
+            self.events.publish()
 
     def mark(self) -> tuple[int, int]:
         """A point in a command's changes.  A script takes one before each of its commands."""
@@ -185,6 +192,7 @@ class Keyspace:
     def undo(self, mark: tuple[int, int] = (0, 0)) -> None:
         """Undo the command's changes, all or those since a mark."""
         writes, resized = mark
+        self.events.undo(writes)
         if self.overlay.mark() == writes:
             return
         self.overlay.undo(writes)
@@ -221,6 +229,7 @@ class Keyspace:
     def roll_back(self) -> None:
         """Drop the tick's changes."""
         self.overlay.forget()
+        self.events.undo(-1)
         self._before.clear()
         self.ready.clear()
         self.moved = False
@@ -246,10 +255,21 @@ class Keyspace:
         """Milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
+    def announce(self, kind: str, name: str, database: Database, key: bytes) -> None:
+        """Note an event of a class: see ``events.py``.  Its change must be made already."""
+        if self.events.classes:
+            self.events.add(kind, name, database.index, key, self.overlay.mark())
+
+    def miss(self, database: Database, key: bytes) -> None:
+        """Note that a command has looked for a key that does not exist."""
+        if self.events.misses:
+            self.events.add("m", "keymiss", database.index, key, self.overlay.mark())
+
     def string(self, database: Database, key: bytes) -> bytes | None:
         """The value of a string; None if the key does not exist; ``WRONGTYPE`` for another kind."""
         record = self.overlay.get(database.prefix + key)
         if record is None:
+            self.miss(database, key)
             return None
         if record[0] == STRING:
             return record[1:]
@@ -264,12 +284,15 @@ class Keyspace:
         """
         record = self.overlay.get(database.prefix + key)
         if record is None:
+            self.miss(database, key)
             return None
         entry = Entry.decode(record)
         if entry.expires and entry.expires <= self.now():
-            if self.writable and not self.reading:
+            if self.writable and not self.reading and not self.frozen:
                 self.remove(database, key, entry)
                 self.expired += 1
+                self.announce("x", "expired", database, key)
+            self.miss(database, key)
             return None
         if kind and entry.kind != kind:
             raise wrong_type()
@@ -299,10 +322,12 @@ class Keyspace:
         if entry.size == 0 and entry.kind not in (STRING, encoding.BLOOM, STREAM):
             if not new:
                 self.remove(database, key, entry, swept=True)
+                self.announce("g", "del", database, key)
             return
         self.overlay.put(database.prefix + key, entry.encode())
         if new:
             self.resize(database, 1)
+            self.announce("n", "new", database, key)
         self.touch(database, key)
 
     def rewrite(self, database: Database, key: bytes, entry: Entry) -> None:
@@ -317,6 +342,8 @@ class Keyspace:
             self.resize(database, 1)
         elif old[0] != STRING:
             self._drop(database, key, Entry.decode(old))
+        if old is None:
+            self.announce("n", "new", database, key)
         if expires:
             head = bytes((STRING | EXPIRES,)) + U64.pack(expires)
             self.expiry.add(expires, database.id, key)
@@ -474,6 +501,7 @@ class Keyspace:
                         entry.expires = 0  # its place in the queue is taken already
                         self.remove(database, key, entry)
                         self.expired += 1
+                        self.announce("x", "expired", database, key)
         return len(due)
 
     def sweep(self, limit: int) -> bool:

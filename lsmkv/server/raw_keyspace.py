@@ -40,6 +40,7 @@ class RawKeyspace(Keyspace):
 
     def undo(self, mark: tuple[int, int] = (0, 0)) -> None:
         """Undo the command's changes, all or those since a mark."""
+        self.events.undo(mark[0])
         self.overlay.undo(mark[0])
 
     def probe(self) -> None:

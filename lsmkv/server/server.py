@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import ssl
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -12,6 +13,7 @@ from typing import Any, Never, Self
 
 from lsmkv.db.db import DB
 from lsmkv.db.opening.directory import LockWait
+from lsmkv.env.unix_sockets import bind_unix_socket
 from lsmkv.errors import Error, LockedError
 from lsmkv.options import Options, checked_lock_timeout
 from lsmkv.server.commands import COMMANDS
@@ -22,6 +24,7 @@ from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import DATABASES, Keyspace
 from lsmkv.server.raw_keyspace import RawKeyspace
 from lsmkv.server.settings import Settings, Sync
+from lsmkv.server.tls import TLS, AuthClients
 from lsmkv.util.copying import refuse_copy
 
 DEFAULT_PORT = 6379
@@ -29,6 +32,8 @@ WRITE_BUFFER_SIZE = 32 * 2**20
 CACHE_SIZE = 64 * 2**20
 """Memory for the memtable and the block cache, in bytes, if no size is given.  A server usually has
 its machine to itself, and larger memtables mean less compaction."""
+_TLS_SECONDS = 10.0
+"""How long a client may take to begin TLS, or to end it."""
 _log = logging.getLogger("lsmkv.server")
 
 
@@ -56,8 +61,14 @@ class Server:
         path: str | os.PathLike[str],
         *,
         host: str | None = "127.0.0.1",
-        port: int = DEFAULT_PORT,
+        port: int | None = DEFAULT_PORT,
         unix_socket: str | os.PathLike[str] | None = None,
+        unix_socket_mode: int | None = None,
+        tls_port: int | None = None,
+        tls_cert_file: str | os.PathLike[str] = "",
+        tls_key_file: str | os.PathLike[str] = "",
+        tls_ca_cert_file: str | os.PathLike[str] = "",
+        tls_auth_clients: AuthClients | None = None,
         appendfsync: Sync = "everysec",
         password: str = "",
         protected_mode: bool = True,
@@ -70,10 +81,17 @@ class Server:
     ) -> None:
         """Prepare a server of the store ``path``, or ``":memory:"``.
 
-        ``host=None`` opens no TCP port.  Port 0 takes a free one: see :attr:`port`.  ``raw`` serves
-        an ordinary store's keys as strings.  ``read_only`` serves a store that another process may
-        write, and looks for new writes every ``refresh_seconds``.  ``options`` are those of
-        :class:`lsmkv.DB`.  The store is made if it does not exist.
+        ``host=None`` opens no TCP port, and ``port=None`` none without TLS.  Port 0 takes a free
+        one: see :attr:`port`.  ``unix_socket_mode`` is the mode of the Unix socket, such as
+        ``0o660``; by default the umask decides.
+
+        ``tls_port`` is a port for TLS.  It needs ``tls_cert_file``, and ``tls_key_file`` unless
+        that file has the key, in PEM.  With ``tls_ca_cert_file`` clients must have a certificate
+        of these authorities, unless ``tls_auth_clients`` is ``"optional"`` or ``"no"``.
+
+        ``raw`` serves an ordinary store's keys as strings.  ``read_only`` serves a store that
+        another process may write, and looks for new writes every ``refresh_seconds``.  ``options``
+        are those of :class:`lsmkv.DB`.  The store is made if it does not exist.
 
         ``maxclients`` and ``max_open_files`` are as large as the descriptors of this process allow.
         ``start`` raises the process's limit if it may, and logs a warning if there must be fewer
@@ -81,15 +99,25 @@ class Server:
 
         Raises ``ValueError`` for invalid settings.
         """
-        if host is None and unix_socket is None:
+        if unix_socket is None and (host is None or (port is None and tls_port is None)):
             raise ValueError("a server needs a host, a Unix socket, or both")
+        if host is None and tls_port is not None:
+            raise ValueError("tls_port needs a host")
         if refresh_seconds <= 0:
             raise ValueError("refresh_seconds must be more than 0")
         self.path = os.fsdecode(path)
         self.host = host
-        self.port = port
-        """The port; after ``start``, the port that is in use."""
+        self._has_port = host is not None and port is not None
+        self.port = port or 0
+        """The port without TLS; after ``start``, the port that is in use."""
+        self.tls_port = tls_port
+        """The port for TLS; after ``start``, the port that is in use.  None if there is none."""
+        self._tls: TLS | None = None
+        if tls_port is not None:
+            files = [os.fsdecode(one) for one in (tls_cert_file, tls_key_file, tls_ca_cert_file)]
+            self._tls = TLS(files[0], files[1], files[2], tls_auth_clients)
         self.unix_socket = None if unix_socket is None else os.fsdecode(unix_socket)
+        self._unix_socket_mode = unix_socket_mode
         self.raw = raw
         self.read_only = read_only
         self._refresh_seconds = refresh_seconds
@@ -133,6 +161,7 @@ class Server:
         files open that no client could be served.
         """
         room = self._reserve_descriptors()
+        context = None if self._tls is None else self._tls.context()
         db = await self._open_when_unlocked(room.tables)
         try:
             keyspace, table = (RawKeyspace, RAW_COMMANDS) if self.raw else (Keyspace, COMMANDS)
@@ -142,7 +171,7 @@ class Server:
             engine.schedule = loop.call_soon
             self._stopping = asyncio.Event()
             engine.on_shutdown = self._stopping.set
-            await self._listen(loop, lambda: Connection(engine), room.backlog)
+            await self._listen(loop, lambda: Connection(engine), room.backlog, context)
         except BaseException:
             self._engine = None
             self._close_listeners()
@@ -155,11 +184,19 @@ class Server:
             "dir": self.path,
             "maxmemory": "0",
             "maxmemory-policy": "noeviction",
-            "notify-keyspace-events": "",
-            "port": str(self.port if self.host else 0),
+            "port": str(self.port if self._has_port else 0),
             "save": "",
+            "tls-port": str(self.tls_port or 0),
             "unixsocket": self.unix_socket or "",
+            "unixsocketperm": f"{self._unix_socket_mode or 0:o}",
         }
+        if self._tls is not None:
+            self.settings.fixed |= {
+                "tls-auth-clients": self._tls.auth_clients,
+                "tls-ca-cert-file": self._tls.authorities,
+                "tls-cert-file": self._tls.certificate,
+                "tls-key-file": self._tls.key,
+            }
         if self.read_only:
             work = [self._refresh()]
         else:
@@ -186,13 +223,27 @@ class Server:
         loop: asyncio.AbstractEventLoop,
         protocol: Callable[[], Connection],
         backlog: int,
+        context: ssl.SSLContext | None,
     ) -> None:
-        if self.host is not None:
+        if self._has_port:
             listener = await loop.create_server(protocol, self.host, self.port, backlog=backlog)
             self._listeners.append(listener)
             self.port = listener.sockets[0].getsockname()[1]
+        if context is not None and self.tls_port is not None:
+            listener = await loop.create_server(
+                protocol,
+                self.host,
+                self.tls_port,
+                backlog=backlog,
+                ssl=context,
+                ssl_handshake_timeout=_TLS_SECONDS,
+                ssl_shutdown_timeout=_TLS_SECONDS,
+            )
+            self._listeners.append(listener)
+            self.tls_port = listener.sockets[0].getsockname()[1]
         if self.unix_socket is not None:
-            made = await loop.create_unix_server(protocol, self.unix_socket, backlog=backlog)
+            bound = bind_unix_socket(self.unix_socket, self._unix_socket_mode)
+            made = await loop.create_unix_server(protocol, sock=bound, backlog=backlog)
             self._listeners.append(made)
 
     async def stop(self) -> None:
@@ -209,6 +260,7 @@ class Server:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
         await engine.abandon_script()
+        engine.end_pause()
         for session in list(engine.sessions.values()):
             engine.waits.unblock(session, error=True)
         engine.commit()
@@ -283,9 +335,10 @@ class Server:
                 for session in list(self.engine.sessions.values()):
                     idle = now - session.last_active > timeout
                     listens = session.subscribed or session.monitoring
+                    waits = session.wait or session.evaluating or session.postponed
                     if idle and session.closing:
                         session.disconnect()  # the client does not read the rest of its replies
-                    elif idle and not (session.wait or session.evaluating or listens):
+                    elif idle and not (waits or listens):
                         session.close()
 
     async def _refresh(self) -> None:

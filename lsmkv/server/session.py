@@ -14,6 +14,7 @@ from lsmkv.server.blocking import Wait, Waits
 from lsmkv.server.command import Command, Table
 from lsmkv.server.cursors import Cursors
 from lsmkv.server.keyspace import Database, Keyspace
+from lsmkv.server.pause import Pause
 from lsmkv.server.pubsub import Channels
 from lsmkv.server.resp import Push, Reply, Simple, encode
 from lsmkv.server.scripts.sources import Script, Sources
@@ -35,6 +36,7 @@ class Service(ABC):
         self.sessions: dict[int, Session] = {}
         self.channels = Channels()
         self.waits = Waits(space)
+        self.pause = Pause()
         self.cursors = Cursors(space)
         self.sources = Sources(space)
         self.slow = SlowLog(settings)
@@ -56,11 +58,19 @@ class Service(ABC):
         self.busy: Evaluation | None = None
         """The script that runs in a thread.  Until it ends no command runs, and no tick is written.
         """
+        space.events.select(settings.events)
+        space.events.send = self.announce
         self.deferred: list[tuple[Session, list[Reply]]] | None = None
         """The messages that a script has sent, while one runs: they leave when it ends."""
         self.on_shutdown: Callable[[], None] = _nothing
         self.schedule: Callable[[Callable[[], None]], object] = _call
         """Schedules a call of a function in the next tick."""
+
+    def announce(self, channel: bytes, message: bytes) -> None:
+        """Publish what has happened to a key.  It is sent if the tick's changes are written."""
+        executing, self.executing = self.executing, True
+        self.channels.publish(channel, message)
+        self.executing = executing
 
     @abstractmethod
     def touch(self, session: Session) -> None:
@@ -74,6 +84,14 @@ class Service(ABC):
     @abstractmethod
     def syncing(self) -> bool:
         """Whether replies wait for a sync."""
+
+    @abstractmethod
+    def pause_clients(self, seconds: float, everything: bool) -> None:
+        """Let requests wait: all, or those that write."""
+
+    @abstractmethod
+    def end_pause(self) -> None:
+        """Run the requests that have waited."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -197,6 +215,8 @@ class Session:
         self.monitoring = False
         self.wait: Wait | None = None
         """What it waits for, while it is blocked."""
+        self.postponed = False
+        """Whether its request waits for the end of a pause."""
         self.evaluating = False
         """Whether its script runs in a thread."""
         self.after_script: Callable[[], None] = _nothing
@@ -236,6 +256,10 @@ class Session:
         """Of its socket, for CLIENT LIST."""
         self.unread: Callable[[], int] = _zero
         """The bytes of received requests that have not run."""
+
+    def announce(self, kind: str, name: str, key: bytes) -> None:
+        """Note an event of a class about a key: see ``events.py``."""
+        self.space.announce(kind, name, self.database, key)
 
     def reply(self, reply: Reply) -> None:
         """Answer a command."""

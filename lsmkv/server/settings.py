@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from lsmkv.server.events import parse_classes, shown_classes
 from lsmkv.server.numbers import to_int
 from lsmkv.server.resp import CommandError
 
@@ -14,7 +15,7 @@ _MOST = 2**63 - 1
 _UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1024, "m": 10**6, "mb": 2**20, "g": 10**9, "gb": 2**30}
 _ALWAYS = {"cluster-enabled": "no", "daemonize": "no", "replicaof": "", "slaveof": ""}
 """Settings that clients ask for, and that are fixed in this server."""
-_IMMUTABLE = {"cluster-enabled", "daemonize", "databases", "unixsocket"}
+_IMMUTABLE = {"cluster-enabled", "daemonize", "databases", "unixsocket", "unixsocketperm"}
 _PROTECTED = {"dir"}
 """Settings that Redis refuses to set, even to their current value."""
 
@@ -80,6 +81,8 @@ class Settings:
     """Milliseconds after which other clients get BUSY while a script runs; 0: never."""
     script_memory: int = 256 * 2**20
     """Bytes that a script may have in Lua: CONFIG's ``script-max-memory``."""
+    events: str = ""
+    """The classes of keyspace notifications: CONFIG's ``notify-keyspace-events``."""
     slowlog_slower_than: int = 10_000
     """Microseconds; negative turns the slow log off."""
     slowlog_length: int = 128
@@ -102,6 +105,7 @@ class Settings:
             **self.fixed,
             **numbers,
             "appendfsync": self.appendfsync,
+            "notify-keyspace-events": shown_classes(self.events),
             _LIMITS: f"normal 0 0 0 slave 0 0 0 pubsub {self.pubsub_limit} 0 0",
             "protected-mode": "yes" if self.protected_mode else "no",
             "requirepass": self.password,
@@ -142,6 +146,11 @@ class Settings:
                     choices = "everysec, always, no"
                     raise _refused(name, f"argument(s) must be one of the following: {choices}")
                 return "appendfsync", value.lower()
+            case "notify-keyspace-events":
+                try:
+                    return "events", parse_classes(value)
+                except CommandError as error:
+                    raise _refused(name, str(error)) from None
             case "protected-mode":
                 if value.lower() not in ("yes", "no"):
                     raise _refused(name, "argument must be 'yes' or 'no'")

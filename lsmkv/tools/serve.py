@@ -36,6 +36,27 @@ def serve(
     unix_socket: Annotated[
         str | None, typer.Option("--unixsocket", metavar="FILE", help="Listen on this socket too.")
     ] = None,
+    unix_socket_mode: Annotated[
+        str | None,
+        typer.Option("--unixsocketperm", metavar="MODE", help="The socket's mode, such as 660."),
+    ] = None,
+    tls_port: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, max=65535, help="A port for TLS; 0 takes a free one."),
+    ] = None,
+    tls_cert_file: Annotated[
+        str, typer.Option(metavar="FILE", help="The server's certificate, in PEM.")
+    ] = "",
+    tls_key_file: Annotated[
+        str, typer.Option(metavar="FILE", help="Its key, unless the same file has it.")
+    ] = "",
+    tls_ca_cert_file: Annotated[
+        str, typer.Option(metavar="FILE", help="The authorities of clients' certificates.")
+    ] = "",
+    tls_auth_clients: Annotated[
+        Literal["yes", "no", "optional"] | None,
+        typer.Option(help="Whether clients need a certificate: yes, if there are authorities."),
+    ] = None,
     appendfsync: Annotated[
         Literal["always", "everysec", "no"],
         typer.Option(help="When writes are made durable: before the reply, each second, or never."),
@@ -86,7 +107,7 @@ def serve(
     The password is also taken from LSMKV_SERVE_PASSWORD, where other users of this machine do not
     see it.
 
-    JSON: "path", "host", "port", "unixsocket".
+    JSON: "path", "host", "port", "tls_port", "unixsocket".
     """
     if sys.platform == "win32" and unix_socket is not None:
         raise ValueError("--unixsocket needs a system with Unix sockets: Windows has --port alone")
@@ -100,9 +121,15 @@ def serve(
         ) from None
     server = Server(
         directory,
-        host=None if port < 0 else host,
-        port=max(port, 0),
+        host=None if port < 0 and tls_port is None else host,
+        port=None if port < 0 else port,
         unix_socket=unix_socket,
+        unix_socket_mode=_mode(unix_socket_mode),
+        tls_port=tls_port,
+        tls_cert_file=tls_cert_file,
+        tls_key_file=tls_key_file,
+        tls_ca_cert_file=tls_ca_cert_file,
+        tls_auth_clients=tls_auth_clients,
         appendfsync=appendfsync,
         password=password,
         protected_mode=protected_mode,
@@ -121,7 +148,8 @@ def serve(
         except OSError as error:
             if error.errno != errno.EADDRINUSE or (unix_socket or "\0") in str(error):
                 raise
-            reason = f"port {port} is in use (--port 0 takes a free one)"
+            ports = f"port {port}" if tls_port is None else f"port {port} or {tls_port}"
+            reason = f"{ports} is in use (--port 0 takes a free one)"
             raise OSError(error.errno, reason, host) from None
         try:
             _announce(server, as_json)
@@ -133,6 +161,17 @@ def serve(
         runner.run(run())
     if not as_json:
         say(f"{directory} is closed")
+
+
+def _mode(text: str | None) -> int | None:
+    """A mode in octal digits."""
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or set(text) & {"8", "9"} or len(text) > 4:
+        raise ValueError(
+            f"--unixsocketperm takes a mode in octal digits, such as 660, not {text!r}"
+        )
+    return int(text, 8)
 
 
 def _call_on_signals(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
@@ -158,15 +197,18 @@ def _announce(server: Server, as_json: bool) -> None:
         fields = {
             "path": server.path,
             "host": server.host,
-            "port": server.port if server.host else None,
+            "port": server.port or None,
+            "tls_port": server.tls_port,
             "unixsocket": server.unix_socket,
         }
         write_line(json.dumps(fields))
         sys.stdout.flush()
         return
     places = []
-    if server.host:
+    if server.port:
         places.append(f"{server.host}:{server.port}")
+    if server.tls_port is not None:
+        places.append(f"{server.host}:{server.tls_port} (TLS)")
     if server.unix_socket:
         places.append(os.fspath(server.unix_socket))
     say(f"{server.path} is served at {' and '.join(places)} (Ctrl-C ends it)")

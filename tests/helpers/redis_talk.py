@@ -61,6 +61,8 @@ CLIENT KILL killing killing
 CLIENT KILL word
 CLIENT UNBLOCK id [(TIMEOUT|ERROR|x)] [word]
 CLIENT NO-EVICT (ON|OFF|x)
+CLIENT PAUSE (x|-1|1.5|0) [(WRITE|all|x)] [word]
+CLIENT UNPAUSE [word]
 CLIENT
 CONFIG GET {setting}
 CONFIG GET (time*|*slow*|maxc*s|tcp-?eepalive|[)
@@ -76,7 +78,7 @@ COMMAND GETKEYSANDFLAGS request
 COMMAND GETKEYSANDFLAGS request
 COMMAND INFO (get|nosuch|MEMORY/USAGE|x/y|set/x)
 OBJECT (NOSUCH|FREQ|ENCODING) [word]
-MEMORY (NOSUCH|USAGE) [word]
+MEMORY (NOSUCH|USAGE) [none]
 MODULE (LIST|NOSUCH) [word]
 ROLE
 """
@@ -89,6 +91,8 @@ _SETTINGS = {
     b"slowlog-max-len": [b"128", b"64", b"-1"],
     b"appendfsync": [b"everysec", b"no", b"always", b"NO", b"sometimes"],
     b"protected-mode": [b"yes", b"no", b"maybe"],
+    b"notify-keyspace-events": [b"", b"A", b"gKx", b"xyz", b"nmlE", b"AKEm"],
+    b"hll-sparse-max-bytes": [b"3000", b"1kb", b"x", b"-1"],
     b"client-output-buffer-limit": [b"x 1 1 1", b"pubsub 1 1", b"pubsub 1 x 1", b""],
     b"databases": [b"16", b"3"],
     b"daemonize": [b"no"],
@@ -186,7 +190,7 @@ class Talk:
         self._control = Client(server.address)
         for name in (b"timeout", b"tcp-keepalive", b"maxclients", b"proto-max-bulk-len",
                      b"client-query-buffer-limit", b"slowlog-max-len", b"appendfsync",
-                     b"protected-mode"):  # fmt: skip
+                     b"protected-mode", b"notify-keyspace-events"):  # fmt: skip
             self._control.ask("CONFIG", "SET", name, _SETTINGS[name][0])
         self._control.ask("FLUSHALL")
         while self._id_of(self._control) < _LEAST_ID:

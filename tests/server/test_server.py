@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +164,20 @@ async def test_a_unix_socket(tmp_path: Path) -> None:
         assert await wire("SET k v") == b"OK"
         assert f"laddr={path}:0 " in (await wire("CLIENT LIST")).decode()
         assert await wire("CONFIG GET port") == [b"port", b"0"]
+
+
+async def test_the_mode_of_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    for mode in (0o600, 0o666):  # the second replaces what the first has left
+        async with Server(":memory:", host=None, unix_socket=path, unix_socket_mode=mode) as server:
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+            async with Wire(server, str(path)) as wire:
+                shown = await wire("CONFIG GET unixsocketperm")
+                assert shown == [b"unixsocketperm", b"%o" % mode]
+    (tmp_path / "file").write_text("not a socket")
+    with pytest.raises(OSError, match="in use"):
+        await Server(":memory:", host=None, unix_socket=tmp_path / "file").start()
+    assert (tmp_path / "file").read_text() == "not a socket"
 
 
 async def test_stopping_while_clients_are_connected(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import redis
+from certificates import Certificates
 from commands import fails, lsm
 from processes import ENVIRON
 
@@ -81,7 +82,8 @@ def test_json(tmp_path: Path) -> None:
         shown = json.loads(line)
         port = shown["port"]
         assert shown == {
-            "path": str(path), "host": "127.0.0.1", "port": port, "unixsocket": str(unix_socket),
+            "path": str(path), "host": "127.0.0.1", "port": port, "tls_port": None,
+            "unixsocket": str(unix_socket),
         }  # fmt: skip
         for client in (redis.Redis(port=port), redis.Redis(unix_socket_path=str(unix_socket))):
             with client:
@@ -108,6 +110,25 @@ def test_options_reach_the_server(tmp_path: Path) -> None:
         "appendfsync": "always", "maxclients": "7", "timeout": "9", "protected-mode": "no",
         "port": "0", "unixsocket": unix_socket,
     }  # fmt: skip
+
+
+def test_tls_and_the_mode_of_a_unix_socket(tmp_path: Path) -> None:
+    files = Certificates(tmp_path)
+    unix_socket = tmp_path / "socket"
+    options = ["--port", "-1", "--tls-port", "0", "--tls-cert-file", files.certificate("server"),
+               "--tls-key-file", files.key("server"), "--tls-ca-cert-file", files.certificate("ca"),
+               "--unixsocket", unix_socket, "--unixsocketperm", "600", "--json"]  # fmt: skip
+    with started(":memory:", *options) as (_, line):
+        shown = json.loads(line)
+        assert shown["port"] is None
+        assert unix_socket.stat().st_mode & 0o777 == 0o600
+        with redis.Redis(
+            port=shown["tls_port"], ssl=True, ssl_ca_certs=str(files.certificate("ca")),
+            ssl_certfile=str(files.certificate("client")), ssl_keyfile=str(files.key("client")),
+        ) as client:  # fmt: skip
+            assert client.ping()
+    fails(lsm("serve", ":memory:", "--unixsocketperm", "9"), "takes a mode in octal digits")
+    fails(lsm("serve", ":memory:", "--tls-port", "0"), "TLS needs a certificate")
 
 
 def test_raw_and_read_only(tmp_path: Path) -> None:

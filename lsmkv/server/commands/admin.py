@@ -52,7 +52,9 @@ def config_set(session: Session, args: list[bytes]) -> Reply:
     if len(args) % 2:
         raise syntax_error()
     words = [word.decode("utf-8", "surrogateescape") for word in args[2:]]
-    session.service.settings.change(list(zip(words[::2], words[1::2], strict=True)))
+    settings = session.service.settings
+    settings.change(list(zip(words[::2], words[1::2], strict=True)))
+    session.space.events.select(settings.events)
     return OK
 
 

@@ -140,7 +140,7 @@ def bitfield(session: Session, args: list[bytes]) -> Reply:
         return _read(session, args[1], operations)
     entry, new = session.space.find_or_make(session.database, args[1], STRING)
     value = bytearray(entry.rest.ljust((max(ends) + 7) >> 3, b"\0"))
-    changed = new or len(value) > len(entry.rest)
+    longer, changed = new or len(value) > len(entry.rest), False
     replies: list[Reply] = []
     for one in operations:
         old = one.read(value)
@@ -152,11 +152,13 @@ def bitfield(session: Session, args: list[bytes]) -> Reply:
             replies.append(None)
             continue
         write_bits(value, one.offset, one.bits, result)
-        changed = changed or result != old
+        changed = changed or longer or result != old
         replies.append(old if one.name == b"SET" else result)
-    if changed:
+    if longer or changed:
         entry.rest = bytes(value)
         session.space.save(session.database, args[1], entry, new)
+    if changed:
+        session.announce("$", "setbit", args[1])
     return replies
 
 

@@ -45,6 +45,7 @@ def setbit(session: Session, args: list[bytes]) -> Reply:
         byte = byte | mask if bit else byte & ~mask
         entry.rest = b"".join((value[:at].ljust(at, b"\0"), bytes((byte,)), value[at + 1 :]))
         session.space.save(session.database, args[1], entry, new)
+        session.announce("$", "setbit", args[1])
     return old
 
 
@@ -134,8 +135,8 @@ def bitop(session: Session, args: list[bytes]) -> Reply:
     space, database, target = session.space, session.database, args[2]
     value = combined(operation, [space.string(database, key) or b"" for key in args[3:]])
     if value:
-        space.clear(database, target)
         space.set_string(database, target, value)
-    else:
-        space.clear(database, target)
+        session.announce("$", "set", target)
+    elif space.clear(database, target):
+        session.announce("g", "del", target)
     return len(value)

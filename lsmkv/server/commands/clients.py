@@ -63,7 +63,7 @@ def _flags(session: Session) -> str:
         "O": session.monitoring,
         "P": session.subscribed,
         "x": session.queued is not None,
-        "b": session.wait is not None,
+        "b": session.wait is not None or session.postponed,
         "d": session.changed,
         "c": session.closing,
         "U": session.address.endswith(":0"),  # no client has port 0: it is a Unix socket
@@ -220,6 +220,28 @@ def _kill(session: Session, sessions: list[Session]) -> None:
         if one is not session:
             one.cut()
             session.service.close_session(one)  # it gets no more output of this tick
+
+
+@command("CLIENT PAUSE", -3, "admin", group="connection", usage="<timeout> [WRITE|ALL]")
+def client_pause(session: Session, args: list[bytes]) -> Reply:
+    """Let requests wait for some milliseconds: all, or only those that write."""
+    if len(args) > 4:
+        raise wrong_subcommand(args)
+    mode = args[3].upper() if len(args) == 4 else b"ALL"
+    if mode not in (b"WRITE", b"ALL"):
+        raise CommandError("ERR CLIENT PAUSE mode must be WRITE or ALL")
+    milliseconds = to_int(args[2], "ERR timeout is not an integer or out of range")
+    if milliseconds < 0:
+        raise CommandError("ERR timeout is negative")
+    session.service.pause_clients(milliseconds / 1000, everything=mode == b"ALL")
+    return OK
+
+
+@command("CLIENT UNPAUSE", 2, "admin", group="connection")
+def client_unpause(session: Session, args: list[bytes]) -> Reply:
+    """End a pause, and run the requests that have waited."""
+    session.service.schedule(session.service.end_pause)
+    return OK
 
 
 @command("CLIENT REPLY", 3, group="connection", usage="(ON|OFF|SKIP)")

@@ -23,6 +23,7 @@ from lsmkv.server.stream import UNKNOWN, Stream, shown
 from lsmkv.server.stream_ids import NO_ID, id_text, parse_id, parse_range, parse_start
 
 _MOST_CLAIMED = MAX_INT // 16
+_NEW_CONSUMER = "xgroup-createconsumer"
 _ATTEMPTS = 10
 """Deliveries that XAUTOCLAIM looks at for each entry that it may return."""
 
@@ -107,6 +108,7 @@ def xgroup_create(session: Session, args: list[bytes]) -> Reply:
         stream = Stream(session.space.overlay, session.space.make(STREAM))
         save(session, args[2], stream, new=True)
     make_group(session.space, stream.entry, args[3], last, read)
+    session.announce("t", "xgroup-create", args[2])
     return OK
 
 
@@ -122,6 +124,7 @@ def xgroup_setid(session: Session, args: list[bytes]) -> Reply:
     group.last = stream.last if args[4] == b"$" else parse_id(args[4], special=True)
     group.read = read
     group.save()
+    session.announce("t", "xgroup-setid", args[2])
     return OK
 
 
@@ -132,6 +135,7 @@ def xgroup_destroy(session: Session, args: list[bytes]) -> Reply:
     if group is None:
         return 0
     remove_group(session.space, stream.entry, group)
+    session.announce("t", "xgroup-destroy", args[2])
     session.space.wake(session.database, args[2])
     return 1
 
@@ -144,6 +148,7 @@ def xgroup_createconsumer(session: Session, args: list[bytes]) -> Reply:
         return 0
     group.use_consumer(args[4], session.space.now())
     group.save()
+    session.announce("t", _NEW_CONSUMER, args[2])
     return 1
 
 
@@ -156,6 +161,7 @@ def xgroup_delconsumer(session: Session, args: list[bytes]) -> Reply:
         return 0
     removed = group.remove_consumer(consumer)
     group.save()
+    session.announce("t", "xgroup-delconsumer", args[2])
     return removed
 
 
@@ -295,6 +301,7 @@ def xclaim(session: Session, args: list[bytes]) -> Reply:
     ids = _ids_at_start(args[5:])
     now = session.space.now()
     options = _claim_options(args[5 + len(ids) :], now)
+    consumers = group.size
     changed = options.last > group.last
     group.last = max(group.last, options.last)
     found: list[Reply] = []
@@ -320,6 +327,8 @@ def xclaim(session: Session, args: list[bytes]) -> Reply:
         found.append(id_text(id_) if options.just_ids else shown(id_, record))
     if found or changed:
         group.save()
+    if group.size > consumers:
+        session.announce("t", _NEW_CONSUMER, args[1])
     return found
 
 
@@ -347,6 +356,7 @@ def xautoclaim(session: Session, args: list[bytes]) -> Reply:
     stream, group = _group_of(session, args[1], args[2])
     now = session.space.now()
     following, found, removed = NO_ID, [], []
+    consumers = group.size
     consumer: Consumer | None = None
     attempts = count * _ATTEMPTS
     for id_, value in group.pending.walk(start):
@@ -370,4 +380,6 @@ def xautoclaim(session: Session, args: list[bytes]) -> Reply:
         count -= 1
     if found or removed:
         group.save()
+    if group.size > consumers:
+        session.announce("t", _NEW_CONSUMER, args[1])
     return [id_text(following), found, removed]

@@ -34,7 +34,9 @@ def _items(session: Session, entry: Entry | None) -> Iterator[tuple[bytes, bytes
     return iter(()) if entry is None else session.space.overlay.under(element_prefix(entry))
 
 
-def _set_fields(session: Session, key: bytes, fields: list[tuple[bytes, bytes]]) -> int:
+def _set_fields(
+    session: Session, key: bytes, fields: list[tuple[bytes, bytes]], event: str = "hset"
+) -> int:
     space = session.space
     entry, new = space.find_or_make(session.database, key, HASH)
     start, added = element_prefix(entry), 0
@@ -47,6 +49,7 @@ def _set_fields(session: Session, key: bytes, fields: list[tuple[bytes, bytes]])
         space.save(session.database, key, entry, new)
     else:
         space.touch(session.database, key)
+    session.announce("h", event, key)
     return added
 
 
@@ -123,11 +126,11 @@ def hlen(session: Session, args: list[bytes]) -> Reply:
 @command("HDEL", -3, "write fast", group="hash")
 def hdel(session: Session, args: list[bytes]) -> Reply:
     """Delete fields.  Returns how many existed."""
-    return remove_elements(session, args[1], _entry(session, args[1]), args[2:])
+    return remove_elements(session, args[1], _entry(session, args[1]), args[2:], "hdel")
 
 
 def remove_elements(
-    session: Session, key: bytes, entry: Entry | None, elements: list[bytes]
+    session: Session, key: bytes, entry: Entry | None, elements: list[bytes], event: str
 ) -> int:
     """Remove fields of a hash or members of a set.  Returns how many existed."""
     if entry is None:
@@ -143,6 +146,7 @@ def remove_elements(
         entry.removed += removed
         if entry.removed >= _MANY_REMOVED and 0 < entry.size <= min(entry.removed, _MOST_MOVED):
             _move_elements(session, entry)
+        session.announce("h" if entry.kind == HASH else "s", event, key)
         space.save(session.database, key, entry)
     return removed
 
@@ -186,7 +190,7 @@ def hincrby(session: Session, args: list[bytes]) -> Reply:
     total = (0 if old is None else to_int(old, "ERR hash value is not an integer")) + change
     if not numbers.MIN_INT <= total <= numbers.MAX_INT:
         raise CommandError("ERR increment or decrement would overflow")
-    _set_fields(session, args[1], [(args[2], b"%d" % total)])
+    _set_fields(session, args[1], [(args[2], b"%d" % total)], "hincrby")
     return total
 
 
@@ -197,7 +201,7 @@ def hincrbyfloat(session: Session, args: list[bytes]) -> Reply:
         raise CommandError("ERR value is NaN or Infinity")
     old = hget(session, args)
     total = add_decimal(b"0" if old is None else old, args[3], "ERR hash value is not a float")
-    _set_fields(session, args[1], [(args[2], total)])
+    _set_fields(session, args[1], [(args[2], total)], "hincrbyfloat")
     return total
 
 

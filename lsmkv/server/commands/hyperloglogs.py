@@ -33,6 +33,7 @@ def pfadd(session: Session, args: list[bytes]) -> Reply:
         found.outdate()
         entry.rest = bytes(found.value)
         session.space.save(session.database, args[1], entry, new)
+        session.announce("$", "pfadd", args[1])
     return int(changed)
 
 
@@ -86,4 +87,5 @@ def pfmerge(session: Session, args: list[bytes]) -> Reply:
     found.outdate()
     entry.rest = bytes(found.value)
     session.space.save(session.database, args[1], entry, new)
+    session.announce("$", "pfadd", args[1])
     return OK

@@ -35,7 +35,12 @@ if TYPE_CHECKING:
 
 def _delete(session: Session, args: list[bytes]) -> Reply:
     """Delete keys.  Returns how many existed.  O(1) per key: elements are swept later."""
-    return sum(session.space.clear(session.database, key) for key in args[1:])
+    deleted = 0
+    for key in args[1:]:
+        if session.space.clear(session.database, key):
+            session.announce("g", "del", key)
+            deleted += 1
+    return deleted
 
 
 command("DEL", -2, "write", group="generic")(_delete)
@@ -93,8 +98,10 @@ def _expire(name: str, unit: int, relative: bool) -> Callable[[Session, list[byt
             return 0
         if at <= space.now():
             space.remove(database, key, entry)
+            session.announce("g", "del", key)
         else:
             space.set_expiry(database, key, entry, at)
+            session.announce("g", "expire", key)
         return 1
 
     what = "after some" if relative else "at a Unix time in"
@@ -145,6 +152,7 @@ def persist(session: Session, args: list[bytes]) -> Reply:
     if entry is None or not entry.expires:
         return 0
     session.space.set_expiry(session.database, args[1], entry, 0)
+    session.announce("g", "persist", args[1])
     return 1
 
 
@@ -159,6 +167,8 @@ def _rename(session: Session, old: bytes, new: bytes) -> None:
     if old != new:
         space.detach(database, old, entry)
         space.replace(database, new, entry)
+        session.announce("g", "rename_from", old)
+        session.announce("g", "rename_to", new)
 
 
 @command("RENAME", 3, "write", group="generic")
@@ -213,6 +223,7 @@ def copy(session: Session, args: list[bytes]) -> Reply:
         if entry.kind == STREAM:
             copy_groups(space, entry, made)
     space.replace(target, new, made)
+    space.announce("g", "copy_to", target, new)
     return 1
 
 
@@ -228,6 +239,8 @@ def move(session: Session, args: list[bytes]) -> Reply:
         return 0
     space.detach(session.database, args[1], entry)
     space.replace(target, args[1], entry)
+    session.announce("g", "move_from", args[1])
+    space.announce("g", "move_to", target, args[1])
     return 1
 
 

@@ -36,7 +36,7 @@ def elements(
         yield value
 
 
-def _push(session: Session, key: bytes, values: list[bytes], front: bool) -> int:
+def _push(session: Session, key: bytes, values: list[bytes], front: bool, event: str = "") -> int:
     """Push values one after another.  Returns the new length."""
     space = session.space
     entry, new = space.find_or_make(session.database, key, LIST)
@@ -50,11 +50,25 @@ def _push(session: Session, key: bytes, values: list[bytes], front: bool) -> int
         entry.size += 1
         space.overlay.put(prefix + U64.pack(index), value)
     space.save(session.database, key, entry, new)
+    session.announce("l", event or ("lpush" if front else "rpush"), key)
     return entry.size
 
 
 def _pop(session: Session, key: bytes, entry: Entry, count: int, front: bool) -> list[bytes]:
     """Take up to ``count`` elements from an end, the outermost first."""
+    values = _take(session, entry, count, front)
+    if values:
+        _save_popped(session, key, entry, front)
+    return values
+
+
+def _save_popped(session: Session, key: bytes, entry: Entry, front: bool) -> None:
+    session.announce("l", "lpop" if front else "rpop", key)
+    session.space.save(session.database, key, entry)
+
+
+def _take(session: Session, entry: Entry, count: int, front: bool) -> list[bytes]:
+    """Take elements, without saving the entry."""
     space = session.space
     count = min(count, entry.size)
     values = []
@@ -68,8 +82,6 @@ def _pop(session: Session, key: bytes, entry: Entry, count: int, front: bool) ->
         space.overlay.delete(name)
         entry.head += front
         entry.size -= 1
-    if count:
-        space.save(session.database, key, entry)
     return values
 
 
@@ -173,6 +185,7 @@ def lset(session: Session, args: list[bytes]) -> Reply:
         raise CommandError("ERR index out of range")
     session.space.overlay.put(name, args[3])
     session.space.touch(session.database, args[1])
+    session.announce("l", "lset", args[1])
     return OK
 
 
@@ -186,6 +199,8 @@ def ltrim(session: Session, args: list[bytes]) -> Reply:
     start, stop = clip(start, end, entry.size)
     if stop == start:
         session.space.remove(session.database, args[1], entry)
+        session.announce("l", "ltrim", args[1])
+        session.announce("g", "del", args[1])
         return OK
     prefix = element_prefix(entry)
     for position in (*range(start), *range(stop, entry.size)):
@@ -193,17 +208,21 @@ def ltrim(session: Session, args: list[bytes]) -> Reply:
     entry.head += start
     entry.size = stop - start
     session.space.save(session.database, args[1], entry)
+    session.announce("l", "ltrim", args[1])
     return OK
 
 
 def store(session: Session, key: bytes, values: list[bytes]) -> int:
     """Make a key the list of these elements, replacing any other value.  No elements: remove the
     key."""
-    session.space.clear(session.database, key)
-    return _push(session, key, values, front=False) if values else 0
+    if session.space.clear(session.database, key) and not values:
+        session.announce("g", "del", key)
+    return _push(session, key, values, front=False, event="sortstore") if values else 0
 
 
-def _rewrite(session: Session, key: bytes, entry: Entry, first: int, values: list[bytes]) -> None:
+def _rewrite(
+    session: Session, key: bytes, entry: Entry, first: int, values: list[bytes], event: str
+) -> None:
     """Replace everything in a list from position ``first`` on with these values."""
     space, prefix = session.space, element_prefix(entry)
     for at, value in enumerate(values):
@@ -211,6 +230,7 @@ def _rewrite(session: Session, key: bytes, entry: Entry, first: int, values: lis
     for position in range(first + len(values), entry.size):
         space.overlay.delete(prefix + U64.pack(entry.head + position))
     entry.size = first + len(values)
+    session.announce("l", event, key)
     space.save(session.database, key, entry)
 
 
@@ -230,7 +250,7 @@ def linsert(session: Session, args: list[bytes]) -> Reply:
         return -1
     position += where == b"AFTER"
     rest = list(elements(session, entry, position))
-    _rewrite(session, args[1], entry, position, [args[4], *rest])
+    _rewrite(session, args[1], entry, position, [args[4], *rest], "linsert")
     return entry.size
 
 
@@ -252,7 +272,7 @@ def lrem(session: Session, args: list[bytes]) -> Reply:
         gone = set(places)
         first = places[0]
         kept = [value for at, value in enumerate(values[first:], first) if at not in gone]
-        _rewrite(session, args[1], entry, first, kept)
+        _rewrite(session, args[1], entry, first, kept, "lrem")
     return len(places)
 
 
@@ -338,9 +358,17 @@ def _move(session: Session, source: bytes, target: bytes, front: bool, to_front:
     _entry(session, target)  # check for WRONGTYPE before taking anything
     if source == target and entry.size == 1:  # the key stays, with its expiry
         session.space.touch(session.database, source)
+        session.announce("l", "lpush" if to_front else "rpush", source)
+        session.announce("l", "lpop" if front else "rpop", source)
         return next(elements(session, entry))
-    value = _pop(session, source, entry, 1, front)[0]
-    _push(session, target, [value], to_front)
+    value = _take(session, entry, 1, front)[0]
+    if source == target:
+        session.space.rewrite(session.database, source, entry)
+        _push(session, target, [value], to_front)
+        session.announce("l", "lpop" if front else "rpop", source)
+    else:
+        _push(session, target, [value], to_front)
+        _save_popped(session, source, entry, front)
     return value
 
 

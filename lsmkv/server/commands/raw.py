@@ -53,6 +53,10 @@ def _there(session: Session, key: bytes) -> bool:
 def _put(session: Session, key: bytes, value: bytes | None) -> None:
     session.space.overlay.put(key, value)
     session.space.touch(session.database, key)
+    if value is None:
+        session.announce("g", "del", key)
+    else:
+        session.announce("$", "set", key)
 
 
 @_command("GET", 2, "readonly fast", "string")

@@ -30,7 +30,7 @@ def _is_member(session: Session, entry: Entry | None, member: bytes) -> bool:
     return session.space.overlay.get(element_prefix(entry) + member) is not None
 
 
-def _add(session: Session, key: bytes, members: list[bytes]) -> int:
+def _add(session: Session, key: bytes, members: list[bytes], event: str = "sadd") -> int:
     space = session.space
     entry, new = space.find_or_make(session.database, key, SET)
     start, added = element_prefix(entry), 0
@@ -43,6 +43,7 @@ def _add(session: Session, key: bytes, members: list[bytes]) -> int:
     if added:
         entry.size += added
         space.save(session.database, key, entry, new)
+        session.announce("s", event, key)
     return added
 
 
@@ -55,7 +56,7 @@ def sadd(session: Session, args: list[bytes]) -> Reply:
 @command("SREM", -3, "write fast", group="set")
 def srem(session: Session, args: list[bytes]) -> Reply:
     """Remove members.  Returns how many existed."""
-    return remove_elements(session, args[1], _entry(session, args[1]), args[2:])
+    return remove_elements(session, args[1], _entry(session, args[1]), args[2:], "srem")
 
 
 @command("SISMEMBER", 3, "readonly fast", group="set")
@@ -101,7 +102,7 @@ def smove(session: Session, args: list[bytes]) -> Reply:
         return 0
     if args[1] == args[2]:
         return 1
-    remove_elements(session, args[1], source, [args[3]])
+    remove_elements(session, args[1], source, [args[3]], "srem")
     if not _is_member(session, target, args[3]):
         _add(session, args[2], [args[3]])
     return 1
@@ -122,7 +123,7 @@ def spop(session: Session, args: list[bytes]) -> Reply:
     if entry is None:
         return None if len(args) == 2 else Members()
     chosen = [member for member, _ in choose(session, entry, count)] if count else []
-    remove_elements(session, args[1], entry, chosen)
+    remove_elements(session, args[1], entry, chosen, "spop")
     return chosen[0] if len(args) == 2 else Members(chosen)
 
 
@@ -168,10 +169,11 @@ def _difference(session: Session, keys: list[bytes]) -> Iterator[bytes]:
             yield member
 
 
-def store(session: Session, key: bytes, members: list[bytes]) -> int:
+def _store(session: Session, key: bytes, members: list[bytes], event: str) -> int:
     """Make a key the set of these members, replacing any other value; none: remove it."""
-    session.space.clear(session.database, key)
-    return _add(session, key, members)
+    if session.space.clear(session.database, key) and not members:
+        session.announce("g", "del", key)
+    return _add(session, key, members, event)
 
 
 @command("SINTER", -2, "readonly", group="set")
@@ -195,19 +197,19 @@ def sdiff(session: Session, args: list[bytes]) -> Reply:
 @command("SINTERSTORE", -3, "write", group="set")
 def sinterstore(session: Session, args: list[bytes]) -> Reply:
     """Store the members that are in every set as a set.  Returns its size."""
-    return store(session, args[1], list(_intersection(session, args[2:])))
+    return _store(session, args[1], list(_intersection(session, args[2:])), "sinterstore")
 
 
 @command("SUNIONSTORE", -3, "write", group="set")
 def sunionstore(session: Session, args: list[bytes]) -> Reply:
     """Store the members that are in at least one set as a set.  Returns its size."""
-    return store(session, args[1], list(_union(session, args[2:])))
+    return _store(session, args[1], list(_union(session, args[2:])), "sunionstore")
 
 
 @command("SDIFFSTORE", -3, "write", group="set")
 def sdiffstore(session: Session, args: list[bytes]) -> Reply:
     """Store the members of the first set that are in no other as a set.  Returns its size."""
-    return store(session, args[1], list(_difference(session, args[2:])))
+    return _store(session, args[1], list(_difference(session, args[2:])), "sdiffstore")
 
 
 @command("SINTERCARD", -3, "readonly", group="set")

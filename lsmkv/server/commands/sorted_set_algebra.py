@@ -145,7 +145,7 @@ def _combiner(name: str, combine: _Combine) -> Callable[[Session, list[bytes]], 
 def _storer(name: str, combine: _Combine) -> Callable[[Session, list[bytes]], Reply]:
     def run(session: Session, args: list[bytes]) -> Reply:
         combination = _combination(session, args, 2, name)
-        return store_members(session, args[1], _in_order(combine(combination)))
+        return store_members(session, args[1], _in_order(combine(combination)), name)
 
     return run
 

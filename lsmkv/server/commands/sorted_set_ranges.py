@@ -193,7 +193,7 @@ def zrangestore(session: Session, args: list[bytes]) -> Reply:
     """Store the members in a range of a sorted set as another.  Returns its size."""
     request = _range_request(args[5:], store=True)
     members = _members_in(session, args[2], args[3], args[4], request)
-    return store_members(session, args[1], members)
+    return store_members(session, args[1], members, "zrangestore")
 
 
 @command("ZCOUNT", 4, "readonly fast", group="sorted-set")
@@ -221,7 +221,7 @@ def zremrangebyrank(session: Session, args: list[bytes]) -> Reply:
     if found is None:
         return 0
     members = found.slice(*clip(start, end, found.entry.size))
-    return remove_members(session, args[1], found, members)
+    return remove_members(session, args[1], found, members, "zremrangebyrank")
 
 
 @command("ZREMRANGEBYSCORE", 4, "write", group="sorted-set")
@@ -229,7 +229,10 @@ def zremrangebyscore(session: Session, args: list[bytes]) -> Reply:
     """Remove the members with scores in a range.  Returns how many."""
     part = _score_range(args[2], args[3])
     found = find_sorted_set(session, args[1])
-    return 0 if found is None else remove_members(session, args[1], found, list(found.walk(*part)))
+    if found is None:
+        return 0
+    members = list(found.walk(*part))
+    return remove_members(session, args[1], found, members, "zremrangebyscore")
 
 
 @command("ZREMRANGEBYLEX", 4, "write", group="sorted-set")
@@ -240,4 +243,5 @@ def zremrangebylex(session: Session, args: list[bytes]) -> Reply:
     found = find_sorted_set(session, args[1])
     if found is None:
         return 0
-    return remove_members(session, args[1], found, list(_lex_members(found, args[2], args[3])))
+    members = list(_lex_members(found, args[2], args[3]))
+    return remove_members(session, args[1], found, members, "zremrangebylex")

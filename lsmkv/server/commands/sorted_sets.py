@@ -48,24 +48,29 @@ def shown(members: list[Scored], with_scores: bool) -> Reply:
     return Pairs(members) if with_scores else [member for member, _ in members]
 
 
-def remove_members(session: Session, key: bytes, found: SortedSet, members: list[Scored]) -> int:
+def remove_members(
+    session: Session, key: bytes, found: SortedSet, members: list[Scored], event: str
+) -> int:
     for member, score in members:
         found.remove(member, score)
     if members:
+        session.announce("z", event, key)
         session.space.save(session.database, key, found.entry)
     return len(members)
 
 
-def store_members(session: Session, key: bytes, members: list[Scored]) -> int:
+def store_members(session: Session, key: bytes, members: list[Scored], event: str) -> int:
     """Make a key the sorted set of these members, replacing any other value.  No members: remove
     the key."""
     space = session.space
-    space.clear(session.database, key)
+    if space.clear(session.database, key) and not members:
+        session.announce("g", "del", key)
     if members:
         made, _ = find_or_make_sorted_set(session, key)
         for member, score in members:
             made.put(member, score, None)
         space.save(session.database, key, made.entry, new=True)
+        session.announce("z", event, key)
     return len(members)
 
 
@@ -140,6 +145,7 @@ def zadd(session: Session, args: list[bytes]) -> Reply:
         found.put(member, score, old)
     if added or updated:
         session.space.save(session.database, args[1], found.entry, new)
+        session.announce("z", "zincr" if options.increment else "zadd", args[1])
     if options.increment:
         return result
     return added + updated if options.changed else added
@@ -164,6 +170,7 @@ def zincrby(session: Session, args: list[bytes]) -> Reply:
     if old is None or old != score:
         found.put(args[3], score, old)
         session.space.save(session.database, args[1], found.entry, new)
+        session.announce("z", "zincr", args[1])
     return score
 
 
@@ -180,6 +187,7 @@ def zrem(session: Session, args: list[bytes]) -> Reply:
             found.remove(member, score)
             removed += 1
     if removed:
+        session.announce("z", "zrem", args[1])
         session.space.save(session.database, args[1], found.entry)
     return removed
 
@@ -228,7 +236,7 @@ def zrevrank(session: Session, args: list[bytes]) -> Reply:
 
 def _pop(session: Session, key: bytes, found: SortedSet, count: int, highest: bool) -> list[Scored]:
     members = list(islice(found.walk(reverse=highest), count))
-    remove_members(session, key, found, members)
+    remove_members(session, key, found, members, "zpopmax" if highest else "zpopmin")
     return members
 
 

@@ -154,7 +154,10 @@ class _Read:
         found = ByKey()
         for key, after in asked:
             stream, group = self._look_up(key)
+            consumers = 0 if group is None else group.size
             entries = None if stream is None else self._read(stream, group, after)
+            if group is not None and group.size > consumers:
+                self._session.announce("t", "xgroup-createconsumer", key)
             if entries is not None:
                 found.append((key, entries))
         self._known.clear()

@@ -150,9 +150,11 @@ def xadd(session: Session, args: list[bytes]) -> Reply:
     stream = Stream(session.space.overlay, entry)
     id_ = _next_id(stream, milliseconds, sequence, session.space.now())
     stream.add(id_, words)
-    if trim is not None:
-        trim.apply(session, stream)
+    trimmed = 0 if trim is None else trim.apply(session, stream)
     save(session, args[1], stream, new)
+    session.announce("t", "xadd", args[1])
+    if trimmed:
+        session.announce("t", "xtrim", args[1])
     return id_text(id_)
 
 
@@ -189,6 +191,7 @@ def xtrim(session: Session, args: list[bytes]) -> Reply:
     removed = trim.apply(session, stream)
     if removed:
         save(session, args[1], stream)
+        session.announce("t", "xtrim", args[1])
     return removed
 
 
@@ -201,6 +204,7 @@ def xdel(session: Session, args: list[bytes]) -> Reply:
     removed = stream.delete([parse_id(text) for text in args[2:]])
     if removed:
         save(session, args[1], stream)
+        session.announce("t", "xdel", args[1])
     return removed
 
 
@@ -245,6 +249,7 @@ def xsetid(session: Session, args: list[bytes]) -> Reply:
         stream.added = added
     stream.deleted = deleted if deleted != NO_ID else stream.deleted
     session.space.rewrite(session.database, args[1], stream.store())
+    session.announce("t", "xsetid", args[1])
     return OK
 
 

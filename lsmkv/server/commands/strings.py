@@ -85,6 +85,7 @@ def set_(session: Session, args: list[bytes]) -> Reply:
     space, database, key, value = session.space, session.database, args[1], args[2]
     if len(args) == 3:
         space.set_string(database, key, value)
+        session.announce("$", "set", key)
         return OK
     options = _set_options(session, args[3:])
     old: bytes | None = None
@@ -96,19 +97,28 @@ def set_(session: Session, args: list[bytes]) -> Reply:
     expires = options.expiry.at
     if options.expiry.keep and entry is not None:
         expires = entry.expires
-    _set_until(session, key, value, expires)
+    _set_until(session, key, value, expires, announced=options.expiry.at > 0)
     return old if options.get else OK
 
 
-def _set_until(session: Session, key: bytes, value: bytes, expires: int) -> None:
-    """Set a key.  If its time has passed already, it is removed at once."""
+def _set_until(
+    session: Session, key: bytes, value: bytes, expires: int, announced: bool = True
+) -> None:
+    """Set a key.  If its time has passed already, it is removed at once.
+
+    ``announced`` says whether its time is new.
+    """
     space, database = session.space, session.database
-    if expires and expires <= space.now():
-        entry = space.find(database, key)
-        if entry is not None:
-            space.remove(database, key, entry)
+    passed = 0 < expires <= space.now()
+    if passed:
+        space.clear(database, key)
     else:
         space.set_string(database, key, value, expires)
+    session.announce("$", "set", key)
+    if expires and announced:
+        session.announce("g", "expire", key)
+    if passed:
+        session.announce("x", "expired", key)
 
 
 @command("GET", 2, "readonly fast", group="string")
@@ -130,6 +140,7 @@ def mget(session: Session, args: list[bytes]) -> Reply:
     values: list[Reply] = []
     for key, record in zip(args[1:], records, strict=True):
         if record is None:
+            space.miss(database, key)
             values.append(None)
         elif record[0] == STRING:
             values.append(record[1:])
@@ -144,6 +155,7 @@ def mset(session: Session, args: list[bytes]) -> Reply:
     """Set several keys at once."""
     for key, value in _pairs(args, "mset"):
         session.space.set_string(session.database, key, value)
+        session.announce("$", "set", key)
     return OK
 
 
@@ -155,6 +167,7 @@ def msetnx(session: Session, args: list[bytes]) -> Reply:
         return 0
     for key, value in pairs:
         session.space.set_string(session.database, key, value)
+        session.announce("$", "set", key)
     return 1
 
 
@@ -170,6 +183,7 @@ def setnx(session: Session, args: list[bytes]) -> Reply:
     if session.space.find(session.database, args[1]) is not None:
         return 0
     session.space.set_string(session.database, args[1], args[2])
+    session.announce("$", "set", args[1])
     return 1
 
 
@@ -177,7 +191,7 @@ def setnx(session: Session, args: list[bytes]) -> Reply:
 def setex(session: Session, args: list[bytes]) -> Reply:
     """Set a key that expires after some seconds."""
     expires = expiry_time(session.space, "EX", args[2], "setex")
-    session.space.set_string(session.database, args[1], args[3], expires)
+    _set_until(session, args[1], args[3], expires)
     return OK
 
 
@@ -185,7 +199,7 @@ def setex(session: Session, args: list[bytes]) -> Reply:
 def psetex(session: Session, args: list[bytes]) -> Reply:
     """Set a key that expires after some milliseconds."""
     expires = expiry_time(session.space, "PX", args[2], "psetex")
-    session.space.set_string(session.database, args[1], args[3], expires)
+    _set_until(session, args[1], args[3], expires)
     return OK
 
 
@@ -194,6 +208,7 @@ def getset(session: Session, args: list[bytes]) -> Reply:
     """Set a key, and return its old value."""
     old = session.space.string(session.database, args[1])
     session.space.set_string(session.database, args[1], args[2])
+    session.announce("$", "set", args[1])
     return old
 
 
@@ -204,6 +219,7 @@ def getdel(session: Session, args: list[bytes]) -> Reply:
     if entry is None:
         return None
     session.space.remove(session.database, args[1], entry)
+    session.announce("g", "del", args[1])
     return entry.rest
 
 
@@ -237,16 +253,19 @@ def getex(session: Session, args: list[bytes]) -> Reply:
         expires = expiry_time(session.space, option, number, "getex")
     if expires is not None and expires and expires <= session.space.now():
         session.space.remove(session.database, args[1], entry)
-    elif expires is not None and expires != entry.expires:
+        session.announce("g", "del", args[1])
+    elif expires is not None and (expires or entry.expires):
         session.space.set_expiry(session.database, args[1], entry, expires)
+        session.announce("g", "expire" if expires else "persist", args[1])
     return entry.rest
 
 
-def _change(session: Session, key: bytes, value: bytes) -> None:
+def _change(session: Session, key: bytes, value: bytes, event: str) -> None:
     """Change the value of a string and keep its expiry."""
     entry, new = session.space.find_or_make(session.database, key, STRING)
     entry.rest = value
     session.space.save(session.database, key, entry, new)
+    session.announce("$", event, key)
 
 
 @command("APPEND", 3, "write fast", group="string")
@@ -255,7 +274,7 @@ def append(session: Session, args: list[bytes]) -> Reply:
     old = session.space.string(session.database, args[1]) or b""
     if len(old) + len(args[2]) > _LONGEST:
         raise CommandError(_TOO_LONG)
-    _change(session, args[1], old + args[2])
+    _change(session, args[1], old + args[2], "append")
     return len(old) + len(args[2])
 
 
@@ -295,7 +314,7 @@ def setrange(session: Session, args: list[bytes]) -> Reply:
         raise CommandError(_TOO_LONG)
     value = (old or b"").ljust(offset, b"\0")
     value = value[:offset] + args[3] + value[offset + len(args[3]) :]
-    _change(session, args[1], value)
+    _change(session, args[1], value, "setrange")
     return len(value)
 
 
@@ -304,7 +323,7 @@ def _increment(session: Session, key: bytes, change: int) -> int:
     total = (0 if old is None else to_int(old)) + change
     if not numbers.MIN_INT <= total <= numbers.MAX_INT:
         raise CommandError("ERR increment or decrement would overflow")
-    _change(session, key, b"%d" % total)
+    _change(session, key, b"%d" % total, "incrby")
     return total
 
 
@@ -340,5 +359,5 @@ def incrbyfloat(session: Session, args: list[bytes]) -> Reply:
     """Add a floating point number to a number."""
     old = session.space.string(session.database, args[1])
     total = add_decimal(b"0" if old is None else old, args[2])
-    _change(session, args[1], total)
+    _change(session, args[1], total, "incrbyfloat")
     return total

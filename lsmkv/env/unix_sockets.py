@@ -1,0 +1,30 @@
+"""Unix sockets at a path, with a mode."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+
+
+def bind_unix_socket(path: str, mode: int | None = None) -> socket.socket:
+    """A socket at a path, on which nobody listens yet.  ``OSError``.
+
+    A socket that is there already is replaced: it is what a killed server left.  The mode is set
+    before anyone can connect; without one, the umask of the process decides.
+    """
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            if not path.startswith("\0") and stat.S_ISSOCK(os.stat(path).st_mode):
+                os.remove(path)
+        made.bind(path)
+        if mode is not None:
+            os.chmod(path, mode)
+    except BaseException as error:
+        made.close()
+        if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+            raise OSError(error.errno, os.strerror(error.errno), path) from None
+        raise
+    return made
