@@ -580,7 +580,8 @@ class Listener:
     def _close(self) -> None:
         self._publishing.wake = None
         for member in list(self._members.values()):
-            if member.busy:  # its thread sends the answer, and closes it
+            if member.busy and member not in self._finished:
+                # Its thread sends the answer, and closes it.
                 self._sockets.end_requests(member.socket)
             else:
                 self._release(member)

@@ -32,6 +32,7 @@ from lsmkv.shared.frames import (
     frame,
     json_frame,
 )
+from lsmkv.testing import simulate
 
 _FLUSH = json_frame(CALL, 1, {"method": "flush", "arguments": {}})
 _WRITE = frame(WRITE, 1, b"\0" + encode_batch(0, [(b"k", b"v")]))
@@ -217,3 +218,46 @@ def test_writes_happen_in_the_order_in_which_they_came(db: SharedDB) -> None:
         time.sleep(0.001)
     time.sleep(0.05)
     assert db.get(b"k") == b"late"
+
+
+_LATE = """
+from lsmkv import SharedDB
+from lsmkv.shared.listener import Listener
+from lsmkv.util.threads import pause
+
+def slow(self, turn=Listener._turn):
+    turn(self)
+    if any(member.busy for member in self._members.values()):
+        pause(1.0)
+
+Listener._turn = slow
+
+def own(process, kept, run):
+    kept["db"] = db = SharedDB("/db", env=process.env, create_if_missing=True)
+    kept["open"] = True
+    while "joined" not in kept:
+        run.sleep(0.001)
+    run.sleep(0.5)
+    db.close()
+
+def ask(process, kept, run):
+    while "open" not in kept:
+        run.sleep(0.001)
+    with SharedDB("/db", env=process.env) as db:
+        kept["joined"] = True
+        db.sync()
+        db.put(b"k", b"v")
+        assert db.get(b"k") == b"v"
+
+def program(run):
+    one, two = run.process("one"), run.process("two")
+    one.start(own, one, run.kept, run)
+    two.start(ask, two, run.kept, run)
+    run.join()
+"""
+"""The owner closes the store when its call is over and the listener does not know that yet."""
+
+
+def test_a_connection_is_closed_whose_call_has_just_ended() -> None:
+    report = simulate(_LATE, seed=0)
+    assert report.failure is None, str(report)
