@@ -8,9 +8,9 @@ from types import ModuleType
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, require_bytes, shown
-from lsmkv.course.given import BLOCK_SIZE, crc32c, frame, masked_crc32c
+from lsmkv.course.given import BLOCK_SIZE, crc32c, masked_crc32c
 from lsmkv.course.lab import Check, Lab
-from lsmkv.course.labs.formats import batch_of
+from lsmkv.course.labs.formats import batch_of, frame
 from lsmkv.course.labs.scratch import (
     files_of,
     require_content,

@@ -27,6 +27,7 @@ from lsmkv.course.labs.scratch import (
     require_content_by_leveldb,
     scratch,
 )
+from lsmkv.course.pipe import MUTABLE
 from lsmkv.files import Log, Table, make_key, make_name, parse_key
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import InternalKeyComparator
@@ -123,6 +124,7 @@ def ordered(code: ModuleType) -> str:
 class Watched(list[Entry]):
     """A memtable that counts how many of its entries are looked at."""
 
+    SHARED = MUTABLE
     looks = 0
 
     @overload

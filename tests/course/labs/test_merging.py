@@ -6,10 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
-from labs import Mistake, Planted, assert_caught, mistakes, reference
+from labs import Mistake, Planted, assert_caught, load, mistakes, reference
 
 from lsmkv.course.labs.merging import LAB, Entry, Pair
-from lsmkv.course.running import load
 from lsmkv.format.keys import pack, unpack
 
 RIGHT = load(reference(LAB))
