@@ -32,6 +32,7 @@ from lsmkv.course.running import (
     Result,
     run_checks,
 )
+from lsmkv.course.steps import current_lab, has_begun, lab_file, next_step
 from lsmkv.course.submissions import labs_beside, loose_files, students
 from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write_line
 from lsmkv.tools.drawing import progress, stdout_console
@@ -51,6 +52,13 @@ _INDENT = " " * 15
 
 LabName = Annotated[
     str, typer.Argument(metavar="LAB", help="The lab's number or short name: 4 or bloom.")
+]
+MaybeLabName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[LAB]",
+        help="The lab's number or short name; by default the one whose file was saved last.",
+    ),
 ]
 FileName = Annotated[
     str | None,
@@ -135,7 +143,7 @@ def show(
 
 @guarded
 def check(
-    lab_name: LabName,
+    lab_name: MaybeLabName = None,
     file: FileName = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Check again whenever the file is saved, until Ctrl-C.")
@@ -148,20 +156,22 @@ def check(
 
     The exit status is 1 unless all checks pass. The file is run in a process of its own, with the
     limits of 'course grade', and may import the other labs' files in its folder. What it prints is
-    shown.
+    shown. At the end one next step is named.
 
-    JSON: "lab", "file", and "checks": "check", "outcome" (passed, failed, not written, error,
-    stopped) and "message" of each. What the student's code prints goes to stderr then.
+    JSON: "lab", "file", "next", and "checks": "check", "outcome" (passed, failed, not written,
+    error, stopped) and "message" of each. What the student's code prints goes to stderr then.
     """
-    lab = find(lab_name)
-    path = os.path.abspath(lab.file_name if file is None else file)
+    lab = current_lab(".") if lab_name is None else find(lab_name)
+    path = os.path.abspath(lab_file(lab, ".") if file is None else file)
     limits = Limits(seconds, memory)
     if watch and as_json:
         raise ValueError("--watch and --json cannot be combined")
     if as_json:
         results = list(run_checks(lab, path, limits, output=_descriptor(sys.stderr)))
         answer = [asdict(result) for result in results]
-        write_line(json.dumps({"lab": lab.number, "file": path, "checks": answer}))
+        step = next_step(lab, results, os.path.basename(path))
+        found = {"lab": lab.number, "file": path, "checks": answer, "next": step}
+        write_line(json.dumps(found))
     else:
         results = run_and_print(lab, path, limits)
     while watch:
@@ -207,7 +217,8 @@ def run_and_print(lab: Lab, path: str, limits: Limits) -> list[Result]:
 
     After Ctrl-C the interrupted line of the student's code is printed last.
     """
-    write_line(f"Lab {lab.number}: {lab.title}")
+    name = os.path.basename(path)
+    write_line(f"Lab {lab.number}: {lab.title} ({printable(name)})")
     _flush()
     results: list[Result] = []
     try:
@@ -216,13 +227,12 @@ def run_and_print(lab: Lab, path: str, limits: Limits) -> list[Result]:
             results.append(result)
             _flush()
     except KeyboardInterrupt as error:
-        name = lab.checks[len(results)].name
-        _print_result(Result(name, "interrupted", place_of(error).strip()), "")
+        ended = lab.checks[len(results)].name
+        _print_result(Result(ended, "interrupted", place_of(error).strip()), "")
         raise
     passed = sum(result.outcome == PASSED for result in results)
     write_line(f"{passed} of {count(len(results), 'check')} passed.")
-    if passed < len(results):
-        write_line(f"Hints: 'lsmkv course show {lab.number} --hint 1', and so on.")
+    _write_wrapped(printable(next_step(lab, results, name)))
     return results
 
 
@@ -248,6 +258,61 @@ def _write_wrapped(line: str, is_aligned: bool = False) -> None:
     columns = shutil.get_terminal_size().columns
     for one in wrap(line, max(40, columns), len(_INDENT)):
         write_line(one)
+
+
+@guarded
+def status(
+    directory: Annotated[
+        str, typer.Argument(metavar="[DIR]", help="The folder; by default this one.")
+    ] = ".",
+    seconds: Seconds = SECONDS,
+    memory: Memory = MEMORY_MIB,
+    as_json: AsJson = False,
+) -> None:
+    """Say how far each lab of a folder is, and what to do next.
+
+    The checks of each lab that is begun are run.
+
+    JSON: "path", "next", and "labs": "lab", "title", "file", "state" (missing, not begun, begun,
+    done), "passed" and "checks", their number.
+    """
+    limits = Limits(seconds, memory)
+    now = current_lab(directory)
+    answer: list[dict[str, Any]] = []
+    step = ""
+    with progress("checking", "lab", len(LABS)) as shown:
+        for lab in LABS:
+            path = os.path.abspath(os.path.join(directory, lab.file_name))
+            results: list[Result] = []
+            state = "not begun" if os.path.exists(path) else "missing"
+            if has_begun(lab, path):
+                results = list(run_checks(lab, path, limits))
+                state = "begun"
+            passed = sum(result.outcome == PASSED for result in results)
+            if passed == len(lab.checks):
+                state = "done"
+            if lab is now:
+                step = next_step(lab, results, lab.file_name) if results else _begin(lab)
+            answer.append(
+                {
+                    **{"lab": lab.number, "title": lab.title, "file": lab.file_name},
+                    **{"state": state, "passed": passed, "checks": len(lab.checks)},
+                }
+            )
+            shown.advance(1)
+    if as_json:
+        write_line(json.dumps({"path": directory, "labs": answer, "next": step}))
+        return
+    for one in answer:
+        words = one["state"]
+        if words in ("begun", "done"):
+            words = f"{one['passed']} of {count(one['checks'], 'check')}"
+        write_line(f"{one['lab']:>2}  {one['file']:<20}  {words}")
+    _write_wrapped(step)
+
+
+def _begin(lab: Lab) -> str:
+    return f"Next: lab {lab.number}, {lab.title}: 'lsmkv course show {lab.number}'."
 
 
 @guarded
@@ -290,7 +355,7 @@ def plot(
     picture = f"{os.path.splitext(lab.file_name)[0]}.svg" if output is None else output
     if not picture.endswith(".svg"):
         raise ValueError(f"{picture}: the picture is SVG, so its name must end in .svg")
-    path = os.path.abspath(lab.file_name if file is None else file)
+    path = os.path.abspath(lab_file(lab, ".") if file is None else file)
     drawn: list[Plot] = []
 
     def draw(code: Any) -> str:
