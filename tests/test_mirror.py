@@ -38,10 +38,11 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "testing/primitives.py": "testing/test_simulation.py",
     "testing/scheduler.py": "testing/test_simulation.py",
     "testing/world.py": "testing/test_simulation.py",
-    # A course: what its labs share, and the process that grades them.
+    # A course: what its labs share, and the processes that run and judge them.
     "course/labs/asked_tables.py": "course/labs/test_reading.py",
     "course/labs/reading_store.py": "course/labs/test_reading.py",
     "course/labs/scratch.py": "course/labs/test_keys.py",
+    "course/student.py": "course/test_running.py",
     "course/worker.py": "course/test_grading.py",
 }
 """Modules, and test files, below ``lsmkv/`` and ``tests/``."""

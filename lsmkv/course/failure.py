@@ -7,11 +7,33 @@ meaning of a byte at that place.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from lsmkv.errors import CorruptionError
 
 _AROUND = 7
 """Bytes shown on either side of the different one."""
+
+
+class Place(NamedTuple):
+    """A line of a student's file."""
+
+    file: str
+    line: int
+    text: str
+    function: str
+
+    other: str = ""
+    """The file's name, if it is not the one that is checked."""
+
+    def __str__(self) -> str:
+        return f"{self.other + ', ' if self.other else ''}line {self.line}: {self.text}"
+
+
+def place_of(error: BaseException) -> str:
+    """The student's line that raised an exception, as a line of a message; empty if unknown."""
+    place = getattr(error, "place", None)
+    return "" if place is None else f"\n  {place}"
 
 
 class CheckFailure(Exception):
@@ -43,6 +65,7 @@ def require_refused(
         raise
     except Exception as error:
         done = f"raised {type(error).__name__}"
+        hint = place_of(error).lstrip("\n") + ("\n" + hint if hint else "")
     since = f", since {why}" if why else ""
     wrong = f"{call_text} must raise ValueError{since}, and your code {done}."
     raise CheckFailure(f"{wrong}\n{hint}" if hint else wrong)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from lsmkv import Directory, WritableFile
 from lsmkv.errors import CorruptionError
-from lsmkv.files import Batch, make_name
-from lsmkv.format.log import frame
+from lsmkv.files import Batch
 from lsmkv.table.block import Block
 from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.util.checksum import crc32c
@@ -29,9 +28,7 @@ __all__ = [
     "decode_varint64",
     "encode_string",
     "encode_varint",
-    "frame",
     "masked_crc32c",
-    "set_current",
     "typed_crc32c",
 ]
 
@@ -101,13 +98,3 @@ def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
     """
     batch = Batch(record)
     return batch.sequence, [(one.key, one.value) for one in batch.operations()]
-
-
-def set_current(directory: Directory, manifest_number: int) -> None:
-    """Make CURRENT name the durable MANIFEST of this number, durably."""
-    temporary = f"{manifest_number:06d}.dbtmp"
-    with directory.create(temporary) as file:
-        file.append(make_name("manifest", manifest_number).encode() + b"\n")
-        file.sync()
-    directory.rename(temporary, make_name("current"))
-    directory.sync()

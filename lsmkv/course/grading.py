@@ -1,4 +1,4 @@
-"""Grades a folder of submissions: each lab in its own process group, with limits.
+"""Grades a folder of submissions: each lab of each student is judged in a process of its own.
 
 The limits stop an endless loop or an endless list.  They are not a sandbox: the code runs as the
 teacher, and can read and write what the teacher can.
@@ -7,37 +7,29 @@ teacher, and can read and write what the teacher can.
 from __future__ import annotations
 
 import contextlib
-import errno
-import functools
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 
 from lsmkv.course.lab import Lab
 from lsmkv.course.labs.registry import LABS
-from lsmkv.course.running import PASSED, STOPPED, Result
+from lsmkv.course.likeness import Fingerprint, alike, fingerprint, imported_beyond
+from lsmkv.course.running import PASSED, STOPPED, Limits, Result
+from lsmkv.course.submissions import find_files, modules
 
 MISSING = "missing"
 """An outcome in addition to those of :mod:`lsmkv.course.running`: there is no file."""
 
-_GRACE = 5
-"""Extra seconds for a check that ignores its time limit."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one check may take."""
-
-    seconds: int
-    memory_mib: int
+_JUDGED = 300
+"""Seconds that the judge itself may take for a check, with a great margin."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +40,9 @@ class LabGrade:
     title: str
     file: str
     passed: int
+    points: int
+    maximum: int
+    """The points of all checks: 1 for each, and 2 for the last one."""
     checks: list[Result]
 
 
@@ -57,27 +52,33 @@ class Submission:
 
     name: str
     labs: list[LabGrade]
+    look_at: list[str] = field(default_factory=list)
+    """What the teacher should look at: how files were found, what they import, whose they are
+    like, what was late."""
 
 
-def students(directory: str) -> list[str]:
-    """The names of the folders in a directory, sorted, without hidden ones and ``__MACOSX``.
-
-    Raises ``OSError`` if it cannot be read, or contains no folders.
-    """
-    with os.scandir(directory) as entries:
-        names = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith((".", "__")))
-    if not names:
-        raise FileNotFoundError(errno.ENOENT, "it contains no folders of students", directory)
-    return names
+def points_of(checks: Sequence[Result]) -> int:
+    """The points of a lab's results; the last check, in the real engine, counts double."""
+    points = sum(result.outcome == PASSED for result in checks)
+    return points + (bool(checks) and checks[-1].outcome == PASSED)
 
 
 class Grader:
     """Runs the checks of several labs at a time.  The end of its block ends what still runs."""
 
-    def __init__(self, limits: Limits, advance: Callable[[int], None] = lambda _: None) -> None:
-        """``advance`` is called with 1 after each lab of a student."""
+    def __init__(
+        self,
+        limits: Limits,
+        advance: Callable[[int], None] = lambda _: None,
+        labs: Sequence[Lab] = LABS,
+        due: datetime | None = None,
+    ) -> None:
+        """``advance`` is called with 1 after each lab of a student.  Files that were changed after
+        ``due`` are late."""
         self._limits = limits
         self._advance = advance
+        self._labs = labs
+        self._due = due
         self._pool = ThreadPoolExecutor(os.cpu_count())
         self._running: set[subprocess.Popen[bytes]] = set()
         self._is_open = True
@@ -90,75 +91,101 @@ class Grader:
         with self._lock:
             self._is_open = False
             for process in self._running:
-                _kill(process)
+                _kill(process.pid)
         self._pool.shutdown(cancel_futures=True)
 
     def grade(self, directory: str, names: list[str]) -> Iterator[Submission]:
         """Grade students' folders in a directory, and yield each in order when it is done."""
+        found = {name: find_files(os.path.abspath(os.path.join(directory, name))) for name in names}
         graded = {
-            name: [
-                self._pool.submit(self.grade_lab, lab, os.path.join(directory, name))
-                for lab in LABS
-            ]
-            for name in names
+            name: [self._pool.submit(self.grade_lab, lab, files) for lab in self._labs]
+            for name, (files, _) in found.items()
         }
+        look_at = self._look_at({name: files for name, (files, _) in found.items()})
         for name, labs in graded.items():
-            yield Submission(name, [lab.result() for lab in labs])
+            yield Submission(
+                name, [lab.result() for lab in labs], found[name].warnings + look_at[name]
+            )
 
-    def grade_lab(self, lab: Lab, folder: str) -> LabGrade:
-        """All checks of a lab on the file in a student's folder."""
-        path = os.path.abspath(os.path.join(folder, lab.file_name))
-        results: list[Result] = []
-        if not os.path.isfile(path):
+    def _look_at(self, files: Mapping[str, Mapping[str, str]]) -> dict[str, list[str]]:
+        """What the files of each student say by themselves."""
+        said: dict[str, list[str]] = {name: [] for name in files}
+        for lab in self._labs:
+            prints: dict[str, Fingerprint] = {}
+            for name, paths in files.items():
+                path = paths.get(lab.file_name)
+                if path is None:
+                    continue
+                words = [f"imports {module}" for module in imported_beyond(path, lab.starter())]
+                written = datetime.fromtimestamp(os.stat(path).st_mtime).astimezone()
+                if self._due is not None and written > self._due:
+                    words.append(f"is late ({written:%Y-%m-%d %H:%M})")
+                said[name] += [f"lab {lab.number} {word}" for word in words]
+                prints[name] = fingerprint(path, lab.starter())
+            for name, others in alike(prints).items():
+                said[name].append(f"lab {lab.number} is like {_in_words(others)}")
+        return said
+
+    def grade_lab(self, lab: Lab, files: Mapping[str, str]) -> LabGrade:
+        """All checks of a lab on a student's files: paths, by the labs' own names."""
+        path = files.get(lab.file_name)
+        if path is None:
             message = f"there is no file {lab.file_name}"
             results = [Result(check.name, MISSING, message) for check in lab.checks]
-        while len(results) < len(lab.checks):
-            results += self._run_from(lab, path, len(results))
+        else:
+            results = self._judged(lab, path, files)
         passed = sum(result.outcome == PASSED for result in results)
         self._advance(1)
-        return LabGrade(lab.number, lab.title, lab.file_name, passed, results)
+        return LabGrade(
+            lab.number,
+            lab.title,
+            lab.file_name,
+            passed,
+            points_of(results),
+            len(lab.checks) + 1,
+            results,
+        )
 
-    def _run_from(self, lab: Lab, path: str, first: int) -> list[Result]:
-        """Run the checks from one on, in a process that is killed with everything that it started.
-
-        Ends after the last check, or after one that ended the process or had to be stopped.
-        """
-        seconds = self._limits.seconds
-        command = [
-            *without_network(),
-            *(sys.executable, "-P", "-m", "lsmkv.course.worker"),
-            *(lab.slug, path, str(first), str(seconds), str(self._limits.memory_mib)),
-        ]
+    def _judged(self, lab: Lab, path: str, files: Mapping[str, str]) -> list[Result]:
+        """Judge a lab in a process.  If that is ended, so are all checks that are left."""
+        asked = {"lab": lab.slug, "path": path, "files": modules(dict(files))}
         results: list[Result] = []
-        with self._started(command) as process:
+        with self._started({**asked, **asdict(self._limits)}) as (process, pids):
             assert process.stdout is not None
-            process.stdout.readline()  # a slow start does not count
-            for check in lab.checks[first:]:
-                watch = threading.Timer(seconds + _GRACE, _kill, [process])
+            while len(results) < len(lab.checks):
+                watch = threading.Timer(self._limits.seconds + _JUDGED, _kill, [process.pid])
                 watch.start()
                 line = process.stdout.readline()
-                was_late = not watch.is_alive()
                 watch.cancel()
                 try:
-                    results.append(Result(**json.loads(line)))
+                    said = json.loads(line)
+                    if isinstance(said, int):
+                        pids.append(said)
+                    else:
+                        results.append(Result(**said))
                 except (ValueError, TypeError):
-                    why = f"after {seconds} s" if was_late else _ending(process)
-                    return [*results, Result(check.name, STOPPED, f"it was stopped {why}")]
-        return results
+                    break
+        why = "it was stopped since the process that judges it was ended"
+        return results + [Result(check.name, STOPPED, why) for check in lab.checks[len(results) :]]
 
     @contextlib.contextmanager
-    def _started(self, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    def _started(
+        self, asked: Mapping[str, object]
+    ) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
         """A process in its own temporary directory and process group, both removed at the end of
-        the block."""
-        with tempfile.TemporaryDirectory(prefix="lsmkv-course-") as scratch:
+        the block, and the list of other groups to end then."""
+        pids: list[int] = []
+        with tempfile.TemporaryDirectory(
+            prefix="lsmkv-course-", ignore_cleanup_errors=True
+        ) as scratch:
             with self._lock:
                 if not self._is_open:
                     raise RuntimeError("grading was stopped")
                 process = subprocess.Popen(
-                    command,
+                    [sys.executable, "-P", "-m", "lsmkv.course.worker"],
                     cwd=scratch,
                     env=os.environ | {"TMPDIR": scratch},
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,
@@ -166,36 +193,25 @@ class Grader:
                 self._running.add(process)
             with process:
                 try:
-                    yield process
+                    assert process.stdin is not None
+                    with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+                        pipe.write(json.dumps(asked).encode())
+                    yield process, pids
                 finally:
-                    _kill(process)
+                    for pid in (*pids, process.pid):
+                        _kill(pid)
                     with self._lock:
                         self._running.discard(process)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(pid: int) -> None:
     """Kill a process and everything that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
-            process.kill()
+            os.kill(pid, signal.SIGTERM)
         else:
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)
 
 
-def _ending(process: subprocess.Popen[bytes]) -> str:
-    """Why a process has ended, in words."""
-    status = process.wait()
-    if status >= 0:
-        return f"since its process ended with status {status}"
-    name = signal.Signals(-status).name
-    return f"since its process crashed: {name}"
-
-
-@functools.cache
-def without_network() -> tuple[str, ...]:
-    """The command prefix that starts a program without a network, if the system supports it."""
-    unshare = shutil.which("unshare")
-    if unshare is None:
-        return ()
-    tried = subprocess.run([unshare, "-rn", "true"], capture_output=True, check=False)
-    return (unshare, "-rn") if tried.returncode == 0 else ()
+def _in_words(others: Iterable[tuple[str, float]]) -> str:
+    return ", ".join(f"{name}'s ({share:.0%})" for name, share in others)

@@ -10,7 +10,7 @@ from types import ModuleType
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _HINT = re.compile(r"(?s)<details[^>]*>\s*<summary>([^<]*)</summary>\n\n(.*?)\n\n</details>\n?")
-_HINTS = re.compile(r"(?ms)^## Hints\n.*\Z")
+_HINTS = re.compile(r"(?ms)^## Hints\n.*?(?=^## |\Z)")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Lab:
         return _read("texts", f"{self.number:02d}-{self.slug}.md")
 
     def text_without_hints(self) -> str:
-        """The text up to the hints, which are shown one by one."""
+        """The text without the hints, which are shown one by one."""
         return _HINTS.sub("", self.text()).rstrip() + "\n"
 
     def hints(self) -> list[str]:

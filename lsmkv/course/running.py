@@ -1,20 +1,33 @@
-"""Loads a student's file and runs checks on it.  Each check ends in an outcome."""
+"""Judges a student's file.  The file runs in a process of its own, and the checks in this one.
+
+What the code does to its process (it ends it, crashes, never returns, replaces modules, prints)
+changes its own results and nothing else.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import linecache
 import logging
+import os
+import re
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
-import traceback
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import FrameType, ModuleType
+from typing import Any
 
-from lsmkv.course.failure import CheckFailure
+from lsmkv.course.failure import CheckFailure, Place, place_of, shown
 from lsmkv.course.lab import Check, Lab
+from lsmkv.course.pipe import Peer, PipeError
+from lsmkv.course.submissions import labs_beside
 from lsmkv.errors import RecoveryWarning
 from lsmkv.tools.signals import Terminated
 
@@ -25,7 +38,27 @@ ERROR = "error"
 STOPPED = "stopped"
 """Outcomes of a check.  A grade may also be "missing": see :mod:`lsmkv.course.grading`."""
 
-_NAME = "student"
+SECONDS, MEMORY_MIB = 20, 1024
+"""The default limits."""
+
+_POLL = 0.02
+"""Seconds between looks at the process."""
+_TRACE = 0.5
+"""Seconds for the report of where a process is."""
+
+_BOOT = (
+    "import sys; paths = sys.argv[4:]; sys.path[:] = paths;"
+    "from lsmkv.course.student import main; main(sys.argv[1:4])"
+)
+_FRAME = re.compile(r'File "(.*)", line (\d+) in (.*)')
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one check may take.  The time is that of the student's process alone."""
+
+    seconds: float = SECONDS
+    memory_mib: int = MEMORY_MIB
 
 
 @dataclass(frozen=True)
@@ -37,98 +70,253 @@ class Result:
     message: str
 
 
-class LoadError(Exception):
-    """The student's file cannot be run at all."""
+class Code:
+    """The student's functions."""
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+        self.__dict__.update(functions)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"no function {name}", name=name, obj=self)
 
 
-def load(path: str) -> ModuleType:
-    """Run a student's file.  Raises ``OSError`` if it cannot be read, :class:`LoadError` if it
-    fails.
+class Student:
+    """The process that runs a student's file.  The end of the block ends it, and all that it
+    started.
 
-    The source is compiled again each time, because a cache could return the version before a save.
+    ``output`` is the file descriptor for what it prints; by default that is dropped.
     """
-    with open(path, "rb") as file:
-        source = file.read()
-    module = ModuleType(_NAME)
-    module.__file__ = path
-    sys.modules[_NAME] = module  # dataclasses look it up there
-    try:
-        exec(compile(source, path, "exec"), module.__dict__)
-    except Terminated:
-        raise
-    except (Exception, SystemExit) as error:
-        raise LoadError(f"the file cannot be run: {_in_one_line(error, path)}") from error
-    return module
 
-
-class OutOfTime(BaseException):
-    """The time of a check is over.  Not an ``Exception``, which the student's code might catch."""
-
-
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise :class:`OutOfTime` in the block when its time is over, and again every second.
-
-    This works only in the main thread, and not on Windows: elsewhere the time is not limited.
-    """
-    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    is_running = True
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        if is_running:
-            raise OutOfTime
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
-    try:
-        yield
-    finally:
-        is_running = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def run_one(lab: Lab, path: str, check: Check, seconds: float) -> Result:
-    """Run one check of a lab on a file, which is loaded again for it, with a time limit."""
-    try:
-        with time_limit(seconds):
-            return judge(lab, load(path), path, check)
-    except LoadError as error:
-        return Result(check.name, ERROR, str(error))
-    except OutOfTime as error:
-        return Result(
-            check.name, STOPPED, f"it was stopped after {seconds:g} s{place(error, path)}"
+    def __init__(
+        self, path: str, files: Mapping[str, str], limits: Limits, output: int | None = None
+    ) -> None:
+        self._path = path
+        self._files = files
+        self._limits = limits
+        self._folders = {os.path.dirname(one) for one in (path, *files.values())}
+        self._traces = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+        self._waits_since: float | None = None
+        self._spent = 0.0
+        self._is_limited = False
+        self._is_late = False
+        self._is_closed = threading.Event()
+        traces = -1 if sys.platform == "win32" else self._traces.fileno()
+        most = int(limits.seconds * 20) + 20
+        paths = [os.path.abspath(one) for one in sys.path if isinstance(one, str)]
+        limited = (str(most), str(limits.memory_mib), str(traces))
+        self.process = subprocess.Popen(
+            [*without_network(), sys.executable, "-P", "-c", _BOOT, *limited, *paths],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if output is None else output,
+            pass_fds=() if traces < 0 else (traces,),
+            start_new_session=True,
         )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._peer = Peer(
+            self.process.stdout.fileno(), self.process.stdin.fileno(), waiting=self._note
+        )
+        self._watch = threading.Thread(target=self._watch_over, daemon=True)
+        self._watch.start()
+
+    def __enter__(self) -> Student:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_closed.set()
+        self._watch.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=1)
+        self._kill()
+        self.process.wait()
+        self._traces.close()
+
+    def load(self, lab: Lab) -> Code:
+        """Run the file.  Raises what it raises, and :class:`PipeError` if it ends the process."""
+        self._peer.call(0, "is_ready")
+        with self.limited():
+            name = lab.file_name.removesuffix(".py")
+            return Code(self._peer.call(0, "load", (self._path, name, lab.functions, self._files)))
+
+    @contextlib.contextmanager
+    def limited(self) -> Iterator[None]:
+        """The time that the process takes within the block is limited."""
+        self._spent = 0.0
+        self._is_limited = True
+        try:
+            yield
+        finally:
+            self._is_limited = False
+
+    def why_stopped(self) -> str:
+        """Why the process cannot answer any more; empty if it can."""
+        if self._is_late:
+            return f"it was stopped after {self._limits.seconds:g} s{self._traced()}"
+        status = self.process.poll()
+        if status is None:
+            if not self._peer.is_broken:
+                return ""
+            return "it was stopped since its process sent something that is not an answer"
+        if status >= 0:
+            return f"it was stopped since its process ended with status {status}"
+        number = -status
+        known = number in {one.value for one in signal.Signals}
+        name = signal.Signals(number).name if known else f"signal {number}"
+        words = _SIGNALS.get(name, "")
+        return f"it was stopped since its process crashed: {name}{words}{self._traced()}"
+
+    def where(self) -> Place | None:
+        """The student's line that is running."""
+        self._ask_where()
+        return self._place()
+
+    def _note(self, waits: bool) -> None:
+        now = time.monotonic()
+        if waits:
+            self._waits_since = now
+        elif self._waits_since is not None:
+            self._spent += now - self._waits_since
+            self._waits_since = None
+
+    def _watch_over(self) -> None:
+        """Kill the process when its time is over, and what it started when it has ended."""
+        while not self._is_closed.wait(_POLL):
+            if self.process.poll() is not None:
+                self._kill()  # a copy of it may still hold the pipe
+                return
+            since = self._waits_since
+            if not self._is_limited or since is None:
+                continue
+            if self._spent + time.monotonic() - since > self._limits.seconds:
+                self._is_late = True
+                self._ask_where()
+                self._kill()
+                return
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self.process.kill()
+            else:
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+    def _ask_where(self) -> None:
+        """Have the process write where it is; it may not listen."""
+        if sys.platform == "win32" or self.process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self.process.pid, signal.SIGUSR1)
+        size = 0
+        for _ in range(int(_TRACE / _POLL)):
+            time.sleep(_POLL)
+            before, size = size, os.fstat(self._traces.fileno()).st_size
+            if size and size == before:
+                return
+
+    def _place(self) -> Place | None:
+        """The innermost line of the student's files in what the process wrote last."""
+        self._traces.seek(0)
+        for line in self._traces.read(1 << 16).decode(errors="replace").splitlines():
+            found = _FRAME.search(line)
+            if found is not None and os.path.dirname(found[1]) in self._folders:
+                text = linecache.getline(found[1], int(found[2])).strip()
+                other = "" if found[1] == self._path else os.path.basename(found[1])
+                return Place(found[1], int(found[2]), text, found[3], other)
+        return None
+
+    def _traced(self) -> str:
+        place = self._place()
+        return "" if place is None else f"\n  {place}"
 
 
-def judge(lab: Lab, module: ModuleType, path: str, check: Check) -> Result:
-    """Run one check of a lab on a loaded file."""
-    for name in lab.functions:
-        if not callable(getattr(module, name, None)):
-            module.__dict__.pop(name, None)  # a number, for example, counts as not written
+_SIGNALS = {
+    "SIGSEGV": ", an access to memory that is not its own (or a recursion without end)",
+    "SIGKILL": ", which ends a process that has used all of its processor time or memory",
+    "SIGXCPU": ", since it has used all of its processor time",
+    "SIGABRT": ", by which a library ends a process after an error",
+}
+"""What signals mean, in words."""
+
+
+def run_checks(
+    lab: Lab,
+    path: str,
+    limits: Limits,
+    *,
+    checks: Sequence[Check] | None = None,
+    files: Mapping[str, str] | None = None,
+    output: int | None = None,
+    started: Callable[[int], None] = lambda pid: None,
+) -> Iterator[Result]:
+    """Run a lab's checks, or others, on a file, and yield each result when there is one.
+
+    The file is run once, and again after a check that ended its process.  If that fails, it is the
+    result of all checks that are left.  ``files`` has the paths of all labs' modules, by default
+    those in the same folder; ``started`` is called with the id of each process.  Raises ``OSError``
+    if the file cannot be read.
+    """
+    with open(path, "rb"):
+        pass
+    linecache.checkcache()
+    given = labs_beside(path) if files is None else files
+    left = list(lab.checks if checks is None else checks)
+    while left:
+        with Student(path, given, limits, output) as student:
+            started(student.process.pid)
+            try:
+                code = student.load(lab)
+            except Exception as error:
+                stopped = student.why_stopped()
+                words = stopped or f"the file cannot be run: {_in_one_line(error)}"
+                outcome = STOPPED if stopped else ERROR
+                yield from [Result(check.name, outcome, words) for check in left]
+                return
+            while left:
+                check = left.pop(0)
+                try:
+                    with student.limited():
+                        result = judge(lab, code, check)
+                except KeyboardInterrupt as error:
+                    error.__dict__["place"] = student.where()
+                    raise
+                stopped = student.why_stopped()
+                yield Result(check.name, STOPPED, stopped) if stopped else result
+                if stopped:
+                    break
+
+
+def judge(lab: Lab, code: Any, check: Check) -> Result:
+    """Run one check of a lab on the student's functions."""
     try:
         with _quiet():
-            return Result(check.name, PASSED, check.run(module))
+            return Result(check.name, PASSED, check.run(code))
     except Terminated:
         raise
-    except (Exception, SystemExit) as error:
+    except Exception as error:
         cause = _first_cause(error)
         if isinstance(cause, CheckFailure):
             return Result(check.name, FAILED, str(cause))
         if isinstance(cause, NotImplementedError):
-            where = _frame_of(cause, path)
-            return Result(
-                check.name, NOT_WRITTEN, f"{where.name if where else 'it'} is not written yet"
-            )
-        if (
-            isinstance(cause, AttributeError)
-            and cause.obj is module
-            and cause.name in lab.functions
-        ):
+            place: Place | None = getattr(cause, "place", None)
+            name = place.function if place else "it"
+            return Result(check.name, NOT_WRITTEN, f"{name} is not written yet")
+        if isinstance(cause, AttributeError) and cause.obj is code and cause.name in lab.functions:
             return Result(check.name, ERROR, f"the file has no function {cause.name}")
-        return Result(check.name, ERROR, f"your code raised {_in_one_line(cause, path)}")
+        words = f"your code raised {_in_one_line(cause)}"
+        call = getattr(cause, "call", None)
+        if call is not None:
+            words += f"\n  in {called(*call)}"
+        return Result(check.name, ERROR, words)
+
+
+def called(name: str, arguments: Sequence[object]) -> str:
+    """A call in a message; long arguments are cut."""
+    words = (text if len(text := shown(one)) <= 60 else f"{text[:57]}..." for one in arguments)
+    return f"{name}({', '.join(words)})"
 
 
 @contextlib.contextmanager
@@ -146,24 +334,22 @@ def _quiet() -> Iterator[None]:
 
 def _first_cause(error: BaseException) -> BaseException:
     """The original cause of an engine's error: the engine wraps the errors of its parts."""
-    while error.__cause__ is not None:
+    while error.__cause__ is not None and not isinstance(error, PipeError):
         error = error.__cause__
     return error
 
 
-def _frame_of(error: BaseException, path: str) -> traceback.FrameSummary | None:
-    """The innermost line of the student's file in an error's traceback."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return next((frame for frame in reversed(frames) if frame.filename == path), None)
-
-
-def _in_one_line(error: BaseException, path: str) -> str:
+def _in_one_line(error: BaseException) -> str:
     """An error in one line, with the student's line that raised it."""
     what = type(error).__name__ + (f": {error}" if str(error) else "")
-    return what + place(error, path)
+    return what + place_of(error)
 
 
-def place(error: BaseException, path: str) -> str:
-    """The student's line in an error's traceback, for a message; empty if there is none."""
-    frame = _frame_of(error, path)
-    return "" if frame is None else f"\n  line {frame.lineno}: {frame.line}"
+@functools.cache
+def without_network() -> tuple[str, ...]:
+    """The command prefix that starts a program without a network, if the system supports it."""
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        return ()
+    tried = subprocess.run([unshare, "-rn", "true"], capture_output=True, check=False)
+    return (unshare, "-rn") if tried.returncode == 0 else ()

@@ -1,58 +1,47 @@
-"""The process in which ``lsmkv course grade`` runs a lab's checks: it limits itself first.
+"""The process in which ``lsmkv course grade`` judges one lab of one student.
 
-It reports when it is ready.  Then each result is one line of JSON on stdout.  The student's code
-has no access to that: what it prints is dropped.
+It reports on stdout, a line of JSON each: the ids of the processes that run the student's code, so
+that the grader can end them even if this one is gone, and the results.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import os
 import sys
 from dataclasses import asdict
 
 from lsmkv.course.labs.registry import find
-from lsmkv.course.running import run_one
+from lsmkv.course.running import Limits, run_checks
 
-try:
-    import resource
-except ImportError:  # not on Windows
-    resource = None  # type: ignore[assignment]
-
-_LARGEST_FILE = 64 << 20
+_PR_SET_DUMPABLE = 4
 
 
-def limit(seconds: int, memory_mib: int) -> None:
-    """Limit the processor time, memory and file sizes of this process and its children."""
-    if sys.platform == "win32" or resource is None:
-        return
-    memory = memory_mib << 20
-    for what, most in (
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_FSIZE, _LARGEST_FILE),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        _, hard = resource.getrlimit(what)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(what, (most, most))
+def hide() -> None:
+    """Close this process's memory and pipes, below ``/proc``, to others of the same user."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # Linux alone
 
 
-def main(arguments: list[str]) -> None:
-    """Run a lab's checks.  The arguments are lab, file, the first check, and its limits."""
-    slug, path, first, seconds, memory_mib = arguments
+def main() -> None:
+    """Judge what stdin describes: "lab", "path", "files", "seconds", "memory_mib"."""
+    hide()
+    asked = json.load(sys.stdin)
     out = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    lab = find(slug)
-    checks = lab.checks[int(first) :]
-    os.write(out, b"ready\n")
-    limit(int(seconds) * len(checks), int(memory_mib))
-    for check in checks:
-        result = run_one(lab, path, check, int(seconds))
-        os.write(out, json.dumps(asdict(result)).encode() + b"\n")
-    os._exit(0)  # threads of the student's code must not delay the exit
+    os.dup2(2, 1)
+
+    def report(line: object) -> None:
+        os.write(out, json.dumps(line).encode() + b"\n")
+
+    limits = Limits(asked["seconds"], asked["memory_mib"])
+    results = run_checks(
+        find(asked["lab"]), asked["path"], limits, files=asked["files"], started=report
+    )
+    for result in results:
+        report(asdict(result))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

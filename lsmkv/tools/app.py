@@ -64,6 +64,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "course new": "course.command:new",
         "course show": "course.command:show",
         "course check": "course.command:check",
+        "course status": "course.command:status",
         "course plot": "course.command:plot",
         "course grade": "course.command:grade",
     },

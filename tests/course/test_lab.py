@@ -27,6 +27,7 @@ def test_hints_are_shown_one_by_one(lab: Lab) -> None:
         assert hint.startswith(f"Hint {number}: ")
         assert hint.partition(": ")[2] not in lab.text_without_hints()
     assert "## Hints" not in lab.text_without_hints()
+    assert "## To think about\n\n- " in lab.text_without_hints()
 
 
 @every_lab

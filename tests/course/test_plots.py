@@ -11,10 +11,9 @@ from types import ModuleType
 
 import pytest
 from commands import lsm
-from labs import STARTERS, reference
+from labs import STARTERS, load, reference
 
 from lsmkv.course.labs.registry import LABS, find
-from lsmkv.course.running import load
 from lsmkv.filter.bloom import BloomFilterPolicy
 
 pytest.importorskip("matplotlib")

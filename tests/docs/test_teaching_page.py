@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from documents import section, table_rows
 
-from lsmkv.course.grading import Grader, Limits
+from lsmkv.course.grading import Grader
 from lsmkv.course.labs.compaction import engine_scores, levels_of
 from lsmkv.course.labs.log import log_of
 from lsmkv.course.labs.registry import LABS, find
+from lsmkv.course.running import Limits
 from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
 from lsmkv.format.keys import unpack
 from lsmkv.format.version_edit import VersionEdit
@@ -189,8 +190,8 @@ def test_the_json_shown_is_that_of_grading(tmp_path: Path) -> None:
     rounded = rest.replace(body, "return max(1, min(30, round(bits_per_key * 0.69)))", 1)
     path = tmp_path / lab.file_name
     path.write_text(head + found + rounded)
-    with Grader(Limits(seconds=20, memory_mib=1024)) as grader:
-        checks = grader.grade_lab(lab, str(tmp_path)).checks
+    with Grader(Limits()) as grader:
+        checks = grader.grade_lab(lab, {lab.file_name: str(path)}).checks
     result = next(result for result in checks if result.check == "the number of probes")
     shown = PAGE.partition("<!-- grade -->\n```json\n")[2].partition("```")[0]
     assert json.loads(shown) == vars(result)

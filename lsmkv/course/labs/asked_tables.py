@@ -11,6 +11,7 @@ from typing import NamedTuple, overload
 import lsmkv
 from lsmkv.course.failure import require, shown
 from lsmkv.course.labs.formats import KIND_VALUE, MAX_SEQUENCE
+from lsmkv.course.pipe import SEQUENCE, Shape
 from lsmkv.db.tree.version import Version
 from lsmkv.files import Filter, Table, TableFile, make_key
 from lsmkv.format.keys import InternalKeyComparator
@@ -39,6 +40,12 @@ class Step(NamedTuple):
 
 class AskedTable:
     """A table as the student's Get sees it, which records every step."""
+
+    SHARED = Shape(
+        "object",
+        ("key_may_match", "read_block"),
+        ("number", "smallest", "largest", "index_keys"),
+    )
 
     def __init__(
         self, steps: list[Step], level: int, number: int, ends: tuple[bytes, bytes]
@@ -155,6 +162,8 @@ class StoredTable(AskedTable):
 
 class Watched(Sequence[AskedTable]):
     """A sorted level that counts how many of its tables are looked at."""
+
+    SHARED = SEQUENCE
 
     def __init__(self, tables: list[AskedTable]) -> None:
         self.tables = tables

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.course.failure import require, require_bytes
-from lsmkv.course.given import BLOCK_SIZE, Directory, frame
+from lsmkv.course.given import BLOCK_SIZE, Directory
 from lsmkv.course.labs.edits import (
     COMPARATOR,
     LAST_SEQUENCE,
@@ -22,7 +22,7 @@ from lsmkv.course.labs.edits import (
     levels_of,
 )
 from lsmkv.course.labs.flushing import CURRENT, work
-from lsmkv.course.labs.formats import table_of, version_key, version_of_store, write
+from lsmkv.course.labs.formats import frame, table_of, version_key, version_of_store, write
 from lsmkv.course.labs.power_cuts import (
     CONTENT,
     NAME,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, shown
-from lsmkv.course.given import BLOCK_SIZE, Directory, frame
+from lsmkv.course.given import BLOCK_SIZE, Directory
 from lsmkv.course.labs.edits import (
     COMPACT_POINTER,
     DELETED_FILE,
@@ -26,6 +26,7 @@ from lsmkv.course.labs.formats import (
     KIND_VALUE,
     LEVELS,
     entries_of_table,
+    frame,
     manifest_in_force,
     table_of,
     version_key,

@@ -242,6 +242,12 @@ def choices(code: ModuleType) -> str:
             {},
             "The inputs do not widen to 50 MiB or more, both levels together.",
         ),
+        (
+            "Level 1 full, where widening would make exactly 50 MiB",
+            levels_of(l1=three, l2=[(11, 38, "a", "z")]),
+            {},
+            "Exactly 50 MiB is too much: the inputs widen to less than 50 MiB.",
+        ),
     )
     for what, levels, pointer, hint in cases:
         require_pick(code, levels, [pointer.get(n) for n in range(LEVELS)], what, hint)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, require_bytes
-from lsmkv.course.given import BLOCK_SIZE, Directory, frame
+from lsmkv.course.given import BLOCK_SIZE, Directory
 from lsmkv.course.labs.edits import (
     LAST_SEQUENCE,
     LOG_NUMBER,
@@ -20,6 +20,7 @@ from lsmkv.course.labs.edits import (
 )
 from lsmkv.course.labs.formats import (
     batch_of,
+    frame,
     manifest_in_force,
     table_of,
     version_key,

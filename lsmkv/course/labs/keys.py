@@ -15,9 +15,9 @@ from lsmkv.course.failure import (
     require_refused,
     shown,
 )
-from lsmkv.course.given import Block, BlockBuilder, encode_varint, frame
+from lsmkv.course.given import Block, BlockBuilder, encode_varint
 from lsmkv.course.lab import Check, Lab
-from lsmkv.course.labs.formats import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE
+from lsmkv.course.labs.formats import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE, frame
 from lsmkv.course.labs.scratch import (
     require_content,
     require_content_by_leveldb,

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, require_bytes, shown
-from lsmkv.course.given import BLOCK_SIZE, crc32c, frame, masked_crc32c
+from lsmkv.course.given import BLOCK_SIZE, crc32c, masked_crc32c
 from lsmkv.course.lab import Check, Lab
-from lsmkv.course.labs.formats import batch_of
+from lsmkv.course.labs.formats import batch_of, frame
 from lsmkv.course.labs.scratch import (
     files_of,
     require_content,
@@ -197,13 +197,65 @@ def damaged(code: ModuleType) -> str:
         described = next(
             described for start, size, described in fragment if start <= at < start + size
         )
+        if described.startswith("length"):
+            begin = next(
+                start for start, _, words in fragment if start <= at and words == described
+            )
+            length = int.from_bytes(bad[begin : begin + 2], "little")
+            past = length - (len(log) - begin - 3)
+            described += f", and now {length:,}" + (
+                f": {past:,} bytes too many" if past > 0 else ""
+            )
         require_records(
             code.read_log(bad),
             records[:whole],
             f"A log whose byte {at} ({described}) is damaged",
             "Check the checksum of type and data before you use a fragment, and stop at a bad one.",
         )
-    return f"{len(log)} damaged logs"
+    for bad, what, hint in NEVER_WRITTEN:
+        require_records(code.read_log(bad), bad_after(bad), what, hint)
+    return f"{len(log)} damaged logs, and {len(NEVER_WRITTEN)} with fragments that none writes"
+
+
+def fragment_of(kind: int, data: bytes) -> bytes:
+    """A fragment whose checksum is right, whatever its type."""
+    header = masked_crc32c(bytes([kind]) + data).to_bytes(4, "little")
+    return header + len(data).to_bytes(2, "little") + bytes([kind]) + data
+
+
+def bad_after(log: bytes) -> list[bytes]:
+    """The only record of one of the logs below, before what no writer writes."""
+    return [log[HEADER_SIZE : HEADER_SIZE + int.from_bytes(log[4:6], "little")]]
+
+
+_NEAR_THE_END = frame(bytes(BLOCK_SIZE - 2 * HEADER_SIZE - 20), 0)
+
+NEVER_WRITTEN: tuple[tuple[bytes, str, str], ...] = (
+    *(
+        (
+            frame(b"one", 0) + fragment_of(kind, b"never written"),
+            f"A log with a fragment of type {kind} after its record, and the right checksum",
+            f"{kind} is none of the four types: look at the type before you use a fragment.",
+        )
+        for kind in (5, 129)
+    ),
+    *(
+        (
+            frame(b"one", 0) + b"".join(fragment_of(kind, b"never written") for kind in kinds),
+            f"A log with {words} after its record, and no FIRST",
+            f"{words} without a FIRST before it belongs to no record, so it is damage: the record"
+            " that you return was never written.",
+        )
+        for kinds, words in (((LAST,), "LAST"), ((MIDDLE, LAST), "MIDDLE and LAST"))
+    ),
+    (
+        _NEAR_THE_END + fragment_of(FULL, b"it crosses the end of its block"),
+        "A log with a fragment whose data reach beyond the end of its block",
+        "No fragment continues in the next block, whatever its checksum says: its data must end"
+        " within its block.",
+    ),
+)
+"""Logs of one record and then fragments with right checksums that no writer makes."""
 
 
 def in_the_engine(code: ModuleType) -> str:

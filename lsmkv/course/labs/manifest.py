@@ -15,7 +15,7 @@ from lsmkv.course.failure import (
     require_refused,
     shown,
 )
-from lsmkv.course.given import BLOCK_SIZE, frame
+from lsmkv.course.given import BLOCK_SIZE
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.edits import (
     APPLIED,
@@ -42,7 +42,7 @@ from lsmkv.course.labs.edits import (
     some_fields,
 )
 from lsmkv.course.labs.flushing import flush_with, flushing, naming, work
-from lsmkv.course.labs.formats import LEVELS, manifest_in_force, version_of_store, write
+from lsmkv.course.labs.formats import LEVELS, frame, manifest_in_force, version_of_store, write
 from lsmkv.course.labs.power_cuts import PATH
 from lsmkv.course.labs.scratch import (
     require_content,

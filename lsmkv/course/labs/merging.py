@@ -27,6 +27,7 @@ from lsmkv.course.labs.scratch import (
     require_content_by_leveldb,
     scratch,
 )
+from lsmkv.course.pipe import MUTABLE
 from lsmkv.files import Log, Table, make_key, make_name, parse_key
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import InternalKeyComparator
@@ -123,6 +124,7 @@ def ordered(code: ModuleType) -> str:
 class Watched(list[Entry]):
     """A memtable that counts how many of its entries are looked at."""
 
+    SHARED = MUTABLE
     looks = 0
 
     @overload
@@ -344,7 +346,36 @@ def viewed(code: ModuleType, backwards: bool) -> str:
                     f"{name} of {count(len(entries), 'entry')}{few} as of sequence"
                     f" {sequence}: {reason(writes, sequence, got, expected, backwards)}"
                 )
-    return f"{readers} readers"
+    require_lazy(code, name, backwards)
+    return f"{readers} readers, who take entries as they go"
+
+
+def require_lazy(code: ModuleType, name: str, backwards: bool) -> None:
+    """Fail if a reader's first pairs take more entries than they need."""
+    versions = 3
+    writes = [Write(n + 1, b"%03d" % (n // versions), b"v") for n in range(50 * versions)]
+    entries = in_order(writes)
+    if backwards:
+        entries.reverse()
+    taken = 0
+
+    def one_by_one() -> Iterator[Entry]:
+        nonlocal taken
+        for entry in entries:
+            taken += 1
+            yield entry
+
+    result = iter(getattr(code, name)(one_by_one(), MAX_SEQUENCE))
+    for number in range(1, 11):
+        next(result)
+        most = versions * number + 1
+        require(
+            taken <= most,
+            f"For the first {count(number, 'pair')} of {len(entries)} entries, {versions} of each"
+            f" key, {name} has taken {taken} of them, but {most} are enough.\nA scan may end after"
+            " a few pairs, and each entry may cost a read. Yield a pair as soon as it is certain;"
+            " do not make a list of the entries, or of the pairs.",
+        )
 
 
 def reason(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, shown
-from lsmkv.course.given import BLOCK_SIZE, Directory, frame, set_current
+from lsmkv.course.given import BLOCK_SIZE, Directory
 from lsmkv.course.labs.committing import newest_table
 from lsmkv.course.labs.edits import (
     COMPARATOR,
@@ -25,6 +25,8 @@ from lsmkv.course.labs.formats import (
     KIND_VALUE,
     batch_of,
     entries_of_table,
+    frame,
+    set_current,
     version_of_store,
     write,
 )

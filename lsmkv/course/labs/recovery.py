@@ -9,10 +9,10 @@ from types import ModuleType
 
 import lsmkv
 from lsmkv.course.failure import require, require_equal, shown
-from lsmkv.course.given import BLOCK_SIZE, Directory, Operation, decode_batch, frame
+from lsmkv.course.given import BLOCK_SIZE, Directory, Operation, decode_batch
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.committing import commit_plan, committing, failing, plan_for
-from lsmkv.course.labs.formats import batch_of
+from lsmkv.course.labs.formats import batch_of, frame
 from lsmkv.course.labs.log import parts
 from lsmkv.course.labs.power_cuts import PATH
 from lsmkv.course.labs.recovering import (

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, shown
-from lsmkv.course.given import frame, set_current
 from lsmkv.course.labs.edits import (
     COMPARATOR,
     LAST_SEQUENCE,
@@ -20,7 +19,7 @@ from lsmkv.course.labs.edits import (
     PREV_LOG_NUMBER,
     encoded,
 )
-from lsmkv.course.labs.formats import write
+from lsmkv.course.labs.formats import frame, set_current, write
 from lsmkv.files import FileKind, make_name, parse_name
 
 try:

@@ -1,7 +1,7 @@
 """Lab 6: a table.  ``lsmkv course show 6`` is the text, ``lsmkv course check 6`` checks.
 
 Write the eight functions.  Each can be checked as soon as it is written.  Checksums, varints and
-blocks are the engine's; use your own of labs 1 to 3 instead if you like.
+blocks are the engine's; ``from lab3_block import ...`` takes your own instead.
 """
 
 from __future__ import annotations

@@ -96,6 +96,11 @@ MISTAKES: Planted = {
             "reserved for other encodings",
         ),
         (
+            "k of 30 reserved, too",
+            lambda key, data: data[-1:] == b"\x1e" or asked(key, data),
+            "The last byte is 30, which is ordinary",
+        ),
+        (
             "an empty filter",
             lambda key, data: len(data) < 2 or asked(key, data),
             "fewer than two bytes",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labs import reference
+from labs import load, reference
 
 import lsmkv
 from lsmkv.counters import Counters
@@ -27,7 +27,6 @@ from lsmkv.course.labs.compacting import (
 )
 from lsmkv.course.labs.compaction import LAB
 from lsmkv.course.labs.formats import LEVELS
-from lsmkv.course.running import load
 from lsmkv.db.compact.compaction import CompactionJob
 from lsmkv.db.compact.picking import pick_compaction
 from lsmkv.db.tree.table_cache import TableCache

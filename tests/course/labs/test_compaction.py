@@ -103,6 +103,14 @@ def never_widened(levels: Levels, pointers: Sequence[bytes | None]) -> Picked:
     return choice[0], [first], found(levels, choice[0] + 1, first[2], first[3])
 
 
+def widened_to_50_mib(levels: Levels, pointers: Sequence[bytes | None]) -> Picked:
+    choice = picked(levels, pointers)
+    wider = always_widened(levels, pointers)
+    if choice is None or wider is None or len(wider[2]) != len(choice[2]):
+        return choice
+    return wider if sum(file[1] for file in wider[1] + wider[2]) <= 50 * MIB else choice
+
+
 def always_widened(levels: Levels, pointers: Sequence[bytes | None]) -> Picked:
     choice = picked(levels, pointers)
     if choice is None or choice[0] == 0 or not choice[2]:
@@ -217,6 +225,7 @@ MISTAKES: Planted = {
             picked_first_over,
             "The level with the highest score is taken",
         ),
+        ("exactly 50 MiB", widened_to_50_mib, "Exactly 50 MiB is too much"),
         ("no pointer", picked_without_a_pointer, "the first table that reaches beyond the pointer"),
         ("no turn", never_begun_again, "begin again"),
         ("one table of level 0", one_of_level_0, "an older version stays above a newer one"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labs import reference
+from labs import load, reference
 
 from lsmkv.course.labs.edits import (
     APPLIED,
@@ -19,7 +19,6 @@ from lsmkv.course.labs.edits import (
     some_fields,
 )
 from lsmkv.course.labs.manifest import LAB
-from lsmkv.course.running import load
 from lsmkv.db.tree.version import Version
 from lsmkv.format.version_edit import VersionEdit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from labs import Mistake, Planted, assert_caught, mistakes, reference
+from labs import Mistake, Planted, assert_caught, load, mistakes, reference
 
 from lsmkv.course.labs.filter_block import (
     LAB,
@@ -15,7 +15,6 @@ from lsmkv.course.labs.filter_block import (
     in_the_engine,
     parts,
 )
-from lsmkv.course.running import load
 
 RIGHT = load(reference(LAB))
 Create = Callable[[list[bytes]], bytes]

@@ -9,7 +9,7 @@ import lsmkv.testing
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.course.labs import formats
 from lsmkv.files import BlockHandle, Table, make_key
-from lsmkv.format import batch, keys
+from lsmkv.format import batch, filenames, keys
 from lsmkv.table import format as table_format
 from lsmkv.util import compression
 
@@ -81,3 +81,10 @@ def test_files_are_durable_once_written() -> None:
         formats.write(directory, "name", b"content")
     with env.power_cut().open_directory("store") as directory:
         assert directory.read_file("name", 100) == b"content"
+
+
+def test_current_is_set_as_the_engine_sets_it() -> None:
+    with lsmkv.MemoryEnv().open_directory("store", create=True) as directory:
+        formats.set_current(directory, 12)
+        assert directory.names() == [filenames.CURRENT]
+        assert filenames.read_current(directory) == "MANIFEST-000012"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 
 import pytest
-from labs import Mistake, Planted, assert_caught, mistakes, solution
+from labs import Mistake, Planted, assert_caught, load, mistakes, reference, solution
 
 from lsmkv.course.labs.log import LAB
+from lsmkv.course.running import PASSED, judge
 from lsmkv.format.log import BLOCK_SIZE, FULL, HEADER_SIZE, LAST, MIDDLE, frame
 from lsmkv.util.checksum import crc32c, masked_crc32c
 
@@ -37,6 +38,37 @@ def blind(data: bytes, checks_length: bool = True, keeps_open: bool = False) -> 
             found.append(part)
             part = b""
     return [*found, part] if keeps_open and part else found
+
+
+def lenient(
+    data: bytes, types: range = range(256), needs_first: bool = True, crosses: bool = False
+) -> list[bytes]:
+    """A reader that looks at checksums, and at little else."""
+    found: list[bytes] = []
+    part: bytes | None = None
+    at = 0
+    while at + HEADER_SIZE <= len(data):
+        left = BLOCK_SIZE - at % BLOCK_SIZE
+        if left < HEADER_SIZE:
+            at += left
+            continue
+        length, kind = int.from_bytes(data[at + 4 : at + 6], "little"), data[at + 6]
+        end = at + HEADER_SIZE + length
+        is_cut = end > len(data) or (HEADER_SIZE + length > left and not crosses)
+        if is_cut or kind not in types or kind == 0:
+            break
+        content = data[at + HEADER_SIZE : end]
+        if masked_crc32c(bytes([kind]) + content).to_bytes(4, "little") != data[at : at + 4]:
+            break
+        at = end
+        begins = kind < MIDDLE
+        if part is None and not begins and needs_first and kind <= LAST:
+            break
+        part = content if begins else (part or b"") + content
+        if kind not in (FULL + 1, MIDDLE):
+            found.append(part)
+            part = None
+    return found
 
 
 def without_zeros_at_the_end_of_a_block(payload: bytes, offset: int) -> bytes:
@@ -151,6 +183,17 @@ MISTAKES: Planted = {
     ],
     ("read_log", "damaged logs"): [
         ("no checksum", blind, "masked checksum of type and data"),
+        ("any type", lenient, "5 is none of the four types"),
+        (
+            "LAST without FIRST",
+            functools.partial(lenient, types=range(1, 5), needs_first=False),
+            "LAST without a FIRST before it belongs to no record",
+        ),
+        (
+            "across the end of a block",
+            functools.partial(lenient, types=range(1, 5), crosses=True),
+            "its data must end within its block",
+        ),
     ],
     ("frame", "in the real engine"): [
         ("all from the start of a block", every_record_from_0, "the engine's reader finds damage"),
@@ -166,6 +209,26 @@ MISTAKES: Planted = {
 @pytest.mark.parametrize("mistake", mistakes(MISTAKES), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
+
+
+def test_a_reader_that_looks_at_all_of_that_passes() -> None:
+    code = load(reference(LAB))
+    code.__dict__["read_log"] = functools.partial(lenient, types=range(1, 5))
+    outcomes = {check.name: judge(LAB, code, check).outcome for check in LAB.checks}
+    assert set(outcomes.values()) == {PASSED}
+
+
+def test_a_length_past_the_end_is_named() -> None:
+    code = load(reference(LAB))
+    right = code.read_log
+    code.__dict__["read_log"] = lambda data: (
+        [*right(data), b"?"] if data[5:6] == b" " else right(data)
+    )
+    check = next(check for check in LAB.checks if check.name == "damaged logs")
+    message = judge(LAB, code, check).message
+    assert (
+        "A log whose byte 5 (length, 3, and now 8,195: 8,159 bytes too many) is damaged" in message
+    )
 
 
 def test_each_check_catches_a_mistake() -> None:

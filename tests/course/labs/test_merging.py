@@ -6,10 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
-from labs import Mistake, Planted, assert_caught, mistakes, reference
+from labs import Mistake, Planted, assert_caught, load, mistakes, reference
 
 from lsmkv.course.labs.merging import LAB, Entry, Pair
-from lsmkv.course.running import load
 from lsmkv.format.keys import pack, unpack
 
 RIGHT = load(reference(LAB))
@@ -129,6 +128,19 @@ def with_internal_keys(entries: Iterable[Entry], sequence: int) -> Iterator[Entr
     return ((pack(key, 1, 1), value) for key, value in shown(entries, sequence))
 
 
+def eager(entries: Iterable[Entry], sequence: int) -> Iterator[Pair]:
+    return iter(shown(entries, sequence))
+
+
+def read_first(entries: Iterable[Entry], sequence: int) -> Iterator[Pair]:
+    within: Iterator[Pair] = RIGHT.visible(iter(list(entries)), sequence)
+    return within
+
+
+def a_reversed_list(entries: Iterable[Entry], sequence: int) -> Iterator[Pair]:
+    return reversed(shown(reversed(list(entries)), sequence))
+
+
 def without_the_last(entries: Iterable[Entry], sequence: int) -> list[Pair]:
     return list(RIGHT.visible_backwards(entries, sequence))[:-1]
 
@@ -207,6 +219,8 @@ MISTAKES: Planted = {
         ("deletions skipped", through_deletions, "hides the older versions of its key"),
         ("all versions", all_versions, "A key occurs twice"),
         ("internal keys", with_internal_keys, "Did you cut off its tag?"),
+        ("all pairs first", eager, "visible has taken 150 of them, but 4 are enough"),
+        ("all entries first", read_first, "do not make a list of the entries"),
     ],
     ("visible_backwards", "what a reader sees backwards"): [
         (
@@ -219,6 +233,11 @@ MISTAKES: Planted = {
             "deletions skipped backwards",
             through_deletions_backwards,
             "hides the older versions of its key",
+        ),
+        (
+            "a reversed list",
+            a_reversed_list,
+            "visible_backwards has taken 150 of them, but 4 are enough",
         ),
     ],
     ("merge", "in the real engine"): [

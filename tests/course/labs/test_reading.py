@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labs import Mistake, Planted, assert_caught, mistakes, reference
+from labs import Mistake, Planted, assert_caught, load, mistakes, reference
 
 from lsmkv.course.labs.asked_tables import AskedTable, StoredTable
 from lsmkv.course.labs.reading import LAB
 from lsmkv.course.labs.reading_store import BITS, fill, opened
-from lsmkv.course.running import PASSED, judge, load
+from lsmkv.course.running import PASSED, judge
 
 Level = Sequence[AskedTable]
 
@@ -346,7 +346,7 @@ def test_a_mistake_is_named(mistake: Mistake) -> None:
 def test_a_search_by_doubling_is_a_binary_search_too() -> None:
     code = load(reference(LAB))
     code.__dict__["find_table"] = by_doubling
-    outcomes = {judge(LAB, code, reference(LAB), check).outcome for check in LAB.checks}
+    outcomes = {judge(LAB, code, check).outcome for check in LAB.checks}
     assert outcomes == {PASSED}
 
 

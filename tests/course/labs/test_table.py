@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from labs import Mistake, Planted, assert_caught, mistakes, reference
+from labs import Mistake, Planted, assert_caught, load, mistakes, reference
 
 from lsmkv.course.labs.block import built as block_of
 from lsmkv.course.labs.table import LAB, MAGIC, blocks_in, built, contents_of
-from lsmkv.course.running import load
 from lsmkv.format.keys import unpack
 from lsmkv.table.block import Block
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from lsmkv.db.tree.merge import live_entries
 from lsmkv.format.key_order import KeyOrder
@@ -37,11 +38,18 @@ def merge(runs: Sequence[Iterable[Entry]], backwards: bool) -> Iterator[Entry]:
 
 
 def visible(entries: Iterable[Entry], sequence: int) -> Iterator[Pair]:
-    within = [(key[:-8], key[-8:] + value) for key, value in entries]
-    within = [(key, tagged) for key, tagged in within if sequence_in(tagged) <= sequence]
-    keys, tagged = live_entries(within, sequence, ORDER, lambda key: True)
-    return ((key, one[8:]) for key, one in zip(keys, tagged, strict=True))
+    for _, versions in groupby(entries, key=lambda entry: entry[0][:-8]):
+        yield from of_one_key(versions, sequence)
 
 
 def visible_backwards(entries: Iterable[Entry], sequence: int) -> Iterator[Pair]:
-    return reversed(list(visible(reversed(list(entries)), sequence)))
+    for _, versions in groupby(entries, key=lambda entry: entry[0][:-8]):
+        yield from of_one_key(reversed(list(versions)), sequence)
+
+
+def of_one_key(versions: Iterable[Entry], sequence: int) -> list[Pair]:
+    """What a reader sees of the versions of a key, the newest first."""
+    within = [(key[:-8], key[-8:] + value) for key, value in versions]
+    within = [(key, tagged) for key, tagged in within if sequence_in(tagged) <= sequence]
+    keys, tagged = live_entries(within, sequence, ORDER, lambda key: True)
+    return [(key, one[8:]) for key, one in zip(keys, tagged, strict=True)]
