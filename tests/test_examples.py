@@ -11,9 +11,11 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
@@ -716,8 +718,9 @@ def web_service(*arguments: str | int | Path) -> Iterator[str]:
             line = process.stderr.readline()
             assert line, said
             said += line
-            found = re.search(r"running on (http://[\d.:]+)", said)
+            found = re.search(r"running on (http://([\d.]+):(\d+))", said)
         try:
+            _wait_until_it_listens((found[2], int(found[3])), process)
             yield found[1]
         finally:
             process.send_signal(signal.SIGINT)
@@ -727,6 +730,17 @@ def web_service(*arguments: str | int | Path) -> Iterator[str]:
     assert "Traceback" not in rest
     rest = re.sub(r"ResourceWarning: unclosed <socket", "", rest)  # uvicorn's, of several workers
     assert "Warning" not in rest
+
+
+def _wait_until_it_listens(address: tuple[str, int], process: subprocess.Popen[str]) -> None:
+    """A worker, one of several, says that it has started before it listens."""
+    while True:
+        try:
+            socket.create_connection(address).close()
+            return
+        except ConnectionRefusedError:
+            assert process.poll() is None
+            time.sleep(0.01)
 
 
 def request(url: str, method: str = "GET", body: bytes | None = None) -> tuple[int, bytes]:

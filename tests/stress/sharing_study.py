@@ -134,7 +134,8 @@ class _Round:
                 self._outcome.violations.append(file.read_text())
             else:
                 history.add(int(file.stem), file.read_text())
-        with lsmkv.DB(self._path) as db:
+        # A killed process holds the lock until the system gives it the processor to end.
+        with lsmkv.DB(self._path, lock_timeout=_LONGEST_END) as db:
             db.check()
             last = {
                 name: sharing_child.number(db.get(sharing_child.key_of(name)))
