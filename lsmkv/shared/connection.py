@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.env.shared_file import Head, SharedFile
 from lsmkv.env.shared_page import EPOCH, SLOTS, SharedPage
+from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.errors import CorruptionError, Error, IOError, raise_typed
 from lsmkv.shared.frames import (
     DONE,
