@@ -236,7 +236,7 @@ class FaultyEnv(Env):
         """Open a directory; see :meth:`Env.open_directory`."""
         with self._mutex:
             self._call("open_directory", path)
-            return _FaultyDirectory(self, self._memory.open_directory(path, create))
+            return FaultyDirectory(self, self._memory.open_directory(path, create))
 
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory."""
@@ -273,7 +273,9 @@ class FaultyEnv(Env):
         return self._fault
 
 
-class _FaultyDirectory(Directory):
+class FaultyDirectory(Directory):
+    """A directory of a :class:`FaultyEnv`."""
+
     def __init__(self, env: FaultyEnv, inner: MemoryDirectory) -> None:
         self._env = env
         self._inner = inner
@@ -358,7 +360,7 @@ class _FaultyDirectory(Directory):
     def link(self, name: str, target: Directory) -> None:
         with self._mutex:
             self._call("link", name)
-            inner = target._inner if isinstance(target, _FaultyDirectory) else target
+            inner = target._inner if isinstance(target, FaultyDirectory) else target
             self._inner.link(name, inner)
 
     def sync(self) -> None:
@@ -377,7 +379,7 @@ class _FaultyDirectory(Directory):
     def subdirectory(self, name: str, create: bool = False) -> Directory:
         with self._mutex:
             self._call("subdirectory", name)
-            return _FaultyDirectory(self._env, self._inner.subdirectory(name, create))
+            return FaultyDirectory(self._env, self._inner.subdirectory(name, create))
 
     def _call(self, call: str, name: str) -> None:
         self._env._call(call, os.path.join(self.path, name))

@@ -40,6 +40,7 @@ from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import CALLS, FaultyEnv
 from lsmkv.env.recording import CrashState, RecordingEnv
 from lsmkv.testing.crashes import Report, Violation, explore
+from lsmkv.testing.processes import Process
 from lsmkv.testing.servers import serving
 from lsmkv.testing.simulation import SimulatedFailure, SimulationReport, simulate
 from lsmkv.testing.world import Run
@@ -49,6 +50,7 @@ __all__ = [
     "CrashState",
     "FaultyEnv",
     "NameModel",
+    "Process",
     "RecordingEnv",
     "Report",
     "Run",

@@ -31,6 +31,7 @@ class Current:
     """The scheduler that simulates everything; None outside runs."""
 
 
+_REAL_PID = os.getpid
 _TICK = 1e-6
 """Simulated seconds between two readings of a clock."""
 
@@ -71,7 +72,9 @@ class PlainLock:
     def release(self) -> None:
         """Release it; ``RuntimeError`` if it is free."""
         scheduler = self._scheduler()
-        if scheduler is not None and scheduler.unwinding:
+        ends = scheduler is not None and scheduler.is_ending
+        if ends and scheduler is not None:
+            scheduler.wake_waiting_for(self)
             scheduler = None
         if not self._held:
             if scheduler is None:
@@ -151,6 +154,14 @@ def get_ident() -> int:
     return 0 if thread is None else thread.number
 
 
+def getpid() -> int:
+    """The id of the simulated process, or else of this one."""
+    scheduler = Current.scheduler
+    thread = None if scheduler is None else scheduler.current
+    pid: int = _REAL_PID() if thread is None or thread.group is None else thread.group.pid
+    return pid
+
+
 def start_new_thread(function: Any, arguments: tuple[Any, ...]) -> int:
     """Start a thread in the run."""
     scheduler = Current.scheduler
@@ -212,5 +223,6 @@ def install() -> None:
     time.sleep = sleep  # type: ignore[assignment]
     chance = random.Random(0)
     os.urandom = chance.randbytes
+    os.getpid = getpid
     random.seed(0)
     sys.setswitchinterval(1.0)

@@ -30,7 +30,7 @@ ERROR = "error"
 
 
 class Unwind(BaseException):
-    """Ends a thread of a life that has ended, at the thread's next switch point."""
+    """Ends a thread at its next switch point, since its life or its process has ended."""
 
 
 class Switch(NamedTuple):
@@ -53,12 +53,26 @@ Forced = tuple[int, int, int]
 continues."""
 
 
+class Group(Protocol):
+    """Threads that end together: those of a simulated process."""
+
+    pid: int
+    """Its process id."""
+
+    def step(self) -> None:
+        """One of them is at a switch point: the others may be ended now, and it, too."""
+        ...
+
+
 class Thread:
     """A simulated thread."""
 
-    def __init__(self, number: int, name: str) -> None:
+    def __init__(self, number: int, name: str, group: Group | None) -> None:
         self.number = number
         self.name = name
+        self.group = group
+        self.killed = False
+        """Whether it ends at once, whatever it waits for."""
         self.baton: Any = _thread.allocate_lock()
         self.baton.acquire()
         self.ident = 0
@@ -161,14 +175,34 @@ class Scheduler:
     # Threads
 
     def start(
-        self, function: Callable[..., object], arguments: tuple[Any, ...], name: str
+        self,
+        function: Callable[..., object],
+        arguments: tuple[Any, ...],
+        name: str,
+        group: Group | None = None,
     ) -> Thread:
-        """Add a new thread, which can run from now on."""
+        """Add a new thread, which can run from now on.
+
+        Without a ``group`` it belongs to that of the running thread.
+        """
         self._made += 1
-        thread = Thread(self._made, f"{name} {self._made}" if name == "thread" else name)
+        if group is None and self.current is not None:
+            group = self.current.group
+        thread = Thread(self._made, f"{name} {self._made}" if name == "thread" else name, group)
         self._threads.append(thread)
         _thread.start_new_thread(self._body, (thread, function, arguments))
         return thread
+
+    def kill(self, group: Group) -> None:
+        """End the threads of a group, before any other thread continues.
+
+        They do nothing more: each switch point in what they still execute, to unwind, ends them
+        again.
+        """
+        for thread in self._threads:
+            if thread.group is group:
+                thread.killed = True
+                self.wake(thread)
 
     def has_ended(self, thread: Thread) -> bool:
         """Whether a thread has ended."""
@@ -180,14 +214,14 @@ class Scheduler:
         thread.ident = _thread.get_ident()
         thread.baton.acquire()
         try:
-            if not self.unwinding:
+            if not self._is_over(thread):
                 if self._lines is not None:
                     sys.settrace(self._trace_call)
                 function(*arguments)
         except Unwind:
             pass
         except BaseException as error:
-            if not self.unwinding:
+            if not self._is_over(thread):
                 text = f"{thread.name} has raised {_in_words(error)}"
                 self.fail(ERROR, text, type(error).__name__)
         finally:
@@ -215,7 +249,7 @@ class Scheduler:
         if chosen is not thread:
             self._hand_over(thread, chosen)
             thread.baton.acquire()
-            if self.unwinding:
+            if self._is_over(thread):
                 self._unwind(thread)
 
     def wait(self, lock: Any, seconds: float | None, only_signals: bool, doing: str) -> bool:
@@ -235,7 +269,7 @@ class Scheduler:
             thread.baton.acquire()
         thread.lock = None
         thread.until = None
-        if self.unwinding:
+        if self._is_over(thread):
             self._unwind(thread)
         return not thread.timed_out
 
@@ -253,7 +287,7 @@ class Scheduler:
     def _begin(self) -> Thread:
         thread = self.current
         assert thread is not None
-        if self.unwinding:
+        if self._is_over(thread):
             self._unwind(thread)
         self.steps += 1
         if self.steps > self._most_steps:
@@ -262,14 +296,27 @@ class Scheduler:
             raise Unwind
         if self.at_step is not None and self.at_step():
             self.end_life()
+        if thread.group is not None:
+            thread.group.step()
+            if thread.killed:
+                raise Unwind
         return thread
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the running thread has been ended, and unwinds."""
+        return self.current is not None and self._is_over(self.current)
+
+    def _is_over(self, thread: Thread) -> bool:
+        """Whether a thread, or the whole life, has been ended."""
+        return self.unwinding or thread.killed
 
     def _unwind(self, thread: Thread) -> None:
         thread.unwound += 1
         if thread.unwound > 1000:  # it swallows every exception, so it is left where it is
             self._threads.remove(thread)
             if self._threads:
-                self._hand_over(thread, self._threads[0])
+                self._hand_over(thread, self._next(thread, "ends"))
             else:
                 self._done.release()
             thread.baton.acquire()
@@ -283,6 +330,9 @@ class Scheduler:
         """The thread that runs next, while ``thread`` runs or after its end."""
         if self.unwinding:
             return self._threads[0]
+        for one in self._threads:
+            if one.killed and one is not thread:
+                return one
         thread.decisions += 1
         able = [one for one in self._threads if one.can_run]
         if not able:
@@ -337,7 +387,8 @@ class Scheduler:
         return self._trace_line if wanted else None
 
     def _trace_line(self, frame: FrameType, event: str, _argument: object) -> Any:
-        if event == "line" and not self.unwinding:
+        thread = self.current
+        if event == "line" and thread is not None and not self._is_over(thread):
             self.step("before this line")
         return self._trace_line
 

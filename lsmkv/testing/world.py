@@ -24,6 +24,8 @@ from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.interpreted import in_copy
 from lsmkv.testing.plans import Crash, Plan, draw_plan
 from lsmkv.testing.primitives import Current, PlainLock
+from lsmkv.testing.process_env import ProcessEnv
+from lsmkv.testing.processes import Process, System
 from lsmkv.testing.reduction import reduce_list
 from lsmkv.testing.scheduler import OWN_FILES, Forced, Scheduler, Strategy, Thread
 from lsmkv.testing.strategies import AsForced, Priorities, RandomWalk
@@ -80,6 +82,7 @@ class Run:
         lives."""
         self._scheduler = scheduler
         self._started: list[Thread] = []
+        self._system = System(scheduler)
 
     def start(self, function: Callable[..., object], *arguments: Any, name: str = "") -> None:
         """Start a thread.  If it raises, the run fails."""
@@ -87,6 +90,29 @@ class Run:
         thread = self._scheduler.start(function, arguments, name or f"{function.__name__} {number}")
         self._started.append(thread)
         self._scheduler.step("started a thread")
+
+    def process(self, name: str = "") -> Process:
+        """A new process, which has no thread yet.
+
+        Its threads share stores with those of other processes through its ``env``, and it can be
+        killed without them.
+
+        >>> from lsmkv import DB, SharedDB
+        >>> def count(process):
+        ...     with SharedDB("/db", env=process.env, create_if_missing=True) as db:
+        ...         db.update(b"n", lambda old: b"%d" % (int(old or 0) + 1))
+        >>> def program(run: Run):
+        ...     one, other = run.process("one"), run.process("other")
+        ...     one.start(count, one)
+        ...     other.start(count, other)
+        ...     one.kill_after(run.rng.randint(1, 400))
+        ...     run.join()
+        ...     with DB("/db", env=run.env) as db:
+        ...         assert db.get(b"n") == b"2" or (one.killed and db.get(b"n") == b"1")
+        """
+        process = Process(self._system, self._started, name)
+        process.env = ProcessEnv(process, self.env)
+        return process
 
     def join(self) -> None:
         """Wait for the end of all threads that this life has started."""
@@ -111,6 +137,7 @@ class Run:
         self.life += 1
         self.crash = crash.how
         self._started = []
+        self._system = System(self._scheduler)
 
 
 Program = Callable[[Run], object]

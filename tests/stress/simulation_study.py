@@ -32,8 +32,15 @@ MODES: list[tuple[str, int, dict[str, Any]]] = [
 
 def run(size: float, seed: int, say: Say) -> Outcome:
     """About a minute at size 1."""
+    return run_modes(MODES, size, seed, say)
+
+
+def run_modes(
+    modes: list[tuple[str, int, dict[str, Any]]], size: float, seed: int, say: Say
+) -> Outcome:
+    """Runs of each mode, as many as its share says."""
     outcome = Outcome()
-    for name, share, options in MODES:
+    for name, share, options in modes:
         runs = max(1, int(share * size))
         report = try_mode(seed, runs, options)
         outcome.count(f"runs {name}", report.runs)
@@ -51,9 +58,13 @@ def try_mode(
     reduce: int | None = None,
     first: int | None = None,
 ) -> SimulationReport:
-    """So many runs of a kind; their seeds are nobody else's, unless the first one is given."""
+    """So many runs of a kind; their seeds are nobody else's, unless the first one is given.
+
+    ``options`` may name another ``program``.
+    """
     if reduce is None:
         # Those of many lines take a second: a failure is worth a minute.
         reduce = 60 if "lines" in options else 300
     start = seed * 1_000_000 if first is None else first
-    return simulate(PROGRAM, seed=start, runs=runs, most_steps=5_000_000, reduce=reduce, **options)
+    given = {"program": PROGRAM, "most_steps": 5_000_000, **options}
+    return simulate(seed=start, runs=runs, reduce=reduce, **given)

@@ -1,0 +1,40 @@
+"""Simulated processes that share a store, are killed and take over; power cuts under all of them.
+
+The programs are those of ``simulated_processes.py``.  The engine's own code runs in each process;
+sockets, shared memory, leases and ``LOCK`` are simulated (``lsmkv/testing/process_env.py``).  A
+process is killed at any switch point: before each system call, before each load and store of a word
+of the page, before a lock is taken and after it is released.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from simulation_study import run_modes
+from study import Outcome, Say
+
+_PROGRAMS = Path(__file__).with_name("simulated_processes.py")
+_MOST_STEPS = 1_000_000
+
+
+def _mode(name: str, share: int, program: str, **options: Any) -> tuple[str, int, dict[str, Any]]:
+    options |= {"program": f"{_PROGRAMS}:{program}", "most_steps": _MOST_STEPS}
+    return name, share, options
+
+
+MODES = [
+    _mode("processes", 40, "program"),
+    _mode("processes by priorities", 30, "program", strategy="pct", depth=4),
+    _mode("processes with power cuts", 20, "program", crashes=2),
+    _mode("processes with mapped logs", 15, "program", crashes=1, mapped_logs=True),
+    _mode("processes killed at each step", 30, "each_step"),
+    _mode("owners that lose their power", 20, "power_fails", mapped_logs=True),
+    _mode("processes line by line", 3, "program", lines=["lsmkv.shared"]),
+]
+"""As those of ``simulation_study.py``."""
+
+
+def run(size: float, seed: int, say: Say) -> Outcome:
+    """About a minute at size 1."""
+    return run_modes(MODES, size, seed, say)

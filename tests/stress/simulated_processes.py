@@ -1,0 +1,311 @@
+"""Programs in which simulated processes share a store, are killed, and take each other's place.
+
+They are for :func:`lsmkv.testing.simulate`.  Some processes open one store, with settings of the
+seed, and write, read and rearrange, each as ``simulated_store.py`` does.
+
+``program`` kills some of them, each at a switch point that was drawn before; some close the store
+in the middle.  ``each_step`` kills one of them at each of its switch points, as the seed counts
+them.  ``power_fails`` kills the owner, and takes from the disk what was not synced, while the
+others go on.  They fail if
+
+* no order of the calls of all processes explains what they have read (``histories.py``);
+* an acknowledged write is missing in the end, or has got more than one sequence;
+* what a crash of all of them has left is not a prefix of the acknowledged order with everything
+  synced in it;
+* processes that go on after a power cut do not agree;
+* nobody knows what became of a write, although an owner could be asked;
+* ``check()`` finds something, or a file is left that nobody needs.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import warnings
+from typing import Any
+
+from histories import NEVER, Content, History
+from simulated_store import GROUP, Caller
+
+import lsmkv
+from lsmkv import DB, SharedDB
+from lsmkv.env.durable import DurableFile, PowerCut, Tails
+from lsmkv.format.filenames import SHARED
+from lsmkv.shared import joining
+from lsmkv.testing import NameModel, Process, Run
+
+_PATH = "/db"
+_WRITES = "put put burst delete batch batch mixed_batch update transact get multi_get"
+_READS = "get get_again multi_get scan held snapshot"
+_REST = "flush compact sync ingest checkpoint transact update get"
+_START = 0.2
+"""Simulated seconds for which a process waits for an owner: 30 are a million switch points."""
+_SPANS = (150, 600, 2000)
+"""Switch points, within which a process is killed."""
+STEPS = 3000
+"""Seeds of ``each_step`` that belong together: the most switch points of two processes."""
+_STRIDE = 37
+"""Seeds that follow each other are steps that are far from each other."""
+
+
+def program(run: Run) -> None:
+    """One life."""
+    rng = run.rng
+    begun = _begin(run, rng)
+    number = rng.choice((2, 3, 3, 4))
+    some = [_Life(run, rng, at) for at in range(number)]
+    for one in rng.sample(some, rng.choice((0, 1, 1, 2, number - 1))):
+        one.process.kill_after(rng.randint(1, rng.choice(_SPANS)))
+    _live(run, some, begun)
+
+
+def each_step(run: Run) -> None:
+    """The same calls for all seeds that belong together: only the schedule is drawn.
+
+    The first process only reads, so that it leaves no write of which nobody knows.
+    """
+    rng = random.Random(f"{run.seed // STEPS} each step")
+    begun = _begin(run, rng)
+    some = [_Life(run, rng, at, kinds) for at, kinds in enumerate((_READS, _WRITES, _WRITES))]
+    point, victim = divmod(run.seed * _STRIDE % STEPS, 2)
+    some[victim].process.kill_after(point + 1)
+    _live(run, some, begun)
+
+
+def _live(run: Run, some: list[_Life], begun: int) -> None:
+    history: History = run.kept["history"]
+    for one in some:
+        one.process.start(one.live)
+    run.join()
+    run.kept["lives"] = some  # a killed process finalizes nothing
+    history.check()
+    _look_at_what_is_left(run, history, begun)
+
+
+def power_fails(run: Run) -> None:
+    """The owner's power: the others have seen what is lost, and rebuild what they hold."""
+    rng = run.rng
+    _begin(run, rng)
+    history: History = run.kept["history"]
+    owner, other, third = (run.process(name) for name in ("owner", "other", "third"))
+    opened: dict[Process, SharedDB] = {}
+    for process in (owner, other, third):
+        process.start(_open, process, _options(rng), opened)
+        run.join()
+    kinds = _WRITES + " sync flush compact"
+    for number, (process, db) in enumerate(opened.items()):
+        caller = _Caller(run, rng, number, kinds, True)
+        caller.use(db)
+        process.start(caller.run)
+    run.join()
+    seen: dict[Process, Content] = {}
+    held: dict[Process, lsmkv.Snapshot] = {}
+    for process in (other, third):
+        process.start(_see, process, opened[process], seen, held)
+    run.join()
+    assert seen[other] == seen[third]
+    history.check(seen[other])
+
+    owner.kill()
+    _lose_what_is_not_synced(run, rng)
+    written = rng.choice((other, third))
+    written.start(_put, opened[written], rng.random() < 0.5)
+    for process in (other, third):
+        process.start(_see_again, process, opened[process], seen, held)
+    run.join()
+    for process in (other, third):
+        process.start(_look_and_close, process, opened[process], seen)
+    run.join()
+    assert seen[other] == seen[third]
+    left = dict(seen[other])
+    assert left.pop(b"next") == b"1"
+    history.check(frozenset(left.items()), power_cut=True)
+    with DB(_PATH, env=run.env) as db:
+        assert frozenset(db) == seen[other]
+        db.check()
+    run.kept["opened"] = opened
+
+
+def _open(process: Process, options: dict[str, Any], opened: dict[Process, SharedDB]) -> None:
+    opened[process] = SharedDB(_PATH, env=process.env, **options)
+
+
+def _put(db: SharedDB, sync: bool) -> None:
+    db.put(b"next", b"1", sync=sync)
+
+
+def _see(
+    process: Process,
+    db: SharedDB,
+    seen: dict[Process, Content],
+    held: dict[Process, lsmkv.Snapshot],
+) -> None:
+    held[process] = db.snapshot()
+    seen[process] = frozenset(held[process])
+
+
+def _see_again(
+    process: Process,
+    db: SharedDB,
+    seen: dict[Process, Content],
+    held: dict[Process, lsmkv.Snapshot],
+) -> None:
+    """A snapshot of before shows what it has shown, or nothing; a Get shows one of two states."""
+    try:
+        assert frozenset(held[process]) == seen[process], "a snapshot that changes"
+        held[process].close()
+    except lsmkv.StaleViewError:
+        pass
+    db.multi_get(GROUP)
+
+
+def _look_and_close(process: Process, db: SharedDB, seen: dict[Process, Content]) -> None:
+    db.refresh()
+    seen[process] = frozenset(db)
+    db.check()
+    db.close()
+
+
+def _lose_what_is_not_synced(run: Run, rng: random.Random) -> None:
+    """Of the store's files: every name stays, and so does ``SHARED``, which is memory."""
+    cut = PowerCut(NameModel.SYNCED, rng.choice(list(Tails)), rng)
+    folder = run.env._memory._folder_at(_PATH)
+    assert folder is not None
+    for name, file in folder.entries.items():
+        if isinstance(file, DurableFile) and name != SHARED:
+            file.data[:] = file.survivor(cut).data
+
+
+def _begin(run: Run, rng: random.Random) -> int:
+    """What the life before has left, as a process finds it; the last sequence."""
+    logging.getLogger("lsmkv").setLevel(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    joining._START = _START  # type: ignore[misc]
+    kept = run.kept
+    # The life before may have ended before anybody had opened the store.
+    kept["power cut"] = kept.get("power cut", False) or run.crash == "power cut"
+    process = run.process("first")
+    process.start(_look, process, _options(rng), kept)
+    run.join()
+    before: History | None = kept.get("history")
+    start: Content = kept["start"]
+    if before is not None:
+        before.check(start, kept["power cut"])
+    kept["history"] = History(start)
+    kept["power cut"] = False
+    sequence: int = kept["sequence"]
+    return sequence
+
+
+def _look(process: Process, options: dict[str, Any], kept: dict[str, Any]) -> None:
+    with SharedDB(_PATH, env=process.env, **options) as db:
+        kept["start"] = frozenset(db)
+        kept["sequence"] = db.sequence
+
+
+def _options(rng: random.Random) -> dict[str, Any]:
+    return {
+        "create_if_missing": True,
+        "background": rng.choice(("thread", "thread", "inline")),
+        "write_buffer_size": rng.choice((1024, 1024, 4096)),
+        "max_file_size": rng.choice((1024, 1 << 20)),
+        "block_size": 256,
+        "lru_cache_size": rng.choice((0, 2000, 1 << 20)),
+        "mapped_log": rng.random() < 0.5,
+        "reuse_logs": rng.random() < 0.5,
+    }
+
+
+def _look_at_what_is_left(run: Run, history: History, begun: int) -> None:
+    """The store as a single process opens it."""
+    with DB(_PATH, env=run.env, create_if_missing=True, background="inline") as db:
+        history.check(frozenset(db))
+        db.check()
+        made = db.sequence - begun
+        tables = sum(level.files for level in db.stats().levels)
+    sizes = [(len(one.writes), one.end != NEVER) for one in history.calls if one.what != "ingest"]
+    least = sum(size for size, acknowledged in sizes if acknowledged)
+    most = sum(size for size, _ in sizes)
+    ingested = any(one.what == "ingest" for one in history.calls)
+    assert ingested or least <= made <= most, f"{made} sequences for {least} to {most} operations"
+    with run.env.open_directory(_PATH) as directory:
+        names = [name for name in directory.names() if not name.startswith("LOG")]
+    kinds = [name.rpartition(".")[2] if "." in name else name.split("-")[0] for name in names]
+    for kind, number in (("MANIFEST", 1), ("log", 1), ("ldb", tables)):
+        assert kinds.count(kind) == number, names
+
+
+class _Life:
+    """One process."""
+
+    def __init__(self, run: Run, rng: random.Random, number: int, kinds: str = "") -> None:
+        """``kinds`` are those of the calls; drawn, if none are given."""
+        self.process = run.process(f"process {number}")
+        self._run = run
+        self._options = _options(rng)
+        # The others could wait for ever for an owner.
+        self._may_own = number == 0 or rng.random() < 0.8
+        self._late = rng.random() < 0.3
+        self._closes = rng.random() < 0.15
+        drawn = rng.choices((_WRITES, _READS, _REST), (4, 2, 2), k=rng.choice((1, 1, 2)))
+        self._callers = [
+            _Caller(run, rng, 10 * number + at, kind, self._may_own)
+            for at, kind in enumerate([kinds] if kinds else drawn)
+        ]
+        self._left = len(self._callers)
+
+    def live(self) -> None:
+        """Open the store, call it, and close it."""
+        if self._late:
+            self._run.sleep(0.001)
+        try:
+            db = SharedDB(_PATH, env=self.process.env, may_own=self._may_own, **self._options)
+        except lsmkv.LockedError:
+            if self._may_own:
+                raise
+            return  # all others have ended
+        for caller in self._callers:
+            caller.use(db)
+            self.process.start(self._call, caller, db)
+        if self._closes:
+            db.close()
+
+    def _call(self, caller: _Caller, db: SharedDB) -> None:
+        caller.run()
+        self._left -= 1
+        if self._left == 0:
+            db.close()
+
+
+class _Caller(Caller):
+    """One thread's calls."""
+
+    def __init__(
+        self,
+        run: Run,
+        rng: random.Random,
+        number: int,
+        kinds: str,
+        may_own: bool,
+    ) -> None:
+        history: History = run.kept["history"]
+        super().__init__(run, None, history, rng, number, kinds)  # type: ignore[arg-type]
+        self._may_own = may_own
+
+    def use(self, db: SharedDB) -> None:
+        """The store, once it is open."""
+        self._db = db
+
+    def run(self) -> None:
+        """Make the calls, some of which end with an error that is an answer."""
+        for kind in self._kinds:
+            try:
+                getattr(self, kind)()
+            except (lsmkv.ClosedError, lsmkv.StaleViewError):
+                pass
+            except lsmkv.OutcomeUnknownError:
+                if self._may_own and kind not in ("ingest", "checkpoint"):
+                    raise
+            except lsmkv.LockedError:
+                if self._may_own:
+                    raise

@@ -1,0 +1,176 @@
+"""Simulated processes: groups of threads that share stores, and are killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sharing_mistakes import MISTAKES, Mistake, look_for, source_of
+
+from lsmkv.testing import SimulationReport, simulate
+from lsmkv.testing.simulation import SimulatedFailure
+
+STORES = """
+import os
+from lsmkv import DB, SharedDB
+
+def opened(process, **options):
+    return SharedDB("/db", env=process.env, create_if_missing=True, **options)
+
+"""
+
+
+def passes(program: str, runs: int = 10) -> SimulationReport:
+    report = simulate(STORES + program, seed=0, runs=runs)
+    assert report.failure is None, str(report)
+    return report
+
+
+def fails(program: str) -> SimulatedFailure:
+    failure = simulate(STORES + program, seed=0, runs=10).failure
+    assert failure is not None
+    return failure
+
+
+def test_processes_write_to_one_store() -> None:
+    passes("""
+def write(process, db):
+    db.put(process.name.encode(), b"%d" % os.getpid())
+
+def live(process):
+    with opened(process) as db:
+        process.start(write, process, db)
+        db.update(b"count", lambda old: b"%d" % (int(old or 0) + 1))
+        while db.get(process.name.encode()) is None:
+            db.wait_for_change(db.sequence, 0.1)
+
+def program(run):
+    some = [run.process(name) for name in ("one", "two", "three")]
+    for one in some:
+        one.start(live, one)
+    run.join()
+    with DB("/db", env=run.env) as db:
+        assert db.get(b"count") == b"3"
+        for one in some:
+            assert db.get(one.name.encode()) == b"%d" % one.pid
+""")
+
+
+def test_what_was_killed_does_nothing_more_and_its_place_is_taken() -> None:
+    passes(
+        """
+def write(process, kept):
+    with opened(process) as db:
+        for number in range(1, 30):
+            db.put(b"k", b"%d" % number)
+            kept["written"] = number
+
+def take_over(process, victim, kept):
+    victim.kill()
+    assert victim.killed
+    kept["taken over"] = True
+    with opened(process) as db:
+        assert db.role == "owner"
+        kept["found"] = int(db.get(b"k", b"0"))
+        run_step()
+        assert kept["found"] == int(db.get(b"k", b"0"))
+
+def program(run):
+    global run_step
+    run_step = run.step
+    one, two = run.process("one"), run.process("two")
+    one.start(write, one, run.kept)
+    two.start(take_over, two, one, run.kept)
+    run.join()
+    assert run.kept["found"] - run.kept.get("written", 0) in (0, 1)
+    one.start(write, one, run.kept)  # nothing
+    run.join()
+""",
+        40,
+    )
+
+
+def test_a_process_is_killed_at_each_of_its_points() -> None:
+    passes(
+        """
+def live(process, kept):
+    with opened(process) as db:
+        for number in range(1, 4):
+            db.put(b"k", b"%d" % number)
+            kept["written"] = number
+    kept["points"] = process.points
+
+def program(run):
+    whole = run.process()
+    whole.start(live, whole, run.kept)
+    run.join()
+    assert run.kept["points"] > 100
+    for point in range(1 + run.seed % 23, run.kept["points"], 23):
+        run.kept["written"] = 0
+        one = run.process()
+        one.kill_after(point)
+        one.start(live, one, run.kept)
+        run.join()
+        assert one.killed and one.points == point
+        with DB("/db", env=run.env, create_if_missing=True) as db:
+            found = int(db.get(b"k", b"0"))
+        assert found in (run.kept["written"], run.kept["written"] + 1) or point < 100
+""",
+        5,
+    )
+
+
+def test_what_is_of_one_process_is_refused_to_another() -> None:
+    failure = fails("""
+def program(run):
+    opened(run.process("one"))
+""")
+    assert "this belongs to one: use it in a thread of that process" in failure.text
+
+
+def test_a_wait_for_a_killed_process_ends() -> None:
+    passes("""
+def own(process, run):
+    db = opened(process)
+    run.kept["open"] = True
+    run.sleep(1e6)
+
+def ask(process, run):
+    while "open" not in run.kept:
+        run.sleep(0.1)
+    with opened(process) as db:
+        assert db.role == "member"
+        db.wait_for_change(db.sequence, 1000.0)
+
+def program(run):
+    one, two = run.process("one"), run.process("two")
+    one.start(own, one, run)
+    two.start(ask, two, run)
+    run.sleep(10.0)
+    one.kill()
+    run.join()
+""")
+
+
+STRESS = Path(__file__).parents[1] / "stress"
+QUICK = ("a write is answered before it is made", "a member reads before it has caught up")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+def test_each_planted_mistake_of_sharing_applies(mistake: Mistake) -> None:
+    assert source_of(mistake).count(mistake.right) == 1
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_planted_mistake_of_sharing_is_found(name: str) -> None:
+    (mistake,) = (one for one in MISTAKES if one.name == name)
+    kind, *_ = look_for(mistake, 60.0)
+    assert kind == "error"
+
+
+@pytest.mark.parametrize("program", ["program", "each_step", "power_fails"])
+def test_processes_that_share_a_store_are_right(program: str) -> None:
+    """A few runs of what ``tests/stress/sharing_simulation_study.py`` runs by the hundred."""
+    place = f"{STRESS / 'simulated_processes.py'}:{program}"
+    report = simulate(place, seed=11, runs=4, most_steps=1_000_000)
+    assert report.failure is None, str(report)
