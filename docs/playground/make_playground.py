@@ -42,9 +42,8 @@ _IMPORT = re.compile(r'\b(?:from|import) "([^"]+\.js)"')
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member of the wheel: the same sources give the same bytes
 
 
-def build(target: Path = TARGET) -> dict[str, int]:
-    """Make the directory, replacing an earlier one.  Returns the size of each file after
-    ``gzip -9``, by its path."""
+def build(target: Path = TARGET) -> None:
+    """Make the directory, replacing an earlier one."""
     made = target.with_name(f"{target.name}.new")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
@@ -60,7 +59,11 @@ def build(target: Path = TARGET) -> dict[str, int]:
     write_lists(made)
     shutil.rmtree(target, ignore_errors=True)
     made.rename(target)
-    return {path: len(gzip.compress(content, 9)) for path, content in contents(target)}
+
+
+def transferred(directory: Path) -> dict[str, int]:
+    """The size of each file after ``gzip -9``, by its path: what a visitor downloads."""
+    return {path: len(gzip.compress(content, 9)) for path, content in contents(directory)}
 
 
 def inspectors(pages: Path) -> set[str]:
@@ -131,12 +134,13 @@ def contents(directory: Path) -> Iterator[tuple[str, bytes]]:
 def main() -> None:
     """Build, and print what a visitor's browser downloads."""
     target = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else TARGET
-    sizes = build(target)
+    build(target)
+    sizes = transferred(target)
+    whole = sum(sizes.values())
     parts = {"Pyodide": "pyodide/", "wheels": "wheels/", "pages": ""}
     for title, start in parts.items():
         share = sum(sizes.pop(path) for path in list(sizes) if path.startswith(start))
         print(f"{title:>8} {share:>10,} bytes")  # noqa: T201
-    whole = sum(len(gzip.compress(content, 9)) for _, content in contents(target))
     print(f"{'together':>8} {whole:>10,} bytes after gzip -9, in {target}")  # noqa: T201
 
 

@@ -6,7 +6,6 @@ It is built for these tests, for which npm is needed.
 from __future__ import annotations
 
 import contextlib
-import gzip
 import random
 import re
 import threading
@@ -18,7 +17,7 @@ from urllib.parse import urlencode
 import pytest
 import uvicorn
 from driven import PHONE, WIDE, fits, launched, quiet_page, serious_faults
-from make_playground import build
+from make_playground import build, transferred
 from pyodide_files import found
 
 from lsmkv import BloomFilterPolicy
@@ -76,8 +75,7 @@ def open_page(page: Any, url: str) -> None:
 
 
 def test_it_is_small(directory: Path) -> None:
-    files = [path for path in directory.rglob("*") if path.is_file()]
-    assert sum(len(gzip.compress(path.read_bytes(), 9)) for path in files) <= MOST
+    assert sum(transferred(directory).values()) <= MOST
 
 
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
@@ -94,8 +92,15 @@ def test_every_page_runs_without_a_complaint(
         assert fits(page)
 
 
+WITHOUT_SERVICE_WORKERS = (
+    "Object.defineProperty(Navigator.prototype, 'serviceWorker', { value: undefined })"
+)
+"""As in a page from another machine without HTTPS."""
+
+
 def test_the_first_view_needs_no_engine(browser: Any, url: str) -> None:
-    with quiet_page(browser, url, service_workers="block") as page:
+    with quiet_page(browser, url) as page:
+        page.add_init_script(WITHOUT_SERVICE_WORKERS)
         page.route("**/*.wasm", lambda route: None)  # it never arrives
         page.goto(url)
         assert page.locator("h1").is_visible()
@@ -104,7 +109,8 @@ def test_the_first_view_needs_no_engine(browser: Any, url: str) -> None:
 
 
 def test_it_works_without_a_service_worker(browser: Any, url: str) -> None:
-    with quiet_page(browser, url, service_workers="block") as page:
+    with quiet_page(browser, url) as page:
+        page.add_init_script(WITHOUT_SERVICE_WORKERS)
         open_page(page, url)
         assert page.locator("html[data-offline]").count() == 0
 

@@ -106,7 +106,7 @@ class Offline {
     if (!controller) return;
     navigator.serviceWorker.addEventListener("message", ({ data }) => {
       document.documentElement.dataset.offline = data.kept === data.all ? "ready" : "incomplete";
-      if (data.kept === data.all) this.place.append(h("span", { class: "quiet" }, `${number(data.all)} files are kept, so the page works offline.`));
+      if (data.kept === data.all) this.place.append(" ", h("span", { class: "quiet" }, `${number(data.all)} files are kept, so the page works offline.`));
     });
     controller.postMessage("complete");
   }

@@ -93,13 +93,13 @@ export class Lookup {
     this.play(isFirst);
   }
 
-  /** Go through the steps: at once to the end for those who want no motion. */
+  /** Go through the steps: at once to the end at first, and for those who want no motion. */
   play(isFirst = false) {
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const still = isFirst || matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.player.stop();
     this.steps = { off: stepsOf(this.found, false), on: stepsOf(this.found, true) };
     this.draw(still ? this.steps[this.filters.value].length - 1 : 0);
-    if (!still && !isFirst) this.player.toggle();
+    if (!still) this.player.toggle();
   }
 
   draw(step) {

@@ -70,7 +70,7 @@ export class Lookups {
         h("dd", {}, h("strong", {}, number(blocks)), h("span", { class: "reads-bar", "aria-hidden": "true" },
           long("read", Math.min(held, blocks) / most), long("wasted", Math.max(0, blocks - held) / most))),
       ])),
-      h("p", { class: "quiet" }, `Blocks read. Blue: the ${number(held)} that have a key that is looked for. Red: wasted.`),
+      h("p", { class: "quiet" }, held ? `Blocks read. Blue: ${number(held)} that hold a key that was looked up. Red: wasted reads.` : "Blocks read. No block holds an absent key, so all of these reads are wasted."),
       h("div", { class: "scroll" }, h("table", { class: "narrow devices" },
         h("thead", {}, h("tr", {}, ["one block takes", "without filters", "with filters"].map((one) => h("th", { scope: "col" }, one)))),
         h("tbody", {}, DEVICES.map(([name, time]) => h("tr", {}, h("th", { scope: "row" }, `${name}: ${duration(time)}`),
