@@ -99,19 +99,19 @@ def test_a_file_that_is_not_there_is_an_error_of_the_command(file: Path) -> None
 )
 def test_a_check_is_stopped_in_time(file: Path, source: str, where: str) -> None:
     file.write_text(source)
-    result = run(file, limits=Limits(3))
+    result = run(file, limits=Limits(0.5))
     assert result.outcome == "stopped"
     place = "" if sys.platform == "win32" else f"\n  {where}"
-    assert result.message == f"it was stopped after 3 s{place}"
+    assert result.message == f"it was stopped after 0.5 s{place}"
 
 
 def test_a_loop_at_the_top_of_the_file_is_stopped_once(file: Path) -> None:
     file.write_text("while True:\n    try: x = 1\n    except BaseException: pass")
     started: list[int] = []
-    first, second = run_checks(LAB, str(file), Limits(3), started=started.append)
+    first, second = run_checks(LAB, str(file), Limits(0.5), started=started.append)
     assert (first.outcome, second.outcome, len(started)) == ("stopped", "stopped", 1)
     assert first.message == second.message
-    assert first.message.startswith("it was stopped after 3 s")
+    assert first.message.startswith("it was stopped after 0.5 s")
 
 
 @posix
@@ -122,7 +122,7 @@ def test_a_loop_at_the_top_of_the_file_is_stopped_once(file: Path) -> None:
         ("import os; os._exit(3)", "its process ended with status 3"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed: SIGSEGV, an access"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "crashed: SIGKILL, which ends"),
-        ("import os, time; os.fork(); time.sleep(99)", "after 3 s\n  line 3: import os, time"),
+        ("import os, time; os.fork(); time.sleep(99)", "after 0.5 s\n  line 3: import os, time"),
         (
             "import os; os.write([f for f in range(99) if os.path.exists(f'/proc/self/fd/{f}') and"
             " os.readlink(f'/proc/self/fd/{f}').startswith('pipe')][-1], b'\\0\\0\\0\\0')",
@@ -136,7 +136,7 @@ def test_the_end_of_the_process_is_a_result_of_the_check_alone(
 ) -> None:
     file.write_text(f"def part():\n    1\n    {body}\n")
     after = Check("after it", lambda code: "it goes on")
-    limits = Limits(3 if "after" in words else 60)
+    limits = Limits(0.5 if "after" in words else 60)
     results = run_checks(LAB, str(file), limits, checks=[CHECK, after])
     first, second = results
     assert (first.outcome, second.outcome) == ("stopped", "passed")
