@@ -365,8 +365,13 @@ def judge(lab: Lab, code: Any, check: Check) -> Result:
 
 
 def called(name: str, arguments: Sequence[object]) -> str:
-    """A call in a message; long arguments are cut."""
-    words = (text if len(text := shown(one)) <= 60 else f"{text[:57]}..." for one in arguments)
+    """A call in a message; long arguments are cut, and objects without a text left out."""
+    words: list[str] = []
+    for one in arguments:
+        text = shown(one)
+        words.append(
+            "..." if text.startswith("<") else text if len(text) <= 60 else text[:57] + "..."
+        )
     return f"{name}({', '.join(words)})"
 
 
