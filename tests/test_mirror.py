@@ -42,7 +42,6 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "course/labs/asked_tables.py": "course/labs/test_reading.py",
     "course/labs/reading_store.py": "course/labs/test_reading.py",
     "course/labs/scratch.py": "course/labs/test_keys.py",
-    "course/student.py": "course/test_running.py",
     "course/worker.py": "course/test_grading.py",
 }
 """Modules, and test files, below ``lsmkv/`` and ``tests/``."""

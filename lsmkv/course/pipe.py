@@ -210,6 +210,7 @@ class Peer:
         self._place_of = place_of
         self._waiting = waiting
         self._lock = threading.RLock()
+        self._ahead = bytearray()
         self._passes = passes
         self._own: dict[int, object] = {0: root}
         self._last = 0
@@ -218,6 +219,8 @@ class Peer:
         self._errors: list[BaseException] = []
         self.is_broken = False
         """Whether the other process has sent something that is not a message."""
+        self.has_ended = False
+        """Whether the other process has closed its end."""
 
     # Calls
 
@@ -292,7 +295,7 @@ class Peer:
             while data:
                 data = data[os.write(self._writing, data) :]
         except OSError as error:
-            raise PipeError("the other process has ended") from error
+            raise self._ended() from error
 
     def _receive(self) -> list[Any]:
         self._waiting(True)
@@ -314,53 +317,66 @@ class Peer:
             raise self._broken("it is not a message") from error
         return message
 
+    def _ended(self) -> PipeError:
+        self.has_ended = True
+        return PipeError("the other process has ended")
+
     def _broken(self, what: str) -> PipeError:
         self.is_broken = True
         return PipeError(what)
 
     def _read(self, length: int) -> bytes:
-        parts: list[bytes] = []
-        while length:
+        while len(self._ahead) < length:
             try:
-                part = os.read(self._reading, min(length, 1 << 20))
+                part = os.read(self._reading, 1 << 16)
             except OSError as error:
-                raise PipeError("the other process has ended") from error
+                raise self._ended() from error
             if not part:
-                raise PipeError("the other process has ended")
-            parts.append(part)
-            length -= len(part)
-        return b"".join(parts)
+                raise self._ended()
+            self._ahead += part
+        data = bytes(self._ahead[:length])
+        del self._ahead[:length]
+        return data
 
     # Values
 
     def _packed(self, value: Any) -> Any:
         """A value as JSON: a list for a list, and an object of one member for what JSON lacks."""
-        if value is None or value is True or value is False:
+        kind = type(value)
+        if kind is bytes:
+            return {"bytes": base64.b64encode(value).decode()}
+        if value is None or kind is bool or kind is str or kind is float:
             return value
-        if isinstance(value, Stand) and value._peer is self:
-            return {"yours": value._number}
-        if isinstance(value, int):
-            return int(value) if -_LARGE < value < _LARGE else {"int": hex(value)}
-        if isinstance(value, float):
-            return float(value)
-        if isinstance(value, str):
-            return str(value)
-        if isinstance(value, bytes | bytearray | memoryview):
-            name = next(one for one in ("bytes", "bytearray", "memoryview") if _is(value, one))
-            return {name: base64.b64encode(value).decode()}
-        shared = isinstance(getattr(type(value), "SHARED", None), Shape)
-        if isinstance(value, list) and not shared:
+        if kind is int:
+            return value if -_LARGE < value < _LARGE else {"int": hex(value)}
+        if kind is list:
             return [self._packed(one) for one in value]
-        for name in ("tuple", "set", "frozenset"):
-            if _is(value, name):
-                return {name: [self._packed(one) for one in value]}
-        if isinstance(value, dict):
+        if kind is tuple:
+            return {"tuple": [self._packed(one) for one in value]}
+        if kind is dict:
             pairs = value.items()
             return {"dict": [[self._packed(key), self._packed(one)] for key, one in pairs]}
-        if isinstance(value, slice):
+        if kind is slice:
             return {"slice": [self._packed(at) for at in (value.start, value.stop, value.step)]}
-        if type(value) in (type(iter([])), type(iter(()))):
+        if kind in _COPIED_ITERATORS:
             return {"iter": [self._packed(one) for one in value]}
+        if isinstance(value, Stand) and value._peer is self:
+            return {"yours": value._number}
+        for name in ("set", "frozenset"):
+            if _is(value, name):
+                return {name: [self._packed(one) for one in value]}
+        for name in ("bytearray", "memoryview"):
+            if _is(value, name):
+                return {name: base64.b64encode(value).decode()}
+        return self._packed_base(value)
+
+    def _packed_base(self, value: Any) -> Any:
+        """A value of a class derived from a plain one, as a plain one; others are shared."""
+        if not isinstance(getattr(type(value), "SHARED", None), Shape):
+            base: Any
+            for base in (int, float, str, bytes, list, tuple, dict):
+                if isinstance(value, base):
+                    return self._packed(base(value))
         return self._shared(value)
 
     def _shared(self, value: object) -> Any:
@@ -483,13 +499,26 @@ def _error(name: str, bases: list[str], text: str) -> BaseException:
     return made()
 
 
-def _can_change(value: object) -> bool:
-    """Whether a call may have changed something in its arguments."""
-    if isinstance(value, tuple | list) and not isinstance(value, Stand):
-        return any(
-            isinstance(one, list | dict | set | bytearray) or _can_change(one) for one in value
-        )
-    return False
+_CONTAINERS = (list, tuple, dict, set, bytearray)
+_COPIED_ITERATORS: tuple[type, ...] = (type(iter([])), type(iter(())))
+
+
+def _can_change(arguments: Sequence[object]) -> bool:
+    """Whether a call may have changed something in its arguments that is copied back.
+
+    Nothing is, if a copied iterator is among them: to look at it would advance it.
+    """
+    inside = [one for one in arguments if not isinstance(one, Stand)]
+    changeable = False
+    while inside:
+        one = inside.pop()
+        if isinstance(one, _COPIED_ITERATORS):
+            return False
+        if isinstance(one, _CONTAINERS):
+            changeable = changeable or not isinstance(one, tuple)
+            if isinstance(one, list | tuple):
+                inside += one
+    return changeable
 
 
 def _restore(old: Any, new: Any) -> None:

@@ -22,7 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lsmkv.course.failure import CheckFailure, Place, place_of, shown
 from lsmkv.course.lab import Check, Lab
@@ -43,6 +43,10 @@ SECONDS, MEMORY_MIB = 20, 1024
 
 _POLL = 0.02
 """Seconds between looks at the process."""
+_ENDING = 10
+"""Seconds for the end of a process that has closed its pipe."""
+_MOST_WAITS = 20
+"""The judge waits at most so many times the limit, however busy the machine is."""
 _TRACE = 0.5
 """Seconds for the report of where a process is."""
 
@@ -55,7 +59,10 @@ _FRAME = re.compile(r'File "(.*)", line (\d+) in (.*)')
 
 @dataclass(frozen=True)
 class Limits:
-    """What one check may take.  The time is that of the student's process alone."""
+    """What one check may take.
+
+    The time is that of the student's process: of the processor, or asleep in one call.
+    """
 
     seconds: float = SECONDS
     memory_mib: int = MEMORY_MIB
@@ -68,6 +75,25 @@ class Result:
     check: str
     outcome: str
     message: str
+
+
+class Usage(NamedTuple):
+    """What a process does."""
+
+    seconds: float
+    """Of the processor."""
+    is_asleep: bool
+
+
+def _usage(pid: int) -> Usage | None:
+    """What a process has used; None where the system does not say."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            state, *fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    ticks = int(fields[10]) + int(fields[11])
+    return Usage(ticks / os.sysconf("SC_CLK_TCK"), state == b"S")
 
 
 class Code:
@@ -96,7 +122,9 @@ class Student:
         self._folders = {os.path.dirname(one) for one in (path, *files.values())}
         self._traces = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
         self._waits_since: float | None = None
-        self._spent = 0.0
+        self._waited = 0.0
+        self._asleep_since: float | None = None
+        self._used_before = 0.0
         self._is_limited = False
         self._is_late = False
         self._is_closed = threading.Event()
@@ -145,7 +173,9 @@ class Student:
     @contextlib.contextmanager
     def limited(self) -> Iterator[None]:
         """The time that the process takes within the block is limited."""
-        self._spent = 0.0
+        usage = _usage(self.process.pid)
+        self._used_before = 0.0 if usage is None else usage.seconds
+        self._waited = 0.0
         self._is_limited = True
         try:
             yield
@@ -154,11 +184,14 @@ class Student:
 
     def why_stopped(self) -> str:
         """Why the process cannot answer any more; empty if it can."""
+        if self._peer.has_ended:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_ENDING)
+        status = self.process.poll()
         if self._is_late:
             return f"it was stopped after {self._limits.seconds:g} s{self._traced()}"
-        status = self.process.poll()
         if status is None:
-            if not self._peer.is_broken:
+            if not (self._peer.is_broken or self._peer.has_ended):
                 return ""
             return "it was stopped since its process sent something that is not an answer"
         if status >= 0:
@@ -179,8 +212,9 @@ class Student:
         if waits:
             self._waits_since = now
         elif self._waits_since is not None:
-            self._spent += now - self._waits_since
+            self._waited += now - self._waits_since
             self._waits_since = None
+        self._asleep_since = None
 
     def _watch_over(self) -> None:
         """Kill the process when its time is over, and what it started when it has ended."""
@@ -188,14 +222,31 @@ class Student:
             if self.process.poll() is not None:
                 self._kill()  # a copy of it may still hold the pipe
                 return
-            since = self._waits_since
-            if not self._is_limited or since is None:
-                continue
-            if self._spent + time.monotonic() - since > self._limits.seconds:
+            if self._is_limited and self._has_taken_its_time():
                 self._is_late = True
                 self._ask_where()
                 self._kill()
                 return
+
+    def _has_taken_its_time(self) -> bool:
+        """Whether the process has used its seconds, or sleeps for so many.
+
+        Time in which it could run, but others run on a busy machine, is not its own.
+        """
+        now = time.monotonic()
+        since = self._waits_since
+        most = self._limits.seconds
+        waited = self._waited + (0.0 if since is None else now - since)
+        usage = _usage(self.process.pid)
+        if usage is None:
+            return waited > most
+        if since is None or not usage.is_asleep:
+            self._asleep_since = None
+        elif self._asleep_since is None:
+            self._asleep_since = now
+        asleep = 0.0 if self._asleep_since is None else now - self._asleep_since
+        used = usage.seconds - self._used_before
+        return used > most or asleep > most or waited > _MOST_WAITS * most
 
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -314,8 +365,13 @@ def judge(lab: Lab, code: Any, check: Check) -> Result:
 
 
 def called(name: str, arguments: Sequence[object]) -> str:
-    """A call in a message; long arguments are cut."""
-    words = (text if len(text := shown(one)) <= 60 else f"{text[:57]}..." for one in arguments)
+    """A call in a message; long arguments are cut, and objects without a text left out."""
+    words: list[str] = []
+    for one in arguments:
+        text = shown(one)
+        words.append(
+            "..." if text.startswith("<") else text if len(text) <= 60 else text[:57] + "..."
+        )
     return f"{name}({', '.join(words)})"
 
 

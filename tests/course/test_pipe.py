@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -125,6 +126,12 @@ def doubled(numbers: Iterator[int]) -> Iterator[int]:
     return (2 * number for number in numbers)
 
 
+@there
+def chained(runs: list[Iterator[int]], flag: bool) -> Iterator[int]:
+    assert flag
+    return itertools.chain.from_iterable(runs)
+
+
 def test_an_iterator_is_advanced_as_far_as_it_is_needed(run: Callable[..., Any]) -> None:
     taken: list[int] = []
 
@@ -139,6 +146,8 @@ def test_an_iterator_is_advanced_as_far_as_it_is_needed(run: Callable[..., Any])
     result = run("doubled", numbers)
     assert [next(result), next(result)] == [2, 4]
     assert taken == [0, 1, 2]
+    chained = run("chained", [iter([1]), endless()], True)
+    assert [next(chained), next(chained)] == [1, 0]
     short = run("doubled", iter([5, 6]))
     assert list(short) == [10, 12]
     assert list(short) == []

@@ -99,19 +99,19 @@ def test_a_file_that_is_not_there_is_an_error_of_the_command(file: Path) -> None
 )
 def test_a_check_is_stopped_in_time(file: Path, source: str, where: str) -> None:
     file.write_text(source)
-    result = run(file, limits=Limits(0.2))
+    result = run(file, limits=Limits(0.5))
     assert result.outcome == "stopped"
     place = "" if sys.platform == "win32" else f"\n  {where}"
-    assert result.message == f"it was stopped after 0.2 s{place}"
+    assert result.message == f"it was stopped after 0.5 s{place}"
 
 
 def test_a_loop_at_the_top_of_the_file_is_stopped_once(file: Path) -> None:
     file.write_text("while True:\n    try: x = 1\n    except BaseException: pass")
     started: list[int] = []
-    first, second = run_checks(LAB, str(file), Limits(0.2), started=started.append)
+    first, second = run_checks(LAB, str(file), Limits(0.5), started=started.append)
     assert (first.outcome, second.outcome, len(started)) == ("stopped", "stopped", 1)
     assert first.message == second.message
-    assert first.message.startswith("it was stopped after 0.2 s")
+    assert first.message.startswith("it was stopped after 0.5 s")
 
 
 @posix
@@ -136,7 +136,8 @@ def test_the_end_of_the_process_is_a_result_of_the_check_alone(
 ) -> None:
     file.write_text(f"def part():\n    1\n    {body}\n")
     after = Check("after it", lambda code: "it goes on")
-    results = run_checks(LAB, str(file), Limits(0.5), checks=[CHECK, after])
+    limits = Limits(0.5 if "after" in words else 60)
+    results = run_checks(LAB, str(file), limits, checks=[CHECK, after])
     first, second = results
     assert (first.outcome, second.outcome) == ("stopped", "passed")
     assert words in first.message
@@ -194,31 +195,6 @@ def test_a_process_that_the_code_started_ends_with_it(file: Path, tmp_path: Path
             if stat.read().split()[2] == "Z":  # ended, and nobody has waited for it
                 return
     raise AssertionError("it still runs")
-
-
-@posix
-def test_memory_is_limited(file: Path) -> None:
-    file.write_text("def part(): return len(bytes(2 << 30))")
-    assert "MemoryError" in run(file, limits=Limits(60, 512)).message
-
-
-def test_labs_import_each_other(file: Path) -> None:
-    (file.parent / "lab1_keys.py").write_text("def encode_varint(n):\n    return n / 0\n")
-    file.write_text("from lab1_keys import encode_varint\ndef part(): return encode_varint(3)")
-    message = run(file).message
-    assert "ZeroDivisionError: division by zero\n  lab1_keys.py, line 2: return n / 0" in message
-    assert not (file.parent / "__pycache__").exists()
-
-
-def test_a_lab_is_found_under_another_name(file: Path, tmp_path: Path) -> None:
-    other = tmp_path / "below" / "lab1_keys (1).py"
-    other.parent.mkdir()
-    other.write_text("def encode_varint(n): return n + 1\n")
-    file.write_text("import lab1_keys\ndef part(): return lab1_keys.encode_varint(3)")
-    (result,) = run_checks(
-        LAB, str(file), Limits(60), checks=[CHECK], files={"lab1_keys": str(other)}
-    )
-    assert (result.outcome, result.message) == ("passed", "it returned 4")
 
 
 def test_there_is_no_network_where_that_is_allowed(file: Path) -> None:

@@ -301,7 +301,7 @@ TABLES = 6
 def counting(code: ModuleType) -> str:
     """Gets of absent keys in tables with filters: the blocks read, compared with the formula."""
     dice = random.Random(8)
-    absent = [b"%06d" % dice.randrange(10, 999_990) for _ in range(1500)]
+    absent = [b"%06d" % dice.randrange(10, 999_990) for _ in range(300)]
     found: list[str] = []
     for bits in (0, 3, 6):
         steps: list[Step] = []

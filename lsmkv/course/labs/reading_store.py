@@ -251,7 +251,7 @@ def measured_reads(code: ModuleType) -> dict[str, tuple[float, float]]:
 def some_gets(content: Content) -> tuple[list[bytes], list[bytes]]:
     """Keys of which a store has a version, and as many that it never had."""
     dice = random.Random(3)
-    present = dice.sample(sorted(content), 200)
+    present = dice.sample(sorted(content), 100)
     absent: list[bytes] = []
     while len(absent) < len(present):
         key = some_key(dice, 0, 10_000)

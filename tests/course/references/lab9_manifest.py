@@ -23,7 +23,7 @@ from lsmkv.env.base import Directory, WritableFile
 from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import set_current
 from lsmkv.format.keys import InternalKeyComparator
-from lsmkv.format.log import LogWriter
+from lsmkv.format.log import BLOCK_SIZE, frame
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.util.comparator import BYTEWISE
 
@@ -114,6 +114,6 @@ def flush(
         file.append(table)
         file.sync()
     directory.sync()
-    LogWriter(manifest, manifest.size()).add_record(edit)
+    manifest.append(frame(edit, manifest.size() % BLOCK_SIZE))
     manifest.sync()
     directory.remove(old_log)
