@@ -17,11 +17,6 @@ real = pytest.mark.skipif(not HAS_PAGES, reason="this system shares no store")
 
 
 @real
-def test_real_connections() -> None:
-    sharing_systems.connections(sockets, sockets, sharing_systems.ADDRESS % os.getpid())
-
-
-@real
 def test_real_pages() -> None:
     address = sharing_systems.ADDRESS % os.getpid()
     sharing_systems.pages(sockets, sockets, shared_page, shared_page, address, os.getpid())

@@ -1,0 +1,17 @@
+"""lsmkv.testing.connections do what the operating system's do: the same program runs on both, here
+on those of the system, and in test_process_env.py on the simulated ones."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import sharing_systems
+
+from lsmkv.env import sockets
+from lsmkv.env.shared_page import HAS_PAGES
+
+
+@pytest.mark.skipif(not HAS_PAGES, reason="this system shares no store")
+def test_real_connections() -> None:
+    sharing_systems.connections(sockets, sockets, sharing_systems.ADDRESS % os.getpid())
