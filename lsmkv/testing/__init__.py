@@ -40,7 +40,6 @@ from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import CALLS, FaultyEnv
 from lsmkv.env.recording import CrashState, RecordingEnv
 from lsmkv.testing.crashes import Report, Violation, explore
-from lsmkv.testing.processes import Process
 from lsmkv.testing.servers import serving
 from lsmkv.testing.simulation import SimulatedFailure, SimulationReport, simulate
 from lsmkv.testing.world import Run
@@ -50,7 +49,6 @@ __all__ = [
     "CrashState",
     "FaultyEnv",
     "NameModel",
-    "Process",
     "RecordingEnv",
     "Report",
     "Run",

@@ -94,8 +94,10 @@ class Run:
     def process(self, name: str = "") -> Process:
         """A new process, which has no thread yet.
 
-        Its threads share stores with those of other processes through its ``env``, and it can be
-        killed without them.
+        ``start(function, *arguments, name="")`` starts one.  Its threads open stores on its
+        ``env``, and share them with other processes.  ``kill()`` kills it, and ``kill_after(n)``
+        at the n-th switch point of its threads from now on; ``points`` counts these.  ``killed``
+        says whether that has happened, and ``pid`` is its process id.
 
         >>> from lsmkv import DB, SharedDB
         >>> def count(process):

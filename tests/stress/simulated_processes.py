@@ -32,7 +32,8 @@ from lsmkv import DB, SharedDB
 from lsmkv.env.durable import DurableFile, PowerCut, Tails
 from lsmkv.format.filenames import SHARED
 from lsmkv.shared import joining
-from lsmkv.testing import NameModel, Process, Run
+from lsmkv.testing import NameModel, Run
+from lsmkv.testing.processes import Process
 
 _PATH = "/db"
 _WRITES = "put put burst delete batch batch mixed_batch update transact get multi_get"
@@ -303,8 +304,10 @@ class _Caller(Caller):
                 getattr(self, kind)()
             except (lsmkv.ClosedError, lsmkv.StaleViewError):
                 pass
-            except lsmkv.OutcomeUnknownError:
-                if self._may_own and kind not in ("ingest", "checkpoint"):
+            except lsmkv.OutcomeUnknownError as error:
+                # Another thread may have closed the store meanwhile.
+                is_closed = isinstance(error.__cause__, lsmkv.ClosedError)
+                if self._may_own and not is_closed and kind not in ("ingest", "checkpoint"):
                     raise
             except lsmkv.LockedError:
                 if self._may_own:
