@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -49,6 +50,21 @@ from lsmkv.tools.text import count, shown
 _REPORT_EVERY = 5000
 
 
+class Written(StrEnum):
+    """The format of an export."""
+
+    JSON = "json"
+    RAW = "raw"
+    RESP = "resp"
+
+
+class From(StrEnum):
+    """What an import reads."""
+
+    FILE = "file"
+    REDIS = "redis"
+
+
 class Conflict(StrEnum):
     """What is done with a record whose key is in the store already."""
 
@@ -64,8 +80,9 @@ def export(
         str, typer.Option("--output", "-o", metavar="FILE", help="The file; - is stdout.")
     ] = "-",
     file_format: Annotated[
-        Format, typer.Option("--format", help="JSON lines, or the raw format.")
-    ] = Format.JSON,
+        Written,
+        typer.Option("--format", help="JSON lines, the raw format, or commands of Redis."),
+    ] = Written.JSON,
     start: Start = None,
     stop: Stop = None,
     prefix: Prefix = None,
@@ -84,13 +101,22 @@ def export(
     "value_base64", and with --hex everything is in "key_hex" and "value_hex". The raw format is
     binary and detects damage and truncation.
 
+    resp is for a store of lsmkv serve: the commands of Redis that make its keys again, with their
+    expiry, for redis-cli --pipe.
+
     --json: "path", "file", "format", "records", "bytes" (the size of FILE).
     """
     bounds = key_bounds(start, stop, prefix, is_hex)
     if as_json and output == "-":
         raise ValueError("--json goes with --output FILE: stdout has the records")
-    if file_format is Format.RAW and output == "-" and stdout_is_terminal():
-        raise ValueError("the raw format is not for a terminal: give --output FILE, or redirect")
+    if file_format is not Written.JSON and output == "-" and stdout_is_terminal():
+        name = "the raw format" if file_format is Written.RAW else "the format resp"
+        raise ValueError(f"{name} is not for a terminal: give --output FILE, or redirect")
+    if file_format is Written.RESP:
+        if bounds != Bounds(None, None, None) or is_hex:
+            raise ValueError("--format resp exports all keys: give no range, and no --hex")
+        _export_resp(directory, output, force, as_json)
+        return
     written = 0
     exported = Exported()
     started = time.perf_counter()
@@ -100,7 +126,7 @@ def export(
         _records(db, bounds) as (records, report),
     ):
         counted = exported.count(records, report)
-        if file_format is Format.RAW:
+        if file_format is Written.RAW:
             pieces = write_raw(counted)
         else:
             pieces = (json_line(key, value, is_hex) for key, value in counted)
@@ -118,11 +144,17 @@ def export(
 @guarded
 def import_(
     directory: Directory,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What 'export' wrote; - is stdin.")],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="What 'export' wrote; - is stdin; or a Redis' URL."),
+    ],
     file_format: Annotated[
         Format | None,
         typer.Option("--format", help="Refuse any other format than this."),
     ] = None,
+    source: Annotated[
+        From, typer.Option("--from", help="Read a file, or a Redis at redis://HOST:PORT.")
+    ] = From.FILE,
     create: Create = False,
     on_conflict: Annotated[
         Conflict, typer.Option(help="What to do with a record whose key is there already.")
@@ -134,8 +166,18 @@ def import_(
     The format is recognized. A damaged record ends the import, and so does a conflict with
     --on-conflict error: the records before it stay in the store, and stderr says how many.
 
-    JSON: "path", "file", "format", "records" (put), "skipped".
+    --from redis copies all keys of a Redis, or of one database of it, into a store of lsmkv serve,
+    with their expiry. If it is interrupted, the same command goes on. Write nothing to the Redis
+    meanwhile: what changes may be copied in part. A password may be in REDISCLI_AUTH.
+
+    JSON: "path", "file", "format", "records" (put), "skipped". Of a Redis: "path", "keys",
+    "left_out" (by kind).
     """
+    if source is From.REDIS:
+        if file_format is not None or on_conflict is not Conflict.OVERWRITE:
+            raise ValueError("--from redis takes neither --format nor --on-conflict")
+        _import_redis(directory, file, create, as_json)
+        return
     imported = Imported()
     started = time.perf_counter()
     with open_input(file) as stream:
@@ -160,6 +202,39 @@ def import_(
         about = {"path": directory, "file": file, "format": found.value}
         figures = {"records": imported.records, "skipped": imported.skipped}
         write_line(json.dumps(about | figures))
+
+
+def _export_resp(directory: str, output: str, force: bool, as_json: bool) -> None:
+    moves = _moves()
+    started = time.perf_counter()
+    with open_stored(directory) as db, open_output(output, force) as file:
+        if isinstance(db, Shards):
+            raise ValueError(f"{directory} is no store of lsmkv serve")
+        written = moves.export_resp(db, file)
+    if as_json:
+        about = {"path": directory, "file": output, "format": "resp"}
+        write_line(json.dumps(about | {"keys": written.keys, "bytes": written.bytes}))
+    say(f"{count(written.keys, 'key')} exported in {time.perf_counter() - started:.1f} s")
+
+
+def _import_redis(directory: str, url: str, create: bool, as_json: bool) -> None:
+    imported = _moves().import_redis(directory, url, create)
+    if as_json:
+        figures = {"keys": imported.keys, "left_out": dict(imported.left_out)}
+        write_line(json.dumps({"path": directory} | figures))
+
+
+def _moves() -> ModuleType:
+    """What needs hiredis, an extra."""
+    try:
+        from lsmkv.tools.moving import moves  # noqa: PLC0415
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "hiredis":
+            raise
+        raise ValueError(
+            "this needs hiredis: pip install '.[server]' in lsmkv's checkout"
+        ) from None
+    return moves
 
 
 @dataclass

@@ -46,6 +46,7 @@ def test_the_records_begin_as_the_table_says() -> None:
     marks = re.findall(r"^\| `(\S+?)`", section(PAGE, "The records"), re.MULTILINE)
     names = ("FORMAT_KEY", "DATABASE", "CEILINGS", "EXPIRY_BOUND", "GARBAGE_ENDS", "KEY")
     names += ("ELEMENT", "RANKED", "GROUP", "EXPIRY", "GARBAGE", "CURSOR", "SCRIPT")
+    names += ("IMPORT",)
     assert set(marks) == {getattr(encoding, name).decode() for name in names}
     assert f"| `!format` | `{encoding.FORMAT.decode()}` |" in PAGE
 

@@ -1,0 +1,113 @@
+"""A store of ``lsmkv serve`` as the commands that make it again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from lsmkv.db.db import DB
+from lsmkv.server.consumer_group import Group, decode_delivery, groups_of
+from lsmkv.server.encoding import (
+    DOUBLE,
+    HASH,
+    KIND_NAMES,
+    LIST,
+    SET,
+    SORTED_SET,
+    STREAM,
+    STRING,
+    Entry,
+    element_prefix,
+)
+from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.overlay import Overlay
+from lsmkv.server.recreating import (
+    GroupContent,
+    PendingEntry,
+    StreamContent,
+    Words,
+    collection_commands,
+    expiry_command,
+    stream_commands,
+)
+from lsmkv.server.resp import format_double
+from lsmkv.server.stream import Stream, decode_words
+from lsmkv.server.stream_ids import NO_ID
+
+
+class Exported:
+    """The keys of a store that is open for reading, as they were when this was made.
+
+    Raises ``ValueError`` if the store holds other data than the server's.
+    """
+
+    def __init__(self, db: DB) -> None:
+        self._space = Keyspace(db, writable=False)
+        self.keys = 0
+        """How many keys were exported."""
+        self.left_out: Counter[str] = Counter()
+        """Keys that no Redis could hold, by their kind."""
+
+    def __len__(self) -> int:
+        """The number of keys; a few may have expired."""
+        return sum(database.size for database in self._space.databases)
+
+    def commands(self) -> Iterator[Words]:
+        """The commands that make everything again, in an empty Redis.  Costs O(store)."""
+        for database in self._space.databases:
+            selected = False
+            for key, entry in self._space.keys(database):
+                if entry.kind not in _KINDS and entry.kind not in (STRING, STREAM):
+                    self.left_out[KIND_NAMES[entry.kind]] += 1
+                    continue
+                if not selected:
+                    selected = True
+                    yield [b"SELECT", b"%d" % database.index]
+                yield from commands_of(self._space.overlay, key, entry)
+                self.keys += 1
+
+
+_KINDS = (HASH, LIST, SET, SORTED_SET)
+
+
+def commands_of(overlay: Overlay, key: bytes, entry: Entry) -> Iterator[Words]:
+    """The commands that make a key again."""
+    if entry.kind == STRING:
+        yield [b"SET", key, entry.rest]
+    elif entry.kind == STREAM:
+        stream = Stream(overlay, entry)
+        entries = ((id_, decode_words(record)) for id_, record in stream.walk(NO_ID))
+        yield from stream_commands(key, entries, _content(overlay, stream))
+    else:
+        kind = KIND_NAMES[entry.kind]
+        yield from collection_commands(kind, key, _elements(overlay, entry))
+    if entry.expires:
+        yield expiry_command(key, entry.expires)
+
+
+def _elements(overlay: Overlay, entry: Entry) -> Iterator[Words]:
+    for element, value in overlay.under(element_prefix(entry)):
+        if entry.kind == HASH:
+            yield [element, value]
+        elif entry.kind == LIST:
+            yield [value]
+        elif entry.kind == SET:
+            yield [element]
+        else:
+            yield [format_double(DOUBLE.unpack(value)[0]), element]
+
+
+def _content(overlay: Overlay, stream: Stream) -> StreamContent:
+    groups = [_group(group) for group in groups_of(overlay, stream.entry)]
+    pending = {one.id for group in groups for one in group.pending}
+    gone = sorted(id_ for id_ in pending if stream.get(id_) is None)
+    return StreamContent(stream.last, stream.deleted, stream.added, groups, gone)
+
+
+def _group(group: Group) -> GroupContent:
+    pending = []
+    for id_, record in group.pending.walk():
+        delivery = decode_delivery(record)
+        pending.append(PendingEntry(id_, delivery.consumer, delivery.time, delivery.deliveries))
+    consumers = [consumer.name for consumer in group.consumers()]
+    return GroupContent(group.name, group.last, group.read, consumers, pending)

@@ -1,0 +1,1 @@
+"""Moving data between Redis and stores of ``lsmkv serve``."""
