@@ -65,6 +65,6 @@ def test_a_mistake_of_depth_two_is_found_as_often_as_promised() -> None:
 
 
 def test_a_strategy_chooses_among_those_that_can_run() -> None:
-    threads = [Thread(number, "t") for number in (3, 5)]
+    threads = [Thread(number, "t", None) for number in (3, 5)]
     for strategy in (RandomWalk(random.Random(1)), Priorities(random.Random(1), 2, 5)):
         assert {strategy.choose(threads[0], threads[0], threads) for _ in range(20)} <= set(threads)
