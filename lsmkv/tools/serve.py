@@ -100,9 +100,9 @@ def serve(
 ) -> None:
     """Serve the store to Redis clients, until Ctrl-C or SIGTERM.
 
-    Strings, hashes, lists, sets, sorted sets, expiry, transactions, blocking pops and messages, on
-    disk in LevelDB's files; docs/serve.md describes commands, promises and records. The directory
-    is made if it is not there; :memory: keeps everything in memory.
+    Strings, hashes, lists, sets, sorted sets, streams, expiry, transactions, scripts and messages,
+    on disk in LevelDB's files; docs/serve.md describes commands, promises and records. The
+    directory is made if it is not there; :memory: keeps everything in memory.
 
     The password is also taken from LSMKV_SERVE_PASSWORD, where other users of this machine do not
     see it.

@@ -1,39 +1,44 @@
-"""lsmkv.env.unix_sockets: a socket at a path, its mode, and what was there before."""
+"""Unix sockets at a path."""
 
 from __future__ import annotations
 
-import os
 import socket
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
 from lsmkv.env.unix_sockets import bind_unix_socket
 
-pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="needs Unix sockets")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
 
 
-def test_the_mode_of_a_socket(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    with bind_unix_socket(str(path), 0o700) as made:
-        assert made.getsockname() == str(path)
-        assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    with bind_unix_socket(str(path)):  # in the place of the first one
-        umask = os.umask(0)
-        os.umask(umask)
-        assert stat.S_IMODE(path.stat().st_mode) == 0o777 & ~umask
+@pytest.mark.parametrize("mode", [0o600, 0o660, 0o777])
+def test_the_mode(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "socket"
+    with bind_unix_socket(str(path), mode):
+        assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    path.write_text("notes")
-    with pytest.raises(OSError, match="in use") as raised:
+def test_nobody_connects_before_it_listens(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+    with bind_unix_socket(path) as bound, socket.socket(socket.AF_UNIX) as client:
+        with pytest.raises(ConnectionRefusedError):
+            client.connect(path)
+        bound.listen()
+        client.connect(path)
+
+
+def test_what_a_killed_server_has_left_is_replaced(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+    bind_unix_socket(path).close()
+    bind_unix_socket(path).close()
+
+
+def test_a_file_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("kept")
+    with pytest.raises(OSError, match="file"):
         bind_unix_socket(str(path))
-    assert raised.value.filename == str(path)
-    assert path.read_text() == "notes"
-
-
-def test_a_folder_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        bind_unix_socket(str(tmp_path / "none" / "s"))
+    assert path.read_text() == "kept"

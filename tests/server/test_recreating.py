@@ -2,79 +2,58 @@
 
 from __future__ import annotations
 
-from serving import Client, an_engine
+from lsmkv.server.recreating import (
+    GroupContent,
+    PendingEntry,
+    StreamContent,
+    collection_commands,
+    in_parts,
+    stream_commands,
+)
+from lsmkv.server.stream_ids import NO_ID, parse_id
 
-from lsmkv.server.exporting import commands_of
-from lsmkv.server.recreating import in_parts
-
-
-def again(client: Client, *keys: str) -> None:
-    """Make keys again in another store, and compare what is exported from there."""
-    made = exported(client, *keys)
-    with an_engine() as engine:
-        other = Client(engine)
-        for words in made:
-            reply = other(*words)
-            assert not isinstance(reply, str), f"{words}: {reply}"
-        assert exported(other, *keys) == made
+ONE, TWO, THREE = (parse_id(b"%d-0" % number) for number in (1, 2, 3))
 
 
-def exported(client: Client, *keys: str) -> list[list[bytes]]:
-    space, database = client.engine.space, client.session.database
-    found = []
-    for key in keys:
-        entry = space.find(database, key.encode())
-        assert entry is not None
-        found += list(commands_of(space.overlay, key.encode(), entry))
-    return found
-
-
-def test_every_kind(client: Client) -> None:
-    client("SET text hello PXAT 4102444800000")
-    client("HSET hash a 1 b 2")
-    client("RPUSH list z y x z")
-    client("SADD set b a")
-    client("ZADD scores 1e300 a -inf b 0.1 c")
-    assert exported(client, "text") == [
-        [b"SET", b"text", b"hello"],
-        [b"PEXPIREAT", b"text", b"4102444800000"],
-    ]
-    again(client, "text", "hash", "list", "set", "scores")
-
-
-def test_large_collections_come_in_parts(client: Client) -> None:
-    client("RPUSH", "list", *map(str, range(2500)))
-    client("HSET", "hash", "large", "x" * 300_000, "small", "y")
-    commands = exported(client, "list", "hash")
-    assert [len(words) for words in commands] == [2, 1000, 1000, 506, 2, 4, 4]
-    again(client, "list", "hash")
-
-
-def test_parts_of_nothing() -> None:
+def test_parts() -> None:
     assert list(in_parts([b"SADD", b"k"], [])) == []
+    elements = [[b"%d" % number] for number in range(1500)]
+    assert [len(words) for words in in_parts([b"SADD", b"k"], elements)] == [1000, 504]
+    large = [[b"x" * 200_000], [b"y" * 200_000], [b"z"]]
+    assert [len(words) for words in in_parts([b"SADD", b"k"], large)] == [4, 3]
 
 
-def test_streams_with_groups(client: Client) -> None:
-    for number in range(1, 30):
-        client(f"XADD s {number}-0 f {number}")
-    client("XGROUP CREATE s g 0")
-    client("XGROUP CREATE s other 3-0 ENTRIESREAD 3")
-    client("XGROUP CREATECONSUMER s other idle")
-    client("XREADGROUP GROUP g a COUNT 20 STREAMS s >")
-    client("XCLAIM s g b 0 7-0 TIME 1000 RETRYCOUNT 5")
-    client("XACK s g 3-0")
-    client("XDEL s 8-0 29-0")
-    client("XTRIM s MINID 5-0")
-    again(client, "s")
-    assert client("XPENDING s g")[:3] == [19, b"1-0", b"20-0"]
+def test_a_collection_replaces_what_is_there() -> None:
+    commands = list(collection_commands("zset", b"k", [[b"1", b"a"], [b"2", b"b"]]))
+    assert commands == [[b"DEL", b"k"], [b"ZADD", b"k", b"1", b"a", b"2", b"b"]]
 
 
-def test_streams_without_entries(client: Client) -> None:
-    client("XGROUP CREATE never g $ MKSTREAM")
-    for key in ("trimmed", "deleted"):
-        client(f"XADD {key} 5-5 f v")
-        client(f"XGROUP CREATE {key} g 0")
-        client(f"XREADGROUP GROUP g c STREAMS {key} >")
-    client("XTRIM trimmed MAXLEN 0")
-    client("XDEL deleted 5-5")
-    again(client, "never", "trimmed", "deleted")
+def test_removed_entries_that_are_pending_come_and_go() -> None:
+    pending = [PendingEntry(id_, b"c", 1000, 2) for id_ in (ONE, THREE)]
+    group = GroupContent(b"g", THREE, -1, [b"c"], pending)
+    content = StreamContent(THREE, THREE, 3, [group], [ONE, THREE])
+    commands = list(stream_commands(b"s", [(TWO, [b"f", b"v"])], content))
+    assert commands == [
+        [b"DEL", b"s"],
+        [b"XADD", b"s", b"1-0", b"-", b"-"],
+        [b"XADD", b"s", b"2-0", b"f", b"v"],
+        [b"XADD", b"s", b"3-0", b"-", b"-"],
+        [b"XGROUP", b"CREATE", b"s", b"g", b"3-0", b"ENTRIESREAD", b"-1"],
+        [b"XGROUP", b"CREATECONSUMER", b"s", b"g", b"c"],
+        *(
+            [b"XCLAIM", b"s", b"g", b"c", b"0", id_, b"TIME", b"1000", b"RETRYCOUNT", b"2",
+             b"FORCE", b"JUSTID"]
+            for id_ in (b"1-0", b"3-0")
+        ),
+        [b"XDEL", b"s", b"3-0"],
+        [b"XTRIM", b"s", b"MINID", b"2-0"],
+        [b"XSETID", b"s", b"3-0", b"ENTRIESADDED", b"3", b"MAXDELETEDID", b"3-0"],
+    ]  # fmt: skip
+
+
+def test_a_stream_that_never_had_an_entry() -> None:
+    assert list(stream_commands(b"s", [], StreamContent(NO_ID, NO_ID, 0, [], []))) == [
+        [b"DEL", b"s"],
+        [b"XADD", b"s", b"MAXLEN", b"0", b"0-1", b"-", b"-"],
+        [b"XSETID", b"s", b"0-0", b"ENTRIESADDED", b"0"],
+    ]
