@@ -81,7 +81,7 @@ def pfmerge(session: Session, args: list[bytes]) -> Reply:
     found = HyperLogLog(None if new else entry.rest, most)
     if dense:
         found.make_dense()
-    for index, number in enumerate(union):
+    for index, number in enumerate(bytes(union)):  # mypyc compiles no loop over a bytearray
         if number:
             found.raise_register(index, number)
     found.outdate()
