@@ -154,7 +154,7 @@ bench-filters: $(BENCH)/.made $(BENCH)-pure/.made  ## measures filters, compiled
 	$(BENCH)-pure/bin/python docs/performance/make/filters.py build/bench docs/filters.md
 
 bench-server: $(BENCH)/.made  ## measures lsmkv serve beside Redis, and writes the tables of docs/serve.md (needs redis-server and redis-benchmark)
-	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,server]' 'redis>=5'
+	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,server]' 'redis>=5' celery rq
 	$(BENCH)/bin/python docs/performance/make/serve.py docs/serve.md $(BENCH_ARGS)
 
 bench-processes: $(BENCH)/.made  ## measures stores that several processes share, and writes the tables of docs/guides/processes.md (needs redis-server)

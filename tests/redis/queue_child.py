@@ -7,7 +7,7 @@ line for each event, which the process's death does not tear:
     ask JOB     about to be put into the queue
     kept JOB    the library says that it is there
     doubt JOB   the library raised: it may be there, or not
-    took JOB    a worker has it from the queue (RQ's alone: see below)
+    took JOB    a worker has it from the queue (RQ's, which does much before it begins)
     run JOB     a worker begins with it
     ran JOB     and is done
     gone JOB    the server has acknowledged that it is out of the queue
@@ -129,11 +129,7 @@ def celery(role: str, port: int) -> None:
 
 
 def rq(role: str, port: int) -> None:
-    """A worker that forks for each job, which is tried again if the worker dies.
-
-    A worker that loses its server while it has a job puts that back.  If the reply to that is
-    lost, it does so again, and then the job is in the queue twice.
-    """
+    """A worker that forks for each job, which is tried again if the worker dies."""
     from rq import Queue, Retry, Worker
     from rq.job import Job
 

@@ -55,8 +55,12 @@ _REQUESTS = {
 }
 """Requests that redis-benchmark has no name for; they are about what :func:`fill` has made."""
 _NAMES = {"evalsha": "EVALSHA of a lock's release"}
+_LIBRARIES = {"Celery": 10, "RQ": 1}
+"""The task queues, and how many times the jobs of the slowest each is given."""
 _ELEMENTS = 1_000_000
 _IDLE = 1_000
+_BLOB = 1_000
+"""Bytes of a value of the large data set."""
 
 
 class Run(NamedTuple):
@@ -142,9 +146,9 @@ def fill(client: redis.Redis, entries: int) -> None:
     client.xgroup_create("jobs", "group", "0")
 
 
-def compare(rounds: int, requests: int) -> dict[str, Runs]:
-    """Both servers in turn."""
-    found: dict[str, Runs] = {"redis": {}, "lsmkv": {}}
+@contextmanager
+def both() -> Iterator[tuple[dict[str, int], dict[str, redis.Redis]]]:
+    """The ports of both servers, without data, and a client of each."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         ports: dict[str, int] = {}
         clients: dict[str, redis.Redis] = {}
@@ -153,6 +157,13 @@ def compare(rounds: int, requests: int) -> dict[str, Runs]:
             place = os.path.join(folder, name)
             os.mkdir(place)
             clients[name] = stack.enter_context(served(arguments(ports[name], place), ports[name]))
+        yield ports, clients
+
+
+def compare(rounds: int, requests: int) -> dict[str, Runs]:
+    """Both servers in turn."""
+    found: dict[str, Runs] = {"redis": {}, "lsmkv": {}}
+    with both() as (ports, clients):
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
             for pipeline in (1, 16):
@@ -163,6 +174,27 @@ def compare(rounds: int, requests: int) -> dict[str, Runs]:
                     for name, port in ports.items():
                         run = benchmark(port, command, pipeline, times)
                         found[name].setdefault((command, pipeline), []).append(run)
+    return found
+
+
+def jobs_per_second(rounds: int, jobs: int) -> dict[str, dict[str, list[float]]]:
+    """What each task queue does with each server, in turn: one figure for each round."""
+    found: dict[str, dict[str, list[float]]] = {}
+    script = str(Path(__file__).with_name("queue_jobs.py"))
+    with both() as (ports, _):
+        for number in range(rounds):
+            say(f"task queues, round {number + 1} of {rounds}")
+            for library, times in _LIBRARIES.items():
+                for name, port in ports.items():
+                    done = subprocess.run(
+                        [sys.executable, script, library, str(port), str(times * jobs)],
+                        capture_output=True,
+                        text=True,
+                        check=True,
+                        timeout=3600,
+                    )
+                    rates = found.setdefault(library, {}).setdefault(name, [])
+                    rates.append(float(done.stdout))
     return found
 
 
@@ -229,7 +261,35 @@ def _scale(client: redis.Redis, port: int, elements: int) -> Iterator[tuple[str,
     yield f"ZRANGEBYSCORE ... LIMIT 0 10 after {elements - 10_000:,} removals", f"{lowest:.3f} ms"
 
 
-def tables(found: dict[str, Runs], worn: list[tuple[str, str]], rounds: int) -> str:
+def large(size: int) -> Iterator[tuple[str, str]]:
+    """The memory of a server with so many bytes of strings, written in the order of a hash."""
+    port = free_port()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(lsmkv_arguments(port, folder), port) as client,
+    ):
+        for first in range(0, size // _BLOB, 1000):
+            with client.pipeline(transaction=False) as pipe:
+                for number in range(first, first + 1000):
+                    name = sha1(b"%d" % number).hexdigest()
+                    pipe.set(name, os.urandom(_BLOB // 2).hex())
+                pipe.execute()
+        yield f"memory with {size / 1e9:.1f} GB of strings, just written", _megabytes(client)
+        for number in range(0, size // _BLOB, 100):
+            client.get(sha1(b"%d" % number).hexdigest())
+        yield "memory after reading 1% of them", _megabytes(client)
+
+
+def _megabytes(client: redis.Redis) -> str:
+    return f"{resident(client) / 1e6:.0f} MB"
+
+
+def tables(
+    found: dict[str, Runs],
+    queues: dict[str, dict[str, list[float]]],
+    worn: list[tuple[str, str]],
+    rounds: int,
+) -> str:
     """The page's part between the marks."""
     where = machine(tempfile.gettempdir())
     mode = "compiled" if lsmkv.COMPILED else "pure Python"
@@ -261,7 +321,17 @@ def tables(found: dict[str, Runs], worn: list[tuple[str, str]], rounds: int) -> 
             ]
         )
     parts = [textwrap.fill(about, _WIDTH, break_on_hyphens=False), table(head, rows)]
-    parts += ["One connection, and what it waits for a reply:", table(["", "measured"], worn)]
+    rates = [
+        [library, f"{theirs:,.0f}", f"{ours:,.0f}", f"{ours / theirs:.2f}"]
+        for library, by_server in queues.items()
+        for theirs, ours in [[statistics.median(by_server[name]) for name in ("redis", "lsmkv")]]
+    ]
+    parts += [
+        "Jobs a second that do nothing, with one worker:",
+        table(["library", "Redis", "lsmkv", "ratio"], rates),
+        "One connection, and what it waits for a reply:",
+        table(["", "measured"], worn),
+    ]
     return "\n\n".join(parts)
 
 
@@ -271,11 +341,14 @@ def main(
     rounds: Annotated[int, typer.Option(metavar="N", help="Rounds of redis-benchmark.")] = 5,
     requests: Annotated[int, typer.Option(metavar="N", help="Requests of a run.")] = 100_000,
     elements: Annotated[int, typer.Option(metavar="N", help="Of a large collection.")] = _ELEMENTS,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Of the slowest task queue.")] = 200,
+    size: Annotated[int, typer.Option(metavar="BYTES", help="Of a large data set.")] = 10**9,
 ) -> None:
     """Measure the server, and write the page's tables."""
-    worn = scale(elements)
+    worn = [*scale(elements), *large(size)]
+    queues = jobs_per_second(rounds, jobs)
     found = compare(rounds, requests)
-    write_measured(page, tables(found, worn, rounds))
+    write_measured(page, tables(found, queues, worn, rounds))
     say(json.dumps({"page": str(page)}))
 
 
