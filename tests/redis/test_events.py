@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from redis_pair import Difference, Pair
-from redis_requests import Step, random_steps
+from redis_requests import Step, feeding_request, random_steps, waiting_request
 from resp_wire import Client
 
 COUNT = int(os.environ.get("LSMKV_REDIS_COMMANDS", "6000"))
@@ -101,3 +101,16 @@ def test_random_requests_cause_the_same_events(
             difference = _disagreement(pair, listeners, fewest)[1]
             pytest.fail(f"seed {seed}:\n{shown}\n{difference}", pytrace=False)
     assert events > COUNT // 16
+
+
+def test_clients_that_are_served_cause_the_same_events(pair: Pair, listeners: Listeners) -> None:
+    events = 0
+    for seed in range(SEED, SEED + max(60, COUNT // 100)):
+        choices = random.Random(seed)
+        pair.clear()
+        listeners.heard()
+        waiting = [waiting_request(choices) for _ in range(2)]
+        steps = [(0, feeding_request(choices)) for _ in range(choices.randrange(1, 6))]
+        pair.run_while_waiting(waiting, steps)
+        events += listeners.compare(f"seed {seed}: {waiting} {steps}")
+    assert events > 60
