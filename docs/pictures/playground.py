@@ -31,9 +31,7 @@ def ready(page: Page) -> None:
         page.get_by_role("button", name="Ask 1,000 absent keys of each").click()
         page.locator("#hashes p strong").wait_for()
     else:
-        page.wait_for_function(
-            "document.querySelectorAll('.rate-curve circle').length > 11", timeout=PATIENCE
-        )
+        page.locator(".rate-curve circle").nth(11).wait_for(timeout=PATIENCE)
 
 
 def main() -> None:

@@ -244,9 +244,7 @@ def test_a_false_positive_names_who_set_its_bits(bloom_page: Any) -> None:
 def test_rates_are_measured_beside_the_expected_ones(bloom_page: Any) -> None:
     go(bloom_page, n=32, bits=10, ask="swan")
     circles = bloom_page.locator(".rate-curve circle")
-    bloom_page.wait_for_function(
-        "document.querySelectorAll('.rate-curve circle').length >= 12", timeout=60_000
-    )
+    circles.nth(11).wait_for(timeout=60_000)
     assert circles.count() <= 13
     assert "of 10,000 random absent keys pass this filter" in bloom_page.content()
     fuse = bloom_page.get_by_role("region", name="A fuse filter")
@@ -334,7 +332,7 @@ def test_a_key_of_the_visitor_is_asked_for(story: Any) -> None:
     key = "<img src=x onerror=alert(1)>"
     story.get_by_label("A key of your own").fill(key)
     story.keyboard.press("Enter")
-    story.wait_for_function("location.hash.includes('key=')")
+    story.wait_for_url("**/*key=*")
     assert story.locator("#view img").count() == 0
     story.get_by_label("A key of your own").fill("x" * 2000)
     story.keyboard.press("Enter")

@@ -42,6 +42,8 @@ export class Player {
     for (const one of this.backward) one.disabled = this.step === 0;
     for (const one of this.forward) one.disabled = this.step >= steps - 1;
     this.playing.disabled = steps < 2;
+    const { activeElement } = document;
+    if (activeElement?.disabled && this.element.contains(activeElement)) this.playing.focus(); // keys go on being heard
     this.range.setAttribute("aria-valuetext", `step ${number(this.step + 1)} of ${number(steps)}`);
     this.where.textContent = steps
       ? `${number(this.step + 1)} of ${number(steps)}` : "";
