@@ -511,7 +511,8 @@ def _print_table(
         )
         looks += [f"{one.name}: {words}" for words in _look_at(one)]
         _flush()
-    write_line(f"The numbers are passed {unit}. -: no file; !: a check was stopped.")
+    numbers = "passed checks" if weights is None else "points"
+    write_line(f"The numbers are {numbers}. -: no file; !: a check was stopped.")
     if looks:
         write_line("Look at:")
         for words in looks:

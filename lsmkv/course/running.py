@@ -370,7 +370,7 @@ def called(name: str, arguments: Sequence[object]) -> str:
     for one in arguments:
         text = shown(one)
         words.append(
-            "..." if text.startswith("<") else text if len(text) <= 60 else text[:57] + "..."
+            "..." if text.startswith("<") else text if len(text) <= 40 else text[:37] + "..."
         )
     return f"{name}({', '.join(words)})"
 

@@ -233,14 +233,14 @@ def test_grade_prints_points_of_some_labs_with_weights(tmp_path: Path) -> None:
     head, most, ann = csv.reader(io.StringIO(done.out))
     assert head == ["student", "lab 1", "lab 4", "points", "look at"]
     assert most == ["maximum", "8", "13.5", "21.5", ""]
-    assert ann[:4] == ["ann", "", "4.5", "4.5"]
+    assert ann[:4] == ["ann", "", "3", "3"]
     assert ann[4].split("; ") == [
         "lab 4 was found as below/lab4_bloom (1).py",
         "lab 4 imports lsmkv.filter.bloom.predicted_rate",
         "lab 4 was stopped since its process ended with status 0",
     ]
     out = lsm("course", "grade", tmp_path, *options).out
-    assert "points      8 13.5\nann         - 4.5!\n" in out
+    assert "points     8 13.5\nann        -   3!\n" in out
     assert "Look at:\n  ann: lab 4 was found as below/lab4_bloom (1).py\n" in out
     assert "--weight needs --points" in lsm("course", "grade", tmp_path, "--weight", "4=2").err
     wrong = lsm("course", "grade", tmp_path, "--points", "--weight", "4").err

@@ -42,7 +42,8 @@ def test_help_of_a_command_with_commands_shows_them() -> None:
     help_text = lsm("bulk", "--help").out.decode()
     assert re.findall("│ ([a-z]+) ", help_text) == ["build", "list", "prune", "diff"]
     help_text = lsm("course", "--help").out.decode()
-    assert re.findall("│ ([a-z]+) ", help_text) == ["new", "show", "check", "plot", "grade"]
+    expected = ["new", "show", "check", "status", "plot", "grade"]
+    assert re.findall("│ ([a-z]+) ", help_text) == expected
 
 
 def completed(*words: str) -> list[str]:

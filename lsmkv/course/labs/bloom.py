@@ -20,7 +20,12 @@ from lsmkv.course.failure import (
     shown,
 )
 from lsmkv.course.lab import Check, Lab
-from lsmkv.course.labs.scratch import files_of, require_content_by_leveldb, scratch
+from lsmkv.course.labs.scratch import (
+    blocks_without_filters,
+    files_of,
+    require_content_by_leveldb,
+    scratch,
+)
 from lsmkv.files import Filter
 from lsmkv.tools.text import count
 
@@ -317,13 +322,15 @@ def in_the_engine(code: ModuleType) -> str:
         read_back(theirs, student, "A store with lsmkv's own filters, reopened with yours")
         for path in files_of(ours, "table"):
             same_table(path, os.path.join(theirs, os.path.basename(path)))
+        without = blocks_without_filters(ours, ABSENT)
         content = {key: b"value %d" % n for n, key in enumerate(PRESENT)}
         by_leveldb = require_content_by_leveldb(
             ours, content, "The store with your filters", bloom_filter_bits=BITS
         )
     return (
         f"of {KEYS:,} Gets of absent keys your filters answered {no:,} with no before a block was"
-        f" read (LevelDB's: {reference:,}); the table is LevelDB's byte for byte{by_leveldb}"
+        f" read (LevelDB's: {reference:,}); without filters: {without:,} blocks;"
+        f" the table is LevelDB's byte for byte{by_leveldb}"
     )
 
 

@@ -21,6 +21,7 @@ from lsmkv.course.labs.formats import (
     sealed,
 )
 from lsmkv.course.labs.scratch import (
+    blocks_without_filters,
     files_of,
     require_content_by_leveldb,
     require_same,
@@ -540,6 +541,7 @@ def in_the_engine(code: ModuleType) -> str:
             f"Of {len(ABSENT):,} Gets of absent keys, your filter block answered {saved:,} with no"
             f" before a block was read, and LevelDB's {reference:,}.",
         )
+        without = blocks_without_filters(ours, ABSENT)
         expected = table.contents(table.filter_handle)
         require_bytes(made, expected, "your filter block", functools.partial(meaning, expected))
         content = {**CONTENT, **dict.fromkeys(ABSENT)}
@@ -552,7 +554,8 @@ def in_the_engine(code: ModuleType) -> str:
     )
     return (
         f"of {len(ABSENT):,} Gets of absent keys your filter block answered {saved:,} with no, and"
-        f" {read:,} had to read a block{by_leveldb}; your reader says no as often as the engine's"
+        f" {read:,} had to read a block; without filters: {without:,} blocks{by_leveldb};"
+        f" your reader says no as often as the engine's"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import lsmkv
 from lsmkv.course.failure import CheckFailure, require, shown
@@ -71,6 +71,15 @@ def files_of(directory: str, kind: FileKind) -> list[str]:
         if parsed is not None and parsed.kind == kind:
             found.append(os.path.join(directory, name))
     return found
+
+
+def blocks_without_filters(directory: str, keys: Iterable[bytes]) -> int:
+    """The data blocks that Gets of some keys read if no filter is asked."""
+    with lsmkv.DB(directory, read_only=True, bloom_filter_bits=0, lru_cache_size=0) as db:
+        before = db.stats()
+        for key in keys:
+            db.get(key)
+        return (db.stats() - before).blocks_read
 
 
 def require_content(directory: str, content: Mapping[bytes, bytes | None], what: str) -> None:
