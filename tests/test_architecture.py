@@ -97,7 +97,7 @@ LATE_IMPORTS = {
     ("lsmkv.course.command", "lsmkv.course.plots.PLOTS"),
     ("lsmkv.course.command", "lsmkv.course.plots.Plot"),
     ("lsmkv.tools.serve", "lsmkv.server.Server"),
-    ("lsmkv.tools.exchange", "lsmkv.tools.moving.moves"),
+    ("lsmkv.tools.exchange", "lsmkv.server"),
     ("lsmkv.tools.serve", "uvloop"),
     ("lsmkv.testing.servers", "lsmkv.server.server.Server"),
     ("lsmkv.testing.servers", "lsmkv.server.thread.server_in_thread"),

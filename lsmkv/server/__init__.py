@@ -6,6 +6,7 @@ installs all three.
 
 from __future__ import annotations
 
+from lsmkv.server.moving.moves import Moved, export_resp, import_redis
 from lsmkv.server.server import DEFAULT_PORT, Server
 
-__all__ = ["DEFAULT_PORT", "Server"]
+__all__ = ["DEFAULT_PORT", "Moved", "Server", "export_resp", "import_redis"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -104,7 +105,8 @@ def export(
     resp is for a store of lsmkv serve: the commands of Redis that make its keys again, with their
     expiry, for redis-cli --pipe.
 
-    --json: "path", "file", "format", "records", "bytes" (the size of FILE).
+    --json: "path", "file", "format", "records", "bytes" (the size of FILE). Of resp, "keys" and
+    "left_out" (by kind) instead of "records".
     """
     bounds = key_bounds(start, stop, prefix, is_hex)
     if as_json and output == "-":
@@ -205,36 +207,77 @@ def import_(
 
 
 def _export_resp(directory: str, output: str, force: bool, as_json: bool) -> None:
-    moves = _moves()
+    server = _server()
+    written = 0
     started = time.perf_counter()
     with open_stored(directory) as db, open_output(output, force) as file:
         if isinstance(db, Shards):
             raise ValueError(f"{directory} is no store of lsmkv serve")
-        written = moves.export_resp(db, file)
+
+        def write(data: bytes) -> None:
+            nonlocal written
+            file.write(data)
+            written += len(data)
+
+        with progress("Exporting", "key") as bar:
+            moved = server.export_resp(
+                db, write, progress=lambda done, total: bar.report_phase("RESP", "key", done, total)
+            )
     if as_json:
-        about = {"path": directory, "file": output, "format": "resp"}
-        write_line(json.dumps(about | {"keys": written.keys, "bytes": written.bytes}))
-    say(f"{count(written.keys, 'key')} exported in {time.perf_counter() - started:.1f} s")
+        figures = {"keys": moved.keys, "left_out": moved.left_out, "bytes": written}
+        write_line(json.dumps({"path": directory, "file": output, "format": "resp"} | figures))
+    say(f"{count(moved.keys, 'key')} exported in {time.perf_counter() - started:.1f} s")
+    _say_left_out(moved.left_out)
 
 
 def _import_redis(directory: str, url: str, create: bool, as_json: bool) -> None:
-    imported = _moves().import_redis(directory, url, create)
+    server = _server()
+    started, copied, ended = time.perf_counter(), 0, False
+    try:
+        with progress("Importing", "key") as bar:
+
+            def report(done: int, total: int) -> None:
+                nonlocal copied
+                copied = done
+                bar.report_phase("from Redis", "key", done, total)
+
+            moved = server.import_redis(
+                directory,
+                url,
+                create_if_missing=create,
+                password=os.environ.get("REDISCLI_AUTH", ""),
+                progress=report,
+                notice=say,
+            )
+        copied, ended = moved.keys, True
+    finally:
+        if ended or copied:
+            say(f"{count(copied, 'key')} imported in {time.perf_counter() - started:.1f} s")
+        if copied and not ended:
+            say("not everything was imported; the same command goes on from here")
+    _say_left_out(moved.left_out)
     if as_json:
-        figures = {"keys": imported.keys, "left_out": dict(imported.left_out)}
+        figures = {"keys": moved.keys, "left_out": moved.left_out}
         write_line(json.dumps({"path": directory} | figures))
 
 
-def _moves() -> ModuleType:
+def _say_left_out(left_out: dict[str, int]) -> None:
+    """Say which keys could not be moved."""
+    for kind, number in sorted(left_out.items()):
+        say(f"left out: {count(number, 'key')} of the kind {kind}")
+
+
+def _server() -> ModuleType:
     """What needs hiredis, an extra."""
     try:
-        from lsmkv.tools.moving import moves  # noqa: PLC0415
+        from lsmkv import server  # noqa: PLC0415
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "hiredis":
             raise
         raise ValueError(
             "this needs hiredis: pip install '.[server]' in lsmkv's checkout"
         ) from None
-    return moves
+    return server
 
 
 @dataclass

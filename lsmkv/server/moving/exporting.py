@@ -20,8 +20,7 @@ from lsmkv.server.encoding import (
     element_prefix,
 )
 from lsmkv.server.keyspace import Keyspace
-from lsmkv.server.overlay import Overlay
-from lsmkv.server.recreating import (
+from lsmkv.server.moving.recreating import (
     GroupContent,
     PendingEntry,
     StreamContent,
@@ -30,6 +29,7 @@ from lsmkv.server.recreating import (
     expiry_command,
     stream_commands,
 )
+from lsmkv.server.overlay import Overlay
 from lsmkv.server.resp import format_double
 from lsmkv.server.stream import Stream, decode_words
 from lsmkv.server.stream_ids import NO_ID

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsmkv.server.recreating import (
+from lsmkv.server.moving.recreating import (
     GroupContent,
     PendingEntry,
     StreamContent,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import ssl
 from collections.abc import Sequence
@@ -61,8 +60,6 @@ def parse_url(url: str) -> Address:
     if named and not (named.isascii() and named.isdecimal()):
         raise ValueError(f"the database of {url!r} is invalid; {_MEANT}")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    if not password:
-        password = os.environ.get("REDISCLI_AUTH", "")
     return Address(parts.scheme, place, port, user, password, int(named) if named else None)
 
 

@@ -13,7 +13,7 @@ from lsmkv.server.commands import COMMANDS
 from lsmkv.server.encoding import IMPORT, U32, U64
 from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import DATABASES, Keyspace
-from lsmkv.server.recreating import Words
+from lsmkv.server.moving.recreating import Words
 from lsmkv.server.resp import CommandError
 from lsmkv.server.settings import Settings
 

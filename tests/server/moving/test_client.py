@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from lsmkv.server.moving.client import Address, Client, RedisError, encoded, parse_url
 from lsmkv.testing import serving
-from lsmkv.tools.moving.client import Address, Client, RedisError, encoded, parse_url
 
 
 def test_requests_and_replies() -> None:
@@ -47,12 +47,19 @@ def test_a_request_as_bytes() -> None:
         ("unix:///tmp/s?db=1", ("unix", "/tmp/s", 6379, "", "", 1)),
     ],
 )
-def test_urls(url: str, address: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("REDISCLI_AUTH", raising=False)
+def test_urls(url: str, address: tuple[Any, ...]) -> None:
     assert parse_url(url) == Address(*address)
     assert "p@ss" not in parse_url(url).shown
 
 
-def test_the_password_may_be_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REDISCLI_AUTH", "secret")
-    assert parse_url("redis://host").password == "secret"
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://host", "not the URL of a Redis"),
+        ("redis://host:x", "the port of"),
+        ("redis://host/x", "the database of"),
+    ],
+)
+def test_urls_that_name_nothing(url: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        parse_url(url)

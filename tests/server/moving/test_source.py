@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from lsmkv.server.moving.client import Client, parse_url
+from lsmkv.server.moving.source import Source
 from lsmkv.testing import serving
-from lsmkv.tools.moving.client import Client, parse_url
-from lsmkv.tools.moving.source import Source
 
 
 @pytest.fixture

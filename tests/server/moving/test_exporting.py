@@ -5,7 +5,7 @@ from __future__ import annotations
 from serving import Client, an_engine
 
 from lsmkv import DB, MemoryEnv
-from lsmkv.server.exporting import Exported, commands_of
+from lsmkv.server.moving.exporting import Exported, commands_of
 
 
 def again(client: Client, *keys: str) -> None:

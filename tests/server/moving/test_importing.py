@@ -6,7 +6,7 @@ import pytest
 
 from lsmkv import DB, MemoryEnv
 from lsmkv.server.check import check
-from lsmkv.server.importing import Importer, Position
+from lsmkv.server.moving.importing import Importer, Position
 
 
 def opened(env: MemoryEnv) -> DB:

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from lsmkv.server.recreating import (
+from lsmkv.server.moving.client import Client, RedisError
+from lsmkv.server.moving.recreating import (
     MAKERS,
     GroupContent,
     PendingEntry,
@@ -18,12 +19,9 @@ from lsmkv.server.recreating import (
     stream_commands,
 )
 from lsmkv.server.stream_ids import id_text, parse_id
-from lsmkv.tools.moving.client import Client, RedisError
 
 _AT_ONCE = 1000
 """Elements that one request reads."""
-_TOGETHER = 50
-"""Keys whose first elements are read together."""
 _SCANS = {"hash": b"HSCAN", "set": b"SSCAN", "zset": b"ZSCAN"}
 
 
@@ -68,11 +66,10 @@ class Source:
         return int(following), list(dict.fromkeys(keys))
 
     def commands(self, keys: list[bytes]) -> Iterator[Words]:
-        """The commands that make keys again; none for those that are gone."""
-        for at in range(0, len(keys), _TOGETHER):
-            yield from self._together(keys[at : at + _TOGETHER])
+        """The commands that make keys again; none for those that are gone.
 
-    def _together(self, keys: list[bytes]) -> Iterator[Words]:
+        The first elements of all are read at once.
+        """
         requests = [[word, key] for key in keys for word in (b"TYPE", b"PTTL")]
         replies = self._checked(requests)
         kinds = [kind.decode() for kind in replies[::2]]
