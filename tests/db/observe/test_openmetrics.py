@@ -155,7 +155,9 @@ def test_counters_never_fall_while_threads_use_the_store() -> None:
         for thread in threads:
             thread.start()
         before: dict[tuple[str, str], float] = {}
-        while not done.is_set():
+        is_last = False
+        while not is_last:
+            is_last = done.is_set()
             for family in families(db.metrics_text()).values():
                 if family.type == "counter":
                     for one in family.samples:
