@@ -50,7 +50,8 @@ class TLS:
                 reading = self.authorities
                 context.load_verify_locations(self.authorities)
         except ssl.SSLError as error:
-            raise ValueError(f"{reading}: {error.reason or error}") from None
+            reason = getattr(error, "reason", None)  # which typeshed takes for a str
+            raise ValueError(f"{reading}: {reason or error}") from None
         except FileNotFoundError as error:
             names = f"{self.certificate} or {self.key}" if self.key else self.certificate
             missing = reading if reading == self.authorities else names

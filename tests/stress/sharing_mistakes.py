@@ -7,15 +7,16 @@ Each is planted alone, in the source of one function as the simulation imports i
 
 from __future__ import annotations
 
-import inspect
+import ast
 import os
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sharing_simulation_study import MODES
 from simulation_study import try_mode
+
+import lsmkv
 
 SECONDS = 600.0
 """Of one core: how long a mistake is looked for."""
@@ -152,9 +153,18 @@ def program(run):
 
 
 def source_of(mistake: Mistake) -> str:
-    """The source of its function."""
+    """The source of its function, also where what is installed is compiled."""
+    place = Path(lsmkv.__file__).parent.joinpath(*mistake.module.split(".")[1:])
+    text = place.with_suffix(".py").read_text(encoding="utf-8")
     owner, _, name = mistake.function.rpartition(".")
-    return inspect.getsource(getattr(getattr(import_module(mistake.module), owner), name))
+    (found,) = (
+        function
+        for holder in ast.parse(text).body
+        if isinstance(holder, ast.ClassDef) and holder.name == owner
+        for function in holder.body
+        if isinstance(function, ast.FunctionDef) and function.name == name
+    )
+    return "".join(text.splitlines(keepends=True)[found.lineno - 1 : found.end_lineno])
 
 
 def with_mistake(mistake: Mistake, program: str) -> str:

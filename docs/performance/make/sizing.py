@@ -118,7 +118,12 @@ def measure(
 def _apart(what: str, *arguments: str | int) -> Any:
     """What a measurement returns in a process of its own."""
     command = [sys.executable, __file__, f"--{what}", *map(str, arguments)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    here = os.path.dirname(os.path.abspath(__file__))  # not in the path under PYTHONSAFEPATH
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path}
+    )
+    return json.loads(done.stdout)
 
 
 def table(rows: list[dict[str, Any]], memtables: dict[int, float], entries: int) -> list[str]:
