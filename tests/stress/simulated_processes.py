@@ -43,7 +43,7 @@ _START = 0.2
 """Simulated seconds for which a process waits for an owner: 30 are a million switch points."""
 _SPANS = (150, 600, 2000)
 """Switch points, within which a process is killed."""
-STEPS = 3000
+STEPS = 1000
 """Seeds of ``each_step`` that belong together: the most switch points of two processes."""
 _STRIDE = 37
 """Seeds that follow each other are steps that are far from each other."""
@@ -63,11 +63,13 @@ def program(run: Run) -> None:
 def each_step(run: Run) -> None:
     """The same calls for all seeds that belong together: only the schedule is drawn.
 
-    The first process only reads, so that it leaves no write of which nobody knows.
+    The first process owns the store until the others have ended or it is killed.  It only reads, so
+    that it leaves no write of which nobody knows.
     """
     rng = random.Random(f"{run.seed // STEPS} each step")
     begun = _begin(run, rng)
     some = [_Life(run, rng, at, kinds) for at, kinds in enumerate((_READS, _WRITES, _WRITES))]
+    some[0].stays_for = some[1:]
     point, victim = divmod(run.seed * _STRIDE % STEPS, 2)
     some[victim].process.kill_after(point + 1)
     _live(run, some, begun)
@@ -254,25 +256,40 @@ class _Life:
             for at, kind in enumerate([kinds] if kinds else drawn)
         ]
         self._left = len(self._callers)
+        self.stays_for: list[_Life] = []
+        """Those that are to end before this one."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it does nothing more."""
+        return self.process.killed or self._left == 0
 
     def live(self) -> None:
         """Open the store, call it, and close it."""
-        if self._late:
+        if self._late and not self.stays_for:
             self._run.sleep(0.001)
         try:
             db = SharedDB(_PATH, env=self.process.env, may_own=self._may_own, **self._options)
         except lsmkv.LockedError:
             if self._may_own:
                 raise
-            return  # all others have ended
+            self._left = 0  # all others have ended
+            return
+        self._left += 1
         for caller in self._callers:
             caller.use(db)
             self.process.start(self._call, caller, db)
-        if self._closes:
+        if self._closes and not self.stays_for:
             db.close()
+        while not all(one.has_ended for one in self.stays_for):
+            self._run.sleep(0.001)
+        self._leave(db)
 
     def _call(self, caller: _Caller, db: SharedDB) -> None:
         caller.run()
+        self._leave(db)
+
+    def _leave(self, db: SharedDB) -> None:
         self._left -= 1
         if self._left == 0:
             db.close()
