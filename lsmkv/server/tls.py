@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 AuthClients = Literal["no", "optional", "yes"]
 
@@ -29,7 +29,7 @@ class TLS:
     def __post_init__(self) -> None:
         if not self.certificate:
             raise ValueError("TLS needs a certificate: give tls_cert_file")
-        if self.clients is not None and self.clients not in get_args(AuthClients):
+        if self.clients not in (None, "no", "optional", "yes"):
             raise ValueError(f"tls_auth_clients must be yes, no or optional, not {self.clients!r}")
         if self.clients in ("yes", "optional") and not self.authorities:
             raise ValueError("certificates of clients need an authority: give tls_ca_cert_file")

@@ -81,9 +81,9 @@ def pfmerge(session: Session, args: list[bytes]) -> Reply:
     found = HyperLogLog(None if new else entry.rest, most)
     if dense:
         found.make_dense()
-    for index, number in enumerate(bytes(union)):  # mypyc compiles no loop over a bytearray
-        if number:
-            found.raise_register(index, number)
+    for index in range(REGISTERS):
+        if union[index]:
+            found.raise_register(index, union[index])
     found.outdate()
     entry.rest = bytes(found.value)
     session.space.save(session.database, args[1], entry, new)

@@ -59,13 +59,16 @@ def import_redis(
         sizes = source.sizes()
         if address.database is not None:
             sizes = {one: size for one, size in sizes.items() if one == address.database}
-        with DB(
+        db = DB(
             os.fsdecode(path),
             create_if_missing=create_if_missing,
             write_buffer_size=_WRITE_BUFFER_SIZE,
-        ) as db:
+        )
+        try:
             moved = _copy(Importer(db), source, sizes, progress, notice)
             db.sync()
+        finally:
+            db.close()
         return moved
     finally:
         client.close()
