@@ -169,7 +169,7 @@ def test_what_a_file_replaces_changes_no_verdict(file: Path, forged: str) -> Non
     body = "A()" if forged.startswith("an object") else "6"
     file.write_text(f"{FORGERIES[forged]}\ndef part(): return {body}\n")
     result = run(file, Check("seven", seven))
-    assert result.outcome in ("failed", "error")
+    assert result.outcome in ("failed", "error", "stopped")
     assert Lab.__dataclass_fields__
     assert isinstance(1, int)
 
