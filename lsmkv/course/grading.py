@@ -22,7 +22,7 @@ from datetime import datetime
 from lsmkv.course.lab import Lab
 from lsmkv.course.labs.registry import LABS
 from lsmkv.course.likeness import Fingerprint, alike, fingerprint, imported_beyond
-from lsmkv.course.running import PASSED, STOPPED, Limits, Result
+from lsmkv.course.running import MOST_WAITS, PASSED, STOPPED, Limits, Result
 from lsmkv.course.submissions import find_files, modules
 
 MISSING = "missing"
@@ -153,7 +153,8 @@ class Grader:
         with self._started({**asked, **asdict(self._limits)}) as (process, pids):
             assert process.stdout is not None
             while len(results) < len(lab.checks):
-                watch = threading.Timer(self._limits.seconds + _JUDGED, _kill, [process.pid])
+                most = self._limits.seconds * MOST_WAITS + _JUDGED
+                watch = threading.Timer(most, _kill, [process.pid])
                 watch.start()
                 line = process.stdout.readline()
                 watch.cancel()

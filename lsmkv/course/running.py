@@ -45,7 +45,7 @@ _POLL = 0.02
 """Seconds between looks at the process."""
 _ENDING = 10
 """Seconds for the end of a process that has closed its pipe."""
-_MOST_WAITS = 20
+MOST_WAITS = 20
 """The judge waits at most so many times the limit, however busy the machine is."""
 _TRACE = 0.5
 """Seconds for the report of where a process is."""
@@ -83,6 +83,7 @@ class Usage(NamedTuple):
     seconds: float
     """Of the processor."""
     is_asleep: bool
+    """Whether it waits for something, or is stopped by a signal."""
 
 
 def _usage(pid: int) -> Usage | None:
@@ -93,7 +94,7 @@ def _usage(pid: int) -> Usage | None:
     except OSError:
         return None
     ticks = int(fields[10]) + int(fields[11])
-    return Usage(ticks / os.sysconf("SC_CLK_TCK"), state == b"S")
+    return Usage(ticks / os.sysconf("SC_CLK_TCK"), state != b"R")
 
 
 class Code:
@@ -246,7 +247,7 @@ class Student:
             self._asleep_since = now
         asleep = 0.0 if self._asleep_since is None else now - self._asleep_since
         used = usage.seconds - self._used_before
-        return used > most or asleep > most or waited > _MOST_WAITS * most
+        return used > most or asleep > most or waited > MOST_WAITS * most
 
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

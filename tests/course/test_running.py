@@ -94,8 +94,12 @@ def test_a_file_that_is_not_there_is_an_error_of_the_command(file: Path) -> None
     [
         ("def part():\n    while True: pass", "line 2: while True: pass"),
         ("import time\ndef part():\n    time.sleep(1000)", "line 3: time.sleep(1000)"),
+        (
+            "import os\ndef part():\n    for _ in iter(int, 1): os.getpid()",
+            "line 3: for _ in iter(int, 1): os.getpid()",
+        ),
     ],
-    ids=["busy", "asleep"],
+    ids=["busy", "asleep", "busy in the system"],
 )
 def test_a_check_is_stopped_in_time(file: Path, source: str, where: str) -> None:
     file.write_text(source)
@@ -103,6 +107,12 @@ def test_a_check_is_stopped_in_time(file: Path, source: str, where: str) -> None
     assert result.outcome == "stopped"
     place = "" if sys.platform == "win32" else f"\n  {where}"
     assert result.message == f"it was stopped after 0.5 s{place}"
+
+
+@posix
+def test_a_process_that_stops_itself_is_ended(file: Path) -> None:
+    file.write_text("import os, signal\ndef part(): os.kill(os.getpid(), signal.SIGSTOP)")
+    assert run(file, limits=Limits(0.5)).message == "it was stopped after 0.5 s"
 
 
 def test_a_loop_at_the_top_of_the_file_is_stopped_once(file: Path) -> None:
@@ -169,7 +179,7 @@ def test_what_a_file_replaces_changes_no_verdict(file: Path, forged: str) -> Non
     body = "A()" if forged.startswith("an object") else "6"
     file.write_text(f"{FORGERIES[forged]}\ndef part(): return {body}\n")
     result = run(file, Check("seven", seven))
-    assert result.outcome in ("failed", "error")
+    assert result.outcome in ("failed", "error", "stopped")
     assert Lab.__dataclass_fields__
     assert isinstance(1, int)
 
