@@ -150,6 +150,12 @@ def _batch(place: Place) -> lsmkv.WriteBatch:
     return batch
 
 
+def _moved(place: Place) -> object:
+    if not find_spec("hiredis"):
+        return place.db.tables()[0]
+    return importlib.import_module("lsmkv.server").Moved(7, {"module": 1})
+
+
 def _diff(place: Place) -> object:
     assert place.shards.version == 1
     lsmkv.bulk.build([(b"bee", b"six")], place.directory / "shards")
@@ -194,6 +200,7 @@ SAME: list[tuple[Make, Callable[[Any], object]]] = [
     (lambda place: lsmkv.shards.Limits(attempts=2), _identical),
     (lambda place: lsmkv.bulk.prune(place.shards.url, keep=1), _identical),
     (_diff, _identical),
+    (_moved, _identical),
     (lambda place: lsmkv.bulk.Change.ADDED, _identical),
     (lambda place: next(iter(lsmkv.testing.NameModel)), _identical),
     (lambda place: next(iter(lsmkv.testing.Tails)), _identical),
