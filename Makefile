@@ -50,9 +50,8 @@ pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md)
 	$(BIN)/python docs/pictures/course.py
 
 .PHONY: screens
-screens: $(VENV)/.browser playground  ## the pictures of docs/inspect.md and docs/playground.md (needs chromium)
+screens: $(VENV)/.browser  ## docs/inspect.md's pictures of the page (needs chromium)
 	$(BIN)/python docs/pictures/screens.py
-	$(BIN)/python docs/pictures/playground.py
 
 test: $(VENV)/.test  ## what protects the engine and the README's promises, doctests included; ARGS="tests/db -k recovery" for a part
 	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m "not long" $(ARGS)

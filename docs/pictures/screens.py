@@ -86,7 +86,7 @@ def take(browser: Browser, url: str, places: dict[str, str]) -> None:
                     page.locator(".verdict").wait_for()
                 page.wait_for_timeout(400)
                 whole = name != "get" or width < 1000  # its list of steps scrolls by itself
-                save(page.screenshot(full_page=whole), HERE / f"{name}-{scheme}-{width}.png")
+                save(page.screenshot(full_page=whole), f"{name}-{scheme}-{width}.png")
             page.close()
 
 
@@ -101,7 +101,7 @@ def take_live(browser: Browser, url: str) -> None:
             page.goto(f"{url}#/live")
             page.wait_for_timeout(1000 * wait)
             wait = 3
-            save(page.screenshot(full_page=True), HERE / f"live-{scheme}-{width}.png")
+            save(page.screenshot(full_page=True), f"live-{scheme}-{width}.png")
             page.close()
 
 
@@ -156,16 +156,16 @@ def write_something(page: Page) -> None:
     page.wait_for_timeout(300)
 
 
-def save(png: bytes, path: Path) -> None:
+def save(png: bytes, name: str) -> None:
     """Keep a picture with at most 128 colors, and only the top of a very long one."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     image = image.crop((0, 0, image.width, min(image.height, 1600)))
     small = image.quantize(255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    small.save(path, optimize=True)
-    size = path.stat().st_size
-    print(f"{path.name}: {size:,} bytes")  # noqa: T201
+    small.save(HERE / name, optimize=True)
+    size = (HERE / name).stat().st_size
+    print(f"{name}: {size:,} bytes")  # noqa: T201
     if size > MOST_BYTES:
-        raise ValueError(f"{path.name} has {size:,} bytes; at most {MOST_BYTES:,} are wanted")
+        raise ValueError(f"{name} has {size:,} bytes; at most {MOST_BYTES:,} are wanted")
 
 
 def main() -> None:

@@ -70,7 +70,7 @@ def browser() -> Iterator[Any]:
 
 def open_page(page: Any, url: str) -> None:
     """Go to a page, and wait for the engine."""
-    page.goto(url)
+    page.goto(url, timeout=120_000)
     page.wait_for_selector("html[data-engine=ready]", state="attached", timeout=120_000)
 
 
@@ -102,7 +102,7 @@ def test_the_first_view_needs_no_engine(browser: Any, url: str) -> None:
     with quiet_page(browser, url) as page:
         page.add_init_script(WITHOUT_SERVICE_WORKERS)
         page.route("**/*.wasm", lambda route: None)  # it never arrives
-        page.goto(url)
+        page.goto(url, timeout=120_000)
         assert page.locator("h1").is_visible()
         assert page.locator("#engine progress").is_visible()
         assert not page.locator(".unserved").is_visible()
@@ -344,7 +344,7 @@ def test_a_key_of_the_visitor_is_asked_for(story: Any) -> None:
 
 def test_lookups_are_counted(story: Any) -> None:
     def sentence(bits: int) -> list[int]:
-        slider = story.get_by_label("Bits per key")
+        slider = story.locator("#lookup-bits")
         slider.fill(str(bits))
         settled(story)
         words = story.locator(".sentence").text_content().replace(",", "")
