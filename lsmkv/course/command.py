@@ -398,7 +398,10 @@ def grade(
     due: Annotated[
         datetime | None,
         typer.Option(
-            "--due", help="Note files that were changed later, in local time.", metavar="TIME"
+            "--due",
+            metavar="TIME",
+            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"],
+            help="Note files that were changed after this local time, such as 2026-03-02T12:00.",
         ),
     ] = None,
     seconds: Seconds = SECONDS,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import shutil
 import signal
@@ -12,12 +14,12 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from commands import lsm
 from labs import STARTERS, STUDENTS, reference, renamed
 
-from lsmkv.course.grading import Grader, LabGrade, Submission, points_of
+from lsmkv.course.grading import Grader, LabGrade, points_of
 from lsmkv.course.labs.registry import LABS, find
 from lsmkv.course.running import Limits, Result
-from lsmkv.course.submissions import students
 
 BLOOM = find("bloom")
 LIMITS = Limits()
@@ -27,16 +29,6 @@ ANN = (STUDENTS / "ann_lab4_bloom.py").read_text()
 def grade_lab(folder: Path, limits: Limits = LIMITS) -> LabGrade:
     with Grader(limits) as grader:
         return grader.grade_lab(BLOOM, {BLOOM.file_name: str(folder / BLOOM.file_name)})
-
-
-def grade_directory(
-    directory: Path,
-    limits: Limits = LIMITS,
-    due: datetime | None = None,
-) -> dict[str, Submission]:
-    with Grader(limits, labs=[BLOOM], due=due) as grader:
-        graded = grader.grade(str(directory), students(str(directory)))
-        return {one.name: one for one in graded}
 
 
 def test_three_submissions(tmp_path: Path) -> None:
@@ -91,37 +83,40 @@ def test_a_class_of_eight(tmp_path: Path) -> None:
     (tmp_path / "gil, who is late").mkdir()
     late = tmp_path / "gil, who is late" / BLOOM.file_name
     shutil.copy(STUDENTS / "dan_lab4_bloom.py", late)
+    below = tmp_path / "hal, with folders" / "storage"
+    below.mkdir(parents=True)
+    (below / "lab4_bloom (1).py").write_text(BLOOM.starter())
     noon = datetime(2026, 3, 2, 12).astimezone()
     for path in tmp_path.rglob("*.py"):
         os.utime(path, (noon.timestamp(), noon.timestamp()))
     os.utime(late, (noon.timestamp() + 7260, noon.timestamp() + 7260))
-    below = tmp_path / "hal, with folders" / "storage"
-    below.mkdir(parents=True)
-    (below / "lab4_bloom (1).py").write_text(BLOOM.starter())
-    graded = grade_directory(tmp_path, Limits(5), noon)
-    found = {
-        name.partition(",")[0]: (one.labs[0].passed, one.look_at) for name, one in graded.items()
-    }
+    options = ("--lab", "4", "--seconds", "5", "--due", "2026-03-02T12:00", "--csv")
+    done = lsm("course", "grade", tmp_path, *options)
+    assert (done.status, done.err) == (0, "")
+    head, most, *rows = csv.reader(io.StringIO(done.out))
+    assert (head, most) == (["student", "lab 4", "checks", "look at"], ["maximum", "8", "8", ""])
+    found = {row[0].partition(",")[0]: (row[1], row[3].split("; ")) for row in rows}
     assert found["ann"] == (
-        8,
+        "8",
         ["lab 4 is like bob, who renames's (100%), fay, who crashes's (100%)"],
     )
     assert found["bob"] == (
-        8,
+        "8",
         ["lab 4 is like ann, honest's (100%), fay, who crashes's (100%)"],
     )
     passed, looks = found["cem"]
-    assert passed == 8
+    assert passed == "8"
     assert looks[0] == "lab 4 imports lsmkv.filter.bloom.BloomFilterPolicy"
     assert found["dan"] == (
-        0,
+        "0",
         ["lab 4 imports lsmkv.course.labs.bloom", "lab 4 imports lsmkv.course.running"],
     )
-    assert found["eve"] == (0, [])
-    assert found["fay"][0] < 8
-    assert found["gil"] == (8, ["lab 4 is late (2026-03-02 14:01)"])
-    passed, looks = found["hal"]
-    assert (passed, looks[0]) == (0, "lab 4 was found as storage/lab4_bloom (1).py")
+    assert found["eve"] == ("0", ["lab 4 was stopped after 5 s"])
+    passed, looks = found["fay"]
+    assert passed == "1"
+    assert looks[-1] == "lab 4 was stopped since the process that judges it was ended"
+    assert found["gil"] == ("8", ["lab 4 is late (2026-03-02 14:01)"])
+    assert found["hal"] == ("0", ["lab 4 was found as storage/lab4_bloom (1).py"])
 
 
 def test_a_judge_that_was_killed_ends_the_lab_alone(tmp_path: Path) -> None:
