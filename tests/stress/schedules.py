@@ -100,7 +100,8 @@ def page(text: str) -> str:
     schedules = " and ".join(f"{runs:,} at {kind}" for kind, (runs, _) in sums.items())
     violations = sum(number for _, number in sums.values())
     said = (
-        f"Schedules without a planted mistake so far: {schedules}, with {violations} violations.\n"
+        f"Schedules without a planted mistake so far: {schedules}.\n"
+        f"Runs that have failed: {violations}; what they found is mended.\n"
         "Each sitting of `tests/stress/schedules.py` continues with new seeds.\n"
     )
     return f"{before}{begin}{said}{end}{after}"

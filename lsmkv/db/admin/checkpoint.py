@@ -59,7 +59,7 @@ def _hold_logs(store: Store, log: WriteAheadLog) -> CheckpointSource | None:
                 continue
             if oldest <= parsed[0] <= log.number:
                 file = store.directory.open(name)
-                end = log.end if parsed[0] == log.number else file.size
+                end = log.visible_end if parsed[0] == log.number else file.size
                 source.logs.append((parsed[0], file, end))
     except FileNotFoundError:
         source.close()

@@ -102,6 +102,7 @@ class Commit:
             if batch.sync:
                 self._logs.sync()
         except Error as error:
+            log.hide_from(self._log_end)
             self._fail(batch, error)
             return
         except BaseException:
@@ -200,6 +201,7 @@ class Commit:
             try:
                 self._logs.sync()
             except Error as error:
+                log.hide_from(self._log_end)
                 self._fail(batch, error)
                 return
         self._apply(batch)

@@ -28,6 +28,17 @@ class WriteAheadLog(LogWriter):
         # A log that is continued may be a killed process's, which did not sync it.
         self._unsynced = end > 0
         self._torn = False  # whether there may be bytes after the last good record
+        self._hidden_from = -1
+
+    @property
+    def visible_end(self) -> int:
+        """Where the last record ends that readers see: before one whose sync has failed."""
+        return self.end if self._hidden_from < 0 else self._hidden_from
+
+    def hide_from(self, offset: int) -> None:
+        """Note that readers do not see what begins at ``offset``: its sync has just failed, so the
+        log takes nothing more."""
+        self._hidden_from = offset
 
     @property
     def mapped(self) -> bool:

@@ -308,6 +308,24 @@ def test_a_flush_that_commits_meanwhile() -> None:
         assert dict(copy) == state
 
 
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_write_whose_sync_has_failed_is_in_none(mapped: bool) -> None:
+    """The log has it, and readers do not see it: it may come back when the store is opened again."""
+    env = FaultyEnv(mapped_logs=mapped)
+    db = DB("/db", create_if_missing=True, env=env)
+    db.put(b"k", b"old", sync=True)
+    db.put(b"other", b"not synced")
+    env.fail_at(1, calls={"sync"})
+    with pytest.raises(lsmkv.IOError):
+        db.put(b"k", b"new", sync=True)
+    assert dict(db) == {b"k": b"old", b"other": b"not synced"}
+    db.checkpoint("/copy")
+    with DB("/copy", env=env) as copy:
+        assert dict(copy) == dict(db)
+    with pytest.raises(lsmkv.IOError, match="reopen the store"):
+        db.close()
+
+
 def test_two_checkpoints_at_once_to_one_target() -> None:
     """The second begins just before the first renames, and must not remove its files."""
     env = HookedEnv()
