@@ -112,7 +112,8 @@ def main(arguments: Sequence[str]) -> None:
     sys.dont_write_bytecode = True
     if traces >= 0:
         faulthandler.enable(traces, all_threads=False)
-        faulthandler.register(signal.SIGUSR1, traces, all_threads=False)
+        if sys.platform != "win32":
+            faulthandler.register(signal.SIGUSR1, traces, all_threads=False)
     limit(seconds, memory_mib)
     root = Root()
     Peer(reading, writing, root, root.place_of, passes=BaseException).serve()

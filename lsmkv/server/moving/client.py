@@ -10,6 +10,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import hiredis
 
+from lsmkv.env.unix_sockets import new_unix_socket
+
 _SECONDS = 60.0
 _CHUNK = 1 << 16
 _SCHEMES = ("redis", "rediss", "unix")
@@ -85,7 +87,7 @@ class Client:
     def _connect(self) -> socket.socket:
         address = self._address
         if address.scheme == "unix":
-            made = socket.socket(socket.AF_UNIX)
+            made = new_unix_socket()
             made.settimeout(_SECONDS)
         else:
             made = socket.create_connection((address.place, address.port), _SECONDS)

@@ -310,7 +310,7 @@ def test_a_flush_that_commits_meanwhile() -> None:
 
 @pytest.mark.parametrize("mapped", [False, True])
 def test_a_write_whose_sync_has_failed_is_in_none(mapped: bool) -> None:
-    """The log has it, and readers do not see it: it may come back when the store is opened again."""
+    """The log has it, but readers do not see it.  Reopening the store may bring it back."""
     env = FaultyEnv(mapped_logs=mapped)
     db = DB("/db", create_if_missing=True, env=env)
     db.put(b"k", b"old", sync=True)
