@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -196,14 +197,15 @@ def test_a_process_that_the_code_started_ends_with_it(file: Path, tmp_path: Path
         "    return 1\n"
     )
     assert run(file).outcome == "passed"
-    for _ in range(100):
+    stat = Path(f"/proc/{told.read_text()}/stat")
+    for _ in range(1000):
         try:
-            os.kill(int(told.read_text()), 0)
-        except ProcessLookupError:
+            state = stat.read_text().split()[2]
+        except OSError:
             return
-        with Path(f"/proc/{told.read_text()}/stat").open() as stat:
-            if stat.read().split()[2] == "Z":  # ended, and nobody has waited for it
-                return
+        if state == "Z":  # ended, and nobody has waited for it
+            return
+        time.sleep(0.01)
     raise AssertionError("it still runs")
 
 
