@@ -82,7 +82,7 @@ def test_the_page_sums_up_the_schedules_of_the_engine() -> None:
     assert schedules.page(text) == text
     tried = schedules.read_tried().values()
     assert sum(one.runs for one in tried) > 0
-    assert sum(one.violations for one in tried) == len(schedules.MENDED)
+    assert sum(one.violations for one in tried) == len(schedules.FIXED)
 
 
 def test_schedules_add_up_over_sittings(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 LOCKS, LINES = "locks and calls", "every line"
 TARGETS = {LOCKS: 190_000, LINES: 10_000}
 """How many schedules there are to be, by what is a switch point."""
-MENDED = {1004000001298: "a checkpoint contained a write whose sync had failed"}
+FIXED = {1004000001298: "a checkpoint contained a write whose sync had failed"}
 """Seeds of runs that have failed, and the fault of the engine that each found."""
 _AT_ONCE = {LOCKS: 40, LINES: 5}
 _FIRST = 10**12
@@ -103,7 +103,7 @@ def page(text: str) -> str:
     violations = sum(number for _, number in sums.values())
     said = (
         f"Schedules without a planted mistake so far: {schedules}.\n"
-        f"{violations} of them failed: {', '.join(MENDED.values())}. That is mended.\n"
+        f"{violations} of them failed: {', '.join(FIXED.values())}. That is fixed.\n"
         "Each sitting of `tests/stress/schedules.py` continues with new seeds.\n"
     )
     return f"{before}{begin}{said}{end}{after}"
