@@ -283,8 +283,13 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, self._rng.uniform(0.0001, 0.006), 1.0)
 
     def disarm(self) -> None:
-        """No more."""
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        """No more, nor the one that comes at this moment."""
+        while True:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                return
+            except Interrupted:
+                pass
 
     def close(self) -> None:
         """As it was before."""
