@@ -34,5 +34,7 @@ class Certificates:
         words = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
         words += ["-keyout", str(self.key(name)), "-out", str(self.certificate(name))]
         words += ["-days", "3650", "-subj", f"/CN={name}"]
-        words += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", *options]
+        words += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+        # Python 3.13 wants the usage of each key to be stated.
+        words += ["-addext", "keyUsage=critical,digitalSignature,keyCertSign", *options]
         subprocess.run([self._openssl, *words], check=True, capture_output=True)
