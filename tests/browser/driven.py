@@ -42,18 +42,25 @@ def launched() -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def served(store: Path | str) -> Iterator[str]:
-    """The inspector of a store, on a free port; its URL."""
-    with contextlib.closing(Api(str(store))) as api, listen("127.0.0.1", 0) as listener:
-        config = uvicorn.Config(application(api), log_level="warning", lifespan="off", ws="none")
+def running(pages: Any, port: int = 0) -> Iterator[str]:
+    """The URL of an ASGI application, on this port or a free one."""
+    with listen("127.0.0.1", port) as listener:
+        config = uvicorn.Config(pages, log_level="warning", lifespan="off", ws="none")
         server = uvicorn.Server(config)
-        running = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        running.start()
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
         finally:
             server.should_exit = True
-            running.join()
+            thread.join()
+
+
+@contextlib.contextmanager
+def served(store: Path | str) -> Iterator[str]:
+    """The inspector of a store, on a free port; its URL."""
+    with contextlib.closing(Api(str(store))) as api, running(application(api)) as url:
+        yield url
 
 
 @contextlib.contextmanager

@@ -5,23 +5,19 @@ It is built for these tests, for which npm is needed.
 
 from __future__ import annotations
 
-import contextlib
 import random
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-import uvicorn
-from driven import PHONE, WIDE, fits, launched, quiet_page, serious_faults
+from driven import PHONE, WIDE, fits, launched, quiet_page, running, serious_faults
 from make_playground import build, transferred
 from pyodide_files import found
 
 from lsmkv import BloomFilterPolicy
-from lsmkv.tools.inspect.server import listen
 from lsmkv.tools.playground.server import application
 
 MOST = 9_000_000
@@ -40,25 +36,9 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-@contextlib.contextmanager
-def served(directory: Path, port: int = 0) -> Iterator[str]:
-    with listen("127.0.0.1", port) as listener:
-        config = uvicorn.Config(
-            application(str(directory)), log_level="warning", lifespan="off", ws="none"
-        )
-        server = uvicorn.Server(config)
-        running = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        running.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        finally:
-            server.should_exit = True
-            running.join()
-
-
 @pytest.fixture(scope="module")
 def url(directory: Path) -> Iterator[str]:
-    with served(directory) as address:
+    with running(application(str(directory))) as address:
         yield address
 
 
@@ -117,7 +97,7 @@ def test_it_works_without_a_service_worker(browser: Any, url: str) -> None:
 
 def test_the_second_visit_needs_no_network(browser: Any, directory: Path) -> None:
     context = browser.new_context()
-    with served(directory) as url:
+    with running(application(str(directory))) as url:
         page = context.new_page()
         asked: list[str] = []
         context.on("request", lambda request: asked.append(request.url))
