@@ -222,14 +222,21 @@ def _kill(session: Session, sessions: list[Session]) -> None:
             session.service.close_session(one)  # it gets no more output of this tick
 
 
+def _mode(args: list[bytes], modes: tuple[bytes, bytes], error: str) -> bytes:
+    """The word that may follow a subcommand's first argument; by default the first of them."""
+    if len(args) > 4:
+        raise wrong_subcommand(args)
+    mode = args[3].upper() if len(args) == 4 else modes[0]
+    if mode not in modes:
+        raise CommandError(error)
+    return mode
+
+
 @command("CLIENT PAUSE", -3, "admin", group="connection", usage="<timeout> [WRITE|ALL]")
 def client_pause(session: Session, args: list[bytes]) -> Reply:
     """Let requests wait for some milliseconds: all, or only those that write."""
-    if len(args) > 4:
-        raise wrong_subcommand(args)
-    mode = args[3].upper() if len(args) == 4 else b"ALL"
-    if mode not in (b"WRITE", b"ALL"):
-        raise CommandError("ERR CLIENT PAUSE mode must be WRITE or ALL")
+    modes = (b"ALL", b"WRITE")
+    mode = _mode(args, modes, "ERR CLIENT PAUSE mode must be WRITE or ALL")
     milliseconds = to_int(args[2], "ERR timeout is not an integer or out of range")
     if milliseconds < 0:
         raise CommandError("ERR timeout is negative")
@@ -265,11 +272,8 @@ def client_reply(session: Session, args: list[bytes]) -> Reply:
 @command("CLIENT UNBLOCK", -3, "admin", group="connection", usage="<id> [TIMEOUT|ERROR]")
 def client_unblock(session: Session, args: list[bytes]) -> Reply:
     """Unblock a client, as if it had timed out or (ERROR) with an error."""
-    if len(args) > 4:
-        raise wrong_subcommand(args)
-    mode = args[3].upper() if len(args) == 4 else b"TIMEOUT"
-    if mode not in (b"TIMEOUT", b"ERROR"):
-        raise CommandError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+    modes = (b"TIMEOUT", b"ERROR")
+    mode = _mode(args, modes, "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
     other = session.service.sessions.get(to_int(args[2]))
     if other is None:
         return 0
