@@ -12,6 +12,7 @@ import os
 import struct
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from lsmkv.db.handles.transaction import ConflictCheck
@@ -93,6 +94,8 @@ class _Write:
         _, self.operations = decode_batch(data, begin, end)
         self.encoded = memoryview(data)[begin + HEADER_SIZE : end]
         """The record without its header."""
+        self.answered = False
+        """Whether the member knows that it has happened."""
 
 
 class Listener:
@@ -426,38 +429,59 @@ class Listener:
             operations = group[0].operations
         else:
             operations = [operation for write in group for operation in write.operations]
-        encoded = [write.encoded for write in group]
-        slots = [(one.member.slot, one.request, len(one.operations)) for one in group]
-        sync = any(one.sync for one in group)
-        answer = self._write(operations, encoded, sync, slots, _no_condition)
-        if answer is not None and not isinstance(answer, Error) and len(group) > 1:
+        failure = self._write(group, operations, any(one.sync for one in group), _no_condition)
+        if failure is not None and not isinstance(failure, Error) and len(group) > 1:
             for one in group:  # a key, say, that the user's comparator cannot take
                 self._commit_group([one])
-            return
-        for one in group:
-            self._answer(one.member, one.request, answer)
+        elif failure is not None:
+            for one in group:
+                self._answer(one.member, one.request, failure)
 
     def _write(
         self,
+        group: list[_Write],
         operations: list[Operation],
-        encoded: list[memoryview],
         sync: bool,
-        slots: list[tuple[int, int, int]],
         condition: Callable[[], None],
     ) -> BaseException | None:
-        """Write a batch; returns the error, or None.  With a condition it joins no other batch."""
-        self._publishing.expect(operations, encoded, slots)
+        """Write the batches of members as one, and answer them if it happens.
+
+        Returns the error if it does not.  With a condition it joins no other batch.
+        """
+        encoded = [one.encoded for one in group]
+        slots = [(one.member.slot, one.request, len(one.operations)) for one in group]
+        self._publishing.expect(operations, encoded, slots, partial(self._acknowledge, group))
         try:
             self._writer.write(operations, sync, condition)
         except Exception as error:
-            return error
+            if not group[0].answered:
+                return error
+            self._store.info_log.warn(f"A write of members has happened, and then: {error!r}")
         return None
 
-    def _answer(self, member: _Member, request: int, error: BaseException | None) -> None:
-        if error is None:
-            last = self._publishing.page.words[SEQUENCE]
-            self._send(member, frame(DONE, request, NUMBER.pack(last)))
-        elif isinstance(error, ClosedError):
+    def _acknowledge(self, group: list[_Write], sequence: int) -> None:
+        """Answer members whose batches have just happened, the last one with that sequence.
+
+        Perhaps in the thread of another writer, which completes what was interrupted: where a
+        member cannot be answered, its connection ends, which this listener's thread sees.
+        """
+        last = NUMBER.pack(sequence)
+        for one in group:
+            if one.answered:
+                continue
+            one.answered = True
+            one.member.asked = False
+            content = frame(DONE, one.request, last)
+            try:
+                sent = one.member.socket.send(content, NO_SIGNAL)
+            except OSError:
+                sent = 0
+            if sent < len(content):
+                self._sockets.end(one.member.socket)
+
+    def _answer(self, member: _Member, request: int, error: BaseException) -> None:
+        """Say why a request was not carried out."""
+        if isinstance(error, ClosedError):
             self._send(member, frame(LEAVING, request))
         else:
             self._send(member, error_frame(request, error))
@@ -497,17 +521,15 @@ class Listener:
             write = _Write(member, request, commit.sync, commit.batch, 0, len(commit.batch))
             if commit.ranges:
                 check.look_ahead()
-            slots = [(member.slot, request, len(write.operations))]
-            failure = self._write(
-                write.operations, [write.encoded], write.sync, slots, check.raise_if_changed
-            )
+            failure = self._write([write], write.operations, write.sync, check.raise_if_changed)
         except CorruptionError:
             raise
         except Exception as error:
             failure = error
         finally:
             read.release()
-        self._answer(member, request, failure)
+        if failure is not None:
+            self._answer(member, request, failure)
 
     # Waiting for a change
 

@@ -41,6 +41,7 @@ class Publishing(Sharing):
         self._expected: (
             tuple[list[Operation], list[memoryview], list[tuple[int, int, int]]] | None
         ) = None
+        self._acknowledge: Callable[[int], None] | None = None  # the members of that batch
         self._noted: list[int] = []  # the slots of the batch that is being committed
         self.waiting = False
         """Whether a member waits for the next write."""
@@ -60,11 +61,18 @@ class Publishing(Sharing):
         operations: list[Operation],
         encoded: list[memoryview],
         slots: list[tuple[int, int, int]],
+        acknowledge: Callable[[int], None],
     ) -> None:
         """The next batch of exactly this list is of members: their slots, the numbers of their
         requests, and how many operations each has.  ``encoded`` are the parts of the batch's record
-        after its header."""
+        after its header.
+
+        ``acknowledge`` is called with the batch's last sequence as soon as the batch has happened,
+        before the memtable has it: no member reads there, and a thread of this process that reads
+        waits for it.  It runs under the store's lock, in whichever thread completes the batch.
+        """
         self._expected = operations, encoded, slots
+        self._acknowledge = acknowledge
 
     def begin(self, operations: list[Operation], sequence: int) -> bytes | None:
         expected = self._expected
@@ -83,6 +91,9 @@ class Publishing(Sharing):
         if self._noted:  # else the batch is the owner's own, and that of members is still to come
             self._noted = []
             self._expected = None
+            acknowledge, self._acknowledge = self._acknowledge, None
+            if acknowledge is not None:
+                acknowledge(sequence)
         super().publish(sequence)
         if self.waiting and self.wake is not None:
             self.wake()

@@ -56,7 +56,7 @@ def live(kind: str, step: int, path: str, say: int) -> None:
     if kind == "before":
         Listener._commit_group = die  # type: ignore[assignment]
     elif kind == "after":
-        Listener._answer = die  # type: ignore[assignment]
+        Listener._acknowledge = die  # type: ignore[assignment]
     if kind == "serve":
         turn = Listener._turn
 
