@@ -21,7 +21,7 @@ from lsmkv.db.write.writer import Writer
 from lsmkv.env.shared_page import SEQUENCE, SLOTS
 from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.errors import ClosedError, ConflictError, CorruptionError, Error
-from lsmkv.format.batch import HEADER_SIZE, Operation, decode_batch
+from lsmkv.format.batch import HEADER_SIZE, BatchReader, Operation, decode_batch
 from lsmkv.shared.frames import (
     BEGIN,
     CALL,
@@ -52,6 +52,8 @@ from lsmkv.shared.system import System
 from lsmkv.util.threads import get_ident, new_lock, pause, start_new_thread
 
 _LARGEST_GROUP = 1 << 20
+_UNKNOWN: Operation = (b"", None)
+"""Stands for an operation that is still to be decoded."""
 _CHUNK = 1 << 18
 _MOST_EVENTS = 256
 _MOMENT = 0.01
@@ -91,11 +93,22 @@ class _Write:
         self.member = member
         self.request = request
         self.sync = sync
-        _, self.operations = decode_batch(data, begin, end)
+        reader = BatchReader(data, begin, end)
+        while reader.step():
+            pass
+        self.count: int = reader.count
+        """How many operations it has."""
         self.encoded = memoryview(data)[begin + HEADER_SIZE : end]
         """The record without its header."""
         self.answered = False
         """Whether the member knows that it has happened."""
+        self._data = data
+        self._begin = begin
+        self._end = end
+
+    def operations(self) -> list[Operation]:
+        """What it writes.  O(bytes)."""
+        return decode_batch(self._data, self._begin, self._end)[1]
 
 
 class Listener:
@@ -425,11 +438,7 @@ class Listener:
 
     def _commit_group(self, group: list[_Write]) -> None:
         """Commit batches together; the log is synced if one of them asks for it."""
-        if len(group) == 1:
-            operations = group[0].operations
-        else:
-            operations = [operation for write in group for operation in write.operations]
-        failure = self._write(group, operations, any(one.sync for one in group), _no_condition)
+        failure = self._write(group, any(one.sync for one in group), _no_condition)
         if failure is not None and not isinstance(failure, Error) and len(group) > 1:
             for one in group:  # a key, say, that the user's comparator cannot take
                 self._commit_group([one])
@@ -440,17 +449,25 @@ class Listener:
     def _write(
         self,
         group: list[_Write],
-        operations: list[Operation],
         sync: bool,
         condition: Callable[[], None],
     ) -> BaseException | None:
         """Write the batches of members as one, and answer them if it happens.
 
         Returns the error if it does not.  With a condition it joins no other batch.
+
+        Fast path: the log has the members' bytes, so a batch's operations are only counted before,
+        and decoded after the answer, unless a comparator of the user's looks at the keys.
         """
         encoded = [one.encoded for one in group]
-        slots = [(one.member.slot, one.request, len(one.operations)) for one in group]
-        self._publishing.expect(operations, encoded, slots, partial(self._acknowledge, group))
+        slots = [(one.member.slot, one.request, one.count) for one in group]
+        if self._writer.probes_keys:
+            operations = _operations(group)
+            happened = partial(self._complete, group, None)
+        else:
+            operations = [_UNKNOWN] * sum([one.count for one in group])
+            happened = partial(self._complete, group, operations)
+        self._publishing.expect(operations, encoded, slots, happened)
         try:
             self._writer.write(operations, sync, condition)
         except Exception as error:
@@ -458,6 +475,14 @@ class Listener:
                 return error
             self._store.info_log.warn(f"A write of members has happened, and then: {error!r}")
         return None
+
+    def _complete(
+        self, group: list[_Write], unknown: list[Operation] | None, sequence: int
+    ) -> None:
+        """Answer the members of a write that has just happened; then see to its operations."""
+        self._acknowledge(group, sequence)
+        if unknown is not None:
+            unknown[:] = _operations(group)
 
     def _acknowledge(self, group: list[_Write], sequence: int) -> None:
         """Answer members whose batches have just happened, the last one with that sequence.
@@ -521,7 +546,7 @@ class Listener:
             write = _Write(member, request, commit.sync, commit.batch, 0, len(commit.batch))
             if commit.ranges:
                 check.look_ahead()
-            failure = self._write([write], write.operations, write.sync, check.raise_if_changed)
+            failure = self._write([write], write.sync, check.raise_if_changed)
         except CorruptionError:
             raise
         except Exception as error:
@@ -612,6 +637,13 @@ class Listener:
         self._poll.close()
         self._alarm.close()
         self._spare.close()
+
+
+def _operations(group: list[_Write]) -> list[Operation]:
+    """The operations of all these batches."""
+    if len(group) == 1:
+        return group[0].operations()
+    return [operation for one in group for operation in one.operations()]
 
 
 def _send_all(polling: Any, socket: Any, content: bytes, may_drop: bool) -> None:
