@@ -12,7 +12,6 @@ import os
 import struct
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from lsmkv.db.handles.transaction import ConflictCheck
@@ -21,7 +20,6 @@ from lsmkv.db.write.writer import Writer
 from lsmkv.env.shared_page import SEQUENCE, SLOTS
 from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.errors import ClosedError, ConflictError, CorruptionError, Error
-from lsmkv.format.batch import HEADER_SIZE, BatchReader, Operation, decode_batch
 from lsmkv.shared.frames import (
     BEGIN,
     CALL,
@@ -47,68 +45,17 @@ from lsmkv.shared.frames import (
     frame,
     json_frame,
 )
+from lsmkv.shared.group_commit import GroupCommit, Member, MemberWrite
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system import System
 from lsmkv.util.threads import get_ident, new_lock, pause, start_new_thread
 
-_LARGEST_GROUP = 1 << 20
-_UNKNOWN: Operation = (b"", None)
-"""Stands for an operation that is still to be decoded."""
 _CHUNK = 1 << 18
 _MOST_EVENTS = 256
 _MOMENT = 0.01
 """Seconds, in which others may give up a descriptor."""
 _LONGEST_SLEEP = 3600.0
 """Seconds: a member says for how long it waits, and the system takes no more than some weeks."""
-
-
-class _Member:
-    """A connection, from the owner's side."""
-
-    def __init__(self, socket: Any, slot: int, pid: int) -> None:
-        self.socket = socket
-        self.slot = slot
-        self.pid = pid
-        self.received: list[bytes] = []
-        """The beginning of a frame."""
-        self.missing = 0
-        """How many bytes of the frame are still to come, once its header is there."""
-        self.welcome = False
-        """Whether it has said what it must agree with, and does."""
-        self.greeted = False
-        """Whether it holds the page as well, and may ask for anything."""
-        self.asked = False
-        """Whether its last request is still to be answered."""
-        self.busy = False
-        """Whether a thread carries out a call for it, which then sends alone."""
-
-
-class _Write:
-    """A batch of a member that is to be committed."""
-
-    def __init__(
-        self, member: _Member, request: int, sync: bool, data: bytes, begin: int, end: int
-    ) -> None:
-        """Its record is ``data[begin:end]``; :class:`CorruptionError` if that is malformed."""
-        self.member = member
-        self.request = request
-        self.sync = sync
-        reader = BatchReader(data, begin, end)
-        while reader.step():
-            pass
-        self.count: int = reader.count
-        """How many operations it has."""
-        self.encoded = memoryview(data)[begin + HEADER_SIZE : end]
-        """The record without its header."""
-        self.answered = False
-        """Whether the member knows that it has happened."""
-        self._data = data
-        self._begin = begin
-        self._end = end
-
-    def operations(self) -> list[Operation]:
-        """What it writes.  O(bytes)."""
-        return decode_batch(self._data, self._begin, self._end)[1]
 
 
 class Listener:
@@ -128,19 +75,18 @@ class Listener:
         sockets: Any = system.sockets
         self._sockets = sockets
         self._store = store
-        self._writer = writer
         self._publishing = publishing
+        self._group = GroupCommit(writer, publishing, store.info_log, self._answer, sockets.end)
         self._names = names
         self._run_method = run
-        self._members: dict[int, _Member] = {}  # by descriptor
+        self._members: dict[int, Member] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
-        self._writes: list[_Write] = []  # in the order in which they came
         self._ident = 0
-        self._waiting: list[tuple[_Member, int, int, float]] = []
-        self._finished: list[_Member] = []  # whose call is over
+        self._waiting: list[tuple[Member, int, int, float]] = []
+        self._finished: list[Member] = []  # whose call is over
         self._stopping = False
         self._next_transaction = 1
-        self._transactions: dict[int, tuple[_Member, ReadView]] = {}
+        self._transactions: dict[int, tuple[Member, ReadView]] = {}
         """What members' transactions keep pinned, by their numbers; each ends with the connection
         that it began on."""
         self._ended = new_lock()
@@ -213,7 +159,7 @@ class Listener:
                 member = self._members.get(fd)
                 if member is not None:
                     self._receive(member)
-        self._commit_all()
+        self._group.commit_all()
         if self._waiting:
             self._answer_waiting()
 
@@ -241,7 +187,7 @@ class Listener:
             slot = self._free_slots.pop()
             self._publishing.page.clear(slot)
             try:
-                member = _Member(socket, slot, self._sockets.peer(socket)[0])
+                member = Member(socket, slot, self._sockets.peer(socket)[0])
                 self._poll.register(socket.fileno(), self._sockets.polling.EPOLLIN)
             except OSError:
                 self._free_slots.append(slot)
@@ -267,7 +213,7 @@ class Listener:
         except OSError:
             pause(_MOMENT)  # other threads have taken it; the connection waits
 
-    def _receive(self, member: _Member) -> None:
+    def _receive(self, member: Member) -> None:
         try:
             size = member.socket.recv_into(self._buffer)
         except BlockingIOError:
@@ -308,15 +254,15 @@ class Listener:
         if at < len(data):
             member.received.append(data[at:])
 
-    def _fail(self, member: _Member, request: int, error: Exception) -> None:
+    def _fail(self, member: Member, request: int, error: Exception) -> None:
         """End the connection of a member that has sent what it must not, and say why."""
         if not isinstance(error, CorruptionError | struct.error):
             self._store.info_log.warn(f"A member's request failed: {error!r}")
-        self._commit_all()  # what it has sent before has its slot, which is about to be free
+        self._group.commit_all()  # what it has sent before has its slot, which is about to be free
         self._send(member, error_frame(request, error))
         self._drop(member)
 
-    def _drop(self, member: _Member) -> None:
+    def _drop(self, member: Member) -> None:
         """Forget a member that has gone."""
         fd = member.socket.fileno()
         if self._members.pop(fd, None) is None:
@@ -331,13 +277,13 @@ class Listener:
         self._free_slots.append(member.slot)
         self._waiting = [one for one in self._waiting if one[0] is not member]
 
-    def _release(self, member: _Member) -> None:
+    def _release(self, member: Member) -> None:
         begun = [number for number, (by, _) in self._transactions.items() if by is member]
         for number in begun:
             self._end(number)
         member.socket.close()
 
-    def _send(self, member: _Member, content: bytes) -> None:
+    def _send(self, member: Member, content: bytes) -> None:
         """Send an answer.  A member sends nothing more before it has it, so there is room, unless
         it never reads: then it is dropped."""
         member.asked = False
@@ -350,12 +296,12 @@ class Listener:
     # Requests
 
     def _carry_out(
-        self, member: _Member, kind: int, request: int, data: bytes, begin: int, end: int
+        self, member: Member, kind: int, request: int, data: bytes, begin: int, end: int
     ) -> None:
         """Carry out the request whose content is ``data[begin:end]``."""
         if kind == WRITE:
             sync = data[begin : begin + 1] == b"\1"
-            self._writes.append(_Write(member, request, sync, data, begin + 1, end))
+            self._group.add(MemberWrite(member, request, sync, data, begin + 1, end))
             return
         content = data[begin:end]
         if kind == HELLO:
@@ -369,7 +315,7 @@ class Listener:
         elif kind == END:
             self._end(NUMBER.unpack(content)[0])
         elif kind == COMMIT:
-            self._commit_all()
+            self._group.commit_all()
             self._commit(member, request, CommitRequest(content))
         elif kind == WAIT:
             sequence, milliseconds = NUMBERS.unpack(content)
@@ -379,7 +325,7 @@ class Listener:
         elif kind == CALL:
             self._call(member, request, decoded(content))
 
-    def _greet(self, member: _Member, request: int, hello: dict[str, Any]) -> None:
+    def _greet(self, member: Member, request: int, hello: dict[str, Any]) -> None:
         """Answer a process that wants to join."""
         if hello.get("protocol") != PROTOCOL:
             reason = (
@@ -413,7 +359,7 @@ class Listener:
         except OSError:
             self._drop(member)
 
-    def _note_member(self, member: _Member, request: int, ready: dict[str, Any]) -> None:
+    def _note_member(self, member: Member, request: int, ready: dict[str, Any]) -> None:
         """Note where a member holds the page, before anybody answers to it."""
         fd = ready.get("descriptor")
         if not member.welcome or not isinstance(fd, int):
@@ -422,89 +368,7 @@ class Listener:
         member.greeted = True
         self._send(member, frame(DONE, request, NUMBER.pack(0)))
 
-    def _commit_all(self) -> None:
-        """Commit what has come in, in its order, in groups that are not too large."""
-        writes, self._writes = self._writes, []
-        at = 0
-        while at < len(writes):
-            first = at
-            size = 0
-            while at < len(writes):
-                size += len(writes[at].encoded)
-                if size > _LARGEST_GROUP and at > first:
-                    break
-                at += 1
-            self._commit_group(writes[first:at])
-
-    def _commit_group(self, group: list[_Write]) -> None:
-        """Commit batches together; the log is synced if one of them asks for it."""
-        failure = self._write(group, any(one.sync for one in group), _no_condition)
-        if failure is not None and not isinstance(failure, Error) and len(group) > 1:
-            for one in group:  # a key, say, that the user's comparator cannot take
-                self._commit_group([one])
-        elif failure is not None:
-            for one in group:
-                self._answer(one.member, one.request, failure)
-
-    def _write(
-        self,
-        group: list[_Write],
-        sync: bool,
-        condition: Callable[[], None],
-    ) -> BaseException | None:
-        """Write the batches of members as one, and answer them if it happens.
-
-        Returns the error if it does not.  With a condition it joins no other batch.
-
-        Fast path: the log has the members' bytes, so a batch's operations are only counted before,
-        and decoded after the answer, unless a comparator of the user's looks at the keys.
-        """
-        encoded = [one.encoded for one in group]
-        slots = [(one.member.slot, one.request, one.count) for one in group]
-        if self._writer.probes_keys:
-            operations = _operations(group)
-            happened = partial(self._complete, group, None)
-        else:
-            operations = [_UNKNOWN] * sum([one.count for one in group])
-            happened = partial(self._complete, group, operations)
-        self._publishing.expect(operations, encoded, slots, happened)
-        try:
-            self._writer.write(operations, sync, condition)
-        except Exception as error:
-            if not group[0].answered:
-                return error
-            self._store.info_log.warn(f"A write of members has happened, and then: {error!r}")
-        return None
-
-    def _complete(
-        self, group: list[_Write], unknown: list[Operation] | None, sequence: int
-    ) -> None:
-        """Answer the members of a write that has just happened; then see to its operations."""
-        self._acknowledge(group, sequence)
-        if unknown is not None:
-            unknown[:] = _operations(group)
-
-    def _acknowledge(self, group: list[_Write], sequence: int) -> None:
-        """Answer members whose batches have just happened, the last one with that sequence.
-
-        Perhaps in the thread of another writer, which completes what was interrupted: where a
-        member cannot be answered, its connection ends, which this listener's thread sees.
-        """
-        last = NUMBER.pack(sequence)
-        for one in group:
-            if one.answered:
-                continue
-            one.answered = True
-            one.member.asked = False
-            content = frame(DONE, one.request, last)
-            try:
-                sent = one.member.socket.send(content, NO_SIGNAL)
-            except OSError:
-                sent = 0
-            if sent < len(content):
-                self._sockets.end(one.member.socket)
-
-    def _answer(self, member: _Member, request: int, error: BaseException) -> None:
+    def _answer(self, member: Member, request: int, error: BaseException) -> None:
         """Say why a request was not carried out."""
         if isinstance(error, ClosedError):
             self._send(member, frame(LEAVING, request))
@@ -513,7 +377,7 @@ class Listener:
 
     # Transactions
 
-    def _begin(self, member: _Member, request: int) -> None:
+    def _begin(self, member: Member, request: int) -> None:
         number = self._next_transaction
         self._next_transaction += 1
         try:
@@ -528,7 +392,7 @@ class Listener:
         if begun is not None:
             begun[1].release()
 
-    def _commit(self, member: _Member, request: int, commit: CommitRequest) -> None:
+    def _commit(self, member: Member, request: int, commit: CommitRequest) -> None:
         begun = self._transactions.pop(commit.transaction, None)
         if begun is None:
             error = ConflictError("the transaction began under another owner of the store")
@@ -543,10 +407,10 @@ class Listener:
                 commit.keys,
                 commit.ranges,
             )
-            write = _Write(member, request, commit.sync, commit.batch, 0, len(commit.batch))
+            write = MemberWrite(member, request, commit.sync, commit.batch, 0, len(commit.batch))
             if commit.ranges:
                 check.look_ahead()
-            failure = self._write([write], write.sync, check.raise_if_changed)
+            failure = self._group.write([write], write.sync, check.raise_if_changed)
         except CorruptionError:
             raise
         except Exception as error:
@@ -561,8 +425,8 @@ class Listener:
     def _answer_waiting(self) -> None:
         last = self._publishing.page.words[SEQUENCE]
         now = time.monotonic()
-        left: list[tuple[_Member, int, int, float]] = []
-        due: list[tuple[_Member, int]] = []
+        left: list[tuple[Member, int, int, float]] = []
+        due: list[tuple[Member, int]] = []
         for member, request, sequence, until in self._waiting:
             if last > sequence or now >= until:
                 due.append((member, request))
@@ -575,7 +439,7 @@ class Listener:
 
     # Calls
 
-    def _call(self, member: _Member, request: int, call: dict[str, Any]) -> None:
+    def _call(self, member: Member, request: int, call: dict[str, Any]) -> None:
         """Run a method of the handle in a thread of its own."""
         member.busy = True
         self._poll.unregister(member.socket.fileno())
@@ -586,7 +450,7 @@ class Listener:
             member.busy = False
             self._send(member, error_frame(request, error))
 
-    def _run_call(self, member: _Member, request: int, call: dict[str, Any]) -> None:
+    def _run_call(self, member: Member, request: int, call: dict[str, Any]) -> None:
         socket = member.socket
 
         def tell(*arguments: Any) -> None:
@@ -639,13 +503,6 @@ class Listener:
         self._spare.close()
 
 
-def _operations(group: list[_Write]) -> list[Operation]:
-    """The operations of all these batches."""
-    if len(group) == 1:
-        return group[0].operations()
-    return [operation for one in group for operation in one.operations()]
-
-
 def _send_all(polling: Any, socket: Any, content: bytes, may_drop: bool) -> None:
     """Send everything through a socket that does not block, from a thread that may wait.
 
@@ -666,7 +523,3 @@ def _send_all(polling: Any, socket: Any, content: bytes, may_drop: bool) -> None
 def _out_of_descriptors() -> OSError:
     reason = "the owner's process can have no more descriptors for connections"
     return OSError(errno.EMFILE, reason)
-
-
-def _no_condition() -> None:
-    """Keeps a batch from being joined with others'."""

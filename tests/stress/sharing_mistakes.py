@@ -36,8 +36,8 @@ class Mistake(NamedTuple):
 MISTAKES = (
     Mistake(
         "a write is answered before it is made",
-        "lsmkv.shared.listener",
-        "Listener._write",
+        "lsmkv.shared.group_commit",
+        "GroupCommit.write",
         "try:\n            self._writer.write(",
         "self._acknowledge(group, self._publishing.page.words[SEQUENCE] + len(operations))\n"
         "        try:\n            self._writer.write(",
