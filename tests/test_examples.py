@@ -31,7 +31,7 @@ from processes import run_python
 from threads import run_threads
 
 import lsmkv
-from lsmkv.env.shared_page import HAS_PAGES
+from lsmkv.env.local_sharing import SHARES
 from lsmkv.testing import CrashState, RecordingEnv, explore, serving
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -696,7 +696,7 @@ def test_the_store_of_sessions_has_no_token() -> None:
         assert list(client.scan_iter()) == []
 
 
-SHARES = pytest.mark.skipif(not HAS_PAGES, reason="this system shares no store")
+SHARES = pytest.mark.skipif(not SHARES, reason="this system shares no store")
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from typing import Any
 
 from lsmkv.env.process import HOME, has_interpreter
 from lsmkv.env.sockets import polling
+from lsmkv.util.threads import pause
 
 try:
     posix: Any = import_module("posix")
@@ -40,7 +41,7 @@ _ENDS = ("SIGTERM", "SIGHUP", "SIGINT")
 # It is imported from where this process has it, whatever else its path leads to.
 _BOOT = """
 import os, sys
-for fd in os.listdir("/proc/self/fd"):
+for fd in os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"):
     if int(fd) > 2:
         try:
             os.close(int(fd))
@@ -186,6 +187,9 @@ def answer(content: bytes) -> None:
 
 
 def is_ended(seconds: float) -> bool:
-    """Wait that long; returns at once, and True, if a signal asks this process to end."""
+    """Wait that long; True if a signal asks this process to end, at once where the system can."""
     numbers = [getattr(signal, one) for one in _ENDS]
-    return signals.sigtimedwait(numbers, seconds) is not None
+    if hasattr(signals, "sigtimedwait"):
+        return signals.sigtimedwait(numbers, seconds) is not None
+    pause(seconds)  # macOS: the signals are blocked, so nothing ends this sleep before
+    return not signals.sigpending().isdisjoint(numbers)

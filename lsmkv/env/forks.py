@@ -33,6 +33,11 @@ def note(one: OfParent) -> None:
     _noted.add(one)
 
 
+def noted() -> list[OfParent]:
+    """What forked children would close now."""
+    return list(_noted)
+
+
 def _close_in_child() -> None:
     try:
         for one in list(_noted):

@@ -27,10 +27,11 @@ from lsmkv.env.local_file import (
     sync_descriptor,
 )
 from lsmkv.env.local_log import LocalLogFile
+from lsmkv.env.local_sharing import SHARES, forget
 from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, lock_holder, take_lock
 from lsmkv.env.mounts import keeps_reservations
 from lsmkv.env.shared_file import SharedFile, open_shared
-from lsmkv.env.shared_page import HAS_PAGES, fcntl
+from lsmkv.env.shared_page import fcntl
 from lsmkv.env.sharing import SharingDirectory
 
 _CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
@@ -224,7 +225,7 @@ class LocalDirectory(Descriptor, SharingDirectory):
 
     def is_shared(self, name: str) -> bool:
         """Whether processes share the store.  ``OSError`` if that cannot be found out."""
-        if not HAS_PAGES:
+        if not SHARES:
             return False
         try:
             flags = os.O_RDONLY | _NOFOLLOW
@@ -239,6 +240,14 @@ class LocalDirectory(Descriptor, SharingDirectory):
             raise
         finally:
             file.close()
+
+    def forget_sharing(self, name: str) -> None:
+        if SHARES:
+            file = self.shared_file(name, False)
+            try:
+                forget(file)
+            finally:
+                file.close()
 
     def is_writable(self) -> bool:
         return os.access(".", os.W_OK, dir_fd=self._fd, effective_ids=True)

@@ -2,10 +2,10 @@
 
 LevelDB takes a POSIX record lock (``fcntl``) on the whole of the file ``LOCK``.  Such a lock has a
 hole.  It belongs to the process, so a second open in the same process gets it again, and closing
-*any* descriptor of the file drops it.  Linux's open file description (OFD) locks conflict with
-POSIX locks, belong to one descriptor, and have no such hole.  They are used wherever the kernel
-supports them.  Elsewhere the POSIX lock is taken, and the table below closes the hole within this
-process.
+*any* descriptor of the file drops it.  The open file description (OFD) locks of Linux and macOS
+conflict with POSIX locks, belong to one descriptor, and have no such hole.  They are used wherever
+the kernel supports them.  Elsewhere the POSIX lock is taken, and the table below closes the hole
+within this process.
 
 No lock on a file notices that the file was unlinked and created again: the second file can be
 locked, too.  Two guards reduce this risk.  The name is compared with the descriptor after locking,
@@ -45,13 +45,15 @@ except ImportError:
     fcntl = None  # type: ignore[assignment,unused-ignore]
 
 _LINUX = sys.platform.startswith("linux")
-# The numbers are the same on every Linux; an interpreter built with old headers lacks the names.
-OFD_GETLK: int = getattr(fcntl, "FOFD_GETLK", 36)
-OFD_SETLK: int = getattr(fcntl, "FOFD_SETLK", 37)
-HAS_OFD_LOCKS = _LINUX
-"""Whether to try OFD locks; if the kernel refuses them, a POSIX lock is taken."""
+_DARWIN = sys.platform == "darwin"
+# The numbers of Linux, and those of XNU since 2015; many an interpreter lacks the names.
+OFD_GETLK: int = 92 if _DARWIN else 36
+OFD_SETLK: int = 90 if _DARWIN else 37
+HAS_OFD_LOCKS = _LINUX or _DARWIN
+"""Whether to try OFD locks; if the system refuses them, a POSIX lock is taken."""
 
 _HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
+_NO_OFD_LOCKS = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 _ATTEMPTS = 100
 _PATIENCE = 100
 """Attempts, with a pause after each, at a lock whose owner is dead."""
@@ -223,9 +225,9 @@ def _lock(fd: int, ofd: bool, path: str) -> bool:
         try:
             _set_lock(fd, ofd, fcntl.F_WRLCK)
         except OSError as error:
-            if not ofd or error.errno != errno.EINVAL:
+            if not ofd or error.errno not in _NO_OFD_LOCKS:
                 raise
-            ofd = False  # a kernel without OFD locks
+            ofd = False  # a kernel, or a file system, without OFD locks
             _set_lock(fd, ofd, fcntl.F_WRLCK)
     except OSError as error:
         if error.errno in _HELD_ELSEWHERE:
@@ -238,27 +240,27 @@ def _lock(fd: int, ofd: bool, path: str) -> bool:
 def _set_lock(fd: int, ofd: bool, kind: int) -> None:
     """Lock or unlock the whole file, as LevelDB does, without waiting."""
     if ofd:
-        fcntl.fcntl(fd, OFD_SETLK, _pack_flock(kind))
+        fcntl.fcntl(fd, OFD_SETLK, pack_flock(kind))
     elif kind == fcntl.F_UNLCK:
         fcntl.lockf(fd, fcntl.LOCK_UN)
     else:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _pack_flock(kind: int) -> bytes:
-    """C's ``struct flock`` for the whole file."""
+def pack_flock(kind: int, start: int = 0, length: int = 0) -> bytes:
+    """C's ``struct flock``; without a length it goes on to the end of the file."""
     if _LINUX:
-        return struct.pack("@hhqqi0q", kind, os.SEEK_SET, 0, 0, 0)
-    return struct.pack("@qqihh0q", 0, 0, 0, kind, os.SEEK_SET)
+        return struct.pack("@hhqqi0q", kind, os.SEEK_SET, start, length, 0)
+    return struct.pack("@qqihh0q", start, length, 0, kind, os.SEEK_SET)
 
 
-def _unpack_flock(answer: bytes) -> tuple[int, int]:
-    """``(kind, pid)`` out of a ``struct flock``."""
+def unpack_flock(answer: bytes) -> tuple[int, int, int, int]:
+    """``(kind, pid, start, length)`` out of a ``struct flock``."""
     if _LINUX:
-        kind, _, _, _, pid = struct.unpack("@hhqqi0q", answer)
+        kind, _, start, length, pid = struct.unpack("@hhqqi0q", answer)
     else:
-        _, _, pid, kind, _ = struct.unpack("@qqihh0q", answer)
-    return kind, pid
+        start, length, pid, kind, _ = struct.unpack("@qqihh0q", answer)
+    return kind, pid, start, length
 
 
 def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
@@ -282,10 +284,11 @@ def _asked(fd: int, ofd: bool) -> tuple[int, int]:
     namespace.
     """
     try:
-        answer = fcntl.fcntl(fd, OFD_GETLK if ofd else fcntl.F_GETLK, _pack_flock(fcntl.F_WRLCK))
+        answer = fcntl.fcntl(fd, OFD_GETLK if ofd else fcntl.F_GETLK, pack_flock(fcntl.F_WRLCK))
     except OSError:
         return fcntl.F_WRLCK, -1
-    return _unpack_flock(answer)
+    kind, pid, _, _ = unpack_flock(answer)
+    return kind, pid
 
 
 def _written_pid(fd: int) -> int | None:

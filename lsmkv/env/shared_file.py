@@ -8,6 +8,8 @@ Its content is small and is written by the owner alone, by the holder of ``LOCK`
     24    fixed64   the owner's process id
     32    fixed64   1 once the owner answers; 0 while it recovers the store
     40    fixed64   the owner's network namespace, without which nobody reaches its socket
+    48    fixed64   the file's device, and
+    56    fixed64   its number there: a copy of it has others, and says nothing
     64    64 times  fixed64 epoch, fixed64 the last sequence that its owner has recovered
     1088  2048 x    fixed32 process id, fixed32 descriptor: where a member holds the page
 
@@ -27,15 +29,16 @@ from __future__ import annotations
 import errno
 import os
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from lsmkv.env import forks
-from lsmkv.env.lock import OFD_GETLK, OFD_SETLK
+from lsmkv.env.lock import OFD_GETLK, OFD_SETLK, pack_flock, unpack_flock
 from lsmkv.env.shared_page import SLOTS, fcntl, linux
 
 _MAGIC: Final = b"lsmkvsh1"
-_HEAD: Final = struct.Struct("<8sQQQQQ")
+_HEAD: Final = struct.Struct("<8sQQQQQQQ")
 _EPOCH: Final = struct.Struct("<QQ")
 _EPOCHS_AT: Final = 64
 _EPOCHS: Final = 64
@@ -49,7 +52,9 @@ _FIRST_LEASE: Final = 1 << 62
 VERSIONS_OF_EPOCH: Final = 1 << 32
 """The versions of epoch ``e`` are numbered from ``e * VERSIONS_OF_EPOCH`` on."""
 _LAST_EPOCH: Final = (1 << 29) - 1
-_FLOCK: Final = "@hhqqi0q"
+_NAMES_HOLDERS: Final[bool] = sys.platform.startswith("linux")
+"""Whether the system says which process has which lock, in ``/proc``."""
+_WORD: Final = (1 << 64) - 1
 
 Range = tuple[int, int]
 """The offsets of a first and of a last byte."""
@@ -79,11 +84,6 @@ class Head:
         here = network_namespace()
         return 0 not in (here, self.network) and self.network != here
 
-    @property
-    def address(self) -> bytes:
-        """The name of the owner's socket, in the abstract namespace: no file, and gone with it."""
-        return b"\0lsmkv-%016x-%d" % (self.token, self.epoch)
-
 
 def open_shared(open_file: Callable[[], int], path: str) -> SharedFile:
     """The file of the descriptor that ``open_file`` returns."""
@@ -97,6 +97,7 @@ class SharedFile:
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
         self.path = path
+        self._held: set[int] = set()  # the bytes that are locked through it
         forks.note(self)
 
     def close(self) -> None:
@@ -112,17 +113,20 @@ class SharedFile:
 
     def inode(self) -> int:
         """Its number in the file system."""
-        return os.fstat(self._fd).st_ino
+        return self._identity()[1]
 
     # Content
 
     def read_head(self) -> Head | None:
-        """The head; None if there is none yet."""
+        """The head; None if there is none yet, or this file is a copy: it tells of the processes
+        that share another store."""
         content = self._read(_HEAD.size, 0)
         if len(content) < _HEAD.size:
             return None
-        magic, epoch, token, pid, ready, network = _HEAD.unpack(content)
+        magic, epoch, token, pid, ready, network, device, number = _HEAD.unpack(content)
         if magic != _MAGIC or epoch > _LAST_EPOCH:
+            return None
+        if number != 0 and (device, number) != self._identity():  # 0: of an older release
             return None
         return Head(epoch, token, pid, ready == 1, network)
 
@@ -175,8 +179,12 @@ class SharedFile:
 
     def _write_head(self, head: Head) -> None:
         ready = 1 if head.ready else 0
-        content = _HEAD.pack(_MAGIC, head.epoch, head.token, head.pid, ready, head.network)
-        self._write(content, 0)
+        self._write(
+            _HEAD.pack(
+                _MAGIC, head.epoch, head.token, head.pid, ready, head.network, *self._identity()
+            ),
+            0,
+        )
 
     # Leases
 
@@ -235,9 +243,17 @@ class SharedFile:
         return sorted(found)
 
     def held_by(self, pid: int) -> list[Range]:
-        """The leases of a process, as ranges of bytes; [] if it has none, or has ended."""
+        """The leases of a process, as ranges of bytes; [] if it has none, or has ended.
+
+        Also for other processes than this one where the system does not tell (macOS).
+        """
         found: list[Range] = []
         ours = os.fstat(self._fd)
+        if not _NAMES_HOLDERS:
+            if pid == os.getpid():
+                held = {byte for one in forks.noted() for byte in _held_through(one, ours)}
+                found += [(byte, byte) for byte in held]
+            return sorted(found)
         place = f"/proc/{pid}"
         try:
             for name in os.listdir(f"{place}/fd"):
@@ -274,6 +290,11 @@ class SharedFile:
 
     # What a simulated file has of its own
 
+    def _identity(self) -> tuple[int, int]:
+        """The numbers of its device, and of the file there."""
+        status = os.fstat(self._fd)
+        return status.st_dev & _WORD, status.st_ino & _WORD
+
     def _read(self, size: int, offset: int) -> bytes:
         content: bytes = linux.pread(self._fd, size, offset)
         return content
@@ -287,9 +308,11 @@ class SharedFile:
     def _lock(self, offset: int) -> None:
         """Take a shared lock on a byte."""
         self._change_lock(fcntl.F_RDLCK, offset)
+        self._held.add(offset)
 
     def _unlock(self, offset: int) -> None:
         """End it."""
+        self._held.discard(offset)
         try:
             self._change_lock(fcntl.F_UNLCK, offset)
         except (OSError, ValueError):
@@ -297,14 +320,23 @@ class SharedFile:
                 raise
 
     def _change_lock(self, kind: int, offset: int) -> None:
-        wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, offset, 1, 0)
-        fcntl.fcntl(self._fd, OFD_SETLK, wanted)
+        fcntl.fcntl(self._fd, OFD_SETLK, pack_flock(kind, offset, 1))
 
     def _first_locked(self, start: int, length: int) -> Range | None:
         """A range in which another descriptor has a lock, of those that overlap this one."""
-        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
-        kind, _, first, held, _ = struct.unpack(_FLOCK, fcntl.fcntl(self._fd, OFD_GETLK, asked))
+        asked = pack_flock(fcntl.F_WRLCK, start, length)
+        kind, _, first, held = unpack_flock(fcntl.fcntl(self._fd, OFD_GETLK, asked))
         return None if kind == fcntl.F_UNLCK else (first, first + held - 1)
+
+
+def _held_through(one: Any, file: os.stat_result) -> list[int]:
+    """The bytes that are locked through something with a descriptor of that file."""
+    try:
+        if isinstance(one, SharedFile) and os.path.samestat(os.fstat(one._fd), file):
+            return list(one._held)
+    except OSError:
+        pass  # it has just been closed
+    return []
 
 
 def in_ranges(one: Range, ranges: list[Range]) -> bool:

@@ -59,7 +59,7 @@ class SharedPage:
 
     def __init__(self, fd: int, writable: bool) -> None:
         """``fd`` stays open until :meth:`close`.  Raises ``ValueError`` if it is not a page."""
-        if os.fstat(fd).st_size != SIZE or not _is_sealed(fd):
+        if not self.is_page(fd):
             raise ValueError("not a page of a shared store")
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         self._map = mmap.mmap(fd, SIZE, access=access)
@@ -68,6 +68,11 @@ class SharedPage:
         self.fd = fd
         if self.words[0] != MAGIC:
             raise ValueError("not a page of a shared store")
+
+    @staticmethod
+    def is_page(fd: int) -> bool:
+        """Whether a descriptor is that of memory of the right size, which nobody can shorten."""
+        return os.fstat(fd).st_size == SIZE and _is_sealed(fd)
 
     @property
     def superseded(self) -> bool:
@@ -97,13 +102,17 @@ class SharedPage:
         return words[at], words[at + 1] + words[at + 2] - 1
 
     def supersede(self) -> None:
-        """End the epoch of a dead owner, or one's own, through any descriptor of the page."""
+        """End the epoch of a dead owner, through any descriptor of its page."""
         fd = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | linux.O_CLOEXEC)
         other = SharedPage(fd, True)
         try:
             other.words[SEQUENCE] = SUPERSEDED
         finally:
             other.close()
+
+    def end(self) -> None:
+        """End one's own epoch: no other owner looks for this page."""
+        self.words[SEQUENCE] = SUPERSEDED
 
     def close(self) -> None:
         """Close the descriptor.  The memory stays mapped while somebody has :attr:`words`."""
@@ -157,6 +166,22 @@ def find_page(pid: int, fd: int, token: int) -> SharedPage | None:
         page.close()
         return None
     return page
+
+
+def end_page(members: list[tuple[int, int]], token: int) -> bool:
+    """End the epoch of a dead owner: its page is that of one of these processes and descriptors.
+
+    False if none of them has it.
+    """
+    for pid, fd in members:
+        found = find_page(pid, fd, token)
+        if found is not None:
+            try:
+                found.supersede()
+            finally:
+                found.close()
+            return True
+    return False
 
 
 def close_descriptor(fd: int) -> None:

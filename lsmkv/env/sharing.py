@@ -1,8 +1,9 @@
 """What processes that share a store need of their system besides files.
 
-On Linux these are :mod:`lsmkv.env.sockets` and :mod:`lsmkv.env.shared_page`, for directories of the
-local file system.  A :class:`SharingEnv` has others instead: the processes of a simulation share
-stores through it (:mod:`lsmkv.testing.processes`).
+For directories of the local file system these are :mod:`lsmkv.env.sockets` and
+:mod:`lsmkv.env.shared_page` on Linux, :mod:`lsmkv.env.named_sockets` and
+:mod:`lsmkv.env.named_page` on macOS.  A :class:`SharingEnv` has others instead: the processes of a
+simulation share stores through it (:mod:`lsmkv.testing.processes`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ class SharingDirectory(Directory):
 
         It can be written to with ``create``, that is, by the owner.
         """
+
+    def forget_sharing(self, name: str) -> None:
+        """Free what a killed owner has left outside of the directory; ``name`` is that of the file
+        by which the store was shared.  Caller holds ``LOCK``."""
 
     @abstractmethod
     def is_writable(self) -> bool:
@@ -50,5 +55,5 @@ class SharingEnv(Env):
     sockets: Any
     """Has what :mod:`lsmkv.env.sockets` has."""
     pages: Any
-    """Has what :mod:`lsmkv.env.shared_page` has: ``SharedPage make_page find_page
+    """Has what :mod:`lsmkv.env.shared_page` has: ``SharedPage make_page end_page
     close_descriptor``."""

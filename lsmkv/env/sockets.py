@@ -65,6 +65,15 @@ class Impostor(OSError):
     """The process at the other end belongs to another user."""
 
 
+def address_of(token: int, epoch: int) -> bytes:
+    """The name of an owner's socket, in the abstract namespace: no file, and gone with it."""
+    return b"\0lsmkv-%016x-%d" % (token, epoch)
+
+
+def forget(token: int, epoch: int) -> None:
+    """Remove what a killed owner's socket has left: nothing."""
+
+
 def listen(address: bytes) -> Any:
     """A socket that other processes connect to, which never blocks.  ``OSError``."""
     with forks.changing:

@@ -208,7 +208,7 @@ class Joined:
     ) -> None:
         """:meth:`join` follows."""
         self._system = system
-        self._address = head.address
+        self._address: bytes = system.sockets.address_of(head.token, head.epoch)
         self._path = os.path.dirname(file.path)
         self._names = names
         self._patience = patience

@@ -313,6 +313,7 @@ class Entrance:
                     before.page.supersede()
                 else:
                     self._supersede(file, last.epoch, last.token)
+                self._system.sockets.forget(last.token, last.epoch)
             return Publishing(self._system, directory, file, file.begin_epoch())
         except BaseException:
             file.close()
@@ -321,20 +322,14 @@ class Entrance:
     def _supersede(self, file: SharedFile, epoch: int, token: int) -> None:
         """Let the members of the last epoch know that it is over.
 
-        Their page is found by what the owner has noted of its members.  If none can be found,
-        members that still lease a version of that epoch are waited for: they read what nobody can
-        update.  Members of earlier epochs know already.
+        Their page is found by its name, or by what the owner has noted of its members.  If it
+        cannot be found, members that still lease a version of that epoch are waited for: they read
+        what nobody can update.  Members of earlier epochs know already.
         """
         started = time.monotonic()
         while True:
-            for pid, fd in file.members():
-                found = self._system.pages.find_page(pid, fd, token)
-                if found is not None:
-                    try:
-                        found.supersede()
-                    finally:
-                        found.close()
-                    return
+            if self._system.pages.end_page(file.members(), token):
+                return
             if not file.is_leased_in_epoch(epoch):
                 return
             if time.monotonic() - started > _START:

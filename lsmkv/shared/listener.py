@@ -90,7 +90,9 @@ class Listener:
         """What members' transactions keep pinned, by their numbers; each ends with the connection
         that it began on."""
         self._ended = new_lock()
-        self._listening = sockets.listen(publishing.head.address)
+        self._listening = sockets.listen(
+            sockets.address_of(publishing.head.token, publishing.head.epoch)
+        )
         self._buffer = memoryview(bytearray(_CHUNK))  # where the thread receives
         self._poll = sockets.polling.epoll()
         self._alarm = sockets.Alarm()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from lsmkv.db.tree.sharing import Sharing
 from lsmkv.env.base import Directory
 from lsmkv.env.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
-from lsmkv.env.shared_page import SEQUENCE, SUPERSEDED, VERSIONS, SharedPage
+from lsmkv.env.shared_page import SEQUENCE, VERSIONS, SharedPage
 from lsmkv.format.batch import Operation, batch_header
 from lsmkv.format.filenames import SHARED
 from lsmkv.shared.system import System
@@ -151,7 +151,7 @@ class Publishing(Sharing):
             self._leaving = False  # in a forked child: the parent is alive
         if self._leaving and not self.file.is_leased_at_all():
             # A member that is just joining would never learn of the owner after this one.
-            self.page.words[SEQUENCE] = SUPERSEDED
+            self.page.end()
             try:
                 self._directory.remove(SHARED)
             except OSError:

@@ -26,9 +26,10 @@ from lsmkv.db.read.reader import Reader
 from lsmkv.db.tree.log_holds import LogHold
 from lsmkv.db.tree.store import Store
 from lsmkv.db.write.write_path import WritePath
+from lsmkv.env.local_sharing import SHARES
 from lsmkv.env.mounts import shared_file_system_of
 from lsmkv.env.place import absolute
-from lsmkv.env.shared_page import HAS_PAGES, SEQUENCE, SUPERSEDED
+from lsmkv.env.shared_page import SEQUENCE, SUPERSEDED
 from lsmkv.errors import (
     ClosedError,
     Error,
@@ -84,8 +85,8 @@ class SharedDB(DB):
 
     ``read_only``, ``':memory:'``, and any ``env`` but that of a simulated process
     (:meth:`lsmkv.testing.Run.process`) are refused (``ValueError``), and a directory on a
-    network file system (:class:`IOError` with ``errno.EOPNOTSUPP``); Linux alone has what it takes
-    (``NotImplementedError`` elsewhere).
+    network file system (:class:`IOError` with ``errno.EOPNOTSUPP``); Linux and macOS have what it
+    takes (``NotImplementedError`` elsewhere).
 
     >>> import tempfile, lsmkv
     >>> with tempfile.TemporaryDirectory() as place:
@@ -135,8 +136,8 @@ class SharedDB(DB):
         that does not share it.
         """
         is_local = system_of(options.get("env")) is LOCAL
-        if is_local and not HAS_PAGES:
-            raise NotImplementedError("only Linux can share a store between processes")
+        if is_local and not SHARES:
+            raise NotImplementedError("only Linux and macOS can share a store between processes")
         if options.get("read_only"):
             raise ValueError("a shared store has no option read_only")
         where = os.fsdecode(path)

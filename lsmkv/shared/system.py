@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lsmkv.env import shared_page, sockets
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
+from lsmkv.env.local_sharing import PAGES, SOCKETS
 from lsmkv.env.sharing import SharingEnv
 
 
@@ -22,7 +22,7 @@ class System:
         """Has what :mod:`lsmkv.env.shared_page` has."""
 
 
-LOCAL: Final = System(LocalEnv(), sockets, shared_page)
+LOCAL: Final = System(LocalEnv(), SOCKETS, PAGES)
 """The operating system's."""
 
 

@@ -288,6 +288,12 @@ class Sockets:
     def Spare(self) -> _Spare:
         return _Spare()
 
+    def address_of(self, token: int, epoch: int) -> bytes:
+        return b"%d-%d" % (token, epoch)
+
+    def forget(self, token: int, epoch: int) -> None:
+        pass
+
     def listen(self, address: bytes) -> _Listening:
         self._process.at("listens")
         return _Listening(self._process, address)

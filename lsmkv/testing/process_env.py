@@ -145,7 +145,10 @@ class _SharedFile(SharedFile):
 
     def inode(self) -> int:
         self._at("looks at a shared file")
-        return self.process.system.inode(self.file)
+        return super().inode()
+
+    def _identity(self) -> tuple[int, int]:
+        return 0, self.process.system.inode(self.file)
 
     def held_by(self, pid: int) -> list[Range]:
         found = [one for one in self._others(True) if one.process.pid == pid]
@@ -282,6 +285,17 @@ class _Pages:
         if not isinstance(found, _Mapped) or found.memory.words[TOKEN] != token:
             return None
         return _Page(self._process, _Mapped(self._process, found.memory).fd, False)
+
+    def end_page(self, members: list[tuple[int, int]], token: int) -> bool:
+        for pid, fd in members:
+            found = self.find_page(pid, fd, token)
+            if found is not None:
+                try:
+                    found.supersede()
+                finally:
+                    found.close()
+                return True
+        return False
 
     def close_descriptor(self, fd: int) -> None:
         self._process.forget(fd)

@@ -10,7 +10,7 @@ from others import Other
 
 import lsmkv
 from lsmkv import aio
-from lsmkv.env.shared_page import HAS_PAGES
+from lsmkv.env.local_sharing import SHARES
 
 
 async def test_it_waits_for_the_next_batch() -> None:
@@ -90,7 +90,7 @@ async def test_errors_come_with_the_first_step() -> None:
             await anext(db.batches(0))
 
 
-@pytest.mark.skipif(not HAS_PAGES, reason="this system shares no store")
+@pytest.mark.skipif(not SHARES, reason="this system shares no store")
 async def test_a_member_follows_across_owners(tmp_path: Path) -> None:
     path = tmp_path / "store"
     owner = Other(path, create_if_missing=True)

@@ -10,9 +10,9 @@ from others import Other
 
 import lsmkv
 from lsmkv import aio
-from lsmkv.env.shared_page import HAS_PAGES
+from lsmkv.env.local_sharing import SHARES
 
-pytestmark = pytest.mark.skipif(not HAS_PAGES, reason="this system shares no store")
+pytestmark = pytest.mark.skipif(not SHARES, reason="this system shares no store")
 
 
 async def test_a_member_in_an_event_loop(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import signal
 import pytest
 
 from lsmkv.env.detached import Detached
-from lsmkv.env.shared_page import HAS_PAGES
+from lsmkv.env.local_sharing import SHARES
 
-pytestmark = pytest.mark.skipif(not HAS_PAGES, reason="only Linux has what it takes")
+pytestmark = pytest.mark.skipif(not SHARES, reason="only Linux has what it takes")
 
 
 def answer_to(request: bytes) -> bytes:

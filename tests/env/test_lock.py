@@ -377,10 +377,12 @@ def test_a_moved_directory_is_still_locked(tmp_path: Path, store: LocalDirectory
 def test_the_structure_that_macos_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """``struct flock`` of the BSDs: start, length, pid, type, whence; 24 bytes."""
     monkeypatch.setattr(lock_module, "_LINUX", False)
-    packed = lock_module._pack_flock(3)
+    packed = lock_module.pack_flock(3)
     assert packed == bytes(20) + (3).to_bytes(2, sys.byteorder) + bytes(2)
     answer = bytes(16) + (77).to_bytes(4, sys.byteorder) + (1).to_bytes(2, sys.byteorder) + bytes(2)
-    assert lock_module._unpack_flock(answer) == (1, 77)
+    assert lock_module.unpack_flock(answer) == (1, 77, 0, 0)
+    part = lock_module.pack_flock(3, 7, 9)
+    assert lock_module.unpack_flock(part) == (3, 0, 7, 9)
 
 
 def test_without_ofd_locks_one_process_has_one_owner(tmp_path: Path) -> None:

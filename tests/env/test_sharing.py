@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lsmkv.env.local import LocalDirectory, LocalEnv
+from lsmkv.env.local_sharing import SHARES
 from lsmkv.env.memory import MemoryEnv
-from lsmkv.env.shared_page import HAS_PAGES
 from lsmkv.env.sharing import SharingDirectory
 
 
@@ -17,7 +17,7 @@ def test_only_directories_of_the_local_file_system_can_be_shared() -> None:
     assert not isinstance(MemoryEnv().open_directory("/db", create=True), SharingDirectory)
 
 
-@pytest.mark.skipif(not HAS_PAGES, reason="this system shares no store")
+@pytest.mark.skipif(not SHARES, reason="this system shares no store")
 def test_one_of_several_claims_the_start_of_an_owner(tmp_path: Path) -> None:
     one, other = (LocalEnv().open_directory(str(tmp_path)) for _ in range(2))
     assert isinstance(one, SharingDirectory)

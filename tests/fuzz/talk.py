@@ -73,7 +73,8 @@ class Talk:
     def __init__(self, owner: SharedDB, greeted: bool) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(_PATIENCE)
-        self._socket.connect(owner._part.publishing.head.address)  # type: ignore[union-attr]
+        head = owner._part.publishing.head  # type: ignore[union-attr]
+        self._socket.connect(LOCAL.sockets.address_of(head.token, head.epoch))
         self._rest = b""
         if greeted:
             expect(self.ask(HELLO_FRAME) == GREETING, "no greeting")

@@ -25,7 +25,7 @@ from lsmkv.counters import ReadCounters
 from lsmkv.db.observe.published import decode, encode, read_owner
 from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.env.base import RandomAccessFile
-from lsmkv.env.shared_page import HAS_PAGES
+from lsmkv.env.local_sharing import SHARES
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.fuse import (
     filter64_may_match,
@@ -596,5 +596,5 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "version": fuzz_version,
     "version-edit": fuzz_version_edit,
 }
-if HAS_PAGES:  # stores are shared
+if SHARES:  # stores are shared
     TARGETS |= {"answers": fuzz_answers, "members": fuzz_members}

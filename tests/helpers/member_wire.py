@@ -20,11 +20,18 @@ from lsmkv.shared.frames import (
 )
 
 
+def address(db: SharedDB) -> bytes:
+    """Where an owner listens."""
+    head = db._part.publishing.head  # type: ignore[union-attr]
+    found: bytes = db._entrance._system.sockets.address_of(head.token, head.epoch)
+    return found
+
+
 def connected(db: SharedDB) -> socket.socket:
     """A new connection, not greeted."""
     made = socket.socket(socket.AF_UNIX)
     made.settimeout(20)
-    made.connect(db._part.publishing.head.address)  # type: ignore[union-attr]
+    made.connect(address(db))
     return made
 
 

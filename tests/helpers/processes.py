@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import lsmkv
+import lsmkv.env.lock
 
 # A child imports the package that is tested, not one that lies in the working directory.
-ENVIRON = {**os.environ, "PYTHONPATH": str(Path(lsmkv.__file__).parent.parent)}
+RULES = Path(__file__).parent / "macos"
+"""On the path of a process, and of those that it starts, if they are as on macOS."""
+IS_DARWIN = lsmkv.env.lock.OFD_SETLK == 90
+_PATH = [str(Path(lsmkv.__file__).parent.parent), *([str(RULES)] if IS_DARWIN else [])]
+ENVIRON = {**os.environ, "PYTHONPATH": os.pathsep.join(_PATH)}
 
 
 def run_python(

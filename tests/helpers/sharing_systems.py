@@ -108,15 +108,19 @@ def pages(near: Any, far: Any, near_pages: Any, far_pages: Any, address: bytes, 
     server.send(b"x", 0)
     assert near.receive_with(client, 100) == (b"x", -1)
 
-    found = far_pages.find_page(pid, seen.fd, 99)
-    assert found.words[SEQUENCE] == 5
-    found.close()
-    assert far_pages.find_page(pid, seen.fd, 98) is None
-    assert far_pages.find_page(pid, seen.fd + 1000, 99) is None
+    if hasattr(far_pages, "find_page"):  # elsewhere its name leads to it
+        found = far_pages.find_page(pid, seen.fd, 99)
+        assert found.words[SEQUENCE] == 5
+        found.close()
+        assert far_pages.find_page(pid, seen.fd, 98) is None
+        assert far_pages.find_page(pid, seen.fd + 1000, 99) is None
+        assert not far_pages.end_page([(pid, seen.fd + 1000)], 99)
+    assert not seen.superseded
     page.close()
     far_pages.close_descriptor(reading)
-    seen.supersede()
+    assert far_pages.end_page([(pid, seen.fd)], 99)
     assert page.words[SEQUENCE] == SUPERSEDED
+    seen.supersede()
     assert seen.superseded
     seen.close()
     _raises(OSError, lambda: near_pages.SharedPage(fd, False))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from others import Other
 
-from lsmkv.env.shared_page import HAS_PAGES
+from lsmkv.env.local_sharing import SHARES
 
-collect_ignore_glob = [] if HAS_PAGES else ["test_*.py"]
+collect_ignore_glob = [] if SHARES else ["test_*.py"]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lsmkv import LocalEnv, MemoryEnv
-from lsmkv.env import shared_page, sockets
+from lsmkv.env.local_sharing import PAGES, SOCKETS
 from lsmkv.env.sharing import SharingEnv
 from lsmkv.shared.system import LOCAL, system_of
 
@@ -17,7 +17,7 @@ class Elsewhere(SharingEnv, MemoryEnv):
 
 def test_without_an_env_it_is_the_operating_system() -> None:
     assert system_of(None) is LOCAL
-    assert (LOCAL.sockets, LOCAL.pages) == (sockets, shared_page)
+    assert (LOCAL.sockets, LOCAL.pages) == (SOCKETS, PAGES)
 
 
 def test_an_env_that_shares_stores_has_its_own() -> None:

@@ -9,9 +9,9 @@ import pytest
 import sharing_systems
 
 from lsmkv.env import sockets
-from lsmkv.env.shared_page import HAS_PAGES
+from lsmkv.env.local_sharing import SHARES
 
 
-@pytest.mark.skipif(not HAS_PAGES, reason="this system shares no store")
+@pytest.mark.skipif(not SHARES, reason="this system shares no store")
 def test_real_connections() -> None:
     sharing_systems.connections(sockets, sockets, sharing_systems.ADDRESS % os.getpid())

@@ -10,10 +10,10 @@ import sharing_systems
 
 from lsmkv.env import shared_page, sockets
 from lsmkv.env.local import LocalEnv
-from lsmkv.env.shared_page import HAS_PAGES
+from lsmkv.env.local_sharing import SHARES
 from lsmkv.testing import simulate
 
-real = pytest.mark.skipif(not HAS_PAGES, reason="this system shares no store")
+real = pytest.mark.skipif(not SHARES, reason="this system shares no store")
 
 
 @real

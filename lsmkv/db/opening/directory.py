@@ -12,6 +12,7 @@ import time
 
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
+from lsmkv.env.sharing import SharingDirectory
 from lsmkv.errors import CorruptionError, LockedError, NotFoundError, raise_typed
 from lsmkv.format.filenames import (
     CURRENT,
@@ -171,6 +172,8 @@ def destroy_db(
             lock = take_lock(directory, seconds)
             try:
                 _remove_lost(env, directory)
+                if SHARED in names and isinstance(directory, SharingDirectory):
+                    directory.forget_sharing(SHARED)
                 for name in names:
                     if name not in (LOCK, CURRENT):
                         directory.remove(name)

@@ -1,0 +1,108 @@
+"""The page of a shared store where there are no sealed memory files: on macOS.
+
+It is the same page as in :mod:`lsmkv.env.shared_page`, in POSIX shared memory.  Its name is made of
+the epoch's random number, which is in ``SHARED``: so the next owner finds the page without any help
+of the members, ends the epoch, and removes the name.  The owner hands a descriptor to each member,
+for reading only.  macOS lets nobody set the size of such memory twice, so it cannot be cut.
+
+A kill leaves the name, and 64 KB of memory, until the store is opened or destroyed the next time,
+or the machine starts again.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from importlib import import_module
+from typing import Any, Final
+
+from lsmkv.env import shared_page
+from lsmkv.env.shared_page import EPOCH, MAGIC, SEQUENCE, SIZE, SUPERSEDED, TOKEN
+
+close_descriptor = shared_page.close_descriptor
+
+try:
+    memory: Any = import_module("_posixshmem")
+except ImportError:  # Windows, and interpreters built without it
+    memory = None
+
+HAS_NAMED_PAGES: Final[bool] = hasattr(memory, "shm_open")
+"""Whether this system has memory with a name."""
+
+
+class SharedPage(shared_page.SharedPage):
+    """A mapped page, whose memory has a name until the epoch is over."""
+
+    @staticmethod
+    def is_page(fd: int) -> bool:
+        return os.fstat(fd).st_size >= SIZE  # the system rounds it up
+
+    def supersede(self) -> None:
+        if not end_page([], self.words[TOKEN]):
+            raise PermissionError(f"no access to the memory {_name(self.words[TOKEN])}")
+
+    def end(self) -> None:
+        super().end()
+        _remove(self.words[TOKEN])
+
+
+def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
+    """A new page, and a descriptor of it for reading only, to be handed on.  ``OSError``."""
+    fd = _open(token, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    reading = -1
+    try:
+        os.ftruncate(fd, SIZE)
+        with mmap.mmap(fd, SIZE) as begun:  # such memory cannot be written to as a file
+            begun[:8] = MAGIC.to_bytes(8, "little")
+        reading = _open(token, os.O_RDONLY)
+        page = SharedPage(fd, True)
+    except BaseException:
+        _remove(token)
+        os.close(fd)
+        if reading >= 0:
+            os.close(reading)
+        raise
+    page.words[EPOCH] = epoch
+    page.words[TOKEN] = token
+    return page, reading
+
+
+def end_page(_members: list[tuple[int, int]], token: int) -> bool:
+    """End the epoch of a dead owner, and remove the name of its page.
+
+    False if this process has no access to the page, which may be another user's.  A page without a
+    name is over, for whoever has it: a name is only removed after the epoch's end.
+    """
+    try:
+        fd = _open(token, os.O_RDWR)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        page = SharedPage(fd, True)
+    except (OSError, ValueError):  # its owner was killed before it was made, so nobody has it
+        os.close(fd)
+    else:
+        page.words[SEQUENCE] = SUPERSEDED
+        page.close()
+    _remove(token)
+    return True
+
+
+def _name(token: int) -> str:
+    """At most 31 characters, as macOS demands."""
+    return f"/lsmkv-{token:016x}"
+
+
+def _open(token: int, flags: int) -> int:
+    fd: int = memory.shm_open(_name(token), flags, 0o600)
+    os.set_inheritable(fd, False)
+    return fd
+
+
+def _remove(token: int) -> None:
+    try:
+        memory.shm_unlink(_name(token))
+    except OSError:
+        pass  # it has none any more, or never had one
