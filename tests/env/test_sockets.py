@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 
 import pytest
 
 from lsmkv.env import sockets
+from lsmkv.env.shared_page import HAS_PAGES
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux alone")
+pytestmark = pytest.mark.skipif(not HAS_PAGES, reason="Linux alone")
 
 ADDRESS = b"\0lsmkv-test-%d" % os.getpid()
 

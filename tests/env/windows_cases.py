@@ -55,6 +55,12 @@ def open_directory(path: Path) -> WindowsDirectory:
     return directory
 
 
+def test_no_processes_share_a_store(tmp_path: Path) -> None:
+    with pytest.raises(NotImplementedError, match="only Linux and macOS can share a store"):
+        lsmkv.SharedDB(tmp_path / "store", create_if_missing=True)
+    assert not (tmp_path / "store").exists()
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> WindowsDirectory:
     return open_directory(tmp_path)

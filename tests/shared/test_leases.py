@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from others import Other, new
+from processes import IS_DARWIN
 
 import lsmkv
 
@@ -25,6 +27,10 @@ def fill(db: lsmkv.SharedDB, value: bytes) -> None:
     db.compact_range()
 
 
+named = pytest.mark.skipif(IS_DARWIN, reason="the system does not say who has a lock")
+
+
+@named
 def test_who_leases_which_versions_and_what_that_keeps(path: Path, other: Start) -> None:
     with new(path, compression=None) as db:
         assert db.leases() == lsmkv.LeaseReport(0, ())
@@ -50,6 +56,7 @@ def test_who_leases_which_versions_and_what_that_keeps(path: Path, other: Start)
         assert [one.pid for one in db.leases().leases] == [idle.pid]
 
 
+@named
 def test_a_log_that_an_iterator_needs(path: Path, other: Start) -> None:
     with new(path) as db:
         first = other()
@@ -64,6 +71,21 @@ def test_a_log_that_an_iterator_needs(path: Path, other: Start) -> None:
         assert report.bytes == kept > 4000
 
 
+@pytest.mark.skipif(not IS_DARWIN, reason="the system says who has a lock")
+def test_where_the_system_does_not_tell_others_are_together(path: Path, other: Start) -> None:
+    with new(path, compression=None) as db:
+        fill(db, b"a")
+        for reading in (other(), other()):
+            reading("iterator = db.iterator(); next(iterator)")
+        with new(path) as member:
+            assert member.leases().leases[0].pid == os.getpid()
+        fill(db, b"b")
+        (lease,) = db.leases().leases
+        assert lease.pid is None
+        assert lease.bytes == db.leases().bytes > 20_000
+
+
+@named
 def test_a_process_that_is_no_member_any_more(path: Path, other: Start) -> None:
     """It has not needed an owner since the last one was killed, and reads what it leases."""
     owner = other(create_if_missing=True, compression=None)
