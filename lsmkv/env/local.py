@@ -242,12 +242,16 @@ class LocalDirectory(Descriptor, SharingDirectory):
             file.close()
 
     def forget_sharing(self, name: str) -> None:
-        if SHARES:
+        if not SHARES:
+            return
+        try:
             file = self.shared_file(name, False)
-            try:
-                forget(file)
-            finally:
-                file.close()
+        except OSError:
+            return  # it is none that a process has written
+        try:
+            forget(file)
+        finally:
+            file.close()
 
     def is_writable(self) -> bool:
         return os.access(".", os.W_OK, dir_fd=self._fd, effective_ids=True)

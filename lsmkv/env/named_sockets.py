@@ -71,6 +71,10 @@ class _Listening(Socket):
                 pass  # somebody has cleaned up
         super().close()
 
+    def close_in_child(self) -> None:
+        self.path = b""
+        super().close_in_child()
+
 
 def _new(kind: type[Socket] = Socket, fd: int | None = None) -> Any:
     """A new socket, or that of a descriptor.  Caller holds ``forks.changing``."""

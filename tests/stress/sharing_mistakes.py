@@ -110,7 +110,7 @@ MISTAKES = (
         "an owner that closes the store leaves its page valid",
         "lsmkv.shared.publishing",
         "Publishing.close",
-        "self.page.words[SEQUENCE] = SUPERSEDED\n",
+        "self.page.end()\n",
         "pass\n",
     ),
     Mistake(

@@ -29,6 +29,7 @@ MODES = [
     _mode("processes with power cuts", 20, "program", crashes=2),
     _mode("processes with mapped logs", 15, "program", crashes=1, mapped_logs=True),
     _mode("processes killed at each step", 30, "each_step"),
+    _mode("transactions that last", 15, "transactions"),
     _mode("owners that lose their power", 20, "power_fails", mapped_logs=True),
     _mode("processes line by line", 3, "program", lines=["lsmkv.shared"]),
 ]

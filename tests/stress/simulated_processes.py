@@ -6,7 +6,8 @@ seed, and write, read and rearrange, each as ``simulated_store.py`` does.
 ``program`` kills some of them, each at a switch point that was drawn before; some close the store
 in the middle.  ``each_step`` kills one of them at each of its switch points, as the seed counts
 them.  ``power_fails`` kills the owner, and takes from the disk what was not synced, while the
-others go on.  They fail if
+others go on.  ``transactions`` has some that last, while another process deletes what they have
+read, and leaves no trace of it.  They fail if
 
 * no order of the calls of all processes explains what they have read (``histories.py``);
 * an acknowledged write is missing in the end, or has got more than one sequence;
@@ -25,7 +26,7 @@ import warnings
 from typing import Any
 
 from histories import NEVER, Content, History
-from simulated_store import GROUP, Caller
+from simulated_store import GROUP, KEYS, Caller
 
 import lsmkv
 from lsmkv import DB, SharedDB
@@ -72,6 +73,18 @@ def each_step(run: Run) -> None:
     some[0].stays_for = some[1:]
     point, victim = divmod(run.seed * _STRIDE % STEPS, 2)
     some[victim].process.kill_after(point + 1)
+    _live(run, some, begun)
+
+
+def transactions(run: Run) -> None:
+    """Nothing but its registration keeps what is deleted in the middle of a transaction."""
+    rng = run.rng
+    begun = _begin(run, rng)
+    kinds = (_READS, "slow_transact slow_transact put_first", "vanish vanish put_first")
+    some = [_Life(run, rng, at, kind) for at, kind in enumerate(kinds)]
+    some[0].stays_for = some[1:]
+    if rng.random() < 0.3:
+        some[0].process.kill_after(rng.randint(1, rng.choice(_SPANS)))
     _live(run, some, begun)
 
 
@@ -329,3 +342,38 @@ class _Caller(Caller):
             except lsmkv.LockedError:
                 if self._may_own:
                     raise
+
+    def put_first(self) -> None:
+        """The key that the next two are about."""
+        call = self._begin("put")
+        call.writes = {KEYS[0]: self._value()}
+        self._db.put(KEYS[0], call.writes[KEYS[0]])
+        self._history.end(call)
+
+    def slow_transact(self) -> None:
+        """Read the key, let others do much, and write it."""
+        new = self._value()
+        call = self._begin("transaction")
+        call.writes = {KEYS[0]: new}
+        try:
+            with self._db.transaction() as transaction:
+                found = transaction.get(KEYS[0])
+                self._run.sleep(0.001)
+                transaction.put(KEYS[0], new)
+        except lsmkv.ConflictError:
+            self._history.calls.remove(call)
+            return
+        call.reads = {KEYS[0]: found}
+        self._history.end(call)
+
+    def vanish(self) -> None:
+        """Delete the key, and let a compaction drop the deletion."""
+        self._run.sleep(self._rng.choice((0.0002, 0.0006, 0.002)))
+        call = self._begin("delete")
+        call.writes = {KEYS[0]: None}
+        self._db.delete(KEYS[0])
+        self._history.end(call)
+        self._db.compact_range()
+        call = self._begin("get")
+        call.reads = {KEYS[0]: self._db.get(KEYS[0])}
+        self._history.end(call)
