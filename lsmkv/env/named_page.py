@@ -71,7 +71,7 @@ def end_page(_members: list[tuple[int, int]], token: int) -> bool:
     """End the epoch of a dead owner, and remove the name of its page.
 
     False if this process has no access to the page, which may be another user's.  A page without a
-    name is over, for whoever has it: a name is only removed after the epoch's end.
+    name is over, for each process that has it: a name is only removed after the epoch's end.
     """
     try:
         fd = _open(token, os.O_RDWR)

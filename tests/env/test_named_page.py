@@ -72,7 +72,7 @@ def test_the_next_owner_finds_it_by_its_name(token: int) -> None:
     assert end_page([], token)
     assert member.superseded
     assert not exists(token)
-    assert end_page([], token), "and so it is over, as whoever has it knows"
+    assert end_page([], token), "and so it is over, as its members know"
     member.supersede()
     member.close()
 

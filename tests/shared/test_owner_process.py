@@ -199,7 +199,7 @@ def test_it_inherits_nothing_and_has_a_session_of_its_own(path: Path) -> None:
             for fd in os.listdir(f"/proc/{owner}/fd"):
                 there = os.readlink(f"/proc/{owner}/fd/{fd}")
                 assert str(path) in there or there.startswith(
-                    ("/dev/null", "anon_inode:", "/memfd:lsmkv", "socket:")
+                    ("/dev/null", "anon_inode:", "/memfd:lsmkv", "/dev/shm/lsmkv-", "socket:")
                 )
             sockets = {
                 os.readlink(f"/proc/{owner}/fd/{fd}") for fd in os.listdir(f"/proc/{owner}/fd")
