@@ -200,7 +200,7 @@ class Server:
         if self.read_only:
             work = [self._refresh()]
         else:
-            work = [engine.sync_every_second(), engine.tidy()]
+            work = [engine.syncs.every_second(), engine.tidy()]
         work.append(self._disconnect_idle())
         self._tasks = [loop.create_task(one) for one in work]
 
@@ -265,7 +265,7 @@ class Server:
             engine.waits.unblock(session, error=True)
         engine.commit()
         try:
-            await engine.drain()
+            await engine.syncs.drain()
         finally:
             await self._disconnect_all(engine)
             self._engine = None
