@@ -48,6 +48,8 @@ class Command:
     failed: int = 0
     rejected: int = 0
     writes: bool = False
+    may_write: bool = False
+    """Whether a pause of writes, or a script that only reads, takes it for a write."""
     noscript: bool = False
     """Whether scripts may not call it."""
     runs_script: bool = False

@@ -20,6 +20,9 @@ from lsmkv.server.scripts.evaluator import Evaluator
 from lsmkv.server.scripts.sources import Script
 from lsmkv.server.session import Evaluation, Reread, Service, Session
 from lsmkv.server.settings import Settings
+from lsmkv.server.slowlog import without_secrets
+from lsmkv.server.syncing import Syncs
+from lsmkv.server.words import quoted
 
 _log = logging.getLogger("lsmkv.server")
 _NOT_WRITTEN = "MISCONF Errors writing to the log of the store: {}"
@@ -41,41 +44,6 @@ _QUIET = 60.0
 """Each kind of trouble is logged at most once in this many seconds."""
 
 
-class _Held:
-    """Output that waits for a sync."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.parts = session.out.copy()
-        self.unwritten = session.unwritten.copy()
-        """Which of them answer writes."""
-        self.transactional = session.transactional.copy()
-        """Which of them depend on the writes of a transaction."""
-        self.size = session.out_size
-        session.held += 1
-        session.held_size += self.size
-        session.forget_output()
-
-    def release(self) -> bytes:
-        """Release the output: the session no longer waits for it."""
-        self.session.held -= 1
-        self.session.held_size -= self.size
-        return b"".join(self.parts)
-
-    def refuse_writes(self, refusal: bytes) -> None:
-        """The sync has failed."""
-        for at in self.unwritten:
-            self.parts[at] = refusal
-        for at in self.transactional:
-            self.parts[at] = b""
-
-    def drop(self) -> None:
-        """The connection is gone."""
-        self.parts.clear()
-        self.unwritten.clear()
-        self.transactional.clear()
-
-
 class Engine(Service):
     """The commands of one store.
 
@@ -88,10 +56,7 @@ class Engine(Service):
         self._writable = space.writable
         self._scheduled = False
         self._touched: list[Session] = []
-        self._unsynced = False
-        self._held: list[_Held] = []
-        """Output that waits for a sync."""
-        self._syncing: asyncio.Future[None] | None = None
+        self.syncs = Syncs(db, settings, space.writable, self._send, self._fail_to_sync)
         self._logged: dict[str, float] = {}
         """When each kind of trouble was last logged."""
         self._evaluator = Evaluator(self)
@@ -121,9 +86,7 @@ class Engine(Service):
         self._held_back.pop(session, None)
         session.leave()
         if session.held:
-            for held in self._held:
-                if held.session is session:
-                    held.drop()
+            self.syncs.drop(session)
 
     def touch(self, session: Session) -> None:
         """The session has output again, after it had none."""
@@ -478,18 +441,18 @@ class Engine(Service):
             except Exception as error:
                 self._refuse(touched, error)
             else:
-                wrote = self._unsynced = True
+                wrote = self.syncs.needed = True
                 self._succeed()
-        hold = self.settings.appendfsync == "always" and (wrote or bool(self._held))
+        hold = self.settings.appendfsync == "always" and (wrote or self.syncs.waited_for)
         for session in touched:
             if not session.out:
                 continue
             if hold or session.held:  # later output must not overtake it
-                self._held.append(_Held(session))
+                self.syncs.hold(session)
             else:
                 self._send(session, session.take_output())
-        if self._held:
-            self._start_sync()
+        if self.syncs.waited_for:
+            self.syncs.start()
 
     def _send(self, session: Session, data: bytes) -> None:
         """Send output.  A failing connection affects only its own session."""
@@ -548,60 +511,16 @@ class Engine(Service):
             self._logged[kind] = now
             _log.error(text, *values)
 
-    def _start_sync(self) -> None:
-        if self._syncing is None:
-            self._unsynced = False
-            count = len(self._held)
-            loop = asyncio.get_running_loop()
-            self._syncing = loop.run_in_executor(None, self.db.sync)
-            self._syncing.add_done_callback(lambda done: self._synced(done, count))
-
-    def _synced(self, done: asyncio.Future[None], count: int) -> None:
-        """Release the replies whose writes are now durable, and sync for the writes since then."""
-        self._syncing = None
-        error = None if done.cancelled() else done.exception()
-        released, self._held = self._held[:count], self._held[count:]
-        if error is not None:
-            self.fail("sync failed", error)
-            refusal = encode(CommandError(_NOT_WRITTEN.format(error)))
-            for held in released:
-                held.refuse_writes(refusal)
-        for held in released:
-            self._send(held.session, held.release())
-        if self._held:
-            self._start_sync()
+    def _fail_to_sync(self, error: BaseException) -> CommandError:
+        self.fail("sync failed", error)
+        return CommandError(_NOT_WRITTEN.format(error))
 
     @property
     def syncing(self) -> bool:
         """Whether replies wait for a sync."""
-        return self._syncing is not None
-
-    async def sync(self) -> None:
-        """Wait until all earlier writes are durable.  Raises what ``DB.sync`` raises."""
-        if self.space.writable:
-            self._unsynced = False
-            await asyncio.get_running_loop().run_in_executor(None, self.db.sync)
-
-    async def drain(self) -> None:
-        """Wait until every reply that a sync holds back is sent.  Then sync what is left."""
-        while self._syncing is not None:
-            await asyncio.wait([self._syncing])
-            await asyncio.sleep(0)
-        if self._unsynced and self.settings.appendfsync != "no":
-            await self.sync()
+        return self.syncs.running
 
     # In the background
-
-    async def sync_every_second(self) -> None:
-        """For ``appendfsync everysec``."""
-        while True:
-            await asyncio.sleep(1)
-            if self._unsynced and self.settings.appendfsync == "everysec":
-                try:
-                    await self.sync()
-                except (Error, OSError) as error:
-                    self._unsynced = True
-                    self.fail("sync failed", error)
 
     async def tidy(self) -> None:
         """Remove expired keys and sweep what was removed, in short steps."""
@@ -664,36 +583,3 @@ def _unknown(request: list[bytes]) -> str:
         shown += b"'%b' " % word[: 128 - len(shown)]
     text = b"ERR unknown command '%b', with args beginning with: %b" % (name[:128], shown)
     return text.decode("utf-8", "surrogateescape")
-
-
-def without_secrets(request: list[bytes]) -> list[bytes]:
-    """A request with its secrets redacted, for display.
-
-    >>> without_secrets([b"AUTH", b"secret"]), without_secrets([b"GET", b"k"])
-    ([b'AUTH', b'(redacted)'], [b'GET', b'k'])
-    """
-    name = request[0].upper()
-    if name == b"AUTH":
-        places = set(range(1, len(request)))
-    elif name == b"HELLO":
-        named = [at for at, word in enumerate(request) if word.upper() == b"AUTH"]
-        places = {at + behind for at in named for behind in (1, 2)}
-    elif name == b"CONFIG":
-        places = {at + 1 for at, word in enumerate(request) if word.lower() == b"requirepass"}
-    else:
-        return request
-    return [b"(redacted)" if at in places else word for at, word in enumerate(request)]
-
-
-def quoted(argument: bytes) -> str:
-    r"""An argument as MONITOR shows it.
-
-    >>> print(quoted(b'a"\n\x01'))
-    "a\"\n\x01"
-    """
-    named = {10: "\\n", 13: "\\r", 9: "\\t", 7: "\\a", 8: "\\b", 34: '\\"', 92: "\\\\"}
-    shown = (
-        named.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}")
-        for byte in argument
-    )
-    return f'"{"".join(shown)}"'

@@ -36,6 +36,7 @@ from lsmkv.server.gaps import Gaps
 from lsmkv.server.garbage import GarbageQueue
 from lsmkv.server.numbering import Numbering
 from lsmkv.server.overlay import Overlay
+from lsmkv.server.ranks import Ranks
 from lsmkv.server.read_ahead import ReadAhead
 from lsmkv.server.resp import wrong_type
 
@@ -87,6 +88,8 @@ class Keyspace:
         """The entries of streams that groups read next."""
         self.gaps = Gaps()
         """What was removed from large sets."""
+        self.ranks = Ranks()
+        """Counts of the members of large sorted sets."""
         self.events = Events()
         """Keyspace notifications."""
         self.changes = 0
@@ -165,6 +168,7 @@ class Keyspace:
         self.stale = True
         self.read_ahead.forget()
         self.gaps.forget()
+        self.ranks.forget()
         for numbering in (self._versions, self._ids, self.cursors):
             numbering.reload()
         self.expiry.reload()

@@ -12,9 +12,6 @@ from typing import Protocol
 
 from lsmkv.server.command import Command
 
-_MAY_WRITE = ("PUBLISH", "PFCOUNT", "EVAL", "EVALSHA")
-"""Commands that wait while writes are paused, besides those that write."""
-
 
 class Postponable(Protocol):
     """The part of a session that a pause needs."""
@@ -73,5 +70,5 @@ class Pause:
 
 def _may_write(session: Postponable, found: Command) -> bool:
     if found.name == "EXEC":
-        return any(one.writes or one.name in _MAY_WRITE for one, _ in session.queued or ())
-    return found.writes or found.name in _MAY_WRITE
+        return any(one.may_write for one, _ in session.queued or ())
+    return found.may_write

@@ -22,7 +22,9 @@ from lsmkv.server.traits import traits_of
 Handler = Callable[[Session, list[bytes]], Reply]
 
 COMMANDS: Table = {}
-"""The commands of a store that is served with ``--raw``."""
+"""The commands of a store that is not served with ``--raw``."""
+_MAY_WRITE = ("PUBLISH", "PFCOUNT", "EVAL", "EVALSHA")
+"""Commands that Redis' replicas may have to run, too, besides those that write."""
 
 
 def command(
@@ -42,6 +44,7 @@ def command(
         traits = traits_of(name.replace(" ", "|"), known, group)
         made = Command(name, handler, arity, known, group, usage, traits, find_keys, {})
         made.writes = "write" in known
+        made.may_write = made.writes or name in _MAY_WRITE
         made.noscript = "noscript" in traits.flags
         made.runs_script = group == "scripting"
         container, _, inner = name.partition(" ")

@@ -21,8 +21,8 @@ class ScanOptions(NamedTuple):
     pattern: bytes
     limit: int
     """COUNT: how many elements are looked at."""
-    kind: str
-    """TYPE, in lower case; empty for any."""
+    kind: str | None
+    """TYPE, in lower case; None for any."""
 
     @property
     def matches(self) -> Callable[[bytes], bool]:
@@ -32,7 +32,8 @@ class ScanOptions(NamedTuple):
 
 def scan_options(words: list[bytes], *, kinds: bool = False) -> ScanOptions:
     """Read ``[MATCH pattern] [COUNT n] [TYPE kind]``."""
-    pattern, limit, kind = b"*", 10, ""
+    pattern, limit = b"*", 10
+    kind: str | None = None
     for at in range(0, len(words), 2):
         if at + 1 == len(words):
             raise syntax_error()

@@ -29,9 +29,10 @@ from lsmkv.util.copying import refuse_copy
 
 DEFAULT_PORT = 6379
 WRITE_BUFFER_SIZE = 32 * 2**20
-CACHE_SIZE = 64 * 2**20
-"""Memory for the memtable and the block cache, in bytes, if no size is given.  A server usually has
-its machine to itself, and larger memtables mean less compaction."""
+CACHE_SIZE = 16 * 2**20
+"""Memory for the memtable and the block cache, in bytes, if no size is given.  Larger memtables
+mean less compaction.  The system caches files, too, and a server of several GB is to take less than
+200 MB."""
 _TLS_SECONDS = 10.0
 """How long a client may take to begin TLS, or to end it."""
 _log = logging.getLogger("lsmkv.server")
@@ -200,7 +201,7 @@ class Server:
         if self.read_only:
             work = [self._refresh()]
         else:
-            work = [engine.sync_every_second(), engine.tidy()]
+            work = [engine.syncs.every_second(), engine.tidy()]
         work.append(self._disconnect_idle())
         self._tasks = [loop.create_task(one) for one in work]
 
@@ -265,7 +266,7 @@ class Server:
             engine.waits.unblock(session, error=True)
         engine.commit()
         try:
-            await engine.drain()
+            await engine.syncs.drain()
         finally:
             await self._disconnect_all(engine)
             self._engine = None

@@ -58,3 +58,22 @@ def _shortened(argument: bytes) -> bytes:
     if left <= 0:
         return argument
     return argument[:_LONGEST_ARGUMENT] + b"... (%d more bytes)" % left
+
+
+def without_secrets(request: list[bytes]) -> list[bytes]:
+    """A request with its secrets redacted, for display.
+
+    >>> without_secrets([b"AUTH", b"secret"]), without_secrets([b"GET", b"k"])
+    ([b'AUTH', b'(redacted)'], [b'GET', b'k'])
+    """
+    name = request[0].upper()
+    if name == b"AUTH":
+        places = set(range(1, len(request)))
+    elif name == b"HELLO":
+        named = [at for at, word in enumerate(request) if word.upper() == b"AUTH"]
+        places = {at + behind for at in named for behind in (1, 2)}
+    elif name == b"CONFIG":
+        places = {at + 1 for at, word in enumerate(request) if word.lower() == b"requirepass"}
+    else:
+        return request
+    return [b"(redacted)" if at in places else word for at, word in enumerate(request)]

@@ -1,4 +1,4 @@
-"""Splits lines into words, with quotes: the inline commands of RESP."""
+"""Lines of words with quotes: inline commands are split, and MONITOR shows requests so."""
 
 from __future__ import annotations
 
@@ -45,3 +45,17 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
     if found[1] is not None:
         return bytes.fromhex(found[1].decode())
     return _NAMED.get(found[2], found[2])
+
+
+def quoted(argument: bytes) -> str:
+    r"""An argument as MONITOR shows it.
+
+    >>> print(quoted(b'a"\n\x01'))
+    "a\"\n\x01"
+    """
+    named = {10: "\\n", 13: "\\r", 9: "\\t", 7: "\\a", 8: "\\b", 34: '\\"', 92: "\\\\"}
+    shown = (
+        named.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}")
+        for byte in argument
+    )
+    return f'"{"".join(shown)}"'

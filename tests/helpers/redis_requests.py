@@ -264,7 +264,7 @@ WORDS: dict[str, Maker] = {
     "ms": _one_of([b"1", b"0"], [b"-1", b"abc", b"1.5"], 0.1),
     "seconds": _one_of([b"0.01", b"0"], [b"-1", b"abc", b"nan", b"", b"1e400", b"-0.1"], 0.1),
     "kind": _one_of(
-        [b"string", b"list", b"set", b"zset", b"hash", b"stream"], [b"ZSET", b"x"], 0.2
+        [b"string", b"list", b"set", b"zset", b"hash", b"stream"], [b"ZSET", b"x", b""], 0.2
     ),
 }
 
@@ -341,7 +341,7 @@ OBJECT REFCOUNT none
 OBJECT FREQ k
 OBJECT IDLETIME none
 OBJECT ENCODING none
-MEMORY USAGE none
+MEMORY USAGE none [SAMPLES int] [SAMPLES pos]
 SORT (l|t|z) [BY by] [LIMIT pos pos] [GET get] [GET get] [(ASC|DESC)] [ALPHA] [STORE l]
 SORT_RO (l|t|z) [ALPHA] [LIMIT pos pos] [DESC]
 SORT (l|t|z) ALPHA [GET get] [STORE l]

@@ -76,6 +76,71 @@ def test_a_long_run_goes_on_after_restarts_of_the_server(pair: Pair) -> None:
     assert pair.lsmkv.contents()
 
 
+def test_ranks_in_a_large_sorted_set_are_the_same(pair: Pair) -> None:
+    """Of thousands of members the server counts blocks, which every change must follow."""
+    choices = random.Random(SEED)
+
+    def number() -> bytes:
+        return b"%d" % choices.randrange(1500)
+
+    def member() -> bytes:
+        return b"m%d" % choices.randrange(6000)
+
+    def bound() -> bytes:
+        return choices.choice([b"-inf", b"+inf", number(), b"(" + number()])
+
+    def place() -> bytes:
+        return b"%d" % choices.randrange(-5000, 5000)
+
+    def change() -> list[bytes]:
+        start = choices.randrange(4000)
+        return choices.choice(
+            [
+                [b"ZADD", b"z", number(), member(), number(), member()],
+                [b"ZADD", b"z", number(), member(), b"wrong", member()],
+                [b"ZREM", b"z", *(member() for _ in range(8))],
+                [b"ZINCRBY", b"z", number(), member()],
+                [b"ZREMRANGEBYRANK", b"z", b"%d" % start, b"%d" % (start + 20)],
+                [b"ZPOPMIN", b"z", b"3"],
+                [b"EVAL", _FAILS_LATE, b"1", b"z", member()],
+                [b"RENAME", b"z", b"y"],
+                [b"RENAME", b"y", b"z"],
+                [b"COPY", b"z", b"y", b"REPLACE"],
+                [b"MULTI"],
+                [b"EXEC"],
+            ]
+        )
+
+    def question() -> list[bytes]:
+        return choices.choice(
+            [
+                [b"ZRANK", b"z", member()],
+                [b"ZREVRANK", b"z", member()],
+                [b"ZCOUNT", b"z", bound(), bound()],
+                [b"ZRANGE", b"z", (start := place()), b"%d" % (int(start) + 30)],
+                [b"ZREVRANGE", b"z", (start := place()), b"%d" % (int(start) + 30)],
+                [b"ZCARD", b"z"],
+            ]
+        )
+
+    for at in range(0, 6000, 500):
+        pairs = [word for n in range(at, at + 500) for word in (number(), b"m%d" % n)]
+        pair.run(0, [b"ZADD", b"z", *pairs])
+    for step in range(COUNT // 4):
+        pair.run(0, change() if step % 3 == 0 else question())
+    pair.run(0, [b"DISCARD"])
+    pair.check_contents()
+
+
+_FAILS_LATE = b"""
+redis.call('ZADD', KEYS[1], 7, ARGV[1])
+redis.call('ZREM', KEYS[1], 'm1', 'm2')
+local rank = redis.call('ZRANK', KEYS[1], ARGV[1])
+redis.pcall('ZADD', KEYS[1], 1, 'other', 'x', 'y')
+return {rank, redis.call('ZCOUNT', KEYS[1], 0, 700)}
+"""
+
+
 def test_clients_that_wait_are_served_alike(pair: Pair) -> None:
     """Two clients wait while a third one makes what they wait for: they get the same, or nothing,
     and go without it in the same order."""

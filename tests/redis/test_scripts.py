@@ -104,6 +104,8 @@ def test_requests_to_run_scripts_are_checked_alike(pair: Pair) -> None:
         [b"EVAL_RO", b"return redis.call('get', KEYS[1])", b"1", b"k"],
         [b"EVAL_RO", b"return redis.call('set', KEYS[1], 1)", b"1", b"k"],
         [b"EVAL_RO", b"return redis.pcall('set', KEYS[1], 1)", b"1", b"k"],
+        [b"EVAL_RO", b"return redis.call('pfcount', KEYS[1])", b"1", b"none"],
+        [b"EVAL_RO", b"return redis.call('publish', 'c', 'm')", b"0"],
         [b"EVAL", b"return {#KEYS, #ARGV}", b"300", *[b"x"] * 1000],
         [b"EVAL", b"return #ARGV", b"0", *[b"x"] * 20000],
         [b"COMMAND", b"GETKEYS", b"EVAL", b"return 1", b"2", b"a", b"b", b"c"],

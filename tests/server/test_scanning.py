@@ -29,7 +29,7 @@ def test_options_are_read_in_any_order_and_case() -> None:
     assert options == ScanOptions(b"a*", 5, "hash")
     assert options.matches(b"ab")
     assert not options.matches(b"b")
-    assert scan_options([]) == ScanOptions(b"*", 10, "")
+    assert scan_options([]) == ScanOptions(b"*", 10, None)
 
 
 @pytest.mark.parametrize("words", [b"COUNT", b"COUNT 0", b"TYPE hash", b"NONE 1", b"COUNT x"])

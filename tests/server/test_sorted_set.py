@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,8 @@ from serving import an_engine
 
 from lsmkv.server.encoding import SORTED_SET, Entry
 from lsmkv.server.engine import Engine
+from lsmkv.server.overlay import Overlay
+from lsmkv.server.ranks import Ranks
 from lsmkv.server.sorted_set import SortedSet, place_behind, place_of
 
 members = st.sampled_from([b"a", b"b", b"c", b"", b"\xff", b"x" * 64, b"x" * 65, b"\xff" * 90])
@@ -23,7 +27,8 @@ class Model:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.entry = Entry(SORTED_SET, 1)
-        self.set = SortedSet(engine.space.overlay, self.entry)
+        self.ranks = Ranks(least=2)
+        self.set = SortedSet(engine.space.overlay, self.entry, self.ranks)
         self.scores: dict[bytes, float] = {}
 
     def put(self, member: bytes, score: float) -> None:
@@ -39,7 +44,7 @@ class Model:
         self.engine.space.overlay.commit()
         if self.entry.size:
             self.entry = Entry.decode(self.entry.encode())
-            self.set = SortedSet(self.engine.space.overlay, self.entry)
+            self.set = SortedSet(self.engine.space.overlay, self.entry, self.ranks)
 
     @property
     def order(self) -> list[tuple[bytes, float]]:
@@ -112,3 +117,158 @@ def test_members_that_move_count_as_removed() -> None:
             model.put(b"first", -1.0)
         assert model.entry.removed < 64
         model.check()
+
+
+def places(order: list[tuple[bytes, float]]) -> list[bytes]:
+    """Every place of a member, one before it that may be in between, and one behind it."""
+    found = {b"", b"\xff" * 9}
+    for member, score in order:
+        place = place_of(score, member)
+        found |= {place, place[:-1], place + b"\0"}
+    return sorted(found)
+
+
+def check_blocks(model: Model) -> None:
+    """The counts of the blocks are those of the set."""
+    blocks = model.ranks.get(model.entry.version)
+    if blocks is not None:
+        assert blocks.starts[0] == b""
+        assert blocks.starts == sorted(set(blocks.starts))
+        order = [place_of(score, member) for member, score in model.order]
+        for at, (start, count) in enumerate(zip(blocks.starts, blocks.counts, strict=True)):
+            stop = blocks.end(at)
+            held = [one for one in order if start <= one and (stop is None or one < stop)]
+            assert len(held) == count
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_hold_the_counts_whatever_changes(seed: int) -> None:
+    choices = random.Random(seed)
+    with an_engine() as engine:
+        model = Model(engine)
+        names = [b"%d" % number for number in range(400)]
+        for step in range(1500):
+            growing = (step // 300) % 2 == 0
+            member = choices.choice(names)
+            if choices.random() < (0.8 if growing else 0.2):
+                model.put(member, float(choices.randrange(20)))
+            else:
+                model.remove(member)
+            if step % 20 == 0 and model.scores:
+                order = model.order
+                rank = choices.randrange(len(order))
+                assert model.set.rank(order[rank][0]) == rank
+                stop = choices.randrange(rank, len(order) + 1)
+                assert model.set.slice(rank, stop) == order[rank:stop]
+                low, high = sorted(choices.choices(places(order), k=2))
+                within = [one for one in order if low <= place_of(one[1], one[0]) < high]
+                assert model.set.count(low, high) == len(within)
+                check_blocks(model)
+        blocks = model.ranks.get(model.entry.version)
+        assert blocks is not None
+        assert len(blocks.starts) > 5
+        for member in list(model.scores):
+            model.remove(member)
+        assert len(blocks.starts) == 1
+
+
+class Steps(Overlay):
+    """Counts what is passed over."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        super().__init__(overlay.db)
+        self.steps = 0
+
+    def scan(
+        self, start: bytes, stop: bytes | None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        for one in super().scan(start, stop, reverse):
+            self.steps += 1
+            yield one
+
+
+@pytest.fixture
+def counted() -> Iterator[tuple[SortedSet, Steps]]:
+    """A set of 20,000 members m00000 ... of scores 0, 1, ..."""
+    with an_engine() as engine:
+        overlay = Steps(engine.space.overlay)
+        found = SortedSet(overlay, Entry(SORTED_SET, 1), Ranks())
+        for number in range(20_000):
+            found.put(b"m%05d" % number, float(number), None)
+        overlay.commit()
+        yield found, overlay
+
+
+def test_a_second_rank_passes_over_a_block_at_most(counted: tuple[SortedSet, Steps]) -> None:
+    found, overlay = counted
+    overlay.steps = 0
+    assert found.rank(b"m10000") == 10_000
+    assert overlay.steps < 20_002  # from both ends
+    for number in range(0, 20_000, 777):
+        overlay.steps = 0
+        assert found.rank(b"m%05d" % number) == number
+        assert found.slice(number, number + 3)[0] == (b"m%05d" % number, float(number))
+        assert found.slice(number, number + 3, reverse=True)[0][1] == 19_999 - number
+        assert overlay.steps <= 3 * 520
+
+
+def test_the_first_rank_takes_the_nearer_end(counted: tuple[SortedSet, Steps]) -> None:
+    found, overlay = counted
+    for number in (300, 19_700):
+        overlay.steps = 0
+        assert found.rank(b"m%05d" % number) == number
+        assert overlay.steps <= 603
+
+
+def test_a_place_is_found_from_the_nearer_end(counted: tuple[SortedSet, Steps]) -> None:
+    found, overlay = counted
+    for start in (1000, 18_990):
+        overlay.steps = 0
+        assert found.slice(start, start + 10)[0][1] == start
+        assert overlay.steps <= 1021
+    overlay.steps = 0
+    assert found.slice(1010, 1015)[0][1] == 1010
+    assert overlay.steps <= 260
+
+
+def test_counts_learn_once_they_have_cost_as_much(counted: tuple[SortedSet, Steps]) -> None:
+    found, overlay = counted
+    low, high = place_of(9000.0), place_of(12_000.0)
+    overlay.steps = 0
+    times = 0
+    while found.count(low, high) == 3000 and overlay.steps < 20_000:
+        times += 1
+    assert times > 3
+    overlay.steps = 0
+    assert found.count(low, high) == 3000
+    assert overlay.steps < 1600
+    assert found.count(place_of(9100.0), None) == 10_900
+    assert found.count(b"", place_of(9100.0)) == 9100
+    assert overlay.steps < 4500
+
+
+def test_all_are_counted_without_a_walk(counted: tuple[SortedSet, Steps]) -> None:
+    found, overlay = counted
+    overlay.steps = 0
+    assert found.count() == found.count(place_of(-math.inf), place_behind(math.inf)) == 20_000
+    assert found.count(b"\xff", b"") == 0
+    assert overlay.steps < 200
+
+
+def test_members_alike_in_many_bytes_are_not_cut() -> None:
+    """Blocks begin with at most 72 bytes; these members first differ after them."""
+    with an_engine() as engine:
+        model = Model(engine)
+        for number in range(50):
+            model.put(b"x" * 100 + b"%02d" % number, 1.0)
+        model.check()
+        blocks = model.ranks.get(1)
+        assert blocks is None or blocks.starts == [b""]
+        for number in range(50):
+            model.put(b"%02d" % number, 2.0)
+        model.check()
+        check_blocks(model)
+        blocks = model.ranks.get(1)
+        assert blocks is not None
+        assert len(blocks.starts) > 5
+        assert max(map(len, blocks.starts)) <= 72

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmkv.server.engine import quoted
-from lsmkv.server.words import split_words
+from lsmkv.server.words import quoted, split_words
 
 
 @pytest.mark.parametrize(

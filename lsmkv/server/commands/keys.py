@@ -265,7 +265,7 @@ def keys(session: Session, args: list[bytes]) -> Reply:
 
 
 def _kind_filter(options: ScanOptions) -> Callable[[Entry], bool]:
-    if not options.kind:
+    if options.kind is None:
         return lambda entry: True
     return lambda entry: KIND_NAMES[entry.kind].lower() == options.kind
 
@@ -412,10 +412,8 @@ container("MEMORY", group="server")
 @command("MEMORY USAGE", -3, "readonly", group="server", usage="<key> [SAMPLES <count>]")
 def memory_usage(session: Session, args: list[bytes]) -> Reply:
     """Return about how many bytes a key takes in the store; those in tables are estimated."""
-    if len(args) > 3:  # Redis estimates from this many elements
-        if len(args) != 5 or args[3].upper() != b"SAMPLES":
-            raise syntax_error()
-        if to_int(args[4]) < 0:
+    for at in range(3, len(args), 2):  # Redis estimates from this many elements
+        if args[at].upper() != b"SAMPLES" or at + 1 == len(args) or to_int(args[at + 1]) < 0:
             raise syntax_error()
     entry = session.space.find(session.database, args[2])
     if entry is None:

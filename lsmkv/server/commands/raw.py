@@ -160,7 +160,7 @@ def scan(session: Session, args: list[bytes]) -> Reply:
     for seen, key in enumerate(_matching(session, options.pattern, position)):
         if seen == options.limit:
             return [b"%d" % session.service.cursors.make(b"", key), found]
-        if matches(key) and options.kind in ("", "string"):
+        if matches(key) and options.kind in (None, "string"):
             found.append(key)
     return [b"0", found]
 

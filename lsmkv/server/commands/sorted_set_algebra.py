@@ -27,17 +27,19 @@ class _Input(NamedTuple):
         if self.entry is None:
             return
         for member, value in self.session.space.overlay.under(element_prefix(self.entry)):
-            yield member, self._score(value)
+            score = self._score(value)
+            yield member, 0.0 if math.isnan(score) else score
 
     def score(self, member: bytes) -> float | None:
+        """The score of a member times the weight: NaN for infinity times 0, as in Redis."""
         if self.entry is None:
             return None
         value = self.session.space.overlay.get(element_prefix(self.entry) + member)
         return None if value is None else self._score(value)
 
     def _score(self, value: bytes) -> float:
-        score = (DOUBLE.unpack(value)[0] if value else 1.0) * self.weight
-        return 0.0 if math.isnan(score) else score
+        score: float = DOUBLE.unpack(value)[0] if value else 1.0
+        return score * self.weight
 
 
 def _set_of_any_kind(session: Session, key: bytes) -> Entry | None:

@@ -85,8 +85,8 @@ def _elements(session: Session, key: bytes, descending: bool, keep_order: bool) 
         values = [member for member, _ in session.space.overlay.under(element_prefix(entry))]
         return values[::-1] if descending and keep_order else values
     if entry.kind == SORTED_SET:
-        walk = SortedSet(session.space.overlay, entry).walk(reverse=descending and keep_order)
-        return [member for member, _ in walk]
+        found = SortedSet(session.space.overlay, entry, session.space.ranks)
+        return [member for member, _ in found.walk(reverse=descending and keep_order)]
     raise wrong_type()
 
 

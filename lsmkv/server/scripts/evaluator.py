@@ -322,9 +322,9 @@ class Evaluator:
             raise CommandError("ERR Wrong number of args calling Redis command from script")
         if found.noscript:
             raise CommandError("ERR This Redis command is not allowed from script")
+        if found.may_write and evaluation.only_reads:
+            raise CommandError("ERR Write commands are not allowed from read-only scripts.")
         if found.writes:
-            if evaluation.only_reads:
-                raise CommandError("ERR Write commands are not allowed from read-only scripts.")
             if not self._space.writable:
                 raise CommandError("READONLY You can't write against a read only replica.")
             evaluation.wrote = True

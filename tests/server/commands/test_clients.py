@@ -27,6 +27,10 @@ def test_client(client: Client) -> None:
         ("CLIENT LIST TYPE x", "ERR Unknown client type 'x'"),
         ("CLIENT LIST ID 999", b""),
         ("CLIENT UNBLOCK 999", 0),
+        ("CLIENT UNBLOCK 999 x", "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
+        ("CLIENT PAUSE 10 x", "ERR CLIENT PAUSE mode must be WRITE or ALL"),
+        ("CLIENT PAUSE x write", "ERR timeout is not an integer or out of range"),
+        ("CLIENT PAUSE -1", "ERR timeout is negative"),
         ("CLIENT", "ERR wrong number of arguments for 'client' command"),
     )  # fmt: skip
     lines = client("CLIENT LIST").decode().splitlines()

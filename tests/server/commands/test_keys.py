@@ -178,6 +178,7 @@ def test_walks(client: Client) -> None:
     assert flat(steps) == [*keys, b"other"]
     assert flat(scanned(client, "SCAN {} MATCH key:1* COUNT 4")) == keys[10:20]
     assert flat(scanned(client, "SCAN {} TYPE set")) == [b"other"]
+    assert flat(scanned(client, "SCAN {} TYPE ''")) == []
     client.plays(
         ("SCAN x", "ERR invalid cursor"),
         ("SCAN 0 COUNT 0", "ERR syntax error"),
@@ -228,6 +229,10 @@ def test_what_is_known_of_a_key(client: Client) -> None:
         ("OBJECT REFCOUNT none", None),
         ("OBJECT IDLETIME n", 0),
         ("MEMORY USAGE none", None),
+        ("MEMORY USAGE none SAMPLES 1 SAMPLES 0", None),
+        ("MEMORY USAGE n SAMPLES -1", "ERR syntax error"),
+        ("MEMORY USAGE n SAMPLES 1 SAMPLES", "ERR syntax error"),
+        ("MEMORY USAGE n SAMPLES x y", "ERR value is not an integer or out of range"),
         ("OBJECT", "ERR wrong number of arguments for 'object' command"),
         ("OBJECT AGE n", "ERR unknown subcommand 'AGE'. Try OBJECT HELP."),
     )

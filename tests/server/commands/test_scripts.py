@@ -42,6 +42,16 @@ def test_a_lock_is_released_by_its_owner_alone(client: Client) -> None:
     )
 
 
+@pytest.mark.parametrize("call", ["'SET', 'k', 'v'", "'PUBLISH', 'c', 'm'", "'PFCOUNT', 'k'"])
+def test_a_script_that_only_reads_may_not_write(client: Client, call: str) -> None:
+    """PUBLISH and PFCOUNT count as writes, as in Redis."""
+    script = f"return redis.call({call})"
+    refused = "ERR Write commands are not allowed from read-only scripts."
+    assert client("EVAL_RO", script, "0").startswith(refused)
+    assert client("EVAL", f"#!lua flags=no-writes\n{script}", "0").startswith(refused)
+    assert not str(client("EVAL", script, "0")).startswith("ERR")
+
+
 def test_scripts_survive_a_restart() -> None:
     env = MemoryEnv()
     loaded, evaluated = "return 'loaded'", "return 'evaluated'"
