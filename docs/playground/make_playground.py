@@ -33,12 +33,13 @@ CORE = (
 )
 """The files of Pyodide's npm package that a page loads."""
 STYLES = ("inspect.css", "lab.css")
-LEFT_OUT = ("server", "course", "bulk", "shards", "aio", "tools/bench", "tools/bulk", "tools/top")
+VENDORED = ("d3/LICENSE", "d3/d3.min.js", "uplot/LICENSE", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css")
+LEFT_OUT = ("server", "bulk", "shards", "aio", "tools/bench", "tools/bulk")
 """Rooms of lsmkv that need sockets, processes or a terminal, so that a tab has no use for them."""
 FILES = "files.json"
 WORKER = "service-worker.js"
 
-_IMPORT = re.compile(r'\b(?:from|import) "([^"]+\.js)"')
+_IMPORT = re.compile(r'\b(?:from |import |import\()"([^"]+\.js)"')
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member of the wheel: the same sources give the same bytes
 
 
@@ -48,9 +49,12 @@ def build(target: Path = TARGET) -> None:
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
     shutil.copytree(PAGES, made, dirs_exist_ok=True)
-    (made / "inspect").mkdir()
     for name in (*STYLES, *sorted(inspectors(PAGES))):
-        shutil.copy(INSPECTOR / name, made / "inspect" / name)
+        if not (PAGES / "inspect" / name).exists():  # the playground has its own
+            shutil.copy(INSPECTOR / name, made / "inspect" / name)
+    for name in VENDORED:
+        (made / "inspect" / "vendor" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(INSPECTOR / "vendor" / name, made / "inspect" / "vendor" / name)
     (made / "pyodide").mkdir()
     for name in CORE:
         shutil.copyfile(pyodide() / name, made / "pyodide" / name)
@@ -78,6 +82,8 @@ def inspectors(pages: Path) -> set[str]:
     while wanted:
         name = wanted.pop()
         found.add(name)
+        if (PAGES / "inspect" / name).exists():
+            continue
         source = (INSPECTOR / name).read_text(encoding="utf-8")
         wanted |= {path.removeprefix("./") for path in _IMPORT.findall(source)} - found
     return found

@@ -24,10 +24,10 @@ def test_answers_are_json(engine: Engine) -> None:
 
 @pytest.mark.parametrize("view", sorted(set(VIEWS) - {"about", "hashes", "story/begin"}))
 def test_wrong_questions_are_answered_with_words(engine: Engine, view: str) -> None:
-    assert list(json.loads(engine.answer(view, "{}"))) == ["error"]
+    assert list(json.loads(engine.answer(view, "{}"))) == ["refused"]
 
 
 def test_other_views_and_other_text(engine: Engine) -> None:
-    assert json.loads(engine.answer("nothing", "{}")) == {"error": "there is no view 'nothing'"}
+    assert json.loads(engine.answer("nothing", "{}")) == {"refused": "there is no view 'nothing'"}
     for text in ("not JSON", "[]"):
-        assert "error" in json.loads(engine.answer("about", text))
+        assert "refused" in json.loads(engine.answer("about", text))

@@ -42,8 +42,8 @@ export class Engine {
     else {
       const { resolve, reject } = this.waiting.get(message.id);
       this.waiting.delete(message.id);
-      if (message.answer.error === undefined) resolve(message.answer);
-      else reject(new Error(message.answer.error));
+      if (message.answer.refused === undefined) resolve(message.answer);
+      else reject(new Error(message.answer.refused));
     }
   }
 
@@ -65,12 +65,21 @@ export class Engine {
   }
 
   /** The answer to a question. */
-  async ask(view, query = {}) {
+  ask(view, query = {}) {
+    return this.post({ view, query: JSON.stringify(query) });
+  }
+
+  /** Let the engine read these files, `{name, file}` each, as one directory. */
+  open(name, files) {
+    return this.post({ view: name, files });
+  }
+
+  async post(question) {
     await this.ready;
     const id = ++this.asked;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });
-      this.worker.postMessage({ id, view, query: JSON.stringify(query) });
+      this.worker.postMessage({ id, ...question });
     });
   }
 }

@@ -54,23 +54,45 @@ async function start() {
   report("Starting lsmkv");
   python.registerJsModule("crc32c", { crc32c, hardware_based: true });
   for (const archive of archives) python.unpackArchive(await archive, "wheel", { extractDir: PACKAGES });
-  const engine = python.runPython("import importlib; importlib.invalidate_caches()\nfrom lsmkv.tools.playground.engine import Engine\nEngine().answer");
+  const engine = python.runPython("import importlib; importlib.invalidate_caches()\nfrom lsmkv.tools.playground.engine import Engine\nEngine()");
   return engine;
 }
 
 const engine = start();
-engine.then((answer) => {
-  const about = JSON.parse(answer("about", "{}"));
-  if (about.error) throw new Error(about.error);
+engine.then((found) => {
+  const about = JSON.parse(found.answer("about", "{}"));
+  if (about.refused) throw new Error(about.refused);
   send("ready", about);
 }).catch((error) => send("failed", { reason: error.message.trim().split("\n").at(-1) }));
 
-addEventListener("message", async ({ data: { id, view, query } }) => {
+/** A file of the visitor's, which is read where it is. */
+function dropped({ name, file }) {
+  const reader = new FileReaderSync();
+  return {
+    name,
+    size: file.size,
+    modified: file.lastModified / 1000,
+    read(offset, length) {
+      try {
+        return new Uint8Array(reader.readAsArrayBuffer(file.slice(offset, offset + length)));
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+async function answered({ view, query, files }) {
+  const found = await engine;
+  return files ? found.open_folder(view, files.map(dropped)) : found.answer(view, query);
+}
+
+addEventListener("message", async ({ data: { id, ...question } }) => {
   let answer;
   try {
-    answer = JSON.parse((await engine)(view, query));
+    answer = JSON.parse(await answered(question));
   } catch (error) {
-    answer = { error: error.message.trim().split("\n").at(-1) };
+    answer = { refused: error.message.trim().split("\n").at(-1) };
   }
   send("answer", { id, answer });
 });
