@@ -53,6 +53,8 @@ class DroppedFile(RandomAccessFile):
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path)
         length = max(0, min(length, self.size - offset))
         start, kept = self._kept
+        if not length:
+            return b""
         if start <= offset and offset + length <= start + len(kept):
             return kept[offset - start : offset - start + length]
         if length >= _CHUNK:
