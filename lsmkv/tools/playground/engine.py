@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import lsmkv
@@ -17,6 +17,7 @@ from lsmkv.errors import Error
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.plain import NotThereError
 from lsmkv.tools.playground import filters
+from lsmkv.tools.playground.console import Console
 from lsmkv.tools.playground.dropped import DroppedEnv
 from lsmkv.tools.playground.example import example
 from lsmkv.tools.playground.hashes import hashes
@@ -24,6 +25,8 @@ from lsmkv.tools.playground.story import Story
 
 Plain = dict[str, Any]
 """A JSON object."""
+View = Callable[[Plain, Callable[[Plain], object]], Plain]
+"""Answers a question; what it takes second is for what is known before the answer is."""
 
 
 class Engine:
@@ -33,18 +36,22 @@ class Engine:
     '{"refused": "there is no view \\'nothing\\'"}'
     """
 
-    def __init__(self) -> None:
+    def __init__(self, more: Mapping[str, View] | None = None) -> None:
+        """``more`` are views of other programs."""
+        self._more = {} if more is None else more
         self._story: Story | None = None
         self._folder: Api | None = None
+        self._console: Console | None = None
 
-    def answer(self, view: str, query: str) -> str:
+    def answer(self, view: str, query: str, report: Callable[[str], object] | None = None) -> str:
         """The answer to a question, as JSON; ``{"refused": ...}``, in words, if it is wrong.
 
         ``inspect/`` and a view of the inspector's asks about the open folder; ``act/`` and an
-        action does what the inspector's server does when the page posts it.
+        action does what the inspector's server does when the page posts it.  ``report`` takes what
+        is known before the answer is, as JSON.
         """
         kind, _, name = view.partition("/")
-        if view not in VIEWS and kind not in ("inspect", "act"):
+        if view not in VIEWS and view not in self._more and kind not in ("inspect", "act"):
             return json.dumps({"refused": f"there is no view {view!r}"})
         try:
             asked = json.loads(query)
@@ -54,10 +61,23 @@ class Engine:
                 return json.dumps(self.folder().answer(name, asked))
             if kind == "act":
                 return json.dumps(self.folder().act(name, asked))
+            if view in self._more:
+                return json.dumps(self._more[view](asked, lambda one: _told(report, one)))
+            if view == "console":
+                return json.dumps(self._run(asked, lambda one: _told(report, one)))
             return json.dumps(VIEWS[view](self, asked))
         except (Error, NotThereError, OSError, ValueError) as error:
             words = str(error) if self._folder is None else self._folder.reason(error)
             return json.dumps({"refused": words})
+
+    def _run(self, query: Plain, report: Callable[[Plain], object]) -> Plain:
+        """Run the statements of ``source`` in the console, and report what they print."""
+        source = query.get("source")
+        if not isinstance(source, str):
+            raise ValueError("source must be a text")
+        if self._console is None:
+            self._console = Console()
+        return {"done": self._console.run(source, lambda text: report({"printed": text}))}
 
     def open_folder(self, name: str, files: Iterable[Any]) -> str:
         """Open dropped files, which take the place of earlier ones.
@@ -120,6 +140,11 @@ class _OfBrowser:
         return bytes(data.to_bytes())
 
 
+def _told(report: Callable[[str], object] | None, one: Plain) -> None:
+    if report is not None:
+        report(json.dumps(one))
+
+
 def _about(engine: Engine, _: Plain) -> Plain:
     """The versions of what runs here."""
     return {"lsmkv": lsmkv.__version__, "python": platform.python_version()}
@@ -133,6 +158,7 @@ def _begin(engine: Engine, _: Plain) -> Plain:
 
 VIEWS: dict[str, Callable[[Engine, Plain], Plain]] = {
     "about": _about,
+    "console": lambda engine, query: engine._run(query, lambda one: None),
     "example": lambda _, query: example(query),
     "bloom": lambda _, query: filters.bloom(query),
     "passed": lambda _, query: filters.passed(query),

@@ -4,6 +4,8 @@ import { crc32c } from "./crc32c.js";
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
 const PACKAGES = "/lib/python3.14/site-packages";
+const PLAIN = "from lsmkv.tools.playground.engine import Engine\nEngine()";
+const COURSE = "from lsmkv.course.tab import VIEWS\nfrom lsmkv.tools.playground.engine import Engine\nEngine(VIEWS)";
 const base = new URL(".", import.meta.url);
 const send = (kind, message) => postMessage({ kind, ...message });
 
@@ -54,7 +56,7 @@ async function start() {
   report("Starting lsmkv");
   python.registerJsModule("crc32c", { crc32c, hardware_based: true });
   for (const archive of archives) python.unpackArchive(await archive, "wheel", { extractDir: PACKAGES });
-  const engine = python.runPython("import importlib; importlib.invalidate_caches()\nfrom lsmkv.tools.playground.engine import Engine\nEngine()");
+  const engine = python.runPython("import importlib; importlib.invalidate_caches()\n" + (location.search === "?course" ? COURSE : PLAIN));
   return engine;
 }
 
@@ -82,15 +84,16 @@ function dropped({ name, file }) {
   };
 }
 
-async function answered({ view, query, files }) {
+async function answered(id, { view, query, files }) {
   const found = await engine;
-  return files ? found.open_folder(view, files.map(dropped)) : found.answer(view, query);
+  if (files) return found.open_folder(view, files.map(dropped));
+  return found.answer(view, query, (text) => { send("report", { id, found: JSON.parse(text) }); });
 }
 
 addEventListener("message", async ({ data: { id, ...question } }) => {
   let answer;
   try {
-    answer = JSON.parse(await answered(question));
+    answer = JSON.parse(await answered(id, question));
   } catch (error) {
     answer = { refused: error.message.trim().split("\n").at(-1) };
   }
