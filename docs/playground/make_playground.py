@@ -123,8 +123,9 @@ def examples(page: str) -> list[dict[str, str]]:
             title = match["title"]
             continue
         lines = re.findall(r"(?m)^(?:>>>|\.\.\.)(?: (.*))?$", match["code"])
-        words = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", match["words"]).replace("\n", " ")
-        made.append({"title": "" if title == last else title, "words": words, "code": "\n".join(lines)})
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", match["words"]).strip()
+        heading = "" if title == last else title
+        made.append({"title": heading, "words": words, "code": "\n".join(lines)})
         last = title
     return made
 

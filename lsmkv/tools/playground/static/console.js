@@ -1,6 +1,7 @@
 // A console: Python with lsmkv imported, in a worker that a button can end, and examples to run.
 
 import { button, h, show } from "./inspect/dom.js";
+import { elements } from "./markdown.js";
 import { begin } from "./page.js";
 import { Workers } from "./workers.js";
 
@@ -27,7 +28,7 @@ class Console {
         h("p", { class: "actions" }, this.runner, this.ender, button("Clear", () => show(this.log)),
           h("span", { class: "quiet" }, "Enter runs one line, Ctrl-Enter all of it. ↑ brings back what was run."))),
       h("section", { class: "examples", "aria-label": "Examples" }, h("h2", {}, "Getting started"), h("p", { class: "actions" }, all),
-        examples.map((one) => h("div", { class: "card" }, one.title ? h("h3", {}, one.title) : null, h("p", {}, one.words),
+        examples.map((one) => h("div", { class: "card" }, one.title ? h("h3", {}, one.title) : null, elements(one.words, { linked: (words) => words, pictured: () => "" }),
           h("pre", { tabindex: "0" }, h("code", {}, one.code)), button("Run", () => this.run(one.code)))))));
   }
 
