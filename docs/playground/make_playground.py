@@ -35,7 +35,13 @@ CORE = (
 )
 """The files of Pyodide's npm package that a page loads."""
 STYLES = ("inspect.css", "lab.css")
-VENDORED = ("d3/LICENSE", "d3/d3.min.js", "uplot/LICENSE", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css")
+VENDORED = (
+    "d3/LICENSE",
+    "d3/d3.min.js",
+    "uplot/LICENSE",
+    "uplot/uPlot.iife.min.js",
+    "uplot/uPlot.min.css",
+)
 LEFT_OUT = ("server", "bulk", "shards", "aio", "tools/bench", "tools/bulk")
 """Rooms of lsmkv that need sockets, processes or a terminal, so that a tab has no use for them."""
 PICTURES = ROOT / "docs" / "pictures" / "course"

@@ -36,9 +36,7 @@ _LONGEST: Final = 1 << 20
 def labs(_query: Plain, _report: Report) -> Plain:
     """The labs: ``number``, ``title``, and the ``file`` that the student writes."""
     return {
-        "labs": [
-            {"number": lab.number, "title": lab.title, "file": lab.file_name} for lab in LABS
-        ]
+        "labs": [{"number": lab.number, "title": lab.title, "file": lab.file_name} for lab in LABS]
     }
 
 

@@ -91,8 +91,9 @@ def inspect(
         raise ValueError(
             "inspect needs starlette and uvicorn: pip install '.[tools]' in lsmkv's checkout"
         ) from None
-    with _opened(directory, shard, trace, own) as api:
-        with announced(
+    with (
+        _opened(directory, shard, trace, own) as api,
+        announced(
             host,
             port,
             directory,
@@ -100,8 +101,9 @@ def inspect(
             token=token,
             as_json=as_json,
             open_page=open_page,
-        ) as listener:
-            serve(api, listener, host, token)
+        ) as listener,
+    ):
+        serve(api, listener, host, token)
 
 
 @contextlib.contextmanager
@@ -117,4 +119,3 @@ def _opened(
         if shard is not None:
             raise ValueError(f"{where} is not a shard set: --shard needs one")
         yield stack.enter_context(contextlib.closing(Api(where, trace, own=own)))
-

@@ -174,7 +174,7 @@ def _of_file(source: Source, name: str) -> Iterator[_Version]:
                 elif isinstance(record, Entry):
                     key = record.key
                     value = record.value if key.kind else None
-                    yield _Version(key.user_key, value, name, key.sequence)
+                    yield _Version(key.user_key, value, name, key.sequence or 0)
                 elif isinstance(record, Fault):
                     where = "" if record.offset is None else f" at {record.offset:,}"
                     yield _Version(b"", None, name, fault=f"{record.kind}{where}: {record.reason}")

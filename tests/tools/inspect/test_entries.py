@@ -67,9 +67,7 @@ def test_prefix_and_text(source: Source) -> None:
     assert all_of(source, Wanted(b"nothing")) == []
 
 
-def test_a_question_reads_a_limited_number(
-    source: Source, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_question_reads_a_limited_number(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_LOOKED_AT", 100)
     answer = entries(source, Wanted(text=b"still"))
     assert (answer["entries"], answer["looked_at"]) == ([], 100)

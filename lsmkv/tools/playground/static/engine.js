@@ -32,7 +32,7 @@ export class Engine {
     const offline = this.spare ? null : new Offline(this.place);
     await offline?.started;
     if (this.ended) return;
-    this.worker = new Worker(new URL(`worker.js${this.kind && `?${this.kind}`}`, import.meta.url), { type: "module" });
+    this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module", name: this.kind });
     this.worker.addEventListener("message", ({ data }) => this.hear(data));
     this.worker.addEventListener("error", (event) => this.fail(event.message || "its script cannot be loaded"));
     this.ready.then(() => offline?.complete(), () => {});

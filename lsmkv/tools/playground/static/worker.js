@@ -56,7 +56,7 @@ async function start() {
   report("Starting lsmkv");
   python.registerJsModule("crc32c", { crc32c, hardware_based: true });
   for (const archive of archives) python.unpackArchive(await archive, "wheel", { extractDir: PACKAGES });
-  const engine = python.runPython("import importlib; importlib.invalidate_caches()\n" + (location.search === "?course" ? COURSE : PLAIN));
+  const engine = python.runPython("import importlib; importlib.invalidate_caches()\n" + (self.name === "course" ? COURSE : PLAIN));
   return engine;
 }
 
