@@ -128,7 +128,7 @@ class GroupCommit:
         Returns the error if it does not.  With a condition it joins no other batch.
 
         Fast path: the log has the members' bytes, so a batch's operations are only counted before,
-        and decoded after the answer, unless a comparator of the user's looks at the keys.
+        and decoded after the answer, unless the user's comparator looks at the keys.
         """
         encoded = [one.encoded for one in group]
         slots = [(one.member.slot, one.request, one.count) for one in group]
@@ -159,7 +159,7 @@ class GroupCommit:
         """Tell members that their batches have happened, the last one with that sequence.
 
         Perhaps in the thread of another writer, which completes what was interrupted: where a
-        member cannot be told, its connection ends, which the listener's thread sees.
+        member takes no answer, its connection ends, which the listener's thread sees.
         """
         last = NUMBER.pack(sequence)
         for one in group:
