@@ -25,7 +25,7 @@ def test_blocks_and_decorators_stay_whole() -> None:
 def test_names_stay() -> None:
     console = Console()
     assert printed("db = lsmkv.DB(':memory:'); db.put(b'a', b'b')", console) == (True, "")
-    assert printed("db.get(b'a')", console) == (True, "b'b'\n")
+    assert printed("db.get(b'a')\ndb.close()", console) == (True, "b'b'\n")
 
 
 def test_the_first_failure_ends_it() -> None:
