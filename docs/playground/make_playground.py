@@ -13,15 +13,17 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import re
 import shutil
+import subprocess
 import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from pyodide_files import PACKAGES, pyodide, wheels
+from pyodide_files import PACKAGES, editor_packages, found, pyodide, wheels
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "build" / "playground"
@@ -33,12 +35,25 @@ CORE = (
 )
 """The files of Pyodide's npm package that a page loads."""
 STYLES = ("inspect.css", "lab.css")
-LEFT_OUT = ("server", "course", "bulk", "shards", "aio", "tools/bench", "tools/bulk", "tools/top")
+VENDORED = (
+    "d3/LICENSE",
+    "d3/d3.min.js",
+    "uplot/LICENSE",
+    "uplot/uPlot.iife.min.js",
+    "uplot/uPlot.min.css",
+)
+LEFT_OUT = ("server", "bulk", "shards", "aio", "tools/bench", "tools/bulk")
 """Rooms of lsmkv that need sockets, processes or a terminal, so that a tab has no use for them."""
+PICTURES = ROOT / "docs" / "pictures" / "course"
+EDITOR_SOURCE = "editor-source.js"
 FILES = "files.json"
 WORKER = "service-worker.js"
 
-_IMPORT = re.compile(r'\b(?:from|import) "([^"]+\.js)"')
+_IMPORT = re.compile(r'\b(?:from |import |import\()"([^"]+\.js)"')
+_PARTS = re.compile(
+    r"(?ms)^## (?P<title>[^\n]+)$"
+    r"|(?P<words>(?:^[^\n`#][^\n]*\n)+)\n```python\n(?P<code>>>> .*?)\n```$"
+)
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member of the wheel: the same sources give the same bytes
 
 
@@ -48,17 +63,77 @@ def build(target: Path = TARGET) -> None:
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
     shutil.copytree(PAGES, made, dirs_exist_ok=True)
-    (made / "inspect").mkdir()
     for name in (*STYLES, *sorted(inspectors(PAGES))):
-        shutil.copy(INSPECTOR / name, made / "inspect" / name)
+        if not (PAGES / "inspect" / name).exists():  # the playground has its own
+            shutil.copy(INSPECTOR / name, made / "inspect" / name)
+    for name in VENDORED:
+        (made / "inspect" / "vendor" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(INSPECTOR / "vendor" / name, made / "inspect" / "vendor" / name)
     (made / "pyodide").mkdir()
     for name in CORE:
         shutil.copyfile(pyodide() / name, made / "pyodide" / name)
+    make_editor(made)
+    (made / "pictures").mkdir()
+    for picture in PICTURES.glob("*.svg"):
+        shutil.copyfile(picture, made / "pictures" / picture.name)
+    shown = examples((ROOT / "docs" / "start.md").read_text(encoding="utf-8"))
+    (made / "start.json").write_text(json.dumps(shown, indent=1) + "\n", encoding="utf-8")
     shutil.copytree(wheels("playground-wheels", PACKAGES), made / "wheels")
     write_wheel(made / "wheels")
     write_lists(made)
     shutil.rmtree(target, ignore_errors=True)
     made.rename(target)
+
+
+def make_editor(target: Path) -> None:
+    """Bundle the editor, with the licenses, versions and sources of its parts beside it."""
+    packages = editor_packages()
+    source = target / EDITOR_SOURCE
+    shutil.move(source, packages / EDITOR_SOURCE)
+    bundled = target / "editor.js"
+    subprocess.run(
+        [
+            str(packages / "node_modules" / ".bin" / "esbuild"),
+            *(EDITOR_SOURCE, "--bundle", "--minify", "--format=esm", "--legal-comments=none"),
+            *("--log-level=warning", f"--outfile={bundled}"),
+        ],
+        check=True,
+        cwd=packages,
+        timeout=120,
+        env=os.environ | {"PATH": f"{Path(found('node')).parent}{os.pathsep}{os.environ['PATH']}"},
+    )
+    notes = ["editor.js is bundled by esbuild from these packages of npm.\n"]
+    for about in sorted((packages / "node_modules").rglob("package.json")):
+        package = json.loads(about.read_text(encoding="utf-8"))
+        name = str(package.get("name", ""))
+        licenses = sorted(about.parent.glob("LICENSE*"))
+        if "version" not in package or "esbuild" in name or not licenses:
+            continue
+        url = package.get("repository", {})
+        where = url.get("url", "") if isinstance(url, dict) else url
+        text = licenses[0].read_text(encoding="utf-8").strip()
+        notes.append(f"{name} {package['version']}, {where}\n\n{text}\n")
+    (target / "editor.js.LICENSES.txt").write_text("\n\n".join(notes), encoding="utf-8")
+
+
+def examples(page: str) -> list[dict[str, str]]:
+    r"""The examples of a page: ``title`` of its section, the ``words`` before it, and ``code``.
+
+    >>> examples("## A\n\nSay:\n\n```python\n>>> if 1:\n...     2\n2\n\n```\n")
+    [{'title': 'A', 'words': 'Say:', 'code': 'if 1:\n    2'}]
+    """
+    made: list[dict[str, str]] = []
+    title, last = "", ""
+    for match in _PARTS.finditer(page):
+        if match["title"] is not None:
+            title = match["title"]
+            continue
+        lines = re.findall(r"(?m)^(?:>>>|\.\.\.)(?: (.*))?$", match["code"])
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", match["words"]).strip()
+        heading = "" if title == last else title
+        made.append({"title": heading, "words": words, "code": "\n".join(lines)})
+        last = title
+    return made
 
 
 def transferred(directory: Path) -> dict[str, int]:
@@ -78,6 +153,8 @@ def inspectors(pages: Path) -> set[str]:
     while wanted:
         name = wanted.pop()
         found.add(name)
+        if (PAGES / "inspect" / name).exists():
+            continue
         source = (INSPECTOR / name).read_text(encoding="utf-8")
         wanted |= {path.removeprefix("./") for path in _IMPORT.findall(source)} - found
     return found
@@ -101,8 +178,9 @@ def write_wheel(directory: Path) -> None:
 
 
 def sources() -> Iterator[str]:
-    """The paths of lsmkv's modules that go into the wheel, in order."""
-    for path in sorted((ROOT / "lsmkv").rglob("*.py")):
+    """The paths of lsmkv's modules that go into the wheel, in order, and of the course's texts."""
+    texts = (ROOT / "lsmkv" / "course" / "texts").glob("*.md")
+    for path in sorted((*(ROOT / "lsmkv").rglob("*.py"), *texts)):
         room = path.relative_to(ROOT / "lsmkv").as_posix()
         if not any(room.startswith(f"{one}/") for one in LEFT_OUT):
             yield f"lsmkv/{room}"

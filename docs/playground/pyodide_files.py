@@ -22,6 +22,18 @@ PACKAGES = ("cramjam", "librt", "mypy-extensions", "sortedcontainers", "xxhash")
 """The packages that lsmkv needs there."""
 
 
+EDITOR = {
+    "esbuild": "0.28.2",
+    "@codemirror/commands": "6.11.1",
+    "@codemirror/lang-python": "6.2.1",
+    "@codemirror/language": "6.13.1",
+    "@codemirror/state": "6.7.6",
+    "@codemirror/view": "6.43.15",
+    "@lezer/highlight": "1.2.5",
+}
+"""The packages from npm that the course's editor is made of, and what bundles them."""
+
+
 def found(program: str) -> str:
     """The path of node or npm, which may be installed beside this interpreter."""
     places = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -40,6 +52,21 @@ def pyodide() -> Path:
         (FOLDER / "package.json").write_text('{"private": true}\n', encoding="utf-8")
         arguments = ["install", "--silent", "--prefix", str(FOLDER), f"pyodide@{PYODIDE}"]
         subprocess.run([npm, *arguments], check=True, timeout=600)
+    return place
+
+
+def editor_packages() -> Path:
+    """A directory with the packages of the editor, which are fetched if they are missing."""
+    place = FOLDER / "editor-6.43.15"
+    if not (place / "node_modules").is_dir():
+        made = place.with_suffix(".new")
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir(parents=True)
+        (made / "package.json").write_text('{"private": true}\n', encoding="utf-8")
+        packages = [f"{name}@{version}" for name, version in EDITOR.items()]
+        arguments = ["install", "--silent", "--prefix", str(made), *packages]
+        subprocess.run([found("npm"), *arguments], check=True, timeout=600)
+        made.rename(place)
     return place
 
 

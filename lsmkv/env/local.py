@@ -196,6 +196,8 @@ class LocalDirectory(Descriptor, SharingDirectory):
         path = self._path_of(name)
         if not isinstance(target, LocalDirectory):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+        if not hasattr(os, "link"):  # in WebAssembly
+            raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), path)
         with naming(path, target._path_of(name)):
             os.link(name, name, src_dir_fd=self._fd, dst_dir_fd=target._fd, follow_symlinks=False)
 

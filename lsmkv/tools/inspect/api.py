@@ -16,6 +16,7 @@ from lsmkv.errors import CorruptionError, Error
 from lsmkv.filter_lab import DEFAULT_SETTINGS, PolicyMaker
 from lsmkv.tools.inspect import anatomy
 from lsmkv.tools.inspect.damage import describe
+from lsmkv.tools.inspect.entries import Wanted, entries, lines
 from lsmkv.tools.inspect.filters import probe, table_filter
 from lsmkv.tools.inspect.history import History
 from lsmkv.tools.inspect.levels import check_result, levels
@@ -238,6 +239,22 @@ def _probe(api: Api, query: Query) -> Plain:
     return probe(api.source, query.get("name", ""), _key(query), *_which_filter(query))
 
 
+def _wanted(query: Query) -> Wanted:
+    prefix, text = (
+        unescape(query.get(name, "").encode("utf-8", "surrogateescape"))
+        for name in ("prefix", "text")
+    )
+    return Wanted(prefix, text, query.get("by") == "file")
+
+
+def _entries(api: Api, query: Query) -> Plain:
+    return entries(api.source, _wanted(query), query.get("place", ""))
+
+
+def _lines(api: Api, query: Query) -> Plain:
+    return lines(api.source, _wanted(query), query.get("place", ""))
+
+
 def _replay(api: Api, body: Query) -> Plain:
     api.replay(
         Question(
@@ -301,6 +318,8 @@ VIEWS: dict[str, Callable[[Api, Query], Plain]] = {
     "block": _block,
     "get": lambda api, query: lookup(api.source, _key(query)),
     "memtable": _memtable,
+    "entries": _entries,
+    "entries/lines": _lines,
     "filter": _filter,
     "filter/probe": _probe,
     "replay": _replayed,

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import json
 import os
-import sys
-import webbrowser
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -15,7 +11,7 @@ import typer
 
 from lsmkv.filter_lab import PolicyMaker
 from lsmkv.tools.arguments import Stored, is_shard_set
-from lsmkv.tools.console import guarded, say, write_line
+from lsmkv.tools.console import guarded
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.lab.own import load_policy
 from lsmkv.tools.shard_sets import open_shard
@@ -88,31 +84,26 @@ def inspect(
         os.stat(trace)  # report a wrong name at once
     own = None if policy is None else load_policy(policy)
     try:
-        from lsmkv.tools.inspect.server import listen, serve  # noqa: PLC0415 - takes 0.2 s
+        from lsmkv.tools.inspect.server import announced, serve  # noqa: PLC0415 - takes 0.2 s
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
         raise ValueError(
             "inspect needs starlette and uvicorn: pip install '.[tools]' in lsmkv's checkout"
         ) from None
-    with _opened(directory, shard, trace, own) as api:
-        try:
-            listener = listen(host, port, token)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise OSError(error.errno, os.strerror(error.errno or 0), host) from None
-            reason = f"port {port} is in use (--port 0 takes a free one)"
-            raise OSError(error.errno, reason, host) from None
-        with listener:
-            url = address(host, listener.getsockname()[1], token)
-            if as_json:
-                write_line(json.dumps({"path": directory, "url": url}))
-                sys.stdout.flush()
-            else:
-                say(f"{directory} is shown at {url} (Ctrl-C ends it)")
-            if open_page:
-                webbrowser.open(url)
-            serve(api, listener, host, token)
+    with (
+        _opened(directory, shard, trace, own) as api,
+        announced(
+            host,
+            port,
+            directory,
+            "is shown at",
+            token=token,
+            as_json=as_json,
+            open_page=open_page,
+        ) as listener,
+    ):
+        serve(api, listener, host, token)
 
 
 @contextlib.contextmanager
@@ -128,13 +119,3 @@ def _opened(
         if shard is not None:
             raise ValueError(f"{where} is not a shard set: --shard needs one")
         yield stack.enter_context(contextlib.closing(Api(where, trace, own=own)))
-
-
-def address(host: str, port: int, token: str | None) -> str:
-    """The URL of the page.
-
-    >>> address("::1", 80, None), address("127.0.0.1", 80, "secret")
-    ('http://[::1]:80/', 'http://127.0.0.1:80/?token=secret')
-    """
-    where = f"[{host}]" if ":" in host else host
-    return f"http://{where}:{port}/" + ("" if token is None else f"?token={token}")

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
 from lsmkv.files import Damage, Edit, TableFile, VersionBuilder
+from lsmkv.tools.inspect.background import Work
 from lsmkv.tools.inspect.edits import change_of, why, words_for
 from lsmkv.tools.inspect.levels import in_levels, listed_files
 from lsmkv.tools.inspect.plain import NotThereError, Plain, grouped, shown_file
@@ -56,7 +57,7 @@ class History:
     def close(self) -> None:
         """Stop the pass, and close the file."""
         self._closing = True
-        self._thread.join()
+        self._work.join()
         for file in self._files:
             file.close()
 
@@ -72,8 +73,7 @@ class History:
         self._begin()
 
     def _begin(self) -> None:
-        self._thread = threading.Thread(target=self._index, name="lsmkv-history", daemon=True)
-        self._thread.start()
+        self._work = Work(self._index, "lsmkv-history")
 
     def wait(self, edits: int | None = None, seconds: float = 1.0) -> int:
         """Wait until that many edits are known, or all.  Returns how many are known."""

@@ -19,6 +19,7 @@ from lsmkv.filter_lab import (
     PolicyMaker,
     parse_settings,
 )
+from lsmkv.tools.inspect.background import Work
 from lsmkv.tools.inspect.plain import Plain
 from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
 from lsmkv.tools.text import printable, size
@@ -78,7 +79,7 @@ class Replays:
         self._env = env
         self._trace = trace
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._work: Work | None = None
         self._unwanted = threading.Event()
         settings = DEFAULT_SETTINGS if own is None else SETTINGS_WITH_OWN
         self._state = _State(Question(settings, traced=trace is not None))
@@ -107,19 +108,13 @@ class Replays:
         with self._lock:
             self._end()
             self._state = _State(question, running=True, cut=cut)
-            self._thread = threading.Thread(
-                target=self._run,
-                args=(question, settings, most_bytes),
-                name="lsmkv-replay",
-                daemon=True,
-            )
-            self._thread.start()
+            self._work = Work(lambda: self._run(question, settings, most_bytes), "lsmkv-replay")
 
     def finish(self) -> None:
         """Wait for the replay that runs."""
-        thread = self._thread
-        if thread is not None:
-            thread.join()
+        work = self._work
+        if work is not None:
+            work.join()
 
     def state(self) -> Plain:
         """The progress of the latest replay, and its outcome as in ``lsmkv filter-lab --json``."""
@@ -131,11 +126,11 @@ class Replays:
         }
 
     def _end(self) -> None:
-        if self._thread is not None:
+        if self._work is not None:
             self._unwanted.set()
-            self._thread.join()
+            self._work.join()
             self._unwanted.clear()
-            self._thread = None
+            self._work = None
 
     def _run(self, question: Question, settings: list[FilterSetting], most_bytes: int) -> None:
         try:

@@ -17,6 +17,7 @@ from lsmkv.tools.dump.annotated_logs import annotate_log
 from lsmkv.tools.dump.logs import read_log
 from lsmkv.tools.dump.records import Operation, Piece
 from lsmkv.tools.inspect.anatomy import shown_piece
+from lsmkv.tools.inspect.background import HAS_THREADS
 from lsmkv.tools.inspect.edits import why_deeper
 from lsmkv.tools.inspect.levels import in_levels, listed_tables
 from lsmkv.tools.inspect.plain import Plain, shown_bytes
@@ -52,7 +53,7 @@ class Scratch:
             max_file_size=WRITE_BUFFER,
             block_size=512,
             compression=None,
-            background="thread",
+            background="thread" if HAS_THREADS else "inline",
         )
         self._directory = self._env.open_directory(_PATH)
         self._log = ("", 0)  # the newest log, and its end

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import socket
-from collections.abc import Callable
+import sys
+import webbrowser
+from collections.abc import Callable, Iterator
 
 import uvicorn
 from starlette.applications import Starlette
@@ -17,6 +21,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from lsmkv.errors import DirectoryReplacedError, Error
+from lsmkv.tools.console import say, write_line
 from lsmkv.tools.inspect.api import Api, Query
 from lsmkv.tools.inspect.guard import Guard, require_token
 from lsmkv.tools.inspect.plain import NotThereError, Plain
@@ -120,6 +125,50 @@ def listen(host: str, port: int, token: str | None = None) -> socket.socket:
     require_token(host, token)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=128)
+
+
+@contextlib.contextmanager
+def announced(
+    host: str,
+    port: int,
+    path: str,
+    words: str,
+    *,
+    token: str | None = None,
+    as_json: bool = False,
+    open_page: bool = False,
+) -> Iterator[socket.socket]:
+    """A socket that listens, as :func:`listen` makes it, once its URL is printed.
+
+    ``words`` stand between ``path`` and the URL.  With ``open_page``, the browser opens it.  An
+    ``OSError`` says what is wrong with the address, or how to take another port.
+    """
+    try:
+        listener = listen(host, port, token)
+    except OSError as error:
+        taken = f"port {port} is in use (--port 0 takes a free one)"
+        reason = taken if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
+        raise OSError(error.errno, reason, host) from None
+    with listener:
+        url = address(host, listener.getsockname()[1], token)
+        if as_json:
+            write_line(json.dumps({"path": path, "url": url}))
+            sys.stdout.flush()
+        else:
+            say(f"{path} {words} {url} (Ctrl-C ends it)")
+        if open_page:
+            webbrowser.open(url)
+        yield listener
+
+
+def address(host: str, port: int, token: str | None) -> str:
+    """The URL of the page.
+
+    >>> address("::1", 80, None), address("127.0.0.1", 80, "secret")
+    ('http://[::1]:80/', 'http://127.0.0.1:80/?token=secret')
+    """
+    where = f"[{host}]" if ":" in host else host
+    return f"http://{where}:{port}/" + ("" if token is None else f"?token={token}")
 
 
 def serve(api: Api, listener: socket.socket, host: str, token: str | None) -> None:

@@ -31,6 +31,7 @@ from lsmkv.files import (
     parse_name,
 )
 from lsmkv.repair import Survey, survey_db
+from lsmkv.tools.inspect.background import Work
 from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_key
 
 _BYTEWISE = "leveldb.BytewiseComparator"
@@ -97,7 +98,7 @@ class Source:
         """Increases whenever the store is seen to have changed: by a write, a flush or a
         compaction."""
         self._check = Check(False, 0, 0, None, "")
-        self._checker: threading.Thread | None = None
+        self._checker: Work | None = None
         self._closing = False
 
     def close(self) -> None:
@@ -316,8 +317,7 @@ class Source:
             if self._check.running:
                 return
             self._check = Check(True, 0, 0, None, "", self.change)
-            self._checker = threading.Thread(target=self._survey, name="lsmkv-check", daemon=True)
-            self._checker.start()
+            self._checker = Work(self._survey, "lsmkv-check")
 
     def finish_check(self) -> Check:
         """Wait for the survey that runs, and return it."""

@@ -15,7 +15,7 @@ from lsmkv import Env
 from lsmkv.filter_lab import FilterSetting, absent_prefixes, replay, scan_absent
 from lsmkv.tools.lab.gets import Gets, given_gets, sampled_gets
 from lsmkv.tools.lab.heat import read_heat
-from lsmkv.tools.lab.report import Outcome
+from lsmkv.tools.lab.outcome import Outcome
 from lsmkv.tools.lab.verdict import judge
 from lsmkv.tools.text import printable
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from rich.console import Console
 from rich.text import Text
 
 from lsmkv.filter_lab import Replay, SettingReads
 from lsmkv.tools.bars import Bars, can_encode
 from lsmkv.tools.lab.heat import Heat, LevelHeat, TableHeat
-from lsmkv.tools.lab.verdict import RULE, Verdict
+from lsmkv.tools.lab.outcome import Outcome
+from lsmkv.tools.lab.verdict import RULE
 from lsmkv.tools.text import count, size, wrap
 
 _WIDEST = 120
@@ -20,38 +19,6 @@ _LABEL = 24  # columns
 _LOG_SCALE = "wasted, on a log scale"
 
 WASTED_STYLE, CHOSEN_STYLE = "red", "bold green"
-
-
-class Outcome(NamedTuple):
-    """All that the lab found out about one store."""
-
-    path: str
-    source: str
-    """Where the keys come from, in words."""
-    seed: int
-    replay: Replay
-    heat: Heat
-    verdict: Verdict
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
-        replay = self.replay
-        return {
-            "path": self.path,
-            "keys": self.source,
-            "seed": self.seed,
-            "gets": replay.gets,
-            "from_memory": replay.from_memory,
-            "found": replay.found,
-            "entries": replay.entries,
-            "unsafe_order": replay.unsafe_order,
-            "settings": [one.to_dict(replay.gets) for one in replay.results],
-            "heat": {
-                "scans": self.heat.scans,
-                "tables": [table._asdict() for table in self.heat.tables],
-            },
-            "verdict": self.verdict._asdict() | {"rule": RULE},
-        }
 
 
 def print_report(console: Console, outcome: Outcome) -> None:

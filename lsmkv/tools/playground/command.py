@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import json
 import os
-import sys
-import webbrowser
 from typing import Annotated
 
 import typer
 
 import lsmkv
-from lsmkv.tools.console import guarded, say, write_line
+from lsmkv.tools.console import guarded
 
 DEFAULT_PORT = 8732
 PLACES = tuple(
@@ -49,7 +45,7 @@ def playground(
     JSON: "path", "url".
     """
     try:
-        from lsmkv.tools.inspect.server import listen, run  # noqa: PLC0415 - takes 0.2 s
+        from lsmkv.tools.inspect.server import announced, run  # noqa: PLC0415 - takes 0.2 s
         from lsmkv.tools.playground.server import HOST, application, built  # noqa: PLC0415
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
@@ -58,20 +54,7 @@ def playground(
             "playground needs starlette and uvicorn: pip install '.[tools]' in lsmkv's checkout"
         ) from None
     place = built(directory, PLACES)
-    try:
-        listener = listen(HOST, port)
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        reason = f"port {port} is in use (--port 0 takes a free one)"
-        raise OSError(error.errno, reason, HOST) from None
-    with listener:
-        url = f"http://{HOST}:{listener.getsockname()[1]}/"
-        if as_json:
-            write_line(json.dumps({"path": place, "url": url}))
-            sys.stdout.flush()
-        else:
-            say(f"{place} is served at {url} (Ctrl-C ends it)")
-        if open_page:
-            webbrowser.open(url)
+    with announced(
+        HOST, port, place, "is served at", as_json=as_json, open_page=open_page
+    ) as listener:
         run(application(place), listener)

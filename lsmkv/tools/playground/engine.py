@@ -6,42 +6,104 @@ more line in :data:`VIEWS`.
 
 from __future__ import annotations
 
+import errno
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import lsmkv
 from lsmkv.errors import Error
+from lsmkv.tools.inspect.api import Api
+from lsmkv.tools.inspect.plain import NotThereError
 from lsmkv.tools.playground import filters
+from lsmkv.tools.playground.console import Console
+from lsmkv.tools.playground.dropped import DroppedEnv
+from lsmkv.tools.playground.example import example
 from lsmkv.tools.playground.hashes import hashes
 from lsmkv.tools.playground.story import Story
 
 Plain = dict[str, Any]
 """A JSON object."""
+View = Callable[[Plain, Callable[[Plain], object]], Plain]
+"""Answers a question; what it takes second is for what is known before the answer is."""
 
 
 class Engine:
     """What a page's worker talks to; the first question about the story makes its store.
 
     >>> Engine().answer("nothing", "{}")
-    '{"error": "there is no view \\'nothing\\'"}'
+    '{"refused": "there is no view \\'nothing\\'"}'
     """
 
-    def __init__(self) -> None:
+    def __init__(self, more: Mapping[str, View] | None = None) -> None:
+        """``more`` are views of other programs."""
+        self._more = {} if more is None else more
         self._story: Story | None = None
+        self._folder: Api | None = None
+        self._console: Console | None = None
 
-    def answer(self, view: str, query: str) -> str:
-        """The answer to a question, as JSON; ``{"error": ...}``, in words, if it is wrong."""
-        if view not in VIEWS:
-            return json.dumps({"error": f"there is no view {view!r}"})
+    def answer(self, view: str, query: str, report: Callable[[str], object] | None = None) -> str:
+        """The answer to a question, as JSON; ``{"refused": ...}``, in words, if it is wrong.
+
+        ``inspect/`` and a view of the inspector's asks about the open folder; ``act/`` and an
+        action does what the inspector's server does when the page posts it.  ``report`` takes what
+        is known before the answer is, as JSON.
+        """
+        kind, _, name = view.partition("/")
+        if view not in VIEWS and view not in self._more and kind not in ("inspect", "act"):
+            return json.dumps({"refused": f"there is no view {view!r}"})
         try:
             asked = json.loads(query)
             if not isinstance(asked, dict):
                 raise ValueError("a question is a JSON object")
+            if kind == "inspect":
+                return json.dumps(self.folder().answer(name, asked))
+            if kind == "act":
+                return json.dumps(self.folder().act(name, asked))
+            if view in self._more:
+                return json.dumps(self._more[view](asked, lambda one: _told(report, one)))
+            if view == "console":
+                return json.dumps(self._run(asked, lambda one: _told(report, one)))
             return json.dumps(VIEWS[view](self, asked))
-        except (Error, ValueError) as error:
-            return json.dumps({"error": str(error)})
+        except (Error, NotThereError, OSError, ValueError) as error:
+            words = str(error) if self._folder is None else self._folder.reason(error)
+            return json.dumps({"refused": words})
+
+    def _run(self, query: Plain, report: Callable[[Plain], object]) -> Plain:
+        """Run the statements of ``source`` in the console, and report what they print."""
+        source = query.get("source")
+        if not isinstance(source, str):
+            raise ValueError("source must be a text")
+        if self._console is None:
+            self._console = Console()
+        return {"done": self._console.run(source, lambda text: report({"printed": text}))}
+
+    def open_folder(self, name: str, files: Iterable[Any]) -> str:
+        """Open dropped files, which take the place of earlier ones.
+
+        A file has ``name``, ``size``, ``modified`` and ``read(offset, length)``, whose result has
+        ``to_bytes()``, and is None if the browser does not give these bytes.
+        """
+        self.close_folder()
+        found = {file.name: _OfBrowser(file) for file in files}
+        try:
+            self._folder = Api(name, env=DroppedEnv(found))
+        except (Error, OSError) as error:
+            return json.dumps({"refused": str(error)})
+        return json.dumps({"name": name, "files": len(found)})
+
+    def folder(self) -> Api:
+        """What answers for the open folder.  ``ValueError`` if none is open."""
+        if self._folder is None:
+            raise ValueError("no folder is open")
+        return self._folder
+
+    def close_folder(self) -> None:
+        """Close the folder, if one is open."""
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
 
     def story(self) -> Story:
         """The store of the story."""
@@ -50,10 +112,37 @@ class Engine:
         return self._story
 
     def close(self) -> None:
-        """Close the store of the story, if there is one; the next question begins a new one."""
+        """Close the folder and the store of the story, if they are open; the next question about
+        the story begins a new one."""
+        self.close_folder()
+        self.close_story()
+
+    def close_story(self) -> None:
+        """Close the store of the story, if it is open."""
         if self._story is not None:
             self._story.close()
             self._story = None
+
+
+class _OfBrowser:
+    """A file as the worker passes it."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.size = int(file.size)
+        self.modified = float(file.modified)
+
+    def read(self, offset: int, length: int) -> bytes:
+        data = self._file.read(offset, length)
+        if data is None:
+            reason = "the browser cannot read it: it has changed, or was removed"
+            raise OSError(errno.EIO, reason, self._file.name)
+        return bytes(data.to_bytes())
+
+
+def _told(report: Callable[[str], object] | None, one: Plain) -> None:
+    if report is not None:
+        report(json.dumps(one))
 
 
 def _about(engine: Engine, _: Plain) -> Plain:
@@ -63,12 +152,14 @@ def _about(engine: Engine, _: Plain) -> Plain:
 
 def _begin(engine: Engine, _: Plain) -> Plain:
     """Begin the story again, with an empty store."""
-    engine.close()
+    engine.close_story()
     return engine.story().load({"keys": 0})
 
 
 VIEWS: dict[str, Callable[[Engine, Plain], Plain]] = {
     "about": _about,
+    "console": lambda engine, query: engine._run(query, lambda one: None),
+    "example": lambda _, query: example(query),
     "bloom": lambda _, query: filters.bloom(query),
     "passed": lambda _, query: filters.passed(query),
     "stranger": lambda _, query: filters.stranger(query),

@@ -12,7 +12,8 @@ from rich.console import Console
 from lsmkv.filter_lab import Replay, SettingReads, TableReads
 from lsmkv.tools.bars import EIGHTHS
 from lsmkv.tools.lab.heat import Heat, TableHeat
-from lsmkv.tools.lab.report import Outcome, print_report
+from lsmkv.tools.lab.outcome import Outcome
+from lsmkv.tools.lab.report import print_report
 from lsmkv.tools.lab.verdict import RULE, judge
 
 

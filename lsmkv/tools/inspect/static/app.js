@@ -1,8 +1,9 @@
 // The page: which view is shown, by the fragment of the URL; the keys that work everywhere.
 
-import { isReport, twin } from "./data.js";
+import { brand, isReport, isServed, twin } from "./data.js";
 import * as demoView from "./demo.js";
 import { button, h, show } from "./dom.js";
+import * as entriesView from "./entries.js";
 import { Following } from "./following.js";
 import * as filtersView from "./filters.js";
 import * as getView from "./get.js";
@@ -17,9 +18,10 @@ import * as writeView from "./write.js";
 // data.js's `twin`.  `follow(state, asOf)` is called once the store has changed since the answer that the view got at the
 // time `asOf`: it reads on, and returns null, or words for what it shows instead, from which `reload()` leads on
 // (`again`: what its button says).  `watches()` has what else is asked: `{table}`, whose level is in the state then.
-// One that has `hidden` is reached from others, and is not in the menu; nor is one that is `served`, in a report.
-const VIEWS = [demoView, levelsView, getView, filtersView, lifeView, liveView, writeView, tableView].map((module) => module.view);
-const MENU = VIEWS.filter((view) => !view.hidden && !(isReport && view.served));
+// One that has `hidden` is reached from others, and is not in the menu; nor is one that is `served`, without a server, or
+// one that is `whole`, in a report.
+const VIEWS = [demoView, levelsView, getView, filtersView, lifeView, liveView, writeView, entriesView, tableView].map((module) => module.view);
+const MENU = VIEWS.filter((view) => !view.hidden && (isServed || !view.served) && !(isReport && view.whole));
 
 const SHORTCUTS = [
   ["1 … " + MENU.length, "the views, in the order of the menu"],
@@ -118,7 +120,7 @@ function openJson(event) {
 }
 
 const system = matchMedia("(prefers-color-scheme: dark)");
-let chosen = ""; // a theme, or empty for the system's
+let chosen = document.documentElement.dataset.chosen ?? ""; // a theme, or empty for the system's
 
 function applyTheme() {
   document.documentElement.dataset.theme = chosen || (system.matches ? "dark" : "light");
@@ -161,7 +163,7 @@ function start() {
   document.body.append(
     h("a", { class: "skip", href: "#view", onclick: (event) => { event.preventDefault(); main.focus(); } }, "To the view"),
     h("header", {},
-      h("span", { class: "brand" }, "lsmkv", h("small", {}, isReport ? " report" : " inspect")),
+      h("span", { class: "brand" }, "lsmkv", h("small", {}, ` ${brand}`)),
       h("nav", { "aria-label": "Views" }, [...links.values()]),
       h("span", { class: "tools" }, json,
         button("◐", changeTheme, { title: "Light or dark (t)", "aria-label": "Light or dark" }),

@@ -7,6 +7,10 @@ const answers = held ? new Map(JSON.parse(held.textContent).map((one) => [
 
 /** Whether this is a report: a file with some answers, without a server. */
 export const isReport = answers !== null;
+/** Whether a server answers, which sees what happens to the store meanwhile. */
+export const isServed = !isReport;
+/** What stands beside the name lsmkv. */
+export const brand = isReport ? "report" : "inspect";
 
 /** The queries of a view that a report can answer. */
 export function answered(view) {

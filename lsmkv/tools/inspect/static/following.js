@@ -1,6 +1,6 @@
 // Whether what a view shows is still so: the server is asked how the store stands, once a second.
 
-import { act, ask, isReport, onAnswer } from "./data.js";
+import { act, ask, isServed, onAnswer } from "./data.js";
 import { button, h, show } from "./dom.js";
 
 const PAUSE = 1000; // milliseconds
@@ -20,7 +20,7 @@ export class Following {
     this.timer = 0;
     this.words = "";
     this.note = h("section", { class: "moved", role: "status", hidden: true });
-    if (isReport) return;
+    if (!isServed) return;
     onAnswer((change) => {
       this.asOf = { change, time: Date.now() };
       if (!this.isFollowing) this.older = null; // the user has asked for something else
@@ -33,7 +33,7 @@ export class Following {
   begin() {
     this.asOf = this.older = this.followed = null;
     this.tell("");
-    if (!isReport) this.wait(0);
+    if (isServed) this.wait(0);
   }
 
   /** Look now, and again after a pause. */

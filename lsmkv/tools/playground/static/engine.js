@@ -5,10 +5,15 @@ import { number } from "./inspect/format.js";
 
 const PATIENCE = 1500; // milliseconds for a service worker to start
 
-/** The engine of this page.  `ask` waits until it is loaded. */
+/** The engine of this page.  `ask` waits until it is loaded.
+ *
+ * `kind` is "course" for one that also knows the labs; a `spare` one says nothing, and leaves the cache alone.
+ */
 export class Engine {
-  constructor(place) {
+  constructor(place, { kind = "", spare = false } = {}) {
     this.place = place;
+    this.kind = kind;
+    this.spare = spare;
     this.waiting = new Map(); // the number of a question -> what settles its answer
     this.asked = 0;
     this.bar = h("progress", { max: "1", value: "0", "aria-label": "Loading the engine" });
@@ -24,12 +29,13 @@ export class Engine {
   }
 
   async begin() {
-    const offline = new Offline(this.place);
-    await offline.started;
-    this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
+    const offline = this.spare ? null : new Offline(this.place);
+    await offline?.started;
+    if (this.ended) return;
+    this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module", name: this.kind });
     this.worker.addEventListener("message", ({ data }) => this.hear(data));
     this.worker.addEventListener("error", (event) => this.fail(event.message || "its script cannot be loaded"));
-    this.ready.then(() => offline.complete(), () => {});
+    this.ready.then(() => offline?.complete(), () => {});
   }
 
   hear({ kind, ...message }) {
@@ -39,11 +45,12 @@ export class Engine {
       show(this.place, h("span", { role: "status" }, `The engine is loaded: lsmkv ${message.lsmkv} on Python ${message.python}, in this tab.`));
       this.whenReady(message);
     } else if (kind === "failed") this.fail(message.reason);
+    else if (kind === "report") this.waiting.get(message.id).report(message.found);
     else {
       const { resolve, reject } = this.waiting.get(message.id);
       this.waiting.delete(message.id);
-      if (message.answer.error === undefined) resolve(message.answer);
-      else reject(new Error(message.answer.error));
+      if (message.answer.refused === undefined) resolve(message.answer);
+      else reject(new Error(message.answer.refused));
     }
   }
 
@@ -64,13 +71,30 @@ export class Engine {
     this.whenFailed(error);
   }
 
-  /** The answer to a question. */
-  async ask(view, query = {}) {
+  /** The answer to a question; `report(found)` is called with what is known before. */
+  ask(view, query = {}, report = () => {}) {
+    return this.post({ view, query: JSON.stringify(query) }, report);
+  }
+
+  /** Let the engine read these files, `{name, file}` each, as one directory. */
+  open(name, files) {
+    return this.post({ view: name, files });
+  }
+
+  /** End it, whatever it does; questions that wait are refused. */
+  end() {
+    this.ended = true;
+    this.worker?.terminate();
+    for (const { reject } of this.waiting.values()) reject(Object.assign(new Error("It was ended."), { ended: true }));
+    this.waiting.clear();
+  }
+
+  async post(question, report = () => {}) {
     await this.ready;
     const id = ++this.asked;
     return new Promise((resolve, reject) => {
-      this.waiting.set(id, { resolve, reject });
-      this.worker.postMessage({ id, view, query: JSON.stringify(query) });
+      this.waiting.set(id, { resolve, reject, report });
+      this.worker.postMessage({ id, ...question });
     });
   }
 }

@@ -13,6 +13,7 @@ function chosen() {
 }
 
 function apply(theme) {
+  root.dataset.chosen = theme;
   root.dataset.theme = theme || (system.matches ? "dark" : "light");
   document.dispatchEvent(new Event("lsmkv-theme"));
 }
@@ -20,7 +21,7 @@ function apply(theme) {
 apply(chosen());
 system.addEventListener("change", () => apply(chosen()));
 document.addEventListener("DOMContentLoaded", () => {
-  document.getElementById("theme").addEventListener("click", () => {
+  document.getElementById("theme")?.addEventListener("click", () => {
     const theme = root.dataset.theme === "dark" ? "light" : "dark";
     try {
       localStorage.setItem(KEPT, theme === (system.matches ? "dark" : "light") ? "" : theme);

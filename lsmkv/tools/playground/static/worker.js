@@ -4,6 +4,8 @@ import { crc32c } from "./crc32c.js";
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
 const PACKAGES = "/lib/python3.14/site-packages";
+const PLAIN = "from lsmkv.tools.playground.engine import Engine\nEngine()";
+const COURSE = "from lsmkv.course.tab import VIEWS\nfrom lsmkv.tools.playground.engine import Engine\nEngine(VIEWS)";
 const base = new URL(".", import.meta.url);
 const send = (kind, message) => postMessage({ kind, ...message });
 
@@ -54,23 +56,46 @@ async function start() {
   report("Starting lsmkv");
   python.registerJsModule("crc32c", { crc32c, hardware_based: true });
   for (const archive of archives) python.unpackArchive(await archive, "wheel", { extractDir: PACKAGES });
-  const engine = python.runPython("import importlib; importlib.invalidate_caches()\nfrom lsmkv.tools.playground.engine import Engine\nEngine().answer");
+  const engine = python.runPython("import importlib; importlib.invalidate_caches()\n" + (self.name === "course" ? COURSE : PLAIN));
   return engine;
 }
 
 const engine = start();
-engine.then((answer) => {
-  const about = JSON.parse(answer("about", "{}"));
-  if (about.error) throw new Error(about.error);
+engine.then((found) => {
+  const about = JSON.parse(found.answer("about", "{}"));
+  if (about.refused) throw new Error(about.refused);
   send("ready", about);
 }).catch((error) => send("failed", { reason: error.message.trim().split("\n").at(-1) }));
 
-addEventListener("message", async ({ data: { id, view, query } }) => {
+/** A file of the visitor's, which is read where it is. */
+function dropped({ name, file }) {
+  const reader = new FileReaderSync();
+  return {
+    name,
+    size: file.size,
+    modified: file.lastModified / 1000,
+    read(offset, length) {
+      try {
+        return new Uint8Array(reader.readAsArrayBuffer(file.slice(offset, offset + length)));
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+async function answered(id, { view, query, files }) {
+  const found = await engine;
+  if (files) return found.open_folder(view, files.map(dropped));
+  return found.answer(view, query, (text) => { send("report", { id, found: JSON.parse(text) }); });
+}
+
+addEventListener("message", async ({ data: { id, ...question } }) => {
   let answer;
   try {
-    answer = JSON.parse((await engine)(view, query));
+    answer = JSON.parse(await answered(id, question));
   } catch (error) {
-    answer = { error: error.message.trim().split("\n").at(-1) };
+    answer = { refused: error.message.trim().split("\n").at(-1) };
   }
   send("answer", { id, answer });
 });

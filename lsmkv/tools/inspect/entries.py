@@ -1,0 +1,216 @@
+"""The entries of a store, in the order of their keys; or those of its files, one after the other.
+
+The second way needs no store that can be opened: it reads each log and table that is there, with
+every version of a key, and goes on after damage.
+
+A question is answered in windows: it ends after some entries, or some bytes, and names the place
+where the next one continues.  So a search in a large store shows what it has found so far.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import lsmkv
+from lsmkv.errors import Error
+from lsmkv.exchange import json_line
+from lsmkv.files import parse_name
+from lsmkv.tools.dump.logs import read_log
+from lsmkv.tools.dump.records import Entry, Fault, Operation
+from lsmkv.tools.dump.tables import read_table
+from lsmkv.tools.inspect.formats import LONGEST, Format, meaning, recognize
+from lsmkv.tools.inspect.plain import Plain, shown_bytes
+from lsmkv.tools.inspect.source import Source
+from lsmkv.tools.text import from_hex, printable
+from lsmkv.util.json_fields import json_field
+
+WINDOW: Final = 200
+"""The most entries in one answer."""
+_MOST_LOOKED_AT: Final = 20_000
+_MOST_BYTES: Final = 4 << 20
+"""The most entries, and bytes of them, that one question reads."""
+_MOST_LINES: Final = 5_000
+_BYTEWISE: Final = "leveldb.BytewiseComparator"
+
+
+class Wanted(NamedTuple):
+    """Which entries a question is about."""
+
+    prefix: bytes = b""
+    text: bytes = b""
+    """Bytes that the key or the value contains; ASCII letters in either case."""
+    by_file: bool = False
+
+    def matches(self, one: _Version) -> bool:
+        """Whether this entry is wanted."""
+        if not one.key.startswith(self.prefix):
+            return False
+        wanted = self.text.lower()
+        if not wanted or wanted in one.key.lower():
+            return True
+        value = (one.value or b"").lower()
+        return wanted in value or _as_utf16(wanted) in value
+
+
+class _Version(NamedTuple):
+    """An entry as it is stored, or a fault of a file."""
+
+    key: bytes
+    value: bytes | None
+    """None for a deletion."""
+    file: str = ""
+    sequence: int = 0
+    place: str = ""
+    """Where a question continues that begins with this entry."""
+    fault: str = ""
+
+
+def entries(source: Source, wanted: Wanted, place: str = "") -> Plain:
+    """Up to :data:`WINDOW` entries from a place on, which an earlier answer gave as ``next``.
+
+    ``next`` is None at the end; ``looked_at`` counts the entries that were read for it.  A store
+    that cannot be opened is read file by file.
+    """
+    found, looked_at, rest, how = _window(source, wanted, place, WINDOW)
+    known = format_of(source)
+    return {
+        "entries": [_shown(source, known, one) for one in found],
+        "looked_at": looked_at,
+        "next": rest,
+        "by_file": how.by_file,
+        "format": None if known is None else {"name": known.name, "words": known.words},
+    }
+
+
+def lines(source: Source, wanted: Wanted, place: str = "") -> Plain:
+    """The same as JSON lines, for a file: as ``lsmkv export`` writes them, and ``import`` reads.
+
+    File by file, each has its file and sequence too, and deletions have no value.
+    """
+    found, looked_at, rest, how = _window(source, wanted, place, _MOST_LINES)
+    written = b"".join(_line(one, how.by_file) for one in found)
+    return {"lines": written.decode("ascii"), "looked_at": looked_at, "next": rest}
+
+
+def format_of(source: Source) -> Format | None:
+    """The program that wrote the store, if it is known; None for one that cannot be opened."""
+    try:
+        db = source.db()
+        return recognize(source.comparator, lambda start: _has(db, start))
+    except Error:
+        return None
+
+
+def _has(db: lsmkv.DB, start: bytes) -> bool:
+    if db.options.comparator.name != _BYTEWISE:
+        return False
+    with db.iterator(prefix=start, include_value=False) as found:
+        return next(found, None) is not None
+
+
+def _window(
+    source: Source, wanted: Wanted, place: str, most: int
+) -> tuple[list[_Version], int, str | None, Wanted]:
+    """The wanted entries from a place on, how many were read, and the next place."""
+    if not wanted.by_file:
+        try:
+            source.db()
+        except Error:
+            wanted = wanted._replace(by_file=True)
+    read = _of_files(source, place) if wanted.by_file else _of_store(source, wanted, place)
+    found: list[_Version] = []
+    looked_at = size = 0
+    for one in read:
+        if len(found) >= most or looked_at >= _MOST_LOOKED_AT or size >= _MOST_BYTES:
+            return found, looked_at, one.place, wanted
+        looked_at += 1
+        size += len(one.key) + len(one.value or b"")
+        if one.fault or wanted.matches(one):
+            found.append(one)
+    return found, looked_at, None, wanted
+
+
+def _of_store(source: Source, wanted: Wanted, place: str) -> Iterator[_Version]:
+    """The entries that the store shows, from the key at ``place`` on."""
+    start = from_hex(place) if place else None
+    prefix = wanted.prefix if wanted.prefix and source.comparator == _BYTEWISE else None
+    with source.db().iterator(start=start, prefix=prefix, fill_cache=False) as found:
+        for key, value in found:  # the key at ``place`` comes first
+            yield _Version(key, value, place=key.hex())
+
+
+def _of_files(source: Source, place: str) -> Iterator[_Version]:
+    """The versions in each log and table, from ``place`` on: a file, and how many are before."""
+    first, _, skipped = place.partition(":")
+    skip = int(skipped) if skipped.isdigit() else 0
+    for name in _readable(source):
+        if first and name != first:
+            continue
+        first = ""
+        for at, one in enumerate(_of_file(source, name)):
+            if at >= skip:
+                yield one._replace(place=f"{name}:{at}")
+        skip = 0
+
+
+def _readable(source: Source) -> list[str]:
+    """The names of the logs and tables, by their numbers."""
+    found: list[tuple[int, str]] = []
+    for name in source.directory.names():
+        parsed = parse_name(name)
+        if parsed is not None and parsed.kind in ("log", "table"):
+            found.append((parsed.number, name))
+    return [name for _, name in sorted(found)]
+
+
+def _of_file(source: Source, name: str) -> Iterator[_Version]:
+    try:
+        with source.directory.open(name) as file:
+            for record in read_log(file) if name.endswith(".log") else read_table(file):
+                if isinstance(record, Operation):
+                    yield _Version(record.key, record.value, name, record.sequence)
+                elif isinstance(record, Entry):
+                    key = record.key
+                    value = record.value if key.kind else None
+                    yield _Version(key.user_key, value, name, key.sequence or 0)
+                elif isinstance(record, Fault):
+                    where = "" if record.offset is None else f" at {record.offset:,}"
+                    yield _Version(b"", None, name, fault=f"{record.kind}{where}: {record.reason}")
+    except (Error, OSError) as error:
+        yield _Version(b"", None, name, fault=str(error))
+
+
+def _shown(source: Source, known: Format | None, one: _Version) -> Plain:
+    if one.fault:
+        return {"file": one.file, "fault": printable(one.fault)}
+    key = source.shown_key(one.key)
+    value = None if one.value is None else shown_bytes(one.value)
+    if known is not None:
+        _add(key, meaning(known.key(one.key[:LONGEST])))
+        if value is not None and one.value is not None:
+            _add(value, meaning(known.value(one.key, one.value[:LONGEST])))
+    fields: Plain = {"key": key, "value": value}
+    return fields | ({"file": one.file, "sequence": one.sequence} if one.file else {})
+
+
+def _add(fields: Plain, text: str | None) -> None:
+    if text is not None:
+        fields["meaning"] = text
+
+
+def _line(one: _Version, by_file: bool) -> bytes:
+    if not by_file:
+        return json_line(one.key, one.value or b"")
+    if one.fault:
+        return json.dumps({"file": one.file, "fault": one.fault}).encode("ascii") + b"\n"
+    fields = {"file": one.file, "sequence": one.sequence} | json_field("key", one.key, False)
+    if one.value is not None:
+        fields |= json_field("value", one.value, False)
+    return json.dumps(fields).encode("ascii") + b"\n"
+
+
+def _as_utf16(text: bytes) -> bytes:
+    """The same text in UTF-16, in which Chromium writes many values."""
+    return text.decode("utf-8", "replace").encode("utf-16-le")
