@@ -55,6 +55,7 @@ def work(session: Session) -> None:
     session.ask("flush")
     require(session, content | {key: None for key, _ in pairs[KEYS // 2 :]}, 60)
     session.ask("load", pairs=pairs[KEYS // 2 :])
+    session.ask("delete", key="gone")
     require(session, content, 60)
     session.ask("flush")
     session.kill()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from lsmkv.course.store.manifest import is_current
 from lsmkv.course.store.seams import Using, engine
 
 _MOST_LOG = 1 << 30
@@ -115,13 +117,14 @@ def removing(using: Using) -> None:
             def obsolete_files(*arguments: Any) -> list[str]:
                 return sorted(using.mine.obsolete_files(*arguments))
 
-            # Before the first commit there is no MANIFEST's number, and counters are the engine's.
+            # Before the first commit there is no MANIFEST's number, and the lab has no counters.
             right = sorted(planned.removed)
             chosen = right
             if versions.manifest_number > 0 and "STATS.json" not in right:
                 chosen = using.agreed(obsolete_files, arguments, right)
             for name in chosen:
-                store.directory.remove(name)
+                with contextlib.suppress(OSError):  # it is tried again after the next commit
+                    store.directory.remove(name)
 
         return remove
 
@@ -168,9 +171,7 @@ def committing(using: Using) -> None:
             using.guard.tried(using.part, using.mine.commit, arguments)
             directory = self._directory
             right = directory.exists(name) and directory.read_file(name, len(content)) == content
-            if using.in_use() and not (
-                right and directory.read_file("CURRENT", 64) == name.encode() + b"\n"
-            ):
+            if using.in_use() and not (right and is_current(directory, name)):
                 what = f"commit has not made {name} the MANIFEST in force"
                 using.guard.fail(using.part, "commit", what)
             if not using.in_use():

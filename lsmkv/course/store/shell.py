@@ -134,10 +134,10 @@ class Shell:
             self.say(f"level {table['level']}  {name}  {size(table['size']):>9}  {keys}")
         used = {part.name for part in self._session.used}
         for file, names in _FILES:
-            mine = [f"{name} ({part_named(name).mark})" for name in names if name in used]
-            others = [name for name in names if name not in used]
-            words = mine + [f"{name} (the engine's)" for name in others]
-            self.say(f"{file}: {', '.join(words)}")
+            mine = ", ".join(name for name in names if name in used)
+            others = ", ".join(name for name in names if name not in used)
+            words = [f"yours: {mine}"] * bool(mine) + [f"the engine's: {others}"] * bool(others)
+            self.say(f"{file:<8}  {'; '.join(words)}")
 
     def parts(self, words: Sequence[str]) -> None:
         calls = self._session.ask("calls")

@@ -27,7 +27,8 @@ from course_stores import failed, folder_of_references
         ),
         (
             "flush",
-            "own = flush\ndef flush(directory, manifest, table_name, table, edit, old_log):\n    own(directory, manifest, table_name, table[:-1], edit, old_log)\n",
+            "own = flush\ndef flush(directory, manifest, table_name, table, edit, old_log):\n"
+            "    own(directory, manifest, table_name, table[:-1], edit, old_log)\n",
             "flush has written another table",
         ),
     ],

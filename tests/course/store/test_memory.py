@@ -13,7 +13,8 @@ from course_stores import failed, folder_of_references
     [
         (
             "memtable",
-            "def insert(memtable, internal_key, value):\n    memtable.append((internal_key, value))\n",
+            "def insert(memtable, internal_key, value):\n"
+            "    memtable.append((internal_key, value))\n",
             "oes not hold the memtable in order",
         ),
         ("memtable", "def look_up(memtable, user_key, sequence):\n    return None\n", "look_up("),
