@@ -66,6 +66,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "course check": "course.command:check",
         "course status": "course.command:status",
         "course run": "course.store.command:run",
+        "course see": "course.see:see",
         "course plot": "course.command:plot",
         "course grade": "course.command:grade",
     },
