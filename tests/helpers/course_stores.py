@@ -13,8 +13,8 @@ from lsmkv.course.labs.registry import find
 from lsmkv.course.store.parts import PARTS, part_named
 from lsmkv.course.store.session import Session
 
-KEYS = 700
-"""So many that a memtable of the store is full."""
+KEYS = 160
+"""How many are written."""
 
 
 def folder_of_references(path: Path) -> Path:
