@@ -21,7 +21,7 @@ from rich.markdown import Markdown
 from lsmkv.course.failure import place_of
 from lsmkv.course.grading import MISSING, Grader, LabGrade, Submission
 from lsmkv.course.lab import Check, Lab
-from lsmkv.course.labs.registry import LABS, find
+from lsmkv.course.labs.registry import CAPSTONE, CAPSTONE_NAMES, LABS, find
 from lsmkv.course.running import (
     MEMORY_MIB,
     NOT_WRITTEN,
@@ -131,7 +131,7 @@ def show(
 
     JSON: "lab", "title", "text" in Markdown, and "hints", their number.
     """
-    lab = find(lab_name)
+    lab = CAPSTONE if lab_name in CAPSTONE_NAMES else find(lab_name)
     hints = lab.hints()
     if hint is not None and hint > len(hints):
         raise ValueError(f"lab {lab.number} has {count(len(hints), 'hint')}")
