@@ -37,7 +37,7 @@ def passed_checks(
     return passed
 
 
-class StoreError(Exception):
+class StoreError(ValueError):
     """What the store answers to a request that it cannot carry out."""
 
 
@@ -49,7 +49,7 @@ class Session:
     """
 
     def __init__(self, folder: str, store: str, parts: Sequence[Part], seconds: float) -> None:
-        """``seconds`` is how long a request may take."""
+        """``seconds`` is how long a request may take.  Raises :class:`StoreError`."""
         self.folder = os.path.abspath(folder)
         self.store = os.path.abspath(store)
         self.parts = list(parts)
@@ -60,7 +60,12 @@ class Session:
         self.aside: set[str] = set()
         self._scratch = tempfile.TemporaryDirectory(prefix="lsmkv-course-")
         self._child: InterpretedChild | None = None
-        self.reopen()
+        try:
+            self.reopen()
+        except BaseException:
+            self.kill()
+            self._scratch.cleanup()
+            raise
 
     def __enter__(self) -> Session:
         return self

@@ -15,7 +15,7 @@ from course_stores import failed, folder_of_references
             "memtable",
             "def insert(memtable, internal_key, value):\n"
             "    memtable.append((internal_key, value))\n",
-            "oes not hold the memtable in order",
+            "look_up(",
         ),
         ("memtable", "def look_up(memtable, user_key, sequence):\n    return None\n", "look_up("),
         ("merge", "def merge(runs, backwards):\n    return iter(())\n", "merge"),

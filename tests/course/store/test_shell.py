@@ -48,7 +48,7 @@ flush
 def test_inspect_and_parts_say_whose_parts_there_are(tmp_path: Path) -> None:
     folder = folder_of_references(tmp_path / "labs")
     commands = "put ant 1\nflush\ninspect\nparts\n"
-    table, *files = lines_of(folder, commands, ["filters", "records"])[1:]
+    table, *files = lines_of(folder, commands, ["records", "filters"])[1:]
     assert table.startswith("level 2  000006.ldb") or ".ldb" in table
     assert table.endswith("'ant' .. 'ant'")
     assert files[0] == "log       yours: records; the engine's: checksums, log reader, recovery"
