@@ -13,6 +13,7 @@ import typer
 import lsmkv
 from lsmkv.course.lab import Check
 from lsmkv.course.labs import asked_tables, block, reading_store
+from lsmkv.course.labs.formats import entries_in
 from lsmkv.course.labs.registry import find
 from lsmkv.course.labs.scratch import scratch
 from lsmkv.course.running import MEMORY_MIB, PASSED, SECONDS, Limits, run_checks
@@ -82,7 +83,7 @@ class _Blocks:
 
     @staticmethod
     def seek(data: bytes, target: bytes) -> tuple[bytes, bytes] | None:
-        entries = ((entry.key, entry.value) for entry in block.entries_in(data))
+        entries = ((entry.key, entry.value) for entry in entries_in(data))
         return next((one for one in entries if one[0] >= target), None)
 
 

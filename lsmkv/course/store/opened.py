@@ -180,6 +180,7 @@ class Opened:
 
     def _tables(self, db: lsmkv.DB, request: dict[str, Any]) -> list[dict[str, Any]]:
         """The tables of each level."""
+        assert db._store is not None
         version = db._store.versions.current
         return [
             {
