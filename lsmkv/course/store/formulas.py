@@ -32,7 +32,7 @@ def blocks_read(tables: int, rate: float) -> float:
 
 
 def write_amplification(user: int, flushed: int, compacted: int) -> float:
-    """The bytes of tables that were written for each byte of the user's."""
+    """The bytes of tables that were written for each byte that was put."""
     right = (flushed + compacted) / user if user else 0.0
     arguments = (user, flushed, compacted)
     return _formula("write amplification", "write_amplification", arguments, right)

@@ -21,7 +21,7 @@ def internal_keys(using: Using) -> None:
 
 
 def order(using: Using) -> None:
-    """Versions are compared: by a table's builder, and by whoever sorts tables."""
+    """Versions are compared: by the builder of a table, and where tables are sorted."""
 
     def compare_keys(a: bytes, b: bytes) -> int:
         found: int = using.mine.compare_keys(a, b)
