@@ -25,6 +25,6 @@ def test_the_filter_lab_needs_nothing_else(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     lsm("course", "new", ".")
     shutil.copy(reference(find("bloom")), ".")
-    done = lsm("filter-lab", "sample", "none", "own:10", "--policy", "lab4_bloom.py")
+    done = lsm("filter-lab", "sample", "--settings", "none own:10", "--policy", "lab4_bloom.py")
     assert (done.status, done.err) == (0, "")
     assert "own:10" in done.out

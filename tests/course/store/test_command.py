@@ -32,7 +32,7 @@ def test_a_part_runs_if_its_checks_pass(folder: Path) -> None:
         second,
         *_,
     ) = done.out.splitlines()
-    assert first.startswith("Your store: 5 of ")
+    assert first.startswith("Your store: 4 of ")
     assert second == (
         "  lab 4, filters: the engine's: the check 'the size of a filter' does not pass"
     )
