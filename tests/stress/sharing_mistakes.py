@@ -38,9 +38,9 @@ MISTAKES = (
         "a write is answered before it is made",
         "lsmkv.shared.group_commit",
         "GroupCommit.write",
-        "try:\n            self._writer.write(",
-        "self._acknowledge(group, self._publishing.page.words[SEQUENCE] + len(operations))\n"
-        "        try:\n            self._writer.write(",
+        "self._publishing.expect(operations, encoded, slots, happened)\n",
+        "self._publishing.expect(operations, encoded, slots, happened)\n"
+        "        self._acknowledge(group, 0)\n",
     ),
     Mistake(
         "a member reads before it has caught up",
@@ -138,7 +138,9 @@ def plant():
     owner, _, name = FUNCTION.rpartition(".")
     holder = getattr(module, owner)
     text = textwrap.dedent(inspect.getsource(getattr(holder, name)))
-    text = text.replace(textwrap.dedent(RIGHT), WRONG)
+    right = textwrap.dedent(RIGHT)
+    assert right in text
+    text = text.replace(right, WRONG)
     text = "def planted(__class__):\\n" + textwrap.indent(text, "    ") + "\\n    return " + name
     exec(text, module.__dict__)
     setattr(holder, name, module.planted(holder))
