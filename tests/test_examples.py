@@ -38,6 +38,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 SVG = "{http://www.w3.org/2000/svg}"
 NOTEBOOK = EXAMPLES / "filter_experiment.ipynb"
+OWN = EXAMPLES / "own_store.ipynb"
 BESIDE = EXAMPLES / "notes_beside.ipynb"
 
 PUBLIC = {
@@ -102,7 +103,7 @@ def test_it_runs(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted([*EXAMPLES.glob("*.py"), NOTEBOOK, BESIDE]), ids=lambda path: path.name
+    "path", sorted([*EXAMPLES.glob("*.py"), NOTEBOOK, OWN, BESIDE]), ids=lambda path: path.name
 )
 def test_it_uses_the_public_api_alone(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
@@ -848,21 +849,36 @@ def pictures(cells: Iterable[Any]) -> list[list[str]]:
     ]
 
 
-def test_the_notebook_prints_and_draws_what_it_keeps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("notebook", "number"), [(NOTEBOOK, 2), (OWN, 1)])
+def test_a_notebook_prints_and_draws_what_it_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notebook: Path, number: int
 ) -> None:
     pytest.importorskip("ipykernel")
     pytest.importorskip("matplotlib")
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     monkeypatch.setenv("PYTHONPATH", HOME)
-    kept = nbformat.read(NOTEBOOK, as_version=4)
-    fresh = nbformat.read(NOTEBOOK, as_version=4)
+    kept = nbformat.read(notebook, as_version=4)
+    fresh = nbformat.read(notebook, as_version=4)
     client = nbclient.NotebookClient(fresh, kernel_name="python3", timeout=None)
     client.execute(cwd=str(tmp_path))
     assert printed(fresh.cells) == printed(kept.cells)
     assert pictures(fresh.cells) == pictures(kept.cells)
-    assert len(pictures(kept.cells)) == 2
+    assert len(pictures(kept.cells)) == number
+
+
+def test_a_store_of_ones_own_has_200_lines_and_saves_reads() -> None:
+    cells = json.loads(OWN.read_text(encoding="utf-8"))["cells"]
+    assert all(cell["metadata"] == {} for cell in cells)
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    lines = [line for cell in code for line in cell.splitlines() if line.strip()]
+    assert len(lines) <= 200
+    minutes = re.findall(r"(?m)^\| (\d+) \|", "".join(cells[0]["source"]))
+    assert sum(map(int, minutes)) == 90
+    found = [float(x) for x in re.findall(r"([\d.]+) blocks a Get", printed(cells))]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 7
+    assert found[-1] < 0.6
 
 
 def test_the_notebook_says_what_it_shows() -> None:
@@ -896,5 +912,5 @@ def test_the_readme_tells_of_every_example() -> None:
     page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     programs = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".ipynb")}
     assert set(re.findall(r"(?m)^### \[`(.*?)`\]\(\1\)$", page)) == programs
-    for name in programs - {NOTEBOOK.name, BESIDE.name}:
+    for name in programs - {NOTEBOOK.name, OWN.name, BESIDE.name}:
         assert re.search(rf"(?m)^python examples/{name}", page), name

@@ -150,6 +150,27 @@ def test_the_ten_files_are_read_in_an_afternoon() -> None:
     assert 1000 < sum(len(lines_to_read(source)) for source in sources) <= MOST_LINES
 
 
+def without_fast_paths(lines: list[str]) -> list[str]:
+    """The lines of a file that are no part of its contract's "Fast paths"."""
+    text = "\n".join(lines)
+    return re.sub(r'(?s)\n\nFast paths?[:,].*?(?=\n""")', "", text, count=1).splitlines()
+
+
+def test_the_box_has_the_sum_of_its_lines_and_a_lab_for_each_file() -> None:
+    lines = [lines_to_read((ROOT / name).read_text(encoding="utf-8")) for name in ten_files()]
+    total = sum(len(without_fast_paths(some)) for some in lines)
+    assert f"> **Two hours.** These ten files, in this order, about {round(total, -2):,} lines" in (
+        intro()
+    )
+    assert not any(re.match(r"    # Fast paths: |# Fast paths: ", x) for y in lines for x in y)
+    rows = [row for row in intro().splitlines() if re.match(r"\| \d+ \| ", row)]
+    assert len(rows) == 10
+    for row in rows:
+        labs = re.findall(r"\[(\d+)\]\((course/\d\d-\w+\.md)\)", row)
+        assert labs, row
+        assert all((ROOT / "docs" / page).is_file() for _, page in labs)
+
+
 @pytest.mark.parametrize("name", ten_files())
 def test_one_of_the_ten_begins_with_its_contract_and_ends_in_fast_paths(name: str) -> None:
     source = (ROOT / name).read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ from rich.markdown import Markdown
 from lsmkv.course.failure import place_of
 from lsmkv.course.grading import MISSING, Grader, LabGrade, Submission
 from lsmkv.course.lab import Check, Lab
-from lsmkv.course.labs.registry import LABS, find
+from lsmkv.course.labs.registry import CAPSTONE, CAPSTONE_NAMES, LABS, find
 from lsmkv.course.running import (
     MEMORY_MIB,
     NOT_WRITTEN,
@@ -32,6 +32,8 @@ from lsmkv.course.running import (
     Result,
     run_checks,
 )
+from lsmkv.course.sample import NAME as SAMPLE
+from lsmkv.course.sample import make_sample
 from lsmkv.course.steps import current_lab, has_begun, lab_file, next_step
 from lsmkv.course.submissions import labs_beside, loose_files, students
 from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write_line
@@ -85,24 +87,27 @@ def new(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Make a student's folder, with a starter file for each lab. An existing file is an error.
+    """Make a student's folder, with a starter file for each lab, and a store to try filters on. An
+    existing file is an error.
 
     JSON: "path" and "files", the names of the files written.
     """
     os.makedirs(directory, exist_ok=True)
     files = {os.path.join(directory, lab.file_name): lab for lab in LABS}
-    for path in files:
+    for path in (*files, os.path.join(directory, SAMPLE)):
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, "it already exists, and was not changed", path)
     for path, lab in files.items():
         with open(path, "x", encoding="utf-8") as file:
             file.write(lab.starter())
+    make_sample(directory)
     if as_json:
         names = [lab.file_name for lab in LABS]
         write_line(json.dumps({"path": directory, "files": names}))
         return
     for path, lab in files.items():
         write_line(f"{path}  lab {lab.number}: {lab.title}")
+    write_line(f"{os.path.join(directory, SAMPLE)}  a store of names, for 'lsmkv filter-lab'")
     first = LABS[0].number
     there = "" if os.path.samefile(directory, ".") else f", after 'cd {printable(directory)}'"
     write_line(f"Read a lab with 'lsmkv course show {first}'.")
@@ -126,7 +131,7 @@ def show(
 
     JSON: "lab", "title", "text" in Markdown, and "hints", their number.
     """
-    lab = find(lab_name)
+    lab = CAPSTONE if lab_name in CAPSTONE_NAMES else find(lab_name)
     hints = lab.hints()
     if hint is not None and hint > len(hints):
         raise ValueError(f"lab {lab.number} has {count(len(hints), 'hint')}")

@@ -7,10 +7,11 @@ runs in such a child: a new interpreter in which
 * nothing varies from run to run without need: hashes of strings have no random seed, and the
   garbage collector runs only when it is called.
 
-The parent calls :func:`run_interpreted`, and names a module with a function ``main``.  The child
-imports that module *before* the package, and finds empty packages with the right path in place of
-the package.  So ``main`` can prepare what the engine will import, and then calls
-:func:`import_package`.  A module that has nothing to prepare may call it first.
+The parent calls :func:`run_interpreted`, or keeps an :class:`InterpretedChild` for several
+requests, and names a module with a function ``main``.  The child imports that module *before* the
+package, and finds empty packages with the right path in place of the package.  So ``main`` can
+prepare what the engine will import, and then calls :func:`import_package`.  A module that has
+nothing to prepare may call it first.
 
 :func:`in_copy` calls a function in a copy of the child, which leaves the child as it was.
 """
@@ -59,18 +60,71 @@ def run_interpreted(module: str, request: object) -> Any:
     ``sys.path``; its output goes to the standard error.  Raises :class:`ChildFailedError`.
     Costs the start of an interpreter: 0.1 s, and 0.2 s more to import the package.
     """
-    # An empty entry is the working directory, which the child has, too.
-    path = [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", _BOOT, _HOME, module, *path],
-        input=json.dumps(request).encode(),
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONHASHSEED": "0"},
-        check=False,
-    )
-    if done.returncode != 0:
-        raise ChildFailedError(f"the child for {module} has ended with {done.returncode}")
-    return json.loads(done.stdout)
+    with InterpretedChild(module) as child:
+        return child.ask(request)
+
+
+class InterpretedChild:
+    """A child that answers requests until it is closed, or killed.  One thread uses it."""
+
+    def __init__(self, module: str, pass_fds: Sequence[int] = ()) -> None:
+        """``main`` of ``module`` is called for each request.  ``pass_fds`` stay open in the child.
+
+        Costs the start of an interpreter, 0.1 s.
+        """
+        self._module = module
+        # An empty entry is the working directory, which the child has, too.
+        path = [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _BOOT, _HOME, module, *path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+            pass_fds=pass_fds,
+        )
+        """The child's process; :meth:`close` reaps it."""
+
+    def __enter__(self) -> InterpretedChild:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            self.process.kill()
+        self.close()
+
+    def ask(self, request: object) -> Any:
+        """What ``main(request)`` returns; both are passed on as JSON.
+
+        Raises :class:`ChildFailedError` if the child has ended.
+        """
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = b""
+        if not answer.endswith(b"\n"):
+            status = self.close()
+            raise ChildFailedError(f"the child for {self._module} has ended with {status}")
+        return json.loads(answer)
+
+    def kill(self) -> None:
+        """End the child as a crash would: it gets no chance to do anything more."""
+        self.process.kill()
+        self.close()
+
+    def close(self) -> int:
+        """Let the child end, which it does after its last answer.  Returns its exit status."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        self.process.stdout.close()
+        return self.process.wait()
 
 
 def import_package() -> types.ModuleType:
@@ -143,9 +197,10 @@ def _is_ours(name: str) -> bool:
 
 
 def _serve(module: str) -> None:
-    """The child: answer one request."""
+    """The child: answer requests, a line each, until there are no more."""
     gc.disable()
-    answer = os.dup(1)
+    questions, answers = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     sys.meta_path.insert(0, _SourcesFirst)
     parts = module.split(".")
@@ -156,8 +211,7 @@ def _serve(module: str) -> None:
             package.__path__ = [os.path.join(_HOME, *parts[1:at])]
             sys.modules[name] = package
     main = importlib.import_module(module).main
-    with open(0, "rb", closefd=False) as pipe:
-        request = json.loads(pipe.read())
-    result = json.dumps(main(request)).encode()
-    with open(answer, "wb") as pipe:
-        pipe.write(result)
+    with open(questions, "rb") as requests, open(answers, "wb") as pipe:
+        for request in requests:
+            pipe.write(json.dumps(main(json.loads(request))).encode() + b"\n")
+            pipe.flush()

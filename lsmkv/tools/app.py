@@ -65,6 +65,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "course show": "course.command:show",
         "course check": "course.command:check",
         "course status": "course.command:status",
+        "course run": "course.store.command:run",
+        "course see": "course.see:see",
         "course plot": "course.command:plot",
         "course grade": "course.command:grade",
     },

@@ -30,10 +30,11 @@ def test_new_lays_out_a_folder_and_replaces_nothing(tmp_path: Path) -> None:
     done = lsm("course", "new", folder)
     assert (done.status, done.err) == (0, "")
     names = [lab.file_name for lab in LABS]
-    assert sorted(os.listdir(folder)) == sorted(names)
+    assert sorted(os.listdir(folder)) == sorted([*names, "sample"])
     assert (folder / BLOOM.file_name).read_text() == BLOOM.starter()
     for name in names:
         (folder / name).unlink()
+    shutil.rmtree(folder / "sample")
     (folder / names[-1]).write_text("my work")
     done = lsm("course", "new", folder)
     assert done.status == 2

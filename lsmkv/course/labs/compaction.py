@@ -26,6 +26,7 @@ from lsmkv.course.labs.compacting import (
     version_of,
 )
 from lsmkv.course.labs.formats import LEVELS
+from lsmkv.tools.text import count
 
 MIB = 2**20
 Levels = list[list[File]]
@@ -382,7 +383,7 @@ def require_compacted(
 ) -> None:
     """Fail unless the student's merge leaves what the engine's leaves."""
     got = code.compact([list(run) for run in runs], snapshot, lambda key: key in deep)
-    what = f"A merge of {len(runs)} runs with the oldest snapshot at {snapshot}"
+    what = f"A merge of {count(len(runs), 'run')} with the oldest snapshot at {snapshot}"
     require_entries(got, engine_compact(runs, snapshot, deep), runs, what, hint)
 
 

@@ -33,6 +33,10 @@ LABS = (
     measuring.LAB,
 )
 
+CAPSTONE = Lab(13, "store", "Your store", (), (), lambda: "")
+"""It has a text, but neither a file nor checks: ``lsmkv course run`` is the lab."""
+CAPSTONE_NAMES = ("13", "lab13", "store")
+
 
 def find(name: str) -> Lab:
     """A lab by its number, its short name or its file's name; ``ValueError`` if there is none.

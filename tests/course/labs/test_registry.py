@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from commands import lsm
 
-from lsmkv.course.labs.registry import LABS, find
+from lsmkv.course.labs.registry import CAPSTONE, LABS, find
 
 
 def test_labs_are_found() -> None:
@@ -12,3 +13,10 @@ def test_labs_are_found() -> None:
         assert find(str(lab.number)) is find(lab.slug) is lab
     with pytest.raises(ValueError, match=r"there is no lab 99: the labs are .*4 \(bloom\)"):
         find("99")
+
+
+def test_the_capstone_has_a_text_alone() -> None:
+    assert CAPSTONE.text().startswith("# Lab 13: Your store\n")
+    assert len(CAPSTONE.hints()) == 3
+    assert CAPSTONE not in LABS
+    assert lsm("course", "show", "13").out.startswith("# Lab 13: Your store\n")

@@ -40,11 +40,13 @@ def compact(
 
 def split(entries: Sequence[Entry], limit: int) -> list[list[Entry]]:
     outputs: list[list[Entry]] = []
+    size = limit
     for entry in entries:
-        full = not outputs or sum(map(size_of, outputs[-1])) >= limit
-        if full and not (outputs and outputs[-1][-1][0] == entry[0]):
+        if size >= limit and not (outputs and outputs[-1][-1][0] == entry[0]):
             outputs.append([])
+            size = 0
         outputs[-1].append(entry)
+        size += size_of(entry)
     return outputs
 
 

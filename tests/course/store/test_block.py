@@ -1,0 +1,23 @@
+"""Lab 3 in a store.  A part of it that fails is set aside, and the store answers rightly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from course_stores import failed, folder_of_references
+
+
+@pytest.mark.parametrize(
+    ("part", "source", "words"),
+    [
+        (
+            "block builder",
+            'def build_block(entries, restart_interval):\n    return b"block"\n',
+            "build_block(",
+        ),
+        ("block reader", "def read_block(data):\n    return []\n", "read_block("),
+    ],
+)
+def test_a_part_that_fails_is_set_aside(tmp_path: Path, part: str, source: str, words: str) -> None:
+    assert words in failed(folder_of_references(tmp_path / "labs"), part, source)

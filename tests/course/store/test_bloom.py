@@ -1,0 +1,27 @@
+"""Lab 4 in a store.  A part of it that fails is set aside, and the store answers rightly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from course_stores import failed, folder_of_references
+
+
+@pytest.mark.parametrize(
+    ("part", "source", "words"),
+    [
+        (
+            "filters",
+            'def create_filter(keys, bits_per_key):\n    return b"\\0\\6"\n',
+            "create_filter(",
+        ),
+        (
+            "asking filters",
+            "def key_may_match(key, filter_data):\n    return False\n",
+            "key_may_match(",
+        ),
+    ],
+)
+def test_a_part_that_fails_is_set_aside(tmp_path: Path, part: str, source: str, words: str) -> None:
+    assert words in failed(folder_of_references(tmp_path / "labs"), part, source)
