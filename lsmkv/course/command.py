@@ -22,6 +22,9 @@ from lsmkv.course.failure import place_of
 from lsmkv.course.grading import MISSING, Grader, LabGrade, Submission
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.registry import LABS, find
+from lsmkv.course.predict.command import write_beside
+from lsmkv.course.predict.keeping import require_predicted, run_beside
+from lsmkv.course.predict.registry import write_for
 from lsmkv.course.running import (
     MEMORY_MIB,
     NOT_WRITTEN,
@@ -83,9 +86,18 @@ def new(
     directory: Annotated[
         str, typer.Argument(metavar="DIR", help="The folder; it is made if it does not exist.")
     ],
+    student: Annotated[
+        str | None,
+        typer.Option(
+            "--student", metavar="ID", help="Whose folder it is: the data of all labs follow."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a student's folder, with a starter file for each lab. An existing file is an error.
+
+    With --student, each lab has data of its own below 'data': keys, sizes, snapshots, a damaged
+    log. They follow from the name, and no other name has the same.
 
     JSON: "path" and "files", the names of the files written.
     """
@@ -97,6 +109,8 @@ def new(
     for path, lab in files.items():
         with open(path, "x", encoding="utf-8") as file:
             file.write(lab.starter())
+    if student is not None:
+        write_for(directory, student)
     if as_json:
         names = [lab.file_name for lab in LABS]
         write_line(json.dumps({"path": directory, "files": names}))
@@ -158,11 +172,16 @@ def check(
     limits of 'course grade', and may import the other labs' files in its folder. What it prints is
     shown. At the end one next step is named.
 
-    JSON: "lab", "file", "next", and "checks": "check", "outcome" (passed, failed, not written,
-    error, stopped) and "message" of each. What the student's code prints goes to stderr then.
+    A folder of 'course new --student' answers the questions of 'course predict' first. They are
+    shown beside what the code finds.
+
+    JSON: "lab", "file", "next", "checks": "check", "outcome" (passed, failed, not written, error,
+    stopped) and "message" of each, and "predictions": "question", "predicted", "answer" and
+    "reason" of each. What the student's code prints goes to stderr then.
     """
     lab = current_lab(".") if lab_name is None else find(lab_name)
     path = os.path.abspath(lab_file(lab, ".") if file is None else file)
+    require_predicted(lab, path)
     limits = Limits(seconds, memory)
     if watch and as_json:
         raise ValueError("--watch and --json cannot be combined")
@@ -170,7 +189,9 @@ def check(
         results = list(run_checks(lab, path, limits, output=_descriptor(sys.stderr)))
         answer = [asdict(result) for result in results]
         step = next_step(lab, results, os.path.basename(path))
+        beside = [asdict(one) for one, _ in run_beside(lab, path, limits, results)]
         found = {"lab": lab.number, "file": path, "checks": answer, "next": step}
+        found |= {"predictions": beside} if beside else {}
         write_line(json.dumps(found))
     else:
         results = run_and_print(lab, path, limits)
@@ -232,6 +253,7 @@ def run_and_print(lab: Lab, path: str, limits: Limits) -> list[Result]:
         raise
     passed = sum(result.outcome == PASSED for result in results)
     write_line(f"{passed} of {count(len(results), 'check')} passed.")
+    write_beside(lab, path, limits, results)
     _write_wrapped(printable(next_step(lab, results, name)))
     return results
 

@@ -63,10 +63,12 @@ GROUPS: dict[str, dict[str, str]] = {
         "playground": "tools.playground.command:playground",
         "course new": "course.command:new",
         "course show": "course.command:show",
+        "course predict": "course.predict.command:predict",
         "course check": "course.command:check",
         "course status": "course.command:status",
         "course plot": "course.command:plot",
         "course grade": "course.command:grade",
+        "course exam": "course.predict.command:exam",
     },
 }
 """The module below ``lsmkv``, and the function, of each command, by name and in groups.
