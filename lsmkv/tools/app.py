@@ -67,7 +67,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "course check": "course.command:check",
         "course status": "course.command:status",
         "course plot": "course.command:plot",
-        "course grade": "course.command:grade",
+        "course fault": "course.faults.command:fault",
+        "course grade": "course.teaching.grade:grade",
         "course exam": "course.predict.command:exam",
     },
 }

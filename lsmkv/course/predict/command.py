@@ -71,7 +71,9 @@ def write_beside(lab: Lab, path: str, limits: Limits, results: Sequence[Result])
     """Print the predictions for a file beside what its code finds."""
     for number, (one, found) in enumerate(run_beside(lab, path, limits, results), 1):
         if not found:
-            write_line(f"Prediction {number}: {printable(one.predicted)}. Your code cannot say yet.")
+            write_line(
+                f"Prediction {number}: {printable(one.predicted)}. Your code cannot say yet."
+            )
         elif one.is_right:
             write_line(f"Prediction {number}: {printable(one.predicted)}. So says your code.")
         else:
@@ -136,5 +138,3 @@ def _asked(lab: Lab, seed: str, with_key: bool) -> dict[str, Any]:
         **{"lab": lab.number, "title": lab.title},
         **{"data": task.text(), "questions": questions},
     }
-
-

@@ -9,6 +9,7 @@ from typing import Any
 from lsmkv.course.given import BLOCK_SIZE, encode_varint
 from lsmkv.course.labs.block import built
 from lsmkv.course.labs.edits import sort_key
+from lsmkv.course.labs.formats import batch_of
 from lsmkv.course.labs.log import log_of
 from lsmkv.course.predict.task import Question, Task, answer_of
 from lsmkv.files import Fragment, Log, LogRecord, make_key, parse_block, parse_key
@@ -22,9 +23,7 @@ def keys(dice: random.Random, mark: str) -> Task:
     varint = encode_varint(number)
     users = [f"{mark}{end}".encode() for end in ("a", "aa", "b")]
     versions = [
-        make_key(user, dice.getrandbits(52) | 1 << 50, kind)
-        for user in users
-        for kind in (1, 0, 1)
+        make_key(user, dice.getrandbits(52) | 1 << 50, kind) for user in users for kind in (1, 0, 1)
     ]
     dice.shuffle(versions)
     ordered = sorted(versions, key=sort_key)
@@ -67,9 +66,7 @@ def keys(dice: random.Random, mark: str) -> Task:
                 "Which eight bytes, in hexadecimal, follow the user key if a value is put under it"
                 " with this sequence?",
                 answer_of(make_key(users[0], sequence, 1)[-8:].hex(" ").split()),
-                lambda code: answer_of(
-                    code.pack_key(users[0], sequence, 1)[-8:].hex(" ").split()
-                ),
+                lambda code: answer_of(code.pack_key(users[0], sequence, 1)[-8:].hex(" ").split()),
                 "The tag is (sequence << 8 | 1) in eight bytes, the lowest first.",
             ),
         ),
@@ -82,13 +79,14 @@ def log(dice: random.Random, mark: str) -> Task:
     lengths = [dice.randrange(40, 22_000) for _ in numbers]
     lengths[dice.randrange(2, 5)] += 2 * BLOCK_SIZE
     payloads = [
-        f"{mark} {number} ".encode().ljust(length, b".")
+        batch_of(number, [(mark.encode(), bytes(length))])
         for number, length in zip(numbers, lengths, strict=True)
     ]
+    lengths = [len(payload) for payload in payloads]
     good = log_of(payloads)
     records = [part for part in Log(good).walk() if isinstance(part, LogRecord)]
     hit = dice.randrange(4, 7)
-    fragment = dice.choice(_fragments(good, records[hit]))
+    fragment = dice.choice([one for one in _fragments(good, records[hit]) if one.length])
     at = fragment.offset + _HEADER + dice.randrange(fragment.length)
     damaged = good[:at] + bytes([good[at] ^ 1 << dice.randrange(8)]) + good[at + 1 :]
     large = max(records, key=lambda record: len(_fragments(good, record)))
@@ -102,8 +100,8 @@ def log(dice: random.Random, mark: str) -> Task:
         },
         (
             Question(
-                "The log holds these records: the number in each, and its length. One byte is"
-                " damaged. Which number has the last record that read_log returns?",
+                "The log holds these batches: the sequence of each, and its bytes. One byte is"
+                " damaged. Which sequence has the last record that read_log returns?",
                 str(numbers[hit - 1]),
                 lambda code: _number_of(code.read_log(damaged)[-1]),
                 f"The damaged byte is in the record {numbers[hit]}, and reading stops there.",
@@ -131,7 +129,7 @@ def log(dice: random.Random, mark: str) -> Task:
 
 
 def _number_of(payload: bytes) -> str:
-    return payload.split()[1].decode()
+    return str(int.from_bytes(payload[:8], "little"))
 
 
 def _fragments(data: bytes, record: LogRecord) -> list[Fragment]:
@@ -160,9 +158,7 @@ def block(dice: random.Random, mark: str) -> Task:
     interval = dice.randrange(3, 6)
     count = interval * 6 + dice.randrange(1, interval)
     names = sorted({f"{mark}{dice.randrange(10**8, 10**9)}" for _ in range(count)})
-    entries = [
-        (name.encode(), bytes(dice.randrange(1, 60))) for name in names
-    ]
+    entries = [(name.encode(), bytes(dice.randrange(1, 60))) for name in names]
     data = built(entries, interval)
     points = _restart_points(data)
     restarts = [key for key, _ in entries[::interval]]

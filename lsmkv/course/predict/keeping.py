@@ -105,9 +105,7 @@ def run_beside(
     checks = [Check(one.text, _runs(one)) for one in questions_of(lab, owner)[: len(predictions)]]
     results = run_checks(lab, path, limits, checks=checks)
     return [
-        (one, one.answer)
-        if result.outcome == PASSED
-        else (replace(one, answer="", reason=""), "")
+        (one, one.answer) if result.outcome == PASSED else (replace(one, answer="", reason=""), "")
         for one, result in zip(predictions, results, strict=True)
     ]
 
@@ -138,8 +136,10 @@ def shared_with(owners: Mapping[str, Owner], labs: Sequence[Lab]) -> dict[str, l
                 if theirs.student == owner.student:
                     continue
                 predicted = theirs.predictions.get(str(lab.number), [])
-                if any(one in ((*answers[other][at : at + 1], *predicted[at : at + 1]))
-                       for at, one in wrong):
+                if any(
+                    one in ((*answers[other][at : at + 1], *predicted[at : at + 1]))
+                    for at, one in wrong
+                ):
                     said[name].append(
                         f"lab {lab.number} has the same wrong predictions as {other}, whose data"
                         " are others"

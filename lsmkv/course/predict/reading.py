@@ -47,8 +47,7 @@ def merging(dice: random.Random, mark: str) -> Task:
                 " that it returns, in order?",
                 answer_of(visible),
                 lambda code: answer_of(
-                    int(value)
-                    for _, value in code.visible(code.merge(runs, False), snapshot)
+                    int(value) for _, value in code.visible(code.merge(runs, False), snapshot)
                 ),
                 "Of each key, the newest version at or below the snapshot; if that is a deletion,"
                 " nothing.",
@@ -162,8 +161,7 @@ def reading(dice: random.Random, mark: str) -> Task:
                 " first; then one of each deeper level.",
                 {
                     answer_of(
-                        table.number
-                        for table in [*asked[: len(asked) - 3][::-1], *asked[-3:]]
+                        table.number for table in [*asked[: len(asked) - 3][::-1], *asked[-3:]]
                     ): "On level 0 the newest table comes first.",
                 },
             ),
@@ -257,7 +255,7 @@ def manifest(dice: random.Random, mark: str) -> Task:
                 },
             ),
         ),
-        {"lab9.manifest": data},
+        {"MANIFEST-000009": data},
     )
 
 
@@ -277,7 +275,5 @@ _NAMES = {
 
 def _field(one: Field) -> tuple[Any, ...]:
     tag, *content = one
-    parts = [
-        parse_key(part)[0].decode() if isinstance(part, bytes) else part for part in content
-    ]
+    parts = [parse_key(part)[0].decode() if isinstance(part, bytes) else part for part in content]
     return (_NAMES[tag], *parts)

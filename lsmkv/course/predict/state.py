@@ -1,11 +1,10 @@
-"""What is predicted in labs 10 to 12: what recovery finds, what compaction does, what is measured."""
+"""What is predicted in labs 10 to 12: recovery, compaction, measuring."""
 
 from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from lsmkv.course.labs.compacting import engine_compact
 from lsmkv.course.labs.compaction import MIB, Levels, engine_pick
@@ -193,7 +192,7 @@ def measuring(dice: random.Random, mark: str) -> Task:
     reads = gets + tables * wrong * 100
     _, ratio, _ = ratio_interval(a, b, 40, 1)
 
-    def whole(numbers: Sequence[float]) -> list[int]:
+    def whole(numbers: Iterable[float]) -> list[int]:
         return [round(number) for number in numbers]
 
     return Task(
@@ -233,7 +232,7 @@ def measuring(dice: random.Random, mark: str) -> Task:
                 " and finds it in one more. How many blocks do all these Gets read?",
                 str(reads),
                 lambda code: str(round(gets * code.predict(tables, wrong / 10**6))),
-                "Each table without the key is read at its rate of errors, and the last one always.",
+                "Each table without the key is read at its rate of errors; the last one always.",
                 {
                     str(reads - gets): "The block that holds the key is read, too.",
                     str(gets * (tables + 1)): "That is without filters.",

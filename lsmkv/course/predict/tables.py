@@ -200,9 +200,7 @@ def table(dice: random.Random, mark: str) -> Task:
             "handle": handle.hex(" "),
             "size_of_the_table": len(data),
             "size_of_the_index": index.size,
-            "data_blocks": [
-                (handle.offset, firsts[n].decode()) for n, handle in enumerate(blocks)
-            ],
+            "data_blocks": [(handle.offset, firsts[n].decode()) for n, handle in enumerate(blocks)],
             "end_of_the_data_blocks": blocks[-1].offset + blocks[-1].size + TRAILER_SIZE,
             "size_of_the_metaindex": places["metaindex"].size,
             "key": asked,
@@ -262,4 +260,3 @@ class _Reads:
         self._offsets = []
         code.get(self.read, len(self._data), key)
         return answer_of(self._offsets)
-
