@@ -85,7 +85,7 @@ def look_at(owns: Mapping[str, Own], labs: Sequence[Lab]) -> dict[str, list[str]
         words: list[str] = []
         if not own.owner.is_intact:
             words.append(f"the seed in {FILE} was changed")
-        if _letters(student) not in _letters(name):
+        if len(owns) > 1 and _letters(student) not in _letters(name):
             words.append(f"the data are those of {student!r}")
         words += [
             f"the data are those of {other}, too"

@@ -69,7 +69,10 @@ GROUPS: dict[str, dict[str, str]] = {
         "course plot": "course.command:plot",
         "course fault": "course.faults.command:fault",
         "course grade": "course.teaching.grade:grade",
+        "course report": "course.teaching.report:report",
         "course exam": "course.predict.command:exam",
+        "course oral": "course.teaching.oral:oral",
+        "course kit": "course.teaching.kit:kit",
     },
 }
 """The module below ``lsmkv``, and the function, of each command, by name and in groups.
