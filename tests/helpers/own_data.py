@@ -6,9 +6,10 @@ import ast
 from pathlib import Path
 from typing import Any
 
+from lsmkv.course.faults.registry import fault_of
 from lsmkv.course.labs.registry import find
 from lsmkv.course.predict.registry import task_of, write_for
-from lsmkv.course.seeds import seed_of
+from lsmkv.course.seeds import mark_of, seed_of
 
 STUDENTS = ("ann", "bob", "Zoë Ng", "x")
 
@@ -34,3 +35,11 @@ def answers_of(lab: str, student: str) -> list[str]:
 def spelled(*numbers: object) -> str:
     """Numbers as an answer."""
     return " ".join(map(str, numbers))
+
+
+def call_that_shows(lab: str, student: str) -> str:
+    """A call that shows a student's fault."""
+    seed = seed_of(student)
+    fault = fault_of(find(lab), seed)
+    arguments = fault.shows(mark_of(seed).encode())
+    return f"{fault.function}({', '.join(map(repr, arguments))})"

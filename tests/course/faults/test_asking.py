@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from own_data import call_that_shows
 
 from lsmkv.course.faults.asking import answers, ask
 from lsmkv.course.faults.fault import InputError, size_of
@@ -14,15 +15,12 @@ BLOOM = find("bloom")
 SEED = seed_of("ann")
 
 
-def shows() -> str:
-    fault = fault_of(BLOOM, SEED)
-    arguments = fault.shows(mark_of(SEED).encode())
-    return f"{fault.function}({', '.join(map(repr, arguments))})"
+SHOWS = call_that_shows("bloom", "ann")
 
 
 def test_both_answer_through_a_pipe() -> None:
-    found = ask(BLOOM, SEED, shows())
-    assert found == answers(BLOOM, SEED, shows())
+    found = ask(BLOOM, SEED, SHOWS)
+    assert found == answers(BLOOM, SEED, SHOWS)
     assert found.is_found
     assert found.size == found.least == size_of(fault_of(BLOOM, SEED).shows(mark_of(SEED).encode()))
     assert not ask(BLOOM, SEED, "bloom_hash(b'ant')").is_found

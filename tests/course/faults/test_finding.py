@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from test_asking import BLOOM, SEED, shows
+from own_data import call_that_shows
 
 from lsmkv.course.faults.finding import finding_in, parts_of
+from lsmkv.course.labs.registry import find
+from lsmkv.course.seeds import seed_of
+
+BLOOM, SEED = find("bloom"), seed_of("ann")
+SHOWS = call_that_shows("bloom", "ann")
 
 
 def test_a_finding(tmp_path: Path) -> None:
     assert finding_in(str(tmp_path), BLOOM, SEED) is None
-    (tmp_path / "fault4.txt").write_text(f"{shows()}\n# It is\n# wrong.\n")
+    (tmp_path / "fault4.txt").write_text(f"{SHOWS}\n# It is\n# wrong.\n")
     found = finding_in(str(tmp_path), BLOOM, SEED)
     assert found is not None
-    assert (found.call, found.sentence, found.is_found) == (shows(), "It is wrong.", True)
+    assert (found.call, found.sentence, found.is_found) == (SHOWS, "It is wrong.", True)
     assert found.size == found.least > 0
     assert found.message.startswith("This shows the fault: the broken code answers ")
     assert f"Its size is {found.size}; the smallest that the course knows has {found.least}." in (
