@@ -14,7 +14,7 @@ from lsmkv.course.lab import Lab
 from lsmkv.course.labs.registry import LABS, find
 from lsmkv.course.predict.keeping import keep, owner_of, run_beside
 from lsmkv.course.predict.registry import DIRECTORY, task_of
-from lsmkv.course.running import Limits, Result
+from lsmkv.course.running import PASSED, Limits, Result
 from lsmkv.course.seeds import seed_of
 from lsmkv.tools.console import guarded, stdout_is_terminal, write_line
 from lsmkv.tools.text import printable
@@ -68,17 +68,21 @@ def predict(
 
 
 def write_beside(lab: Lab, path: str, limits: Limits, results: Sequence[Result]) -> None:
-    """Print the predictions for a file beside what its code finds."""
-    for number, (one, found) in enumerate(run_beside(lab, path, limits, results), 1):
-        if not found:
-            write_line(
-                f"Prediction {number}: {printable(one.predicted)}. Your code cannot say yet."
-            )
+    """Print the predictions for a file beside what its code finds.
+
+    If all checks have passed, say what is left: the fault.
+    """
+    found = run_beside(lab, path, limits, results)
+    for number, (one, answer) in enumerate(found, 1):
+        head = f"Prediction {number}: {printable(one.predicted)}. "
+        if not answer:
+            write_line(f"{head}Your code cannot say yet.")
         elif one.is_right:
-            write_line(f"Prediction {number}: {printable(one.predicted)}. So says your code.")
+            write_line(f"{head}So says your code.")
         else:
-            head = f"Prediction {number}: {printable(one.predicted)}. Your code says: {found}. "
-            _write(head, one.reason)
+            _write(f"{head}Your code says: {answer}. ", one.reason)
+    if found and all(result.outcome == PASSED for result in results):
+        write_line(f"Then find the fault: 'lsmkv course fault {lab.number}'.")
 
 
 def _write(head: str, text: str) -> None:

@@ -42,6 +42,7 @@ def test_a_student_predicts_then_runs(folder: Path) -> None:
     out = lsm("course", "check", "4").out
     assert f"Prediction 1: {ANSWERS[0]}. So says your code.\n" in out
     assert f"Prediction 2: 1. Your code says: {ANSWERS[1]}. Its bits are rounded up" in out
+    assert "\nThen find the fault: 'lsmkv course fault 4'.\nNext: lab 5" in out
     answer = json.loads(lsm("course", "check", "4", "--json").out)
     assert [one["predicted"] for one in answer["predictions"]] == [ANSWERS[0], "1"]
     (folder / BLOOM.file_name).write_text(BLOOM.starter())
