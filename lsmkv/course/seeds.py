@@ -1,7 +1,7 @@
 """Whose folder it is: a student's name, from which every number of their own data follows.
 
 ``student.json`` in the folder has the name, the seed that follows from it, and the predictions.  A
-seed is never taken from the file: whoever reads it derives it from the name again, and says so if
+seed is never taken from the file: the reader derives it from the name again, and says so if
 the file has another one.
 """
 

@@ -1,4 +1,4 @@
-"""``lsmkv course predict`` and ``lsmkv course exam``: questions about data of one's own."""
+"""``lsmkv course predict`` and ``lsmkv course exam``: questions about a student's own data."""
 
 from __future__ import annotations
 

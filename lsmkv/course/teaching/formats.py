@@ -12,7 +12,7 @@ from lsmkv.tools.text import printable
 
 
 def gradescope(one: Submission) -> dict[str, Any]:
-    """The content of ``results.json``: a test for each check, and for data of one's own.
+    """The content of ``results.json``: a test for each check, and for the student's own data.
 
     The sentence about a fault and the column "look at" are for the teacher alone.
     """
