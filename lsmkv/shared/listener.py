@@ -20,7 +20,6 @@ from lsmkv.db.write.writer import Writer
 from lsmkv.env.shared_page import SEQUENCE, SLOTS
 from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.errors import ClosedError, ConflictError, CorruptionError, Error
-from lsmkv.format.batch import HEADER_SIZE, Operation, decode_batch
 from lsmkv.shared.frames import (
     BEGIN,
     CALL,
@@ -46,53 +45,17 @@ from lsmkv.shared.frames import (
     frame,
     json_frame,
 )
+from lsmkv.shared.group_commit import GroupCommit, Member, MemberWrite
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system import System
 from lsmkv.util.threads import get_ident, new_lock, pause, start_new_thread
 
-_LARGEST_GROUP = 1 << 20
 _CHUNK = 1 << 18
 _MOST_EVENTS = 256
 _MOMENT = 0.01
 """Seconds, in which others may give up a descriptor."""
 _LONGEST_SLEEP = 3600.0
 """Seconds: a member says for how long it waits, and the system takes no more than some weeks."""
-
-
-class _Member:
-    """A connection, from the owner's side."""
-
-    def __init__(self, socket: Any, slot: int, pid: int) -> None:
-        self.socket = socket
-        self.slot = slot
-        self.pid = pid
-        self.received: list[bytes] = []
-        """The beginning of a frame."""
-        self.missing = 0
-        """How many bytes of the frame are still to come, once its header is there."""
-        self.welcome = False
-        """Whether it has said what it must agree with, and does."""
-        self.greeted = False
-        """Whether it holds the page as well, and may ask for anything."""
-        self.asked = False
-        """Whether its last request is still to be answered."""
-        self.busy = False
-        """Whether a thread carries out a call for it, which then sends alone."""
-
-
-class _Write:
-    """A batch of a member that is to be committed."""
-
-    def __init__(
-        self, member: _Member, request: int, sync: bool, data: bytes, begin: int, end: int
-    ) -> None:
-        """Its record is ``data[begin:end]``; :class:`CorruptionError` if that is malformed."""
-        self.member = member
-        self.request = request
-        self.sync = sync
-        _, self.operations = decode_batch(data, begin, end)
-        self.encoded = memoryview(data)[begin + HEADER_SIZE : end]
-        """The record without its header."""
 
 
 class Listener:
@@ -112,19 +75,18 @@ class Listener:
         sockets: Any = system.sockets
         self._sockets = sockets
         self._store = store
-        self._writer = writer
         self._publishing = publishing
+        self._group = GroupCommit(writer, publishing, store.info_log, self._answer, sockets.end)
         self._names = names
         self._run_method = run
-        self._members: dict[int, _Member] = {}  # by descriptor
+        self._members: dict[int, Member] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
-        self._writes: list[_Write] = []  # in the order in which they came
         self._ident = 0
-        self._waiting: list[tuple[_Member, int, int, float]] = []
-        self._finished: list[_Member] = []  # whose call is over
+        self._waiting: list[tuple[Member, int, int, float]] = []
+        self._finished: list[Member] = []  # whose call is over
         self._stopping = False
         self._next_transaction = 1
-        self._transactions: dict[int, tuple[_Member, ReadView]] = {}
+        self._transactions: dict[int, tuple[Member, ReadView]] = {}
         """What members' transactions keep pinned, by their numbers; each ends with the connection
         that it began on."""
         self._ended = new_lock()
@@ -197,7 +159,7 @@ class Listener:
                 member = self._members.get(fd)
                 if member is not None:
                     self._receive(member)
-        self._commit_all()
+        self._group.commit_all()
         if self._waiting:
             self._answer_waiting()
 
@@ -225,7 +187,7 @@ class Listener:
             slot = self._free_slots.pop()
             self._publishing.page.clear(slot)
             try:
-                member = _Member(socket, slot, self._sockets.peer(socket)[0])
+                member = Member(socket, slot, self._sockets.peer(socket)[0])
                 self._poll.register(socket.fileno(), self._sockets.polling.EPOLLIN)
             except OSError:
                 self._free_slots.append(slot)
@@ -251,7 +213,7 @@ class Listener:
         except OSError:
             pause(_MOMENT)  # other threads have taken it; the connection waits
 
-    def _receive(self, member: _Member) -> None:
+    def _receive(self, member: Member) -> None:
         try:
             size = member.socket.recv_into(self._buffer)
         except BlockingIOError:
@@ -292,15 +254,15 @@ class Listener:
         if at < len(data):
             member.received.append(data[at:])
 
-    def _fail(self, member: _Member, request: int, error: Exception) -> None:
+    def _fail(self, member: Member, request: int, error: Exception) -> None:
         """End the connection of a member that has sent what it must not, and say why."""
         if not isinstance(error, CorruptionError | struct.error):
             self._store.info_log.warn(f"A member's request failed: {error!r}")
-        self._commit_all()  # what it has sent before has its slot, which is about to be free
+        self._group.commit_all()  # what it has sent before has its slot, which is about to be free
         self._send(member, error_frame(request, error))
         self._drop(member)
 
-    def _drop(self, member: _Member) -> None:
+    def _drop(self, member: Member) -> None:
         """Forget a member that has gone."""
         fd = member.socket.fileno()
         if self._members.pop(fd, None) is None:
@@ -315,13 +277,13 @@ class Listener:
         self._free_slots.append(member.slot)
         self._waiting = [one for one in self._waiting if one[0] is not member]
 
-    def _release(self, member: _Member) -> None:
+    def _release(self, member: Member) -> None:
         begun = [number for number, (by, _) in self._transactions.items() if by is member]
         for number in begun:
             self._end(number)
         member.socket.close()
 
-    def _send(self, member: _Member, content: bytes) -> None:
+    def _send(self, member: Member, content: bytes) -> None:
         """Send an answer.  A member sends nothing more before it has it, so there is room, unless
         it never reads: then it is dropped."""
         member.asked = False
@@ -334,12 +296,12 @@ class Listener:
     # Requests
 
     def _carry_out(
-        self, member: _Member, kind: int, request: int, data: bytes, begin: int, end: int
+        self, member: Member, kind: int, request: int, data: bytes, begin: int, end: int
     ) -> None:
         """Carry out the request whose content is ``data[begin:end]``."""
         if kind == WRITE:
             sync = data[begin : begin + 1] == b"\1"
-            self._writes.append(_Write(member, request, sync, data, begin + 1, end))
+            self._group.add(MemberWrite(member, request, sync, data, begin + 1, end))
             return
         content = data[begin:end]
         if kind == HELLO:
@@ -353,7 +315,7 @@ class Listener:
         elif kind == END:
             self._end(NUMBER.unpack(content)[0])
         elif kind == COMMIT:
-            self._commit_all()
+            self._group.commit_all()
             self._commit(member, request, CommitRequest(content))
         elif kind == WAIT:
             sequence, milliseconds = NUMBERS.unpack(content)
@@ -363,7 +325,7 @@ class Listener:
         elif kind == CALL:
             self._call(member, request, decoded(content))
 
-    def _greet(self, member: _Member, request: int, hello: dict[str, Any]) -> None:
+    def _greet(self, member: Member, request: int, hello: dict[str, Any]) -> None:
         """Answer a process that wants to join."""
         if hello.get("protocol") != PROTOCOL:
             reason = (
@@ -397,7 +359,7 @@ class Listener:
         except OSError:
             self._drop(member)
 
-    def _note_member(self, member: _Member, request: int, ready: dict[str, Any]) -> None:
+    def _note_member(self, member: Member, request: int, ready: dict[str, Any]) -> None:
         """Note where a member holds the page, before anybody answers to it."""
         fd = ready.get("descriptor")
         if not member.welcome or not isinstance(fd, int):
@@ -406,65 +368,16 @@ class Listener:
         member.greeted = True
         self._send(member, frame(DONE, request, NUMBER.pack(0)))
 
-    def _commit_all(self) -> None:
-        """Commit what has come in, in its order, in groups that are not too large."""
-        writes, self._writes = self._writes, []
-        at = 0
-        while at < len(writes):
-            first = at
-            size = 0
-            while at < len(writes):
-                size += len(writes[at].encoded)
-                if size > _LARGEST_GROUP and at > first:
-                    break
-                at += 1
-            self._commit_group(writes[first:at])
-
-    def _commit_group(self, group: list[_Write]) -> None:
-        """Commit batches together; the log is synced if one of them asks for it."""
-        if len(group) == 1:
-            operations = group[0].operations
-        else:
-            operations = [operation for write in group for operation in write.operations]
-        encoded = [write.encoded for write in group]
-        slots = [(one.member.slot, one.request, len(one.operations)) for one in group]
-        sync = any(one.sync for one in group)
-        answer = self._write(operations, encoded, sync, slots, _no_condition)
-        if answer is not None and not isinstance(answer, Error) and len(group) > 1:
-            for one in group:  # a key, say, that the user's comparator cannot take
-                self._commit_group([one])
-            return
-        for one in group:
-            self._answer(one.member, one.request, answer)
-
-    def _write(
-        self,
-        operations: list[Operation],
-        encoded: list[memoryview],
-        sync: bool,
-        slots: list[tuple[int, int, int]],
-        condition: Callable[[], None],
-    ) -> BaseException | None:
-        """Write a batch; returns the error, or None.  With a condition it joins no other batch."""
-        self._publishing.expect(operations, encoded, slots)
-        try:
-            self._writer.write(operations, sync, condition)
-        except Exception as error:
-            return error
-        return None
-
-    def _answer(self, member: _Member, request: int, error: BaseException | None) -> None:
-        if error is None:
-            last = self._publishing.page.words[SEQUENCE]
-            self._send(member, frame(DONE, request, NUMBER.pack(last)))
-        elif isinstance(error, ClosedError):
+    def _answer(self, member: Member, request: int, error: BaseException) -> None:
+        """Say why a request was not carried out."""
+        if isinstance(error, ClosedError):
             self._send(member, frame(LEAVING, request))
         else:
             self._send(member, error_frame(request, error))
 
     # Transactions
 
-    def _begin(self, member: _Member, request: int) -> None:
+    def _begin(self, member: Member, request: int) -> None:
         number = self._next_transaction
         self._next_transaction += 1
         try:
@@ -479,7 +392,7 @@ class Listener:
         if begun is not None:
             begun[1].release()
 
-    def _commit(self, member: _Member, request: int, commit: CommitRequest) -> None:
+    def _commit(self, member: Member, request: int, commit: CommitRequest) -> None:
         begun = self._transactions.pop(commit.transaction, None)
         if begun is None:
             error = ConflictError("the transaction began under another owner of the store")
@@ -494,28 +407,26 @@ class Listener:
                 commit.keys,
                 commit.ranges,
             )
-            write = _Write(member, request, commit.sync, commit.batch, 0, len(commit.batch))
+            write = MemberWrite(member, request, commit.sync, commit.batch, 0, len(commit.batch))
             if commit.ranges:
                 check.look_ahead()
-            slots = [(member.slot, request, len(write.operations))]
-            failure = self._write(
-                write.operations, [write.encoded], write.sync, slots, check.raise_if_changed
-            )
+            failure = self._group.write([write], write.sync, check.raise_if_changed)
         except CorruptionError:
             raise
         except Exception as error:
             failure = error
         finally:
             read.release()
-        self._answer(member, request, failure)
+        if failure is not None:
+            self._answer(member, request, failure)
 
     # Waiting for a change
 
     def _answer_waiting(self) -> None:
         last = self._publishing.page.words[SEQUENCE]
         now = time.monotonic()
-        left: list[tuple[_Member, int, int, float]] = []
-        due: list[tuple[_Member, int]] = []
+        left: list[tuple[Member, int, int, float]] = []
+        due: list[tuple[Member, int]] = []
         for member, request, sequence, until in self._waiting:
             if last > sequence or now >= until:
                 due.append((member, request))
@@ -528,7 +439,7 @@ class Listener:
 
     # Calls
 
-    def _call(self, member: _Member, request: int, call: dict[str, Any]) -> None:
+    def _call(self, member: Member, request: int, call: dict[str, Any]) -> None:
         """Run a method of the handle in a thread of its own."""
         member.busy = True
         self._poll.unregister(member.socket.fileno())
@@ -539,7 +450,7 @@ class Listener:
             member.busy = False
             self._send(member, error_frame(request, error))
 
-    def _run_call(self, member: _Member, request: int, call: dict[str, Any]) -> None:
+    def _run_call(self, member: Member, request: int, call: dict[str, Any]) -> None:
         socket = member.socket
 
         def tell(*arguments: Any) -> None:
@@ -612,7 +523,3 @@ def _send_all(polling: Any, socket: Any, content: bytes, may_drop: bool) -> None
 def _out_of_descriptors() -> OSError:
     reason = "the owner's process can have no more descriptors for connections"
     return OSError(errno.EMFILE, reason)
-
-
-def _no_condition() -> None:
-    """Keeps a batch from being joined with others'."""

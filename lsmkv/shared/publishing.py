@@ -41,6 +41,7 @@ class Publishing(Sharing):
         self._expected: (
             tuple[list[Operation], list[memoryview], list[tuple[int, int, int]]] | None
         ) = None
+        self._happened: Callable[[int], None] | None = None  # for that batch
         self._noted: list[int] = []  # the slots of the batch that is being committed
         self.waiting = False
         """Whether a member waits for the next write."""
@@ -60,11 +61,19 @@ class Publishing(Sharing):
         operations: list[Operation],
         encoded: list[memoryview],
         slots: list[tuple[int, int, int]],
+        happened: Callable[[int], None],
     ) -> None:
         """The next batch of exactly this list is of members: their slots, the numbers of their
         requests, and how many operations each has.  ``encoded`` are the parts of the batch's record
-        after its header."""
+        after its header.
+
+        ``happened`` is called with the batch's last sequence as soon as the batch has happened,
+        before the memtable has it: no member reads there, and a thread of this process that reads
+        waits for it.  It may exchange the operations of the list, whose number stays.  It runs
+        under the store's lock, in whichever thread completes the batch, and again if it raises.
+        """
         self._expected = operations, encoded, slots
+        self._happened = happened
 
     def begin(self, operations: list[Operation], sequence: int) -> bytes | None:
         expected = self._expected
@@ -81,8 +90,10 @@ class Publishing(Sharing):
     def publish(self, sequence: int) -> None:
         self.page.words[SEQUENCE] = sequence
         if self._noted:  # else the batch is the owner's own, and that of members is still to come
+            if self._happened is not None:
+                self._happened(sequence)
             self._noted = []
-            self._expected = None
+            self._expected = self._happened = None
         super().publish(sequence)
         if self.waiting and self.wake is not None:
             self.wake()

@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Any
 
 import lsmkv
+from lsmkv.shared.group_commit import GroupCommit
 from lsmkv.shared.listener import Listener
 
 _ENGINE = os.path.dirname(lsmkv.__file__) + os.sep
@@ -54,9 +55,9 @@ def live(kind: str, step: int, path: str, say: int) -> None:
     kill = killer(step)
     armed = False
     if kind == "before":
-        Listener._commit_group = die  # type: ignore[assignment]
+        GroupCommit._commit_group = die  # type: ignore[assignment]
     elif kind == "after":
-        Listener._answer = die  # type: ignore[assignment]
+        GroupCommit._acknowledge = die  # type: ignore[assignment]
     if kind == "serve":
         turn = Listener._turn
 

@@ -97,7 +97,9 @@ def test_the_same_version_twice_is_no_news(publishing: Publishing) -> None:
 def test_requests_are_noted_and_withdrawn(publishing: Publishing) -> None:
     operations: list[tuple[bytes, bytes | None]] = [(b"k", b"v")] * 5
     record = encode_batch(71, operations)
-    publishing.expect(operations, [memoryview(record)[HEADER_SIZE:]], [(4, 11, 2), (9, 12, 3)])
+    answered: list[int] = []
+    encoded = [memoryview(record)[HEADER_SIZE:]]
+    publishing.expect(operations, encoded, [(4, 11, 2), (9, 12, 3)], answered.append)
     other = publishing.begin(list(operations), 71)  # a batch that no member has sent
     assert other is None
     assert publishing.page.noted(4)[0] == 0
@@ -106,9 +108,12 @@ def test_requests_are_noted_and_withdrawn(publishing: Publishing) -> None:
     assert publishing.page.noted(9) == (12, 75)
     publishing.withdraw()
     assert publishing.page.noted(4)[0] == publishing.page.noted(9)[0] == 0
-    publishing.expect(operations, [memoryview(record)[HEADER_SIZE:]], [(4, 13, 5)])
+    publishing.expect(operations, encoded, [(4, 13, 5)], answered.append)
     publishing.begin(operations, 71)
+    assert answered == []
     publishing.publish(75)
+    publishing.publish(75)  # an interrupt came, and the batch is applied once more
+    assert answered == [75]
     publishing.withdraw()  # of the next batch, which fails
     assert publishing.page.noted(4) == (13, 75)
 
@@ -116,9 +121,11 @@ def test_requests_are_noted_and_withdrawn(publishing: Publishing) -> None:
 def test_requests_are_noted_though_the_owner_writes_first(publishing: Publishing) -> None:
     operations: list[tuple[bytes, bytes | None]] = [(b"k", b"v")]
     record = encode_batch(72, operations)
-    publishing.expect(operations, [memoryview(record)[HEADER_SIZE:]], [(4, 11, 1)])
+    answered: list[int] = []
+    publishing.expect(operations, [memoryview(record)[HEADER_SIZE:]], [(4, 11, 1)], answered.append)
     publishing.begin([(b"own", b"")], 71)
     publishing.publish(71)
+    assert answered == []
     assert publishing.begin(operations, 72) == record
     assert publishing.page.noted(4) == (11, 72)
 

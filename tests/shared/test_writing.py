@@ -18,7 +18,7 @@ Start = Callable[..., Other]
 _DIES_BEFORE_ITS_ANSWER = """
 import os
 part = db._part
-part.listener._answer = lambda *arguments: os._exit(0)
+part.listener._group._acknowledge = lambda *arguments: os._exit(0)
 """
 # In the owner: the next batch is noted in the page, and never gets into the log.
 _DIES_BEFORE_ITS_APPEND = """
@@ -82,12 +82,13 @@ def test_a_connection_that_is_lost_while_its_owner_lives(path: Path, other: Star
     with new(path) as db:
         db.put(b"k", b"v")
         owner(
-            "listener = db._part.listener; answer = listener._answer;"
-            " listener._answer = lambda member, *_: listener._drop(member)"
+            "listener = db._part.listener; commits = listener._group;"
+            " acknowledge = commits._acknowledge;"
+            " commits._acknowledge = lambda group, _: listener._drop(group[0].member)"
         )
         with pytest.raises(lsmkv.OutcomeUnknownError, match="nobody knows"):
             db.put(b"k", b"w")
-        owner("listener._answer = answer")
+        owner("commits._acknowledge = acknowledge")
         assert db.get(b"k") == b"w"
         assert db.role == "member"
         db.put(b"k", b"x")

@@ -36,13 +36,11 @@ class Mistake(NamedTuple):
 MISTAKES = (
     Mistake(
         "a write is answered before it is made",
-        "lsmkv.shared.listener",
-        "Listener._commit_group",
-        "answer = self._write(operations, encoded, sync, slots, _no_condition)\n",
-        "for one in group:\n"
-        "            self._answer(one.member, one.request, None)\n"
-        "        self._write(operations, encoded, sync, slots, _no_condition)\n"
-        "        return\n",
+        "lsmkv.shared.group_commit",
+        "GroupCommit.write",
+        "try:\n            self._writer.write(",
+        "self._acknowledge(group, self._publishing.page.words[SEQUENCE] + len(operations))\n"
+        "        try:\n            self._writer.write(",
     ),
     Mistake(
         "a member reads before it has caught up",

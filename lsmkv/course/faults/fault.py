@@ -136,6 +136,8 @@ def _value(node: ast.expr) -> Any:
         return tuple([_value(one) for one in node.elts])
     if isinstance(node, ast.Dict):
         keys = [_value(one) for one in node.keys if one is not None]
+        if len(keys) < len(node.values):
+            raise InputError("a dict must have a key for each value")
         return dict(zip(keys, map(_value, node.values), strict=True))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_value(node.operand)

@@ -177,6 +177,11 @@ class Writer(WritePath):
         return time.monotonic() - since if since > 0 else 0.0
 
     @property
+    def probes_keys(self) -> bool:
+        """Whether :meth:`write` looks at the keys of a batch before the log has it."""
+        return self._probe is not None
+
+    @property
     def log_is_mapped(self) -> bool:
         """Whether the current log is mapped into memory."""
         return self._logs.current.mapped
