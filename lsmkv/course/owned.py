@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from lsmkv.course.faults.finding import Finding, finding_in
@@ -29,7 +30,8 @@ class Own(NamedTuple):
         return seed_of(self.owner.student)
 
 
-class OwnWork(NamedTuple):
+@dataclass(frozen=True)
+class OwnWork:
     """What a student has done in one lab with data of their own."""
 
     asked: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -60,7 +61,7 @@ def fault(
     if as_json:
         functions = dict(SUBJECTS[lab.slug].calls)
         said = {"lab": lab.number, "mark": mark_of(seed), "functions": functions, "files": paths}
-        write_line(json.dumps(said | ({} if found is None else found._asdict())))
+        write_line(json.dumps(said | ({} if found is None else asdict(found))))
     else:
         _print(lab, seed, paths, found)
     if found is not None and not found.is_found:

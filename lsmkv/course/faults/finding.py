@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from lsmkv.course.faults.asking import ask, shorter
 from lsmkv.course.faults.fault import InputError
@@ -13,7 +13,8 @@ _MOST = 1 << 20
 """Bytes of a file."""
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True)
+class Finding:
     """A finding, judged."""
 
     call: str
