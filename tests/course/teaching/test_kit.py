@@ -61,7 +61,8 @@ def test_the_autograder_grades(tmp_path: Path) -> None:
     assert bash("source/run_autograder", folder=root, **place) == "13 of 13 points\n"
     results = json.loads((root / "results" / "results.json").read_text())
     assert results["score"] == 13
-    assert [test["name"] for test in results["tests"]][-2:] == [
+    visible = [test["name"] for test in results["tests"] if test["visibility"] == "visible"]
+    assert visible[-2:] == [
         "Lab 4: predictions",
         "Lab 4: the fault",
     ]
@@ -102,7 +103,8 @@ def test_the_workflow_grades(tmp_path: Path) -> None:
     out = bash("-euc", grade, folder=repository, PATH=path, PYTHONPATH=site)
     assert out == "13 of 13 points\n" * 2
     assert ET.parse(repository / "report.xml").getroot()[0].get("failures") == "0"
-    kept = [step["with"]["path"].split() for step in job["steps"] if "with" in step][-1]
+    uses = [step["with"] for step in job["steps"] if "path" in step.get("with", ())]
+    (kept,) = [one["path"].split() for one in uses]
     assert all((repository / name).is_file() for name in kept)
 
 
