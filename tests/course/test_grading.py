@@ -130,6 +130,7 @@ def test_a_class_of_eight(tmp_path: Path) -> None:
         "8",
         [
             "the data are those of dan, who forges, too",
+            "lab 4 has the same wrong predictions as bob, who renames, whose data are others",
             "lab 4 is like bob, who renames's (100%), fay, who crashes's (100%)",
         ],
     )
@@ -153,6 +154,7 @@ def test_a_class_of_eight(tmp_path: Path) -> None:
         [
             "the data are those of 'ann'",
             "the data are those of ann, honest, too",
+            "lab 4 has the same wrong predictions as bob, who renames, whose data are others",
             "lab 4 imports lsmkv.course.labs.bloom",
             "lab 4 imports lsmkv.course.running",
         ],

@@ -21,7 +21,7 @@ import typer
 from lsmkv.course.command import LabName, Memory, Seconds
 from lsmkv.course.lab import Lab
 from lsmkv.course.labs.registry import find
-from lsmkv.course.running import MEMORY_MIB, PASSED, SECONDS, Limits, run_checks
+from lsmkv.course.running import MEMORY_MIB, PASSED, SECONDS, STOPPED, Limits, Result, run_checks
 from lsmkv.course.seeds import dice, seed_of
 from lsmkv.course.submissions import labs_beside
 from lsmkv.tools.console import guarded, write_line
@@ -160,14 +160,27 @@ def questions_about(
                 continue
             with open(copied, "w", encoding="utf-8") as out:
                 out.write(change.source)
-            results = run_checks(lab, copied, limits)
-            failed = [one for one in results if one.check in before and one.outcome != PASSED]
+            failed = [
+                one
+                for one in _results_of(lab, copied, limits)
+                if one.check in before and one.outcome != PASSED
+            ]
             if failed:
                 names = [one.check for one in failed]
                 found.append(
                     OralQuestion(change.line, change.text, change.changed, names, failed[0].message)
                 )
     return sorted(found, key=lambda one: one.line)
+
+
+def _results_of(lab: Lab, path: str, limits: Limits) -> list[Result]:
+    """The results of a changed file; none if it never ends, or ends its process."""
+    found: list[Result] = []
+    for result in run_checks(lab, path, limits):
+        if result.outcome == STOPPED:
+            return []
+        found.append(result)
+    return found
 
 
 @guarded

@@ -30,7 +30,7 @@ def test_one_thing_in_one_line_is_changed() -> None:
 
 
 def test_the_checks_that_fail_are_the_answer() -> None:
-    found = questions_about(BLOOM, str(ANN), 2, "may", Limits(60))
+    found = questions_about(BLOOM, str(ANN), 2, "may", Limits(5))
     assert len({one.line for one in found}) == 2
     lines = ANN.read_text().splitlines()
     for one in found:
@@ -40,13 +40,13 @@ def test_the_checks_that_fail_are_the_answer() -> None:
 
 
 def test_a_change_that_is_made_fails_as_the_answer_says(tmp_path: Path) -> None:
-    (one,) = questions_about(BLOOM, str(ANN), 1, "june", Limits(60))
+    (one,) = questions_about(BLOOM, str(ANN), 1, "june", Limits(5))
     lines = ANN.read_text().splitlines()
     space = lines[one.line - 1][: -len(lines[one.line - 1].lstrip())]
     lines[one.line - 1] = space + one.changed
     path = tmp_path / BLOOM.file_name
     path.write_text("\n".join(lines))
-    results = run_checks(BLOOM, str(path), Limits(60))
+    results = run_checks(BLOOM, str(path), Limits(5))
     assert [result.check for result in results if result.outcome != PASSED] == one.fails
 
 
@@ -60,4 +60,4 @@ def test_the_key_is_for_the_teacher(tmp_path: Path) -> None:
     for source, words in (("def f(:", "is no Python"), (BLOOM.starter(), "passes no check")):
         path.write_text(source)
         with pytest.raises(ValueError, match=words):
-            questions_about(BLOOM, str(path), 1, "1", Limits(60))
+            questions_about(BLOOM, str(path), 1, "1", Limits(5))
