@@ -1,8 +1,7 @@
-"""``lsmkv course``: make a folder, read a lab, check what was written, grade a class."""
+"""``lsmkv course``: make a folder, read a lab, check what was written."""
 
 from __future__ import annotations
 
-import csv
 import errno
 import json
 import os
@@ -10,24 +9,23 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 from rich.markdown import Markdown
 
 from lsmkv.course.failure import place_of
-from lsmkv.course.grading import MISSING, Grader, LabGrade, Submission
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.registry import CAPSTONE, CAPSTONE_NAMES, LABS, find
+from lsmkv.course.predict.command import write_beside
+from lsmkv.course.predict.keeping import require_predicted, run_beside
+from lsmkv.course.predict.registry import write_for
 from lsmkv.course.running import (
     MEMORY_MIB,
     NOT_WRITTEN,
     PASSED,
     SECONDS,
-    STOPPED,
     Limits,
     Result,
     run_checks,
@@ -35,8 +33,8 @@ from lsmkv.course.running import (
 from lsmkv.course.sample import NAME as SAMPLE
 from lsmkv.course.sample import make_sample
 from lsmkv.course.steps import current_lab, has_begun, lab_file, next_step
-from lsmkv.course.submissions import labs_beside, loose_files, students
-from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write_line
+from lsmkv.course.submissions import labs_beside
+from lsmkv.tools.console import MISS, guarded, stdout_is_terminal, write_line
 from lsmkv.tools.drawing import progress, stdout_console
 from lsmkv.tools.text import count, printable, wrap
 
@@ -85,10 +83,19 @@ def new(
     directory: Annotated[
         str, typer.Argument(metavar="DIR", help="The folder; it is made if it does not exist.")
     ],
+    student: Annotated[
+        str | None,
+        typer.Option(
+            "--student", metavar="ID", help="Whose folder it is: the data of all labs follow."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a student's folder, with a starter file for each lab, and a store to try filters on. An
     existing file is an error.
+
+    With --student, each lab has data of its own below 'data': keys, sizes, snapshots, a damaged
+    log. They follow from the name, and no other name has the same.
 
     JSON: "path" and "files", the names of the files written.
     """
@@ -101,6 +108,8 @@ def new(
         with open(path, "x", encoding="utf-8") as file:
             file.write(lab.starter())
     make_sample(directory)
+    if student is not None:
+        write_for(directory, student)
     if as_json:
         names = [lab.file_name for lab in LABS]
         write_line(json.dumps({"path": directory, "files": names}))
@@ -163,11 +172,16 @@ def check(
     limits of 'course grade', and may import the other labs' files in its folder. What it prints is
     shown. At the end one next step is named.
 
-    JSON: "lab", "file", "next", and "checks": "check", "outcome" (passed, failed, not written,
-    error, stopped) and "message" of each. What the student's code prints goes to stderr then.
+    A folder of 'course new --student' answers the questions of 'course predict' first. They are
+    shown beside what the code finds.
+
+    JSON: "lab", "file", "next", "checks": "check", "outcome" (passed, failed, not written, error,
+    stopped) and "message" of each, and "predictions": "question", "predicted", "answer" and
+    "reason" of each. What the student's code prints goes to stderr then.
     """
     lab = current_lab(".") if lab_name is None else find(lab_name)
     path = os.path.abspath(lab_file(lab, ".") if file is None else file)
+    require_predicted(lab, path)
     limits = Limits(seconds, memory)
     if watch and as_json:
         raise ValueError("--watch and --json cannot be combined")
@@ -175,7 +189,9 @@ def check(
         results = list(run_checks(lab, path, limits, output=_descriptor(sys.stderr)))
         answer = [asdict(result) for result in results]
         step = next_step(lab, results, os.path.basename(path))
+        beside = [asdict(one) for one, _ in run_beside(lab, path, limits, results)]
         found = {"lab": lab.number, "file": path, "checks": answer, "next": step}
+        found |= {"predictions": beside} if beside else {}
         write_line(json.dumps(found))
     else:
         results = run_and_print(lab, path, limits)
@@ -237,6 +253,7 @@ def run_and_print(lab: Lab, path: str, limits: Limits) -> list[Result]:
         raise
     passed = sum(result.outcome == PASSED for result in results)
     write_line(f"{passed} of {count(len(results), 'check')} passed.")
+    write_beside(lab, path, limits, results)
     _write_wrapped(printable(next_step(lab, results, name)))
     return results
 
@@ -380,170 +397,3 @@ def plot(
         write_line(json.dumps(answer))
     else:
         write_line(f"{printable(picture)}  lab {lab.number}: {result.message}")
-
-
-@guarded
-def grade(
-    directory: Annotated[
-        str,
-        typer.Argument(metavar="DIR", help=("A folder that contains a folder for each student.")),
-    ],
-    labs: Annotated[
-        str | None,
-        typer.Option("--lab", metavar="LAB,...", help="Only these labs, such as 1,2 or bloom."),
-    ] = None,
-    as_points: Annotated[
-        bool,
-        typer.Option("--points", help="Print points: 1 for a check, 2 for the last one of a lab."),
-    ] = False,
-    weight: Annotated[
-        list[str] | None,
-        typer.Option("--weight", metavar="LAB=N", help="With --points: a lab's points times N."),
-    ] = None,
-    due: Annotated[
-        datetime | None,
-        typer.Option(
-            "--due",
-            metavar="TIME",
-            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"],
-            help="Note files that were changed after this local time, such as 2026-03-02T12:00.",
-        ),
-    ] = None,
-    seconds: Seconds = SECONDS,
-    memory: Memory = MEMORY_MIB,
-    as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print a table for a spreadsheet, with the maxima.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Grade a class: all checks of all labs for each student's folder below DIR.
-
-    Each lab runs in its own processes with a time and a memory limit, without a network if the
-    system supports that, as many at once as there are processors. This is not a sandbox: the code
-    can read and write what you can. Grade untrusted code in a virtual machine or a container.
-
-    A lab's file may be in a folder below the student's, or be called 'name (1).py'. "Look at" says
-    so; it also names what a file imports from lsmkv beyond its starter, and files that are alike
-    beyond their starter after names are folded. These are reasons to look, not verdicts.
-
-    JSON: "limits", and "submissions": "name", "look_at" and "labs", for each "lab", "title",
-    "file", "passed", "points", "maximum" and "checks", with "check", "outcome" and "message" as
-    'check' has them, where the outcome may also be "missing" (no file).
-    """
-    if as_csv and as_json:
-        raise ValueError("--csv and --json cannot be combined")
-    if weight and not as_points:
-        raise ValueError("--weight needs --points")
-    chosen = LABS if labs is None else tuple(find(name.strip()) for name in labs.split(","))
-    weights = {lab.number: 1.0 for lab in chosen} | dict(map(_weight, weight or ()))
-    limits = Limits(seconds, memory)
-    names = students(directory)
-    for name in loose_files(directory):
-        say(f"{name} is in no student's folder, and is not graded")
-    with (
-        progress("grading", "lab", len(names) * len(chosen)) as shown,
-        Grader(limits, shown.advance, chosen, None if due is None else due.astimezone()) as grader,
-    ):
-        graded = grader.grade(directory, names)
-        if as_json:
-            answer = [asdict(submission) for submission in graded]
-            write_line(json.dumps({"limits": asdict(limits), "submissions": answer}))
-            return
-        scale = weights if as_points else None
-        if as_csv:
-            _print_csv(chosen, graded, scale)
-        else:
-            _print_table(chosen, graded, names, scale)
-
-
-def _weight(text: str) -> tuple[int, float]:
-    """The lab's number and the factor of ``LAB=N``."""
-    name, _, factor = text.partition("=")
-    try:
-        return find(name).number, float(factor)
-    except ValueError as error:
-        raise ValueError(f"--weight {text}: it must be LAB=N, such as 4=1.5 ({error})") from None
-
-
-def _maxima(labs: Sequence[Lab], weights: Mapping[int, float] | None) -> list[float]:
-    """The most that can be reached in each lab: checks, or points."""
-    if weights is None:
-        return [len(lab.checks) for lab in labs]
-    return [(len(lab.checks) + 1) * weights[lab.number] for lab in labs]
-
-
-def _reached(one: Submission, weights: Mapping[int, float] | None) -> list[float | None]:
-    """What a student has reached in each lab; None where there is no file."""
-    return [
-        None
-        if lab.checks[0].outcome == MISSING
-        else lab.passed
-        if weights is None
-        else lab.points * weights[lab.lab]
-        for lab in one.labs
-    ]
-
-
-def _print_csv(
-    labs: Sequence[Lab], graded: Iterable[Submission], weights: Mapping[int, float] | None
-) -> None:
-    table = csv.writer(sys.stdout, lineterminator="\n")
-    maxima = _maxima(labs, weights)
-    unit = "checks" if weights is None else "points"
-    table.writerow(["student", *(f"lab {lab.number}" for lab in labs), unit, "look at"])
-    table.writerow(["maximum", *map(_figure, maxima), _figure(sum(maxima)), ""])
-    for one in graded:
-        reached = _reached(one, weights)
-        total = sum(points or 0 for points in reached)
-        cells = ("" if points is None else _figure(points) for points in reached)
-        table.writerow([one.name, *cells, _figure(total), "; ".join(_look_at(one))])
-        _flush()
-
-
-def _print_table(
-    labs: Sequence[Lab],
-    graded: Iterable[Submission],
-    names: Sequence[str],
-    weights: Mapping[int, float] | None,
-) -> None:
-    wide = max([len(printable(name)) for name in names] + [7])
-    unit = "checks" if weights is None else "points"
-    looks: list[str] = []
-    write_line(f"{'lab':<{wide}}" + "".join(f"{lab.number:>5}" for lab in labs))
-    write_line(f"{unit:<{wide}}" + "".join(f"{_figure(n):>5}" for n in _maxima(labs, weights)))
-    for one in graded:
-        cells = zip(one.labs, _reached(one, weights), strict=True)
-        write_line(
-            f"{printable(one.name):<{wide}}"
-            + "".join(_cell(lab, reached) for lab, reached in cells)
-        )
-        looks += [f"{one.name}: {words}" for words in _look_at(one)]
-        _flush()
-    numbers = "passed checks" if weights is None else "points"
-    write_line(f"The numbers are {numbers}. -: no file; !: a check was stopped.")
-    if looks:
-        write_line("Look at:")
-        for words in looks:
-            _write_wrapped(f"  {printable(words)}")
-
-
-def _look_at(one: Submission) -> list[str]:
-    """What a teacher should look at, with the checks that were stopped."""
-    stopped = [
-        f"lab {lab.lab} {result.message.splitlines()[0].removeprefix('it ')}"
-        for lab in one.labs
-        for result in lab.checks
-        if result.outcome == STOPPED
-    ]
-    return [*one.look_at, *dict.fromkeys(stopped)]
-
-
-def _figure(number: float) -> str:
-    return f"{number:g}"
-
-
-def _cell(lab: LabGrade, reached: float | None) -> str:
-    if reached is None:
-        return f"{'-':>5}"
-    mark = "!" if any(check.outcome == STOPPED for check in lab.checks) else ""
-    return f"{f'{_figure(reached)}{mark}':>5}"

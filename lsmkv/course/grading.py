@@ -22,6 +22,7 @@ from datetime import datetime
 from lsmkv.course.lab import Lab
 from lsmkv.course.labs.registry import LABS
 from lsmkv.course.likeness import Fingerprint, alike, fingerprint, imported_beyond
+from lsmkv.course.owned import Own, OwnWork, find_own, look_at, own_work
 from lsmkv.course.running import MOST_WAITS, PASSED, STOPPED, Limits, Result
 from lsmkv.course.submissions import find_files, modules
 
@@ -44,6 +45,8 @@ class LabGrade:
     maximum: int
     """The points of all checks: 1 for each, and 2 for the last one."""
     checks: list[Result]
+    own: OwnWork | None = None
+    """What was done with data of the student's own; None if there are none."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,24 @@ class Submission:
     labs: list[LabGrade]
     look_at: list[str] = field(default_factory=list)
     """What the teacher should look at: how files were found, what they import, whose they are
-    like, what was late."""
+    like, what was late, whose data they have."""
+    student: str | None = None
+    """The name from which the student's own data follow."""
+
+
+def owns_of(directory: str, names: Sequence[str]) -> tuple[dict[str, Own], dict[str, list[str]]]:
+    """Whose data the folders of a directory have, and what is to be said of damaged ones."""
+    owns: dict[str, Own] = {}
+    damaged: dict[str, list[str]] = {}
+    for name in names:
+        try:
+            own = find_own(os.path.abspath(os.path.join(directory, name)))
+        except ValueError:
+            damaged[name] = ["student.json is damaged"]
+            continue
+        if own is not None:
+            owns[name] = own
+    return owns, damaged
 
 
 def points_of(checks: Sequence[Result]) -> int:
@@ -97,15 +117,20 @@ class Grader:
     def grade(self, directory: str, names: list[str]) -> Iterator[Submission]:
         """Grade students' folders in a directory, and yield each in order when it is done."""
         found = {name: find_files(os.path.abspath(os.path.join(directory, name))) for name in names}
+        owns, damaged = owns_of(directory, names)
         graded = {
-            name: [self._pool.submit(self.grade_lab, lab, files) for lab in self._labs]
+            name: [
+                self._pool.submit(self.grade_lab, lab, files, owns.get(name)) for lab in self._labs
+            ]
             for name, (files, _) in found.items()
         }
-        look_at = self._look_at({name: files for name, (files, _) in found.items()})
+        looks = look_at(owns, self._labs)
+        by_themselves = self._look_at({name: files for name, (files, _) in found.items()})
         for name, labs in graded.items():
-            yield Submission(
-                name, [lab.result() for lab in labs], found[name].warnings + look_at[name]
-            )
+            said = [*damaged.get(name, ()), *looks.get(name, ()), *by_themselves[name]]
+            student = owns[name].owner.student if name in owns else None
+            done = [lab.result() for lab in labs]
+            yield Submission(name, done, found[name].warnings + said, student)
 
     def _look_at(self, files: Mapping[str, Mapping[str, str]]) -> dict[str, list[str]]:
         """What the files of each student say by themselves."""
@@ -126,7 +151,7 @@ class Grader:
                 said[name].append(f"lab {lab.number} is like {_in_words(others)}")
         return said
 
-    def grade_lab(self, lab: Lab, files: Mapping[str, str]) -> LabGrade:
+    def grade_lab(self, lab: Lab, files: Mapping[str, str], own: Own | None = None) -> LabGrade:
         """All checks of a lab on a student's files: paths, by the labs' own names."""
         path = files.get(lab.file_name)
         if path is None:
@@ -144,6 +169,7 @@ class Grader:
             points_of(results),
             len(lab.checks) + 1,
             results,
+            None if own is None else own_work(own, lab),
         )
 
     def _judged(self, lab: Lab, path: str, files: Mapping[str, str]) -> list[Result]:

@@ -16,10 +16,13 @@ from pathlib import Path
 import pytest
 from commands import lsm
 from labs import STARTERS, STUDENTS, reference, renamed
+from own_data import call_that_shows
 
 from lsmkv.course.grading import Grader, LabGrade, points_of
 from lsmkv.course.labs.registry import LABS, find
+from lsmkv.course.predict.registry import task_of, write_for
 from lsmkv.course.running import Limits, Result
+from lsmkv.course.seeds import Owner, seed_of, write_owner
 
 BLOOM = find("bloom")
 LIMITS = Limits()
@@ -75,6 +78,26 @@ CLASS = {
 """The files of lab 4 of a class of eight; two more are laid out otherwise."""
 
 
+def give_own_data(directory: Path) -> None:
+    """Ann predicts one of two numbers, and finds her fault.  Bob has predicted Ann's numbers, cem
+    has changed his data, and dan has handed in Ann's."""
+    folders = {path.name.partition(",")[0]: path for path in directory.iterdir()}
+    answers = [one.answer for one in task_of(BLOOM, seed_of("ann")).questions]
+    for name in ("ann", "bob", "cem"):
+        write_for(str(folders[name]), name)
+    for name in ("ann", "bob"):
+        kept = Owner(name, seed_of(name), {"4": ["999 1000", answers[1]]})
+        write_owner(str(folders[name]), kept)
+    call = call_that_shows("bloom", "ann")
+    (folders["ann"] / "fault4.txt").write_text(f"{call}\n# It is wrong.\n")
+    right = [one.answer for one in task_of(BLOOM, seed_of("cem")).questions]
+    write_owner(str(folders["cem"]), Owner("cem", 7, {"4": right}))
+    (folders["cem"] / "data" / "lab4.txt").write_text("hash = 1\n")
+    shutil.copytree(folders["ann"] / "data", folders["dan"] / "data")
+    for name in ("student.json", "fault4.txt"):
+        shutil.copy(folders["ann"] / name, folders["dan"])
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_a_class_of_eight(tmp_path: Path) -> None:
     for name, source in CLASS.items():
@@ -86,6 +109,7 @@ def test_a_class_of_eight(tmp_path: Path) -> None:
     below = tmp_path / "hal, with folders" / "storage"
     below.mkdir(parents=True)
     (below / "lab4_bloom (1).py").write_text(BLOOM.starter())
+    give_own_data(tmp_path)
     noon = datetime(2026, 3, 2, 12).astimezone()
     for path in tmp_path.rglob("*.py"):
         os.utime(path, (noon.timestamp(), noon.timestamp()))
@@ -94,22 +118,46 @@ def test_a_class_of_eight(tmp_path: Path) -> None:
     done = lsm("course", "grade", tmp_path, *options)
     assert (done.status, done.err) == (0, "")
     head, most, *rows = csv.reader(io.StringIO(done.out))
-    assert (head, most) == (["student", "lab 4", "checks", "look at"], ["maximum", "8", "8", ""])
-    found = {row[0].partition(",")[0]: (row[1], row[3].split("; ")) for row in rows}
+    assert head == ["student", "lab 4", "predictions", "faults", "checks", "look at"]
+    assert most == ["maximum", "8", "2", "1", "8", ""]
+    found = {row[0].partition(",")[0]: (row[1], row[5].split("; ")) for row in rows}
+    own = {row[0].partition(",")[0]: (row[2], row[3]) for row in rows}
+    assert own == {
+        **dict.fromkeys(("eve", "fay", "gil", "hal"), ("0", "0")),
+        **{"ann": ("1", "1"), "bob": ("0", "0"), "cem": ("2", "0"), "dan": ("1", "1")},
+    }
     assert found["ann"] == (
         "8",
-        ["lab 4 is like bob, who renames's (100%), fay, who crashes's (100%)"],
+        [
+            "the data are those of dan, who forges, too",
+            "lab 4 has the same wrong predictions as bob, who renames, whose data are others",
+            "lab 4 is like bob, who renames's (100%), fay, who crashes's (100%)",
+        ],
     )
     assert found["bob"] == (
         "8",
-        ["lab 4 is like ann, honest's (100%), fay, who crashes's (100%)"],
+        [
+            "lab 4 has the same wrong predictions as ann, honest, whose data are others",
+            "lab 4 has the same wrong predictions as dan, who forges, whose data are others",
+            "lab 4 is like ann, honest's (100%), fay, who crashes's (100%)",
+        ],
     )
     passed, looks = found["cem"]
     assert passed == "8"
-    assert looks[0] == "lab 4 imports lsmkv.filter.bloom.BloomFilterPolicy"
+    assert looks[:3] == [
+        "the seed in student.json was changed",
+        "data/lab4.txt was changed",
+        "lab 4 imports lsmkv.filter.bloom.BloomFilterPolicy",
+    ]
     assert found["dan"] == (
         "0",
-        ["lab 4 imports lsmkv.course.labs.bloom", "lab 4 imports lsmkv.course.running"],
+        [
+            "the data are those of 'ann'",
+            "the data are those of ann, honest, too",
+            "lab 4 has the same wrong predictions as bob, who renames, whose data are others",
+            "lab 4 imports lsmkv.course.labs.bloom",
+            "lab 4 imports lsmkv.course.running",
+        ],
     )
     assert found["eve"] == ("0", ["lab 4 was stopped after 5 s"])
     passed, looks = found["fay"]

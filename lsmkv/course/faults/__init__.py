@@ -1,0 +1,1 @@
+"""Broken variants of each lab's functions, of which a student finds one."""

@@ -1,0 +1,1 @@
+"""Numbers that a student predicts from their own data before the code runs."""

@@ -1,0 +1,18 @@
+"""Faults of lab 12: each can be found."""
+
+from __future__ import annotations
+
+from faulty import assert_can_be_found, assert_right, each
+
+from lsmkv.course.faults.fault import Fault, Subject
+from lsmkv.course.faults.measuring import MEASURING
+
+
+@each(MEASURING)
+def test_each_can_be_found(subject: Subject, fault: Fault) -> None:
+    assert_can_be_found(subject, fault)
+
+
+def test_the_right_functions_take_what_is_seen() -> None:
+    for subject in (MEASURING,):
+        assert_right(subject)
