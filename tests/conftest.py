@@ -26,7 +26,7 @@ import states
 from hypothesis import settings
 from progress import Progress
 
-collect_ignore = ["browser", "fuzz", "packaging", "stress", "yardstick"]
+collect_ignore = ["browser", "fuzz", "helpers/macos", "packaging", "stress", "yardstick"]
 
 # Seconds; only a hang takes that long, or what make test-nested asks for.
 _LONGEST_TEST = 300.0 + float(os.environ.get("LSMKV_NESTED_SECONDS", "0"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from types import ModuleType
 from typing import Annotated, Any, NamedTuple
@@ -155,12 +156,15 @@ def see(
         str | None,
         typer.Option("--file", help="The file; by default the lab's own, in this folder."),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the steps as JSON.")] = False,
 ) -> None:
     """Show the steps of your part beside the engine's, for one key: labs 3, 4 and 8.
 
     Lab 3: a block, part by part. Lab 4: a hash, the bytes of a filter, and questions to it. Lab 8:
     the filters that a Get asks and the blocks that it reads. The first step that differs is marked.
     The exit status is 1 if one does.
+
+    JSON: "lab", "key", "outcome", "message", and "steps", each with "what", "yours" and "engine".
     """
     lab = find(lab_name)
     sight = SIGHTS.get(lab.slug)
@@ -178,25 +182,39 @@ def see(
     checks = [Check("the steps", run)]
     (result,) = run_checks(lab, path, Limits(SECONDS, MEMORY_MIB), checks=checks)
     engine = list(sight.steps(sight.engine, asked))
-    differs = _print_beside(mine, engine)
-    if result.outcome != PASSED:
-        write_line(f"{result.outcome}: {printable(result.message)}")
+    pairs = list(zip_longest(mine, engine, fillvalue=None))
+    if as_json:
+        found = {"lab": lab.number, "key": asked, "outcome": result.outcome}
+        steps = [_as_json(yours, theirs) for yours, theirs in pairs]
+        write_line(json.dumps(found | {"message": result.message, "steps": steps}))
+    else:
+        _print_beside(pairs)
+        if result.outcome != PASSED:
+            write_line(f"{result.outcome}: {printable(result.message)}")
+    differs = any(yours != theirs for yours, theirs in pairs)
     if differs or result.outcome != PASSED:
         raise typer.Exit(MISS)
 
 
-def _print_beside(mine: list[Step], engine: list[Step]) -> bool:
-    """Print two lists of steps, line by line; True if they differ."""
-    wide = max(len(step.what) for step in [*mine, *engine])
-    broad = min(_WIDEST, max([len(step.result) for step in mine] + [len("yours")]))
+def _as_json(yours: Step | None, theirs: Step | None) -> dict[str, str | None]:
+    """A step for programs; None for one that is missing."""
+    step = theirs or yours
+    assert step is not None
+    results = [None if one is None else one.result for one in (yours, theirs)]
+    return {"what": step.what, "yours": results[0], "engine": results[1]}
+
+
+def _print_beside(pairs: Sequence[tuple[Step | None, Step | None]]) -> None:
+    """Print two lists of steps, line by line."""
+    wide = max(len(step.what) for pair in pairs for step in pair if step is not None)
+    lengths = [len(yours.result) for yours, _ in pairs if yours is not None]
+    broad = min(_WIDEST, max([*lengths, len("yours")]))
     write_line(f"  {'':{wide}}  {'yours':{broad}}  the engine's")
     differs = False
-    for yours, theirs in zip_longest(mine, engine, fillvalue=None):
-        step = theirs or yours
-        assert step is not None
-        results = ["-" if one is None else one.result for one in (yours, theirs)]
+    for yours, theirs in pairs:
+        one = _as_json(yours, theirs)
+        what, mine, engine = one["what"], one["yours"] or "-", one["engine"] or "-"
         mark = "  "
         if yours != theirs and not differs:
             mark, differs = "->", True
-        write_line(printable(f"{mark}{step.what:{wide}}  {results[0]:{broad}}  {results[1]}"))
-    return differs
+        write_line(printable(f"{mark}{what:{wide}}  {mine:{broad}}  {engine}"))

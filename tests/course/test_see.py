@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,11 @@ def test_a_right_part_has_the_engines_steps(slug: str) -> None:
     assert "->" not in done.out
     assert "yours" in done.out.splitlines()[0]
     assert len(done.out.splitlines()) > 6
+    again = lsm("course", "see", slug, "--json", "--file", reference(find(slug)))
+    found = json.loads(again.out)
+    assert found["outcome"] == "passed"
+    assert all(step["yours"] == step["engine"] for step in found["steps"])
+    assert len(found["steps"]) == len(done.out.splitlines()) - 1
 
 
 @pytest.mark.parametrize(

@@ -171,9 +171,8 @@ def test_the_lock_of_a_dead_owner_is_waited_for(
 
 def take_lock_on(fd: int) -> None:
     import fcntl
-    import struct
 
-    fcntl.fcntl(fd, 37, struct.pack("@hhqqi0q", fcntl.F_WRLCK, 0, 0, 0, 0))
+    fcntl.fcntl(fd, lock_module.OFD_SETLK, lock_module.pack_flock(fcntl.F_WRLCK))
 
 
 @needs_ofd

@@ -7,7 +7,7 @@ standard library's sake.  What is imitated:
 
 * There are no memory files, no ``eventfd``, no ``epoll``, and no flags of sockets that Linux alone
   has.  Abstract names are refused.
-* ``fcntl`` takes XNU's numbers of OFD locks, and the ``struct flock`` of the BSDs; no others.
+* ``fcntl`` takes XNU's numbers of OFD locks, no others, and the ``struct flock`` of the BSDs.
 * A socket knows its peer by ``LOCAL_PEERCRED`` and ``LOCAL_PEERPID``, and has ``SO_NOSIGPIPE``.
 * The name of shared memory has at most 31 characters.  Its size is set once, and rounded up.
 
@@ -66,11 +66,12 @@ _ftruncate = os.ftruncate
 def _fcntl_of_darwin(fd: Any, command: int, argument: Any = 0) -> Any:
     if command in (_GETLK, _SETLK):
         raise OSError(errno.EINVAL, "no such command on macOS")
-    if command not in (_DARWIN_GETLK, _DARWIN_SETLK):
+    commands = {_DARWIN_GETLK: _GETLK, _DARWIN_SETLK: _SETLK, fcntl.F_GETLK: fcntl.F_GETLK}
+    if command not in commands:
         return _fcntl(fd, command, argument)
     start, length, _, kind, whence = _DARWIN_FLOCK.unpack(argument)
     given = _LINUX_FLOCK.pack(kind, whence, start, length, 0)
-    answer = _fcntl(fd, _GETLK if command == _DARWIN_GETLK else _SETLK, given)
+    answer = _fcntl(fd, commands[command], given)
     kind, whence, start, length, pid = _LINUX_FLOCK.unpack(answer)
     return _DARWIN_FLOCK.pack(start, length, pid, kind, whence)
 

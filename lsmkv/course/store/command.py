@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -43,6 +44,9 @@ def run(
     seconds: Annotated[
         int, typer.Option("--seconds", min=1, metavar="N", help="Stop a command after so long.")
     ] = 10 * SECONDS,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print an object of JSON for each command.")
+    ] = False,
 ) -> None:
     """Run your store: the engine with each part of yours whose checks pass.
 
@@ -50,39 +54,71 @@ def run(
     kill and reopen; 'help' lists them. Without a terminal, they are read from stdin. Your code
     runs in a process of its own, and each answer of it is compared with the engine's. A part that
     fails is reported with your line, and the engine's own takes its place.
+
+    JSON: an object for the checks, whose "command" is null, and one for each command: "command" and
+    "output", the lines that it prints.
     """
+    output = _Output(as_json)
     folder = os.path.abspath(directory)
     if not os.path.isdir(folder):
         raise FileNotFoundError(2, "there is no such folder", directory)
-    chosen = _chosen(folder)
+    chosen = _chosen(folder, output.say)
     with Session(folder, store or os.path.join(folder, "store"), chosen, seconds) as session:
-        shell = Shell(session, _say)
+        shell = Shell(session, output.say)
         shell.say_failures()
-        for line in _lines(commands, f"capstone {names}" if as_capstone else None):
-            if not shell.run(line):
+        output.end(None)
+        for line in _lines(commands, f"capstone {names}" if as_capstone else None, as_json):
+            goes_on = shell.run(line)
+            output.end(line.strip())
+            if not goes_on:
                 break
         if not shell.has_passed:
             raise typer.Exit(MISS)
 
 
-def _chosen(folder: str) -> list[Part]:
-    """The parts that pass their checks; prints which do not."""
+class _Output:
+    """Prints what the shell says: at once, or as JSON when a command is over."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        if self._as_json:
+            self._lines.append(line)
+        else:
+            _say(line)
+
+    def end(self, command: str | None) -> None:
+        """The command is over."""
+        if self._as_json:
+            write_line(json.dumps({"command": command, "output": self._lines}))
+            stdout_console().file.flush()
+            self._lines = []
+
+
+def _chosen(folder: str, say: Callable[[str], None]) -> list[Part]:
+    """The parts that pass their checks; says which do not."""
     with progress("checking your labs", "lab", 12) as shown:
         passed = passed_checks(folder, Limits(SECONDS, MEMORY_MIB), shown.advance)
     chosen = in_use(passed)
-    _say(f"Your store: {len(chosen)} of {len(PARTS)} parts are yours.")
+    say(f"Your store: {len(chosen)} of {len(PARTS)} parts are yours.")
     begun = [part for part in PARTS if part.lab in passed and part not in chosen]
     for part in begun:
-        _say(f"  lab {part.lab}, {part.name}: {state_of(part, passed, folder)}")
+        say(f"  lab {part.lab}, {part.name}: {state_of(part, passed, folder)}")
     return chosen
 
 
-def _lines(commands: Sequence[str] | None, capstone: str | None) -> Iterator[str]:
-    """The lines to run: given ones, or those that a person types, or those of stdin."""
+def _lines(commands: Sequence[str] | None, capstone: str | None, quiet: bool) -> Iterator[str]:
+    """The lines to run: given ones, or those that a person types, or those of stdin.
+
+    They are shown unless it is to be ``quiet``.
+    """
     if commands or capstone is not None:
         yield from [*(commands or ()), *([] if capstone is None else [capstone])]
         return
-    if stdin_is_terminal():
+    if stdin_is_terminal() and not quiet:
         while True:
             try:
                 yield input(PROMPT)
@@ -90,7 +126,8 @@ def _lines(commands: Sequence[str] | None, capstone: str | None) -> Iterator[str
                 _say("")
                 return
     for line in sys.stdin:
-        _say(f"{PROMPT}{line.rstrip()}")
+        if not quiet:
+            _say(f"{PROMPT}{line.rstrip()}")
         yield line
 
 

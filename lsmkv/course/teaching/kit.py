@@ -1,20 +1,18 @@
 """``lsmkv course kit``: what Gradescope and GitHub Classroom need to grade by themselves.
 
-Both run without a network if the wheels of lsmkv are given: then nothing is downloaded.
+Both run without a network: what they install comes from the wheels that are given.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import zipfile
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from lsmkv import __version__
 from lsmkv.course.labs.registry import LABS, find
 from lsmkv.tools.console import guarded, write_line
 
@@ -34,11 +32,11 @@ python="${{PYTHON:-python3}}"
 if "$python" -c 'import lsmkv, typer' 2>/dev/null; then
   exit 0
 fi
-if [ -d "$root/source/wheels" ]; then
-  "$python" -m pip install --no-index --find-links "$root/source/wheels" 'lsmkv[tools]'
-else
-  "$python" -m pip install 'lsmkv[tools]=={version}'
+if ! [ -d "$root/source/wheels" ]; then
+  echo "The archive has no wheels: make it by lsmkv course kit DIR --wheels WHEELS" >&2
+  exit 1
 fi
+"$python" -m pip install --no-index --find-links "$root/source/wheels" 'lsmkv[tools]'
 """
 
 _RUN = """\
@@ -68,12 +66,7 @@ jobs:
         with:
           python-version: "3.12"
       - name: Install
-        run: |
-          if [ -d wheels ]; then
-            python3 -m pip install --no-index --find-links wheels 'lsmkv[tools]'
-          else
-            python3 -m pip install 'lsmkv[tools]=={version}'
-          fi
+        run: python3 -m pip install --no-index --find-links wheels 'lsmkv[tools]'
       - name: Grade
         run: |
           python3 -m lsmkv course report . --format junit{labs} --output report.xml
@@ -99,7 +92,7 @@ def kit(
     ] = None,
     wheels: Annotated[
         str | None,
-        typer.Option(metavar="WHEELS", help="A folder of wheels, so that nothing is downloaded."),
+        typer.Option(metavar="WHEELS", help="A folder of wheels, of lsmkv and what it needs."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -107,7 +100,8 @@ def kit(
 
     'autograder.zip' is uploaded to Gradescope as it is. '.github/workflows/classroom.yml' belongs
     into the repository from which GitHub Classroom makes those of the students. With --wheels, the
-    archive has them; in the repository, put them into 'wheels'. Files that are there are replaced.
+    archive has them, and can install lsmkv where it is missing; in the repository, put them into
+    'wheels'. Files that are there are replaced.
 
     JSON: "path" and "files".
     """
@@ -116,7 +110,7 @@ def kit(
     )
     found = wheels_in(wheels) if wheels is not None else []
     option = f" --lab {chosen}" if chosen else ""
-    names = {"version": re.sub(r"[^\w.]", "", __version__), "labs": option}
+    names = {"labs": option}
     os.makedirs(os.path.dirname(os.path.join(directory, WORKFLOW)), exist_ok=True)
     archive = os.path.join(directory, ZIP)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:

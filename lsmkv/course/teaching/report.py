@@ -36,10 +36,15 @@ def report(
     ] = None,
     seconds: Seconds = SECONDS,
     memory: Memory = MEMORY_MIB,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --output: print the points as JSON.")
+    ] = False,
 ) -> None:
     """Grade one student's folder, for another program.
 
     The points are those of 'course grade --points'. With --output, the points are printed.
+
+    JSON: "path", "score" and "max_score".
     """
     if as_format not in FORMATS:
         raise ValueError(f"--format {as_format}: it must be {' or '.join(FORMATS)}")
@@ -54,7 +59,10 @@ def report(
         file.write(content)
     reached = gradescope(one)
     most = sum(test["max_score"] for test in reached["tests"])
-    write_line(f"{reached['score']} of {most} points")
+    if as_json:
+        write_line(json.dumps({"path": output, "score": reached["score"], "max_score": most}))
+    else:
+        write_line(f"{reached['score']} of {most} points")
 
 
 def grade_folder(grader: Grader, directory: str) -> Submission:

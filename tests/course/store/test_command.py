@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -44,6 +45,18 @@ def test_a_part_runs_if_its_checks_pass(folder: Path) -> None:
 def test_commands_come_from_stdin_and_are_shown(folder: Path) -> None:
     done = lsm_bytes("course", "run", folder, stdin=b"put ant 1\nget ant\nquit\nget ant\n")
     assert done.out.decode().endswith("store> put ant 1\nstore> get ant\n1\nstore> quit\n")
+
+
+def test_as_json_each_command_is_an_object(folder: Path) -> None:
+    done = lsm_bytes("course", "run", folder, "--json", stdin=b"put ant 1\nget ant\nquit\n")
+    checks, *commands = map(json.loads, done.out.decode().splitlines())
+    assert checks["command"] is None
+    assert checks["output"][0].startswith("Your store: 4 of ")
+    assert commands == [
+        {"command": "put ant 1", "output": []},
+        {"command": "get ant", "output": ["1"]},
+        {"command": "quit", "output": []},
+    ]
 
 
 def test_a_capstone_without_all_parts_exits_with_1(folder: Path, tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ def test_a_folder_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "report.xml"
     done = lsm("course", "report", tmp_path, "--lab", "4", "--format", "junit", "--output", file)
     assert done.out == "9 of 9 points\n"
+    done = lsm("course", "report", tmp_path, "--lab", "4", "--output", tmp_path / "a", "--json")
+    points = {"path": str(tmp_path / "a"), "score": 9, "max_score": 9}
+    assert json.loads(done.out) == points
     (suite,) = ET.parse(file).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("8", "0")
 

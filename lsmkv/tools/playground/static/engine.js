@@ -39,6 +39,7 @@ export class Engine {
   }
 
   hear({ kind, ...message }) {
+    if (this.ended) return;
     if (kind === "progress") this.showProgress(message);
     else if (kind === "ready") {
       document.documentElement.dataset.engine = "ready";
@@ -85,8 +86,10 @@ export class Engine {
   end() {
     this.ended = true;
     this.worker?.terminate();
-    for (const { reject } of this.waiting.values()) reject(Object.assign(new Error("It was ended."), { ended: true }));
+    const error = Object.assign(new Error("It was ended."), { ended: true });
+    for (const { reject } of this.waiting.values()) reject(error);
     this.waiting.clear();
+    this.whenFailed(error); // for questions that wait until it is loaded
   }
 
   async post(question, report = () => {}) {
