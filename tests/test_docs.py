@@ -54,6 +54,13 @@ def test_there_are_pages() -> None:
     assert any(">>> " in page.read_text(encoding="utf-8") for page in PAGES)
 
 
+def test_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    failed, attempted = run(ROOT / "README.md")
+    assert failed == 0
+    assert attempted > 5
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in NEEDED.get(page.name, ()):
