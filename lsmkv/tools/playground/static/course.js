@@ -67,7 +67,7 @@ class Course {
     this.frame = h("div", { class: "editor" });
     this.runner = button("Run the checks", () => this.run(), { class: "main" });
     this.ender = button("End", () => this.end(), { disabled: true, title: "Ends code that does not end by itself" });
-    this.results = h("ul", { class: "results", role: "status" });
+    this.results = h("ul", { class: "results", "aria-live": "polite" });
     this.printed = h("pre", { class: "printed", tabindex: "0", "aria-label": "What the code printed", hidden: true });
     const loader = h("input", { type: "file", multiple: "", accept: ".py", class: "sr", tabindex: "-1", "aria-hidden": "true", onchange: () => this.take(loader.files) });
     show(place, h("nav", { class: "labs-nav", "aria-label": "Labs" }, this.list),

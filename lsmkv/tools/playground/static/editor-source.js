@@ -37,6 +37,7 @@ export function editor(place, label, onchange) {
     EditorView.updateListener.of((update) => { if (update.docChanged) onchange(update.state.doc.toString()); }),
   ];
   const view = new EditorView({ root, parent: root, state: EditorState.create({ extensions }) });
+  view.scrollDOM.tabIndex = 0; // what scrolls can be reached by the keyboard
   return {
     get text() {
       return view.state.doc.toString();
