@@ -114,6 +114,10 @@ test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills with re
 test-nested: $(VENV)/.test  ## handlers and finalizers that call the store at every line of every call, and for minutes
 	LSMKV_NESTED_LINES=$(NESTED_LINES) LSMKV_NESTED_SECONDS=$(NESTED_SECONDS) $(BIN)/python -m pytest -q -n auto tests/db/test_nested_calls.py
 
+.PHONY: test-macos-rules
+test-macos-rules: $(VENV)/.test  ## all tests of shared stores as if the system were macOS (Linux), about ten minutes
+	LSMKV_MACOS_RULES=1 LSMKV_NESTED_SECONDS=1800 $(BIN)/python -m pytest -q tests/env/test_local_sharing.py
+
 test-redis-tcl: $(VENV)/.test  ## Redis' own test suite against lsmkv serve: SUITE=DIR, the source of Redis 7.0 (needs tclsh)
 	$(BIN)/python tests/redis/tcl_suite.py $(SUITE)
 

@@ -59,6 +59,7 @@ def test_owners_and_members_under_macos_rules() -> None:
 
 
 @imitated
+@pytest.mark.skipif("LSMKV_MACOS_RULES" not in os.environ, reason="make test-macos-rules runs it")
 def test_all_of_sharing_under_macos_rules() -> None:
     """Also what takes long: kills at each step, forks, limits, servers, an owner's process."""
     assert run("tests/shared", "tests/aio/test_shared.py") > 200

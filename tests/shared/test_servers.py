@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from others import put_number
 from processes import free_port, run_python
 from web_servers import ask, running
 
@@ -157,15 +158,10 @@ def test_celery(tmp_path: Path) -> None:
     assert len(visits(tmp_path)) == 3
 
 
-def _put(db: lsmkv.SharedDB, number: int) -> str:
-    db.put(b"%d" % number, b"v")
-    return db.role
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_handle_is_handed_to_the_processes_of_a_pool(method: str, tmp_path: Path) -> None:
     with lsmkv.SharedDB(tmp_path / "db", create_if_missing=True) as db:
         with multiprocessing.get_context(method).Pool(2) as pool:
-            roles = pool.starmap(_put, [(db, number) for number in range(6)])
+            roles = pool.starmap(put_number, [(db, number) for number in range(6)])
         assert set(roles) == {"member"}
         assert len(list(db)) == 6

@@ -42,8 +42,9 @@ def test_help_of_a_command_with_commands_shows_them() -> None:
     help_text = lsm("bulk", "--help").out.decode()
     assert re.findall("│ ([a-z]+) ", help_text) == ["build", "list", "prune", "diff"]
     help_text = lsm("course", "--help").out.decode()
-    expected = ["new", "show", "check", "status", "plot", "grade"]
-    assert re.findall("│ ([a-z]+) ", help_text) == expected
+    names = [name.split()[1] for name in GROUPS["Learn"] if name.startswith("course ")]
+    assert len(names) > 6
+    assert re.findall("│ ([a-z]+) ", help_text) == names
 
 
 def completed(*words: str) -> list[str]:
