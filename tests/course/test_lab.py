@@ -83,6 +83,5 @@ def test_labs_are_in_order_and_on_the_page_of_the_course() -> None:
     page = (DOCS / "course" / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\[Lab (\d+): ([^]]+)\]\((\d\d-\w+\.md)\)", page)
     assert links == [
-        (str(lab.number), lab.title, f"{lab.number:02d}-{lab.slug}.md")
-        for lab in (*LABS, CAPSTONE)
+        (str(lab.number), lab.title, f"{lab.number:02d}-{lab.slug}.md") for lab in (*LABS, CAPSTONE)
     ]
