@@ -18,6 +18,11 @@ from lsmkv.format.batch import Operation, batch_header
 from lsmkv.format.filenames import SHARED
 from lsmkv.shared.system import System
 
+_Expected = tuple[
+    list[Operation], list[memoryview], list[tuple[int, int, int]], Callable[[int], None]
+]
+"""What :meth:`Publishing.expect` is called with."""
+
 
 class Publishing(Sharing):
     """The page of an epoch, and what members still need of earlier versions."""
@@ -38,10 +43,7 @@ class Publishing(Sharing):
         self._numbers: frozenset[int] = frozenset()
         self._born: dict[int, int] = {}  # table: the first version that has it
         self._died: dict[int, int] = {}  # table: the first version that lacks it
-        self._expected: (
-            tuple[list[Operation], list[memoryview], list[tuple[int, int, int]]] | None
-        ) = None
-        self._happened: Callable[[int], None] | None = None  # for that batch
+        self._expected: _Expected | None = None
         self._noted: list[int] = []  # the slots of the batch that is being committed
         self.waiting = False
         """Whether a member waits for the next write."""
@@ -72,14 +74,13 @@ class Publishing(Sharing):
         waits for it.  It may exchange the operations of the list, whose number stays.  It runs
         under the store's lock, in whichever thread completes the batch, and again if it raises.
         """
-        self._expected = operations, encoded, slots
-        self._happened = happened
+        self._expected = operations, encoded, slots, happened
 
     def begin(self, operations: list[Operation], sequence: int) -> bytes | None:
         expected = self._expected
         if expected is None or expected[0] is not operations:
             return None
-        _, encoded, slots = expected
+        _, encoded, slots, _ = expected
         self._noted = [slot for slot, _, _ in slots]
         first = sequence
         for slot, request, count in slots:
@@ -90,10 +91,10 @@ class Publishing(Sharing):
     def publish(self, sequence: int) -> None:
         self.page.words[SEQUENCE] = sequence
         if self._noted:  # else the batch is the owner's own, and that of members is still to come
-            if self._happened is not None:
-                self._happened(sequence)
+            if self._expected is not None:
+                self._expected[3](sequence)
             self._noted = []
-            self._expected = self._happened = None
+            self._expected = None
         super().publish(sequence)
         if self.waiting and self.wake is not None:
             self.wake()

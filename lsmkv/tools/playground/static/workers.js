@@ -7,9 +7,14 @@ import { h } from "./inspect/dom.js";
 export class Workers {
   constructor(place, kind) {
     this.kind = kind;
-    this.current = new Engine(place, { kind });
+    this.use(new Engine(place, { kind }));
+  }
+
+  /** Go on with an engine; a spare one loads once it is ready. */
+  use(engine) {
+    this.current = engine;
     this.next = null;
-    this.current.ready.then(() => { this.spare(); }, () => {});
+    engine.ready.then(() => { this.spare(); }, () => {});
   }
 
   spare() {
@@ -24,8 +29,6 @@ export class Workers {
   end() {
     this.current.end();
     this.spare();
-    this.current = this.next;
-    this.next = null;
-    this.current.ready.then(() => { this.spare(); }, () => {});
+    this.use(this.next);
   }
 }
