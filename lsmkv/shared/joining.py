@@ -9,7 +9,6 @@ files.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from mypy_extensions import mypyc_attr
@@ -33,6 +32,7 @@ from lsmkv.errors import (
 from lsmkv.format.filenames import LOCK, SHARED
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
+from lsmkv.shared.calls import RunMethod
 from lsmkv.shared.connection import Joined
 from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
 from lsmkv.shared.listener import Listener
@@ -40,10 +40,6 @@ from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.starting import start_owner
 from lsmkv.shared.system import system_of
 from lsmkv.util.threads import pause
-
-RunMethod = Callable[[str, dict[str, Any], Callable[..., None]], Any]
-"""Runs a method of the handle for a member: its name, its arguments, and what is called
-with the progress."""
 
 _PAUSE = 0.002
 """Seconds between two attempts to join, or to own."""
