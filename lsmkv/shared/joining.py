@@ -114,9 +114,10 @@ class Entrance:
         starts_owner: bool,
         patience: float | None,
         run_method: RunMethod,
+        only_owns: bool,
     ) -> None:
         """``starts_owner``: a process of its own owns the store, which this one starts if need be;
-        ``may_own`` says nothing then."""
+        ``may_own`` says nothing then.  ``only_owns``: this is such a process."""
         self._path = path
         self._system = system_of(arguments.get("env"))
         self._arguments = arguments.copy()
@@ -124,6 +125,7 @@ class Entrance:
         self._starts_owner = starts_owner
         self._patience = patience
         self._run_method = run_method
+        self._only_owns = only_owns
         self._names = names_of(make_options(**arguments))
         if arguments.get("comparator") is None:
             del self._names["comparator"]  # the store's own order decides
@@ -280,7 +282,8 @@ class Entrance:
             assert writer is not None
             names = names_of(opened.options)
             listener = Listener(
-                self._system, opened.store, writer, publishing, names, self._run_method
+                *(self._system, opened.store, writer, publishing, names),
+                *(self._run_method, self._only_owns),
             )
             listener.start()
             words = publishing.page.words

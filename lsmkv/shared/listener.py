@@ -18,7 +18,13 @@ from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.db.write.writer import Writer
 from lsmkv.env.shared_page import SEQUENCE, SLOTS
 from lsmkv.env.sockets import NO_SIGNAL
-from lsmkv.errors import ClosedError, ConflictError, CorruptionError, Error
+from lsmkv.errors import (
+    ClosedError,
+    ComparatorMismatchError,
+    ConflictError,
+    CorruptionError,
+    Error,
+)
 from lsmkv.shared.calls import Calls, RunMethod
 from lsmkv.shared.frames import (
     BEGIN,
@@ -67,14 +73,17 @@ class Listener:
         publishing: Publishing,
         names: dict[str, str],
         run_method: RunMethod,
+        only_owns: bool,
     ) -> None:
-        """``names`` are those of what a member's options must agree with."""
+        """``names`` are those of what a member's options must agree with; ``only_owns`` is whether
+        this process does nothing but own the store."""
         sockets: Any = system.sockets
         self._sockets = sockets
         self._store = store
         self._publishing = publishing
         self._group = GroupCommit(writer, publishing, store.info_log, self._answer, sockets.end)
         self._names = names
+        self._only_owns = only_owns
         self._members: dict[int, Member] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
         self._ident = 0
@@ -337,8 +346,7 @@ class Listener:
         for what, name in self._names.items():
             given = names.get(what) if isinstance(names, dict) else None
             if given != name and (given is not None or what != "comparator"):
-                reason = f"the store is shared with the {what} {name!r}, not {given!r}"
-                self._send(member, error_frame(request, Error(reason)))
+                self._send(member, error_frame(request, self._refusal(what, name, given)))
                 return
         member.welcome = True
         member.asked = False
@@ -351,12 +359,19 @@ class Listener:
                 "slot": member.slot,
                 "pid": os.getpid(),
                 "file": publishing.file.inode(),
+                "only_owns": self._only_owns,
             },
         )
         try:
             self._sockets.send_with(member.socket, greeting, publishing.reading)
         except OSError:
             self._drop(member)
+
+    def _refusal(self, what: str, name: str, given: object) -> Error:
+        """The error of a process whose option has another name than the owner's."""
+        if what == "comparator":
+            return ComparatorMismatchError(self._store.directory.path, name, str(given))
+        return Error(f"the store is shared with the {what} {name!r}, not {given!r}")
 
     def _note_member(self, member: Member, request: int, ready: dict[str, Any]) -> None:
         """Note where a member holds the page, before anybody answers to it."""

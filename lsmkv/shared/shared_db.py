@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -61,9 +62,14 @@ class SharedDB(SharedHandle):
     or restarted; it waits for an owner, 30 seconds or ``lock_timeout``.  ``owner="process"`` leaves
     the store to a small process that does nothing else.  The first member starts it, with its own
     options; if it is killed, the next member that needs it starts another; and it ends two or three
-    seconds after its last member.  All should be opened in the same way.  ``patience`` is for how
-    many seconds a write waits for an owner that does not answer, since it is stopped; None waits
-    for ever.  A write that was waited for in this way may still happen.
+    seconds after its last member.  A process that opens the store without it joins as well, and
+    may be the next owner; where such a one owns the store already, ``owner="process"`` joins it
+    with a ``RuntimeWarning``.  ``patience`` is for how many seconds a write waits for an owner that
+    does not answer, since it is stopped; None waits for ever.  A write that was waited for in this
+    way may still happen.
+
+    The comparator, the filter policy and the prefix extractor must have the names that the owner's
+    have: :class:`~lsmkv.ComparatorMismatchError`, and :class:`Error` for the others.
 
     Methods have the errors and costs of those of :class:`DB`.  A write of a member also costs a
     message to the owner and back, and so does a transaction at its begin and at its end; a read
@@ -107,6 +113,9 @@ class SharedDB(SharedHandle):
     ({b'm': b'2', b'n': b'1'}, True, True, [])
     """
 
+    _only_owns = False
+    """Whether this process does nothing but own the store."""
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -144,9 +153,22 @@ class SharedDB(SharedHandle):
         self._join_lock = new_reentrant_lock()
         handle = weakref.ref(self)  # the listener's thread must not keep it from being collected
         run_method = partial(_run_method_of, handle)
-        starts = owner is not None
-        self._entrance = Entrance(where, options, may_own, starts, self._patience, run_method)
+        self._entrance = Entrance(
+            *(where, options, may_own, owner is not None),
+            *(self._patience, run_method, self._only_owns),
+        )
         super().__init__(path, **options)
+        part = self._part
+        if owner is not None and isinstance(part, Member) and part.joined.owner_does_more:
+            text = (
+                f"{where}: process {part.joined.owner} owns the store, and has opened it without"
+                " owner='process': members wait while it computes"
+            )
+            try:
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+            except RuntimeWarning:
+                self.close()
+                raise
 
     # Who owns the store
 

@@ -218,6 +218,21 @@ def test_members_agree_with_their_owner_on_names(path: Path, other: Start) -> No
     with new(path):
         refused = other(comparator=None, bloom_filter_bits=0)
         assert "shared with the filter policy" in refused.opened
+        with pytest.raises(lsmkv.ComparatorMismatchError) as error:
+            new(path, comparator=lsmkv.ReverseBytewiseComparator())
+        assert error.value.stored == "leveldb.BytewiseComparator"
+        assert error.value.given == "leveldb.ReverseBytewiseComparator"
+        with new(path, comparator=lsmkv.BytewiseComparator(), lru_cache_size=0) as member:
+            assert member.role == "member"
+        prefixes = lsmkv.FixedPrefix(4)
+        with pytest.raises(lsmkv.Error, match="shared with the prefix extractor 'none', not"):
+            new(path, prefix_extractor=prefixes)
+    with new(path, prefix_extractor=prefixes), new(path, prefix_extractor=prefixes) as member:
+        member.put(b"key", b"v")
+        with pytest.raises(lsmkv.Error, match="not 'none'"):
+            new(path)
+        with pytest.raises(lsmkv.Error, match="shared with the prefix extractor"):
+            new(path, prefix_extractor=lsmkv.FixedPrefix(5))
 
 
 def test_nothing_is_left_when_the_last_one_closes(path: Path, other: Start) -> None:
