@@ -139,6 +139,8 @@ class SharedHandle(DB):
             part = self._part
             store = super()._open_store()
             if not isinstance(part, Member):
+                if part is not None and part.opened is self._opened:
+                    part.wait_for_commit(store)
                 return store
             try:
                 part.follower.refresh(part.opened.store)

@@ -19,7 +19,7 @@ from lsmkv.db.tree.sharing import Sharing
 from lsmkv.db.tree.store import Store
 from lsmkv.env.base import Directory
 from lsmkv.env.shared_file import Head, SharedFile
-from lsmkv.env.shared_page import TOKEN
+from lsmkv.env.shared_page import SEQUENCE, TOKEN
 from lsmkv.env.sharing import SharingDirectory
 from lsmkv.errors import (
     ClosedError,
@@ -86,6 +86,11 @@ class Owning:
         self.publishing = publishing
         self.listener = listener
         self.epoch = publishing.head.epoch
+
+    def wait_for_commit(self, store: Store) -> None:
+        """Let the store show every write that has happened: members have been answered before."""
+        if self.publishing.page.words[SEQUENCE] != store.versions.last_sequence:
+            _wait_for_commit(store)
 
 
 class Member:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,29 @@ def test_members_are_answered_when_their_writes_have_happened(db: SharedDB, grou
     assert db.sequence == 4
     group.commit.commit_all()
     assert len(socket.answers) == 2
+
+
+def test_an_owner_that_asks_for_the_last_sequence_waits_for_its_memtable(
+    db: SharedDB, group: Group
+) -> None:
+    """A member has its answer by then, and may have told this process of it."""
+    found: list[int] = []
+
+    class Telling(Socket):
+        def send(self, content: bytes, flags: int) -> int:
+            reader.start()
+            reader.join(0.2)  # without a wait it has an answer by then
+            return super().send(content, flags)
+
+    def read() -> None:
+        found.append(db.sequence)
+        found.extend(batch.last_sequence for batch in db.batches(0))
+
+    reader = threading.Thread(target=read)
+    group.add(Telling(db), 7, [(b"a", b"1")])
+    group.commit.commit_all()
+    reader.join()
+    assert found == [1, 1]
 
 
 def test_a_malformed_batch_is_found_before_it_is_written(db: SharedDB) -> None:
