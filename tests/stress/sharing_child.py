@@ -3,6 +3,8 @@
 As a program it is the template: it reads ``NAME SEED FILE`` a line, forks a process that lives
 until it is killed, and answers with its id.  What a process does, and when, it writes to its file;
 the clock is one for all processes.  A line with a ``?`` says what begins.
+
+A process has a group, which the children are in that it forks.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ import warnings
 import lsmkv
 from lsmkv.shared import SharedDB
 
+_LONGEST_CHILD = 2.0
+"""Seconds for which a child does nothing before it ends, at most."""
 PARTS = (b"", b"a", b"b")
 """The ends of the keys of a batch."""
 _PADDING = b" " + b"x" * 200
@@ -41,6 +45,8 @@ class Life:
         self._rng = random.Random(seed)
         self._name = name
         self._names = names
+        self._place = out
+        self._children = 0
         self._out = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._db = SharedDB(path, **_OPTIONS)  # type: ignore[arg-type]
         self._role = ""
@@ -55,7 +61,7 @@ class Life:
         reading = (*((self._read, 35), (self._snapshot, 10), (self._scan, 6), (self._hold, 3)),)
         writing = (
             *((self._write, 35), (self._count, 4), (self._count_alone, 6), (self._sum, 2)),
-            *((self._churn, 6), (self._flush, 2)),
+            *((self._churn, 6), (self._flush, 2), (self._fork, 1)),
         )
         # One that writes notices at once that its owner has gone; one that only reads does not.
         acts = reading if self._rng.random() < 0.3 else reading + writing
@@ -143,6 +149,28 @@ class Life:
         if self._rng.random() < 0.3:
             self._db.delete(key)
 
+    def _fork(self) -> None:
+        """A child that reads and counts for a while, and outlives this process if that is killed.
+
+        It never writes what only the process of its name may.
+        """
+        self._children += 1
+        out = f"{self._place}-{self._children}"
+        seed = self._rng.randrange(1 << 30)
+        if os.fork() > 0:
+            self._say("child")
+            return
+        try:
+            self._rng = random.Random(seed)
+            self._held = None  # which belongs to the parent
+            self._out = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            for _ in range(self._rng.choice((0, 10, 30))):
+                self._rng.choice((self._read, self._snapshot, self._scan, self._count))()
+            time.sleep(self._rng.random() * _LONGEST_CHILD)
+        except BaseException:
+            _note_error(out)
+        os._exit(0)
+
     def _flush(self) -> None:
         if self._rng.random() < 0.3:
             self._db.compact_range()
@@ -150,20 +178,27 @@ class Life:
             self._db.flush()
 
 
+def _note_error(out: str) -> None:
+    """Write down what has ended a process."""
+    with open(f"{out}.error", "w", encoding="utf-8") as file:
+        traceback.print_exc(file=file)
+
+
 def main() -> None:
     """Fork a life for each line."""
     path, names = sys.argv[1], int(sys.argv[2])
+    exec("".join(sys.argv[3:]), {})  # a mistake to be found
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks what became of them
     warnings.simplefilter("ignore", lsmkv.RecoveryWarning)
     for line in sys.stdin:
         name, seed, out = line.split()
         pid = os.fork()
         if pid == 0:
+            os.setpgrp()
             try:
                 Life(path, int(name), names, int(seed), out).live()
             except BaseException:
-                with open(f"{out}.error", "w", encoding="utf-8") as file:
-                    traceback.print_exc(file=file)
+                _note_error(out)
             os._exit(1)
         print(pid, flush=True)
 

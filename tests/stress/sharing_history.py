@@ -38,6 +38,7 @@ class History:
         self.counts_begun = 0
         self.wrong: list[str] = []
         self.owners = 0
+        self.children = 0
 
     def add(self, name: int, text: str) -> None:
         """Add what the process of that name has written down, until it was killed."""
@@ -65,6 +66,8 @@ class History:
                 self.counted.append(int(words[0]))
             elif kind == "wrong":
                 self.wrong.append(" ".join(words))
+            elif kind == "child":
+                self.children += 1
             elif kind == "role":
                 self.owners += words[0] == "owner"
         if begun is not None:

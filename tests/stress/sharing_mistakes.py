@@ -1,8 +1,11 @@
-"""Which planted mistakes of sharing simulated processes find: ``sharing_mistakes.py [NAME...]``.
+"""Which planted mistakes of sharing are found: ``sharing_mistakes.py [--page] [NAME...]``.
 
-Each is planted alone, in the source of one function as the simulation imports it, and the modes of
-``sharing_simulation_study.py`` run until a run fails.  What is printed is the table of
-``docs/reliability.md``.
+Each is planted alone, in the source of one function as it is imported.  The modes of
+``sharing_simulation_study.py`` run until a run fails, those first that are made for what is wrong.
+Simulated processes do not fork; so for forks it is ``sharing_study.py`` that runs, with real ones.
+
+The outcomes are written to ``sharing_mistakes.txt`` as they come, and to the table of
+``docs/reliability.md``.  ``--page`` only writes the table.
 """
 
 from __future__ import annotations
@@ -10,9 +13,11 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import sharing_study
 from sharing_simulation_study import MODES
 from simulation_study import try_mode
 
@@ -20,6 +25,18 @@ import lsmkv
 
 SECONDS = 600.0
 """Of one core: how long a mistake is looked for."""
+REAL = "kills of real processes"
+"""The mode of those for which real processes fork, and are killed."""
+_KILLS = 0.2
+"""The size of each attempt with them."""
+RESULTS = Path(__file__).with_name("sharing_mistakes.txt")
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+_BEGIN = "<!-- sharing mistakes -->\n"
+_END = "<!-- end sharing mistakes -->\n"
+_HEAD = """\
+# What finds the mistakes of sharing_mistakes.py, which writes this: the kind of failure, the mode,
+# the seed, the runs until then and the seconds of a core until then.
+"""
 
 
 class Mistake(NamedTuple):
@@ -31,8 +48,32 @@ class Mistake(NamedTuple):
     right: str
     """What the source says; it occurs once in the function."""
     wrong: str
+    modes: tuple[str, ...] = ()
+    """Those that come first."""
 
 
+class Outcome(NamedTuple):
+    """What is known of a mistake."""
+
+    kind: str
+    """What kind of failure was found, or ``not found``."""
+    mode: str
+    seed: int
+    runs: int
+    """How many there were until it was found, this one included; of real processes: kills."""
+    seconds: int
+    """Of a core, until then."""
+
+
+_SYNCED = ("reads while the owner syncs",)
+_TABLES = ("reads while tables come and go",)
+_LASTING = ("transactions that last",)
+_HEIRS = ("new owners killed at each step", "processes killed at each step")
+_LATE_HEIRS = ("new owners killed, by priorities",)
+_GUESTS = ("processes that come and go",)
+
+# One is left out, since nothing comes of it: _PageBound.lease takes a lease and does not look again
+# whether its version is still the newest.  _PageBound.confirm looks once more, before it is shown.
 MISTAKES = (
     Mistake(
         "a write is answered before it is made",
@@ -55,6 +96,7 @@ MISTAKES = (
         "_PageBound.last",
         "return sequence",
         "return sequence + 100",
+        _SYNCED,
     ),
     Mistake(
         "a request is sent again without a look at its slot",
@@ -69,6 +111,7 @@ MISTAKES = (
         "SharedHandle._resolve",
         "if recovered < last:",
         "if False:",
+        _HEIRS,
     ),
     Mistake(
         "a request is not noted in its slot",
@@ -85,11 +128,12 @@ MISTAKES = (
         "if False:",
     ),
     Mistake(
-        "a version is leased without a second look",
+        "a version is shown that is not the leased one",
         "lsmkv.shared.following",
-        "_PageBound.lease",
-        "if words[VERSIONS] == version:",
-        "if True:",
+        "_PageBound.confirm",
+        "if last > self.last() or words[VERSIONS] != self._leased:",
+        "if last > self.last():",
+        _TABLES,
     ),
     Mistake(
         "a transaction is not registered",
@@ -98,6 +142,7 @@ MISTAKES = (
         "self._transactions[number] = member, self._store.read_view()\n",
         "self._transactions[number] = member, self._store.read_view()\n"
         "            self._transactions[number][1].release()\n",
+        _LASTING,
     ),
     Mistake(
         "the last owner's page stays valid",
@@ -112,6 +157,7 @@ MISTAKES = (
         "Publishing.close",
         "self.page.end()\n",
         "pass\n",
+        _GUESTS,
     ),
     Mistake(
         "an owner is ready before it has recovered",
@@ -121,17 +167,24 @@ MISTAKES = (
         "made = Publishing(self._system, directory, file, file.begin_epoch())\n"
         "            file.announce(made.head, 0)\n"
         "            return made",
+        _LATE_HEIRS,
+    ),
+    Mistake(
+        "a forked child keeps the sockets of its parent",
+        "lsmkv.env.sockets",
+        "Socket.close_in_child",
+        "if fd >= 0:",
+        "if False:",
+        (REAL,),
     ),
 )
 
-_PROGRAM = """
+_PLANT = """
 import inspect
 import textwrap
 from importlib import import_module
 
-import simulated_processes
-
-MODULE, FUNCTION, RIGHT, WRONG, PROGRAM = {arguments!r}
+MODULE, FUNCTION, RIGHT, WRONG = {arguments!r}
 
 def plant():
     module = import_module(MODULE)
@@ -146,9 +199,12 @@ def plant():
     setattr(holder, name, module.planted(holder))
 
 plant()
+"""
+_PROGRAM = """
+import simulated_processes
 
 def program(run):
-    getattr(simulated_processes, PROGRAM)(run)
+    simulated_processes.{program}(run)
 """
 
 
@@ -167,35 +223,71 @@ def source_of(mistake: Mistake) -> str:
     return "".join(text.splitlines(keepends=True)[found.lineno - 1 : found.end_lineno])
 
 
-def with_mistake(mistake: Mistake, program: str) -> str:
-    """The text of a program of ``simulated_processes.py`` in which it is planted."""
+def planting(mistake: Mistake) -> str:
+    """The text of a program that plants it."""
     wrong = mistake.wrong.replace("\n        ", "\n    ")  # as in a function outside its class
-    arguments = (mistake.module, mistake.function, mistake.right, wrong, program)
-    return _PROGRAM.format(arguments=arguments)
+    return _PLANT.format(arguments=(mistake.module, mistake.function, mistake.right, wrong))
 
 
-def look_for(mistake: Mistake, seconds: float) -> tuple[str, str, int, int]:
-    """How it is found, in which mode, after how many runs and seconds of a core."""
+def look_for(mistake: Mistake, seconds: float) -> Outcome:
+    """How it is found, in which mode, and after how much."""
+    if REAL in mistake.modes:
+        return _look_among_real_ones(mistake, seconds)
+    modes = [mode for mode in MODES if "lines" not in mode[2]]
+    modes.sort(key=lambda mode: mode[0] not in mistake.modes)
     began = _spent()
     runs = 0
     size = 0.25
     for turn in range(1, 1000):
-        for name, share, options in MODES:
-            if _spent() - began > seconds:
-                return "not found", "-", runs, round(seconds)
-            if "lines" in options:
-                continue
-            place: str = options["program"]
-            given: dict[str, Any] = options | {
-                "program": with_mistake(mistake, place.rpartition(":")[2])
-            }
-            first, number = turn * 1_000_000, max(1, int(share * size))
-            report = try_mode(0, number, given, reduce=0, first=first)
-            runs += report.runs
-            if report.failure is not None:
-                return report.failure.kind, name, runs, round(_spent() - began)
+        for name, share, options in modes:
+            more = 4 if name in mistake.modes else 1
+            first, left = turn * 1_000_000, max(1, int(share * size * more))
+            given = options | {"program": _program(mistake, options)}
+            while left > 0:
+                if _spent() - began > seconds:
+                    return Outcome("not found", "-", 0, runs, round(seconds))
+                report = try_mode(0, min(left, _RUNS), given, reduce=0, first=first)
+                left -= _RUNS
+                first += _RUNS
+                runs += report.runs
+                if report.failure is not None:
+                    failure = report.failure
+                    took = round(_spent() - began)
+                    _refuse_failure_of_the_source(options, failure.seed)
+                    return Outcome(failure.kind, name, failure.seed, runs, took)
         size *= 1.5
     raise AssertionError
+
+
+_RUNS = 40
+"""How many one process runs."""
+
+
+def _program(mistake: Mistake, options: dict[str, Any]) -> str:
+    """The program of a mode, with the mistake."""
+    place: str = options["program"]
+    return planting(mistake) + _PROGRAM.format(program=place.rpartition(":")[2])
+
+
+def _refuse_failure_of_the_source(options: dict[str, Any], seed: int) -> None:
+    """End the program if a run fails without any mistake, too."""
+    report = try_mode(0, 1, options, reduce=0, first=seed)
+    if report.failure is not None:
+        raise SystemExit(f"a run of the source as it is fails: {report.failure}")
+
+
+def _look_among_real_ones(mistake: Mistake, seconds: float) -> Outcome:
+    """The seconds are those of the clock: nobody counts those of killed processes."""
+    began = time.monotonic()
+    kills = 0
+    seed = 0
+    while time.monotonic() - began < seconds:
+        seed += 1
+        outcome = sharing_study.run(_KILLS, seed, lambda line: None, planting(mistake))
+        kills += outcome.figures.get("kills", 0)
+        if outcome.violations:
+            return Outcome("violation", REAL, seed, kills, round(time.monotonic() - began))
+    return Outcome("not found", "-", 0, kills, round(seconds))
 
 
 def _spent() -> float:
@@ -203,18 +295,69 @@ def _spent() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
+def read_outcomes(path: Path = RESULTS) -> dict[str, Outcome]:
+    """By the names of the mistakes, as far as they are known."""
+    outcomes: dict[str, Outcome] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        if not line.startswith("#"):
+            name, kind, mode, *numbers = line.split(" | ")
+            outcomes[name] = Outcome(kind, mode, *map(int, numbers))
+    return outcomes
+
+
+def write_outcomes(outcomes: dict[str, Outcome], path: Path = RESULTS) -> None:
+    """In the order of the list; others are left out."""
+    lines = [
+        " | ".join(map(str, (mistake.name, *outcomes[mistake.name])))
+        for mistake in MISTAKES
+        if mistake.name in outcomes
+    ]
+    new = path.with_suffix(".new")
+    new.write_text(_HEAD + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+    new.replace(path)
+
+
+def table(outcomes: dict[str, Outcome]) -> str:
+    """What ``docs/reliability.md`` shows of them."""
+    lines = [
+        "| planted mistake | found as | mode | seed | runs | seconds |",
+        "|---|---|---|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {' | '.join(map(str, (one.name, *outcomes[one.name])))} |"
+        for one in MISTAKES
+        if one.name in outcomes
+    ]
+    found = [one.name for one in MISTAKES if one.name in outcomes]
+    left = [one.name for one in MISTAKES if one.name not in outcomes]
+    lines += ["", f"{len(found)} of {len(MISTAKES)} were found on this code."]
+    lines += [f"Not found, or not looked for again: {'; '.join(left)}."] if left else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def page(text: str) -> str:
+    """The text of ``docs/reliability.md`` with what is known now."""
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not end:
+        raise ValueError("the page has no place for the mistakes")
+    return f"{before}{begin}{table(read_outcomes())}{end}{after}"
+
+
 def main() -> int:
     """Look for those that are named, or for all; 1 if one is not found."""
     sys.path.append(str(Path(__file__).parent))
     wanted = sys.argv[1:]
     missed = 0
-    print("| planted mistake | found as | mode | runs | seconds |\n|---|---|---|---:|---:|")
-    for mistake in MISTAKES:
+    for mistake in MISTAKES if wanted != ["--page"] else ():
         if wanted and mistake.name not in wanted:
             continue
         found = look_for(mistake, SECONDS)
-        missed += found[0] == "not found"
-        print(f"| {' | '.join(map(str, (mistake.name, *found)))} |", flush=True)
+        missed += found.kind == "not found"
+        print(f"{mistake.name}: {' | '.join(map(str, found))}", flush=True)
+        if found.kind != "not found":
+            write_outcomes(read_outcomes() | {mistake.name: found})
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return 1 if missed else 0
 
 

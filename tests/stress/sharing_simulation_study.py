@@ -29,9 +29,16 @@ MODES = [
     _mode("processes with power cuts", 20, "program", crashes=2),
     _mode("processes with mapped logs", 15, "program", crashes=1, mapped_logs=True),
     _mode("processes killed at each step", 30, "each_step"),
+    _mode("new owners killed at each step", 20, "taking_over"),
+    _mode("new owners killed, by priorities", 15, "taking_over", strategy="pct", depth=4),
+    _mode("processes that are stopped", 20, "stopped"),
+    _mode("processes that come and go", 20, "come_and_go", strategy="pct", depth=4),
     _mode("transactions that last", 15, "transactions"),
+    _mode("reads while the owner syncs", 15, "synced", strategy="pct", depth=4),
+    _mode("reads while tables come and go", 15, "versions", strategy="pct", depth=4),
     _mode("owners that lose their power", 20, "power_fails", mapped_logs=True),
     _mode("processes line by line", 3, "program", lines=["lsmkv.shared"]),
+    _mode("new owners killed at each line", 3, "taking_over_by_lines", lines=["lsmkv.shared"]),
 ]
 """As those of ``simulation_study.py``."""
 

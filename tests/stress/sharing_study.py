@@ -1,6 +1,7 @@
-"""Kill -9 at random moments, of the owner and the members of a shared store; and stops.
+"""Kill -9 at random moments, of the owner and the members of a shared store; stops, and forks.
 
-Every process reads and writes all the time.  The next owner takes over whenever one is killed.  In
+Every process reads and writes all the time, and forks children that outlive it for a while.  The
+next owner takes over whenever one is killed.  In
 the end one order of all calls must explain what every process has seen (``sharing_history.py``),
 nothing acknowledged may be missing or be there twice, and no call may have failed.
 """
@@ -31,15 +32,15 @@ _LONGEST_END = 30.0
 """Seconds in which every process must have said something in the end."""
 
 
-def run(size: float, seed: int, say: Say) -> Outcome:
-    """About ten seconds at size 1."""
+def run(size: float, seed: int, say: Say, plant: str = "") -> Outcome:
+    """About ten seconds at size 1.  ``plant`` is what each process runs first."""
     outcome = Outcome()
     rng = random.Random(seed)
     left = max(1, int(_KILLS * size))
     while left > 0 and not outcome.violations:
         kills = min(left, _KILLS_OF_A_STORE)
         with tempfile.TemporaryDirectory(prefix="lsmkv-sharing-") as place:
-            _Round(Path(place), rng.randint(4, 8), rng, outcome).run(kills)
+            _Round(Path(place), rng.randint(4, 8), rng, outcome, plant).run(kills)
         left -= kills
         say(f"{outcome.figures.get('kills', 0)} kills")
     return outcome
@@ -48,7 +49,9 @@ def run(size: float, seed: int, say: Say) -> Outcome:
 class _Round:
     """The processes of one store."""
 
-    def __init__(self, place: Path, names: int, rng: random.Random, outcome: Outcome) -> None:
+    def __init__(
+        self, place: Path, names: int, rng: random.Random, outcome: Outcome, plant: str
+    ) -> None:
         self._place = place
         self._path = place / "store"
         self._names = names
@@ -57,9 +60,10 @@ class _Round:
         self._pids: dict[int, int] = {}
         self._outs: dict[int, Path] = {}
         self._lives = 0
+        self._groups: list[int] = []
         script = str(Path(sharing_child.__file__))
         self._template = subprocess.Popen(
-            [sys.executable, "-P", script, str(self._path), str(names)],
+            [sys.executable, "-P", script, str(self._path), str(names), plant],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -69,13 +73,14 @@ class _Round:
             for name in range(self._names):
                 self._start(name)
             self._wait_for_all()
-            for _ in range(kills):
+            until = self._outcome.figures.get("kills", 0) + kills
+            while self._outcome.figures.get("kills", 0) < until:
                 time.sleep(self._rng.random() * _LONGEST_PAUSE)
                 self._harm()
             self._wait_for_all()
         finally:
-            for pid in self._pids.values():
-                _send(pid, signal.SIGKILL)
+            for pid in self._groups:
+                _send(-pid, signal.SIGKILL)  # with the children, also of those that are dead
             assert self._template.stdin is not None
             assert self._template.stdout is not None
             self._template.stdin.close()
@@ -91,6 +96,7 @@ class _Round:
         self._template.stdin.write(b"%d %d %s\n" % (name, self._rng.randrange(1 << 30), bytes(out)))
         self._template.stdin.flush()
         self._pids[name] = int(self._template.stdout.readline())
+        self._groups.append(self._pids[name])
         self._outs[name] = out
 
     def _harm(self) -> None:
@@ -106,6 +112,8 @@ class _Round:
             time.sleep(self._rng.random() * _LONGEST_PAUSE)
             _send(pid, signal.SIGCONT)
             self._outcome.count("stops")
+            if self._rng.random() < 0.5:
+                return  # it goes on
         _send(pid, signal.SIGKILL)
         self._outcome.count("kills")
         self._start(name)
@@ -144,12 +152,14 @@ class _Round:
             counter = sharing_child.number(db.get(b"counter"))
         self._outcome.violations += history.violations(last, counter)
         self._outcome.count("owners", history.owners)
+        self._outcome.count("children", history.children)
         self._outcome.count("writes", sum(map(len, history.writes.values())))
         self._outcome.count("reads", sum(map(len, history.reads.values())))
         self._outcome.count("counts", len(history.counted))
 
 
 def _send(pid: int, signal_number: int) -> None:
+    """Send it a signal, or to the group of a negative number."""
     try:
         os.kill(pid, signal_number)
     except ProcessLookupError:

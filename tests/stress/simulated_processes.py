@@ -5,9 +5,14 @@ seed, and write, read and rearrange, each as ``simulated_store.py`` does.
 
 ``program`` kills some of them, each at a switch point that was drawn before; some close the store
 in the middle.  ``each_step`` kills one of them at each of its switch points, as the seed counts
-them.  ``power_fails`` kills the owner, and takes from the disk what was not synced, while the
-others go on.  ``transactions`` has some that last, while another process deletes what they have
-read, and leaves no trace of it.  They fail if
+them.  ``taking_over`` kills the owner, and then one of those that could take its place, at each
+switch point; ``taking_over_by_lines`` has more of these.  ``stopped`` stops some for a while, and
+``come_and_go`` has them open and close the store all the time.  ``power_fails`` kills the owner,
+and takes from the disk what was not synced, while the others go on.
+
+Three are about one thing each.  ``transactions`` has some that last, while another process deletes
+what they have read, and leaves no trace of it; ``synced`` has members that read while the owner
+syncs; and ``versions`` has members that read while tables come and go.  They fail if
 
 * no order of the calls of all processes explains what they have read (``histories.py``);
 * an acknowledged write is missing in the end, or has got more than one sequence;
@@ -20,17 +25,20 @@ read, and leaves no trace of it.  They fail if
 
 from __future__ import annotations
 
+import errno
 import logging
 import random
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from histories import NEVER, Content, History
-from simulated_store import GROUP, KEYS, Caller
+from simulated_store import CALLS, GROUP, KEYS, Caller
 
 import lsmkv
 from lsmkv import DB, SharedDB
 from lsmkv.env.durable import DurableFile, PowerCut, Tails
+from lsmkv.env.faulty import _FaultyWritableFile
 from lsmkv.format.filenames import SHARED
 from lsmkv.shared import joining
 from lsmkv.testing import NameModel, Run
@@ -40,14 +48,23 @@ _PATH = "/db"
 _WRITES = "put put burst delete batch batch mixed_batch update transact get multi_get"
 _READS = "get get_again multi_get scan held snapshot"
 _REST = "flush compact sync ingest checkpoint transact update get"
+_SHORT = "put put_synced get multi_get flush update snapshot"
 _START = 0.2
 """Simulated seconds for which a process waits for an owner: 30 are a million switch points."""
 _SPANS = (150, 600, 2000)
 """Switch points, within which a process is killed."""
+_STOPS = (0.001, 0.01, 0.1)
+"""Simulated seconds for which a process is stopped: less than the others wait for one that opens
+the store."""
 STEPS = 1000
 """Seeds of ``each_step`` that belong together: the most switch points of two processes."""
+_SYNC_TAKES = 0.001
+"""Simulated seconds, in ``synced``."""
 _STRIDE = 37
 """Seeds that follow each other are steps that are far from each other."""
+_LINES = 8000
+"""As ``STEPS``, for ``taking_over_by_lines``."""
+_STRIDE_OF_LINES = 997
 
 
 def program(run: Run) -> None:
@@ -76,6 +93,110 @@ def each_step(run: Run) -> None:
     _live(run, some, begun)
 
 
+def taking_over(run: Run) -> None:
+    """The owner dies in the middle of members' writes, and then one that may be the next owner, at
+    one of its points.  The last one goes on."""
+    _take_over(run, STEPS, _STRIDE)
+
+
+def taking_over_by_lines(run: Run) -> None:
+    """The same where each line of ``lsmkv/shared`` is a switch point, too."""
+    _take_over(run, _LINES, _STRIDE_OF_LINES)
+
+
+def _take_over(run: Run, steps: int, stride: int) -> None:
+    rng = random.Random(f"{run.seed // steps} taking over")
+    begun = _begin(run, rng)
+    some = [_Life(run, rng, at, kinds) for at, kinds in enumerate((_READS, _WRITES, _WRITES))]
+    some[0].stays_for = some[1:]
+    point, victim = divmod(run.seed * stride % steps, 2)
+    owner, heir = some[0].process, some[1 + victim].process
+    kill = owner.kill
+
+    def kill_both() -> None:
+        kill()
+        heir.kill_after(point + 1)
+
+    owner.kill = kill_both  # type: ignore[method-assign]
+    # By chance, since what they write begins only when they have joined.
+    owner.kill_after(run.rng.randint(100, 1500))
+    _live(run, some, begun)
+
+
+def stopped(run: Run) -> None:
+    """The others wait for a stopped process, or give up; then it goes on, or is killed."""
+    rng = run.rng
+    begun = _begin(run, rng)
+    some = [_Life(run, rng, at, patience=rng.choice((None, None, 0.0005, 0.02))) for at in range(3)]
+    victims = rng.sample(some, rng.choice((1, 1, 2)))
+    for one in victims:
+        one.process.stop_after(rng.randint(1, rng.choice(_SPANS)))
+    stops = [(rng.choice(_STOPS), rng.random() < 0.25) for _ in victims]
+    for one in some:
+        one.process.start(one.live)
+    while not all(one.has_ended for one in some):
+        halted = next((one.process for one in victims if one.process.stopped), None)
+        if halted is None or not stops:
+            run.sleep(0.0005)
+            continue
+        seconds, ends = stops.pop()
+        run.sleep(seconds)
+        if ends:
+            halted.kill()
+        halted.go_on()
+    _live(run, [], begun, some)
+
+
+def come_and_go(run: Run) -> None:
+    """Each process opens the store, makes a call or two, and closes it, again and again."""
+    rng = run.rng
+    begun = _begin(run, rng)
+    kinds = (_SHORT, _SHORT, rng.choice((_SHORT, "get multi_get snapshot")))
+    some = [_Life(run, rng, at, kind, rounds=3) for at, kind in enumerate(kinds)]
+    for one in rng.sample(some, rng.choice((0, 0, 1))):
+        one.process.kill_after(rng.randint(1, rng.choice(_SPANS)))
+    _live(run, some, begun)
+
+
+def synced(run: Run) -> None:
+    """Members read while the owner syncs: the log has then what has not happened yet."""
+    rng = run.rng
+    begun = _begin(run, rng)
+    _FaultyWritableFile.sync = _slow_sync(run)  # type: ignore[method-assign]
+    kinds = ("put_synced put_synced put_first", "get_first multi_get", "get_first put_synced")
+    some = [_Life(run, rng, at, kind) for at, kind in enumerate(kinds)]
+    some[0].add("get_first get_first")
+    some[0].stays_for = some[1:]
+    try:
+        _live(run, some, begun)
+    finally:
+        _FaultyWritableFile.sync = _SYNC  # type: ignore[method-assign]
+
+
+_SYNC = _FaultyWritableFile.sync
+
+
+def _slow_sync(run: Run) -> Callable[[_FaultyWritableFile], None]:
+    """A sync that takes as long as a few other calls."""
+
+    def sync(file: _FaultyWritableFile) -> None:
+        run.sleep(_SYNC_TAKES)
+        _SYNC(file)
+
+    return sync
+
+
+def versions(run: Run) -> None:
+    """Tables come and go while members begin to read."""
+    rng = run.rng
+    begun = _begin(run, rng)
+    kinds = ("burst flush compact", "held snapshot scan get_again", "held snapshot scan get_again")
+    some = [_Life(run, rng, at, kind) for at, kind in enumerate(kinds)]
+    some[0].add("flush compact burst")
+    some[0].stays_for = some[1:]
+    _live(run, some, begun)
+
+
 def transactions(run: Run) -> None:
     """Nothing but its registration keeps what is deleted in the middle of a transaction."""
     rng = run.rng
@@ -88,14 +209,26 @@ def transactions(run: Run) -> None:
     _live(run, some, begun)
 
 
-def _live(run: Run, some: list[_Life], begun: int) -> None:
+def _live(run: Run, some: list[_Life], begun: int, running: list[_Life] | None = None) -> None:
+    """Let them live, and look at what they have done; ``running`` are those that live already."""
     history: History = run.kept["history"]
     for one in some:
         one.process.start(one.live)
     run.join()
-    run.kept["lives"] = some  # a killed process finalizes nothing
+    run.kept["lives"] = some, running  # a killed process finalizes nothing
     history.check()
+    _look_at_images(run, history)
     _look_at_what_is_left(run, history, begun)
+
+
+def _look_at_images(run: Run, history: History) -> None:
+    """What the disk would have if the power failed now: all that was synced, and all before it."""
+    rng = random.Random(f"{run.seed} images")
+    for _ in range(2):
+        image = run.env.power_cut(rng.choice(list(NameModel)), rng, tails=rng.choice(list(Tails)))
+        with DB(_PATH, env=image, create_if_missing=True, background="inline") as db:
+            history.check(frozenset(db), power_cut=True)
+            db.check()
 
 
 def power_fails(run: Run) -> None:
@@ -254,13 +387,25 @@ def _look_at_what_is_left(run: Run, history: History, begun: int) -> None:
 class _Life:
     """One process."""
 
-    def __init__(self, run: Run, rng: random.Random, number: int, kinds: str = "") -> None:
-        """``kinds`` are those of the calls; drawn, if none are given."""
+    def __init__(
+        self,
+        run: Run,
+        rng: random.Random,
+        number: int,
+        kinds: str = "",
+        patience: float | None = None,
+        rounds: int = 1,
+    ) -> None:
+        """``kinds`` are those of the calls; drawn, if none are given.  ``rounds`` is how often it
+        opens the store."""
         self.process = run.process(f"process {number}")
         self._run = run
-        self._options = _options(rng)
+        self._rng = rng
+        self._number = number
+        self._rounds = rounds
+        self._options = _options(rng) | {"patience": patience}
         # The others could wait for ever for an owner.
-        self._may_own = number == 0 or rng.random() < 0.8
+        self._may_own = number == 0 or rounds > 1 or rng.random() < 0.8
         self._late = rng.random() < 0.3
         self._closes = rng.random() < 0.15
         drawn = rng.choices((_WRITES, _READS, _REST), (4, 2, 2), k=rng.choice((1, 1, 2)))
@@ -272,6 +417,12 @@ class _Life:
         self.stays_for: list[_Life] = []
         """Those that are to end before this one."""
 
+    def add(self, kinds: str) -> None:
+        """Another thread, which makes such calls."""
+        number = 10 * self._number + len(self._callers)
+        self._callers.append(_Caller(self._run, self._rng, number, kinds, self._may_own))
+        self._left += 1
+
     @property
     def has_ended(self) -> bool:
         """Whether it does nothing more."""
@@ -281,12 +432,22 @@ class _Life:
         """Open the store, call it, and close it."""
         if self._late and not self.stays_for:
             self._run.sleep(0.001)
+        for _ in range(self._rounds - 1):
+            with self._open() as db:
+                (caller,) = self._callers[:1]
+                caller.use(db)
+                caller.run(2)
         try:
-            db = SharedDB(_PATH, env=self.process.env, may_own=self._may_own, **self._options)
+            db = self._open()
         except lsmkv.LockedError:
             if self._may_own:
                 raise
             self._left = 0  # all others have ended
+            return
+        except lsmkv.IOError as error:
+            if not self._gives_up(error):
+                raise
+            self._left = 0
             return
         self._left += 1
         for caller in self._callers:
@@ -297,6 +458,13 @@ class _Life:
         while not all(one.has_ended for one in self.stays_for):
             self._run.sleep(0.001)
         self._leave(db)
+
+    def _open(self) -> SharedDB:
+        return SharedDB(_PATH, env=self.process.env, may_own=self._may_own, **self._options)
+
+    def _gives_up(self, error: lsmkv.IOError) -> bool:
+        """Whether it is the error of an owner that is stopped."""
+        return self._options["patience"] is not None and error.errno == errno.ETIMEDOUT
 
     def _call(self, caller: _Caller, db: SharedDB) -> None:
         caller.run()
@@ -327,9 +495,9 @@ class _Caller(Caller):
         """The store, once it is open."""
         self._db = db
 
-    def run(self) -> None:
+    def run(self, most: int = CALLS) -> None:
         """Make the calls, some of which end with an error that is an answer."""
-        for kind in self._kinds:
+        for kind in self._kinds[:most]:
             try:
                 getattr(self, kind)()
             except (lsmkv.ClosedError, lsmkv.StaleViewError):
@@ -342,6 +510,22 @@ class _Caller(Caller):
             except lsmkv.LockedError:
                 if self._may_own:
                     raise
+            except lsmkv.IOError as error:
+                if error.errno != errno.ETIMEDOUT:
+                    raise
+
+    def put_synced(self) -> None:
+        """The key that all are about."""
+        call = self._begin("put")
+        call.writes = {KEYS[0]: self._value()}
+        call.synced = True
+        self._db.put(KEYS[0], call.writes[KEYS[0]], sync=True)
+        self._history.end(call)
+
+    def get_first(self) -> None:
+        """The same key, at any moment of a sync."""
+        self._run.sleep(self._rng.random() * _SYNC_TAKES)
+        self._get(KEYS[0])
 
     def put_first(self) -> None:
         """The key that the next two are about."""

@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sharing_mistakes import MISTAKES, Mistake, look_for, source_of
+from sharing_mistakes import (
+    MISTAKES,
+    PAGE,
+    SECONDS,
+    Mistake,
+    look_for,
+    page,
+    read_outcomes,
+    source_of,
+)
 
 from lsmkv.testing import SimulationReport, simulate
 from lsmkv.testing.simulation import SimulatedFailure
@@ -260,7 +269,28 @@ def test_a_planted_mistake_of_sharing_is_found(name: str) -> None:
     assert kind == "error"
 
 
-@pytest.mark.parametrize("program", ["program", "each_step", "power_fails"])
+def test_planted_mistakes_of_sharing_were_found() -> None:
+    outcomes = read_outcomes()
+    assert set(outcomes) <= {mistake.name for mistake in MISTAKES}
+    assert "a transaction is not registered" in outcomes
+    assert "a forked child keeps the sockets of its parent" in outcomes
+    for outcome in outcomes.values():
+        assert outcome.kind in ("error", "violation", "deadlock", "lost wake-up", "endless")
+        assert outcome.seconds <= SECONDS
+
+
+def test_the_page_lists_the_mistakes_of_sharing() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text, "say python tests/stress/sharing_mistakes.py --page"
+
+
+PROGRAMS = (
+    *("program", "each_step", "power_fails", "taking_over", "stopped", "come_and_go"),
+    *("transactions", "synced", "versions"),
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_processes_that_share_a_store_are_right(program: str) -> None:
     """A few runs of what ``tests/stress/sharing_simulation_study.py`` runs by the hundred."""
     place = f"{STRESS / 'simulated_processes.py'}:{program}"
