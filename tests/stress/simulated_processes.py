@@ -162,7 +162,7 @@ def synced(run: Run) -> None:
     """Members read while the owner syncs: the log has then what has not happened yet."""
     rng = run.rng
     begun = _begin(run, rng)
-    _FaultyWritableFile.sync = _slow_sync(run)  # type: ignore[method-assign]
+    _FaultyWritableFile.sync = _slow_sync(run)  # type: ignore[method-assign,assignment]
     kinds = ("put_synced put_synced put_first", "get_first multi_get", "get_first put_synced")
     some = [_Life(run, rng, at, kind) for at, kind in enumerate(kinds)]
     some[0].add("get_first get_first")
