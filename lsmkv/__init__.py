@@ -48,6 +48,7 @@ from lsmkv.errors import (
     SequenceTooOldError,
     StaleViewError,
     UnsupportedCompressionError,
+    UnsupportedValueError,
 )
 from lsmkv.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
 from lsmkv.filter.bloom64 import Bloom64Policy
@@ -149,6 +150,7 @@ __all__ = [
     "TraceRecord",
     "Transaction",
     "UnsupportedCompressionError",
+    "UnsupportedValueError",
     "WritableFile",
     "WriteBatch",
     "destroy_db",

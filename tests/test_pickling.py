@@ -232,6 +232,7 @@ SAME: list[tuple[Make, Callable[[Any], object]]] = [
     (lambda place: lsmkv.LeaseReport(7, (lsmkv.Lease(1, (2, 3), None, 7),)), _identical),
     (lambda place: lsmkv.Lease(1, (2, 3), None, 7), _identical),
     _error_of(lsmkv.UnsupportedCompressionError, "compression"),
+    _error_of(lsmkv.UnsupportedValueError, "set", "value", "takes"),
 ]
 """What is copied and pickled, and what two equal ones have in common."""
 

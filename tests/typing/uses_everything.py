@@ -588,6 +588,7 @@ def failing(db: DB) -> None:
         lsmkv.StaleViewError,
         lsmkv.ReadOnlyError,
         lsmkv.UnsupportedCompressionError,
+        lsmkv.UnsupportedValueError,
     ]
     assert kinds
 
