@@ -261,8 +261,8 @@ class Cache(KeyedCache):
 
         Of a coroutine function, what it returns is kept.  ``name`` replaces the function's name in
         the keys.  ``typed`` tells 3 from 3.0.  ``ignore`` has positions and names of arguments that
-        make no difference.  With ``expire=0`` nothing is stored.  ``f.__wrapped__`` is the function,
-        and ``f.__cache_key__(...)`` the key of a result.
+        make no difference.  With ``expire=0`` nothing is stored.  ``f.__wrapped__`` is the
+        function, and ``f.__cache_key__(...)`` the key of a result.
 
         >>> import lsmkv
         >>> with lsmkv.Cache(shared=False) as cache:
@@ -281,5 +281,3 @@ class Cache(KeyedCache):
             return memoized(self, function, name, typed, expire, tag, ignore)
 
         return decorate
-
-
