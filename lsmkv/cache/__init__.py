@@ -1,1 +1,1 @@
-"""A cache on disk: values of Python by keys of Python, with expiry, tags and a limit on its size."""
+"""A cache on disk: values by keys, with expiry, tags and a limit on its size."""

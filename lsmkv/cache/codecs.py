@@ -360,9 +360,9 @@ def _decode(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         if at + 8 > len(data):
             raise _early(len(data))
         return _FLOAT.unpack_from(data, at)[0], at + 8
-    if tag == _TRUE or tag == _FALSE:
+    if tag in (_TRUE, _FALSE):
         return tag == _TRUE, at
-    if tag == _LIST or tag == _TUPLE:
+    if tag in (_LIST, _TUPLE):
         items: list[Any] = []
         count, at = _count(data, at, 1, depth)
         for _ in range(count):
@@ -426,7 +426,8 @@ def _unpickled(pickled: bytes) -> Any:
     try:
         return pickle.loads(pickled)
     except Exception as error:  # pickle raises whatever the bytes, and the classes, make it raise
-        raise CorruptionError(f"a pickle cannot be read: {type(error).__name__}: {error}") from error
+        reason = f"a pickle cannot be read: {type(error).__name__}: {error}"
+        raise CorruptionError(reason) from error
 
 
 def _signature(key: bytes, pickled: bytes) -> bytes:

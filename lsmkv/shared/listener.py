@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lsmkv.db.handles.named_leases import NEVER
 from lsmkv.db.handles.transaction import ConflictCheck
 from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.db.write.writer import Writer
@@ -29,12 +30,14 @@ from lsmkv.shared.frames import (
     GREETING,
     HEADER,
     HELLO,
+    HOLD,
     LEAVING,
     NUMBER,
     NUMBERS,
     PROGRESS,
     PROTOCOL,
     READY,
+    RELEASE,
     RESULT,
     WAIT,
     WRITE,
@@ -46,6 +49,7 @@ from lsmkv.shared.frames import (
     json_frame,
 )
 from lsmkv.shared.group_commit import GroupCommit, Member, MemberWrite
+from lsmkv.shared.named_leases import OwnerLeases
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system import System
 from lsmkv.util.threads import get_ident, new_lock, pause, start_new_thread
@@ -100,6 +104,8 @@ class Listener:
         self._poll.register(self._listening.fileno(), sockets.polling.EPOLLIN)
         self._poll.register(self._alarm.fd, sockets.polling.EPOLLIN)
         publishing.wake = self._alarm.ring
+        self.leases = OwnerLeases(publishing.file, self._alarm.ring)
+        """Leases with names: the owner's threads ask its queue."""
 
     @property
     def members(self) -> list[int]:
@@ -164,12 +170,18 @@ class Listener:
         self._group.commit_all()
         if self._waiting:
             self._answer_waiting()
+        for wish in self.leases.answers():
+            answer = json_frame(RESULT, wish.request, {"result": wish.result})
+            self._send(wish.member, answer)
 
     def _patience(self) -> float:
-        if not self._waiting:
+        seconds = self.leases.seconds()
+        if self._waiting:
+            first = min(until for _, _, _, until in self._waiting)
+            seconds = min(seconds, max(0.0, first - time.monotonic()))
+        elif seconds == NEVER:
             return -1.0
-        first = min(until for _, _, _, until in self._waiting)
-        return min(_LONGEST_SLEEP, max(0.0, first - time.monotonic()))
+        return min(_LONGEST_SLEEP, seconds)
 
     def _accept(self) -> None:
         while True:
@@ -248,7 +260,7 @@ class Listener:
                 if member.missing > 0:
                     break
                 at = begin + size
-                member.asked = kind != END
+                member.asked = kind not in (END, RELEASE)
                 self._carry_out(member, kind, request, data, begin, at)
         except Exception as error:
             self._fail(member, request, error)
@@ -283,6 +295,7 @@ class Listener:
         begun = [number for number, (by, _) in self._transactions.items() if by is member]
         for number in begun:
             self._end(number)
+        self.leases.end(member)
         member.socket.close()
 
     def _send(self, member: Member, content: bytes) -> None:
@@ -326,6 +339,10 @@ class Listener:
             self._waiting.append((member, request, sequence, until))
         elif kind == CALL:
             self._call(member, request, decoded(content))
+        elif kind == HOLD:
+            self.leases.ask(member, request, decoded(content))
+        elif kind == RELEASE:
+            self.leases.end(member)
 
     def _greet(self, member: Member, request: int, hello: dict[str, Any]) -> None:
         """Answer a process that wants to join."""
@@ -492,6 +509,7 @@ class Listener:
 
     def _close(self) -> None:
         self._publishing.wake = None
+        self.leases.close()
         for member in list(self._members.values()):
             if member.busy and member not in self._finished:
                 # Its thread sends the answer, and closes it.

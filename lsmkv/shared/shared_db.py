@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -19,6 +20,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.admin.ingest import as_paths
 from lsmkv.db.db import DB
+from lsmkv.db.handles.named_leases import NEVER, Holders, NamedLease
 from lsmkv.db.handles.transaction import Isolation, Transaction, refuse_unknown
 from lsmkv.db.handles.turns import Turns
 from lsmkv.db.opening.open import MEMORY, OpenStore
@@ -46,6 +48,7 @@ from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import BEGIN, CALL, NUMBERS, WAIT, json_frame
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.leases import LeaseReport, decoded, report
+from lsmkv.shared.named_leases import Notes, hold
 from lsmkv.shared.system import LOCAL, system_of
 from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, Registered
 from lsmkv.shared.writing import DeniedWriter, MemberWriter, denied
@@ -156,6 +159,7 @@ class SharedDB(DB):
         self._owner = owner
         self._patience = _checked_patience(patience)
         self._join_lock = new_reentrant_lock()
+        self._notes = Notes()
         handle = weakref.ref(self)  # the listener's thread must not keep it from being collected
         run_method = partial(_run_method_of, handle)
         starts = owner is not None
@@ -324,6 +328,8 @@ class SharedDB(DB):
         self._join_lock = new_reentrant_lock()
         self._close_lock = ThreadLock()
         self._turns = Turns()
+        self._holders = Holders()
+        self._notes = Notes()
         self._joining = self._close_asked = self._entrance.cancelled = False
         self._forked = True
 
@@ -491,6 +497,32 @@ class SharedDB(DB):
         return Transaction(
             snapshot, snapshot.sequence, commit, sync, self.options.comparator, serializable
         )
+
+    # Named leases
+
+    def _take_lease(
+        self, name: bytes, permits: int, limit: float | None, timeout: float | None
+    ) -> NamedLease | None:
+        until = NEVER if timeout is None else time.monotonic() + timeout
+        while True:
+            self._open_store()
+            part = self._part
+            left = None if timeout is None else max(0.0, until - time.monotonic())
+            if isinstance(part, Owning):
+                return part.listener.leases.queue.take(name, permits, limit, left)
+            if not isinstance(part, Member):
+                continue  # it is just being closed
+            if not part.may_write:
+                raise denied(part.opened.directory.path)
+            leases = self._entrance.leases
+            if leases is None:
+                continue
+            try:
+                return hold(part.joined, self._notes, leases.file, name, permits, limit, left)
+            except OwnerGone:
+                self._rejoin(part)
+            except OSError as error:
+                raise_typed(error)
 
     # Changes
 
