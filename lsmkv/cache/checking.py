@@ -133,5 +133,3 @@ def check(steps: Steps, fix: bool) -> list[str]:
             steps.correct(len(numbers), size)
     repair.carry_out()
     return repair.problems
-
-

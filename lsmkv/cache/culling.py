@@ -55,9 +55,7 @@ def remove_numbers(step: Step, numbers: list[bytes], indexed: list[bytes]) -> in
 
 def remove_expired(step: Step, now: float, limit: int) -> int:
     """Remove entries that expired before ``now``, the first ones first."""
-    found = step.scan(
-        start=EXPIRY, stop=EXPIRY + moment(now), include_value=False, limit=limit
-    )
+    found = step.scan(start=EXPIRY, stop=EXPIRY + moment(now), include_value=False, limit=limit)
     keys = list(found)
     numbers = [key[-NUMBER_SIZE:] for key in keys]
     return remove_numbers(step, numbers, keys)
@@ -100,5 +98,3 @@ def first_expiry(steps: Steps) -> float:
         micro = int.from_bytes(key[1 : 1 + POSITION_SIZE], "big")
         return micro / 1e6
     return float("inf")
-
-

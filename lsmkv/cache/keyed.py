@@ -304,9 +304,7 @@ class KeyedCache(OpenCache):
             self._expires(expiry)
         return touched
 
-    def incr(
-        self, key: Any, delta: Any = 1, default: Any = 0, retry: bool = False
-    ) -> Any:
+    def incr(self, key: Any, delta: Any = 1, default: Any = 0, retry: bool = False) -> Any:
         """Add ``delta`` to the value of ``key``, and return the sum.
 
         A missing value is ``default``; if that is None, ``KeyError``.  No increment of another
@@ -336,9 +334,7 @@ class KeyedCache(OpenCache):
                 raise TypeError(f"the value of {key!r} is not a number")
             total = self._decode(data[head.begin :]) + delta
             made = self._codec.encode(total)
-            put(
-                step, name, data, b"", now, head.expiry, head.tag, False, made, self._by_count
-            )
+            put(step, name, data, b"", now, head.expiry, head.tag, False, made, self._by_count)
             return total, False
 
         total, is_new = steps.run(add_to_it)

@@ -30,6 +30,7 @@ it, in the order of these bytes.
 from __future__ import annotations
 
 import struct
+from math import isnan
 from typing import Any, Final
 
 from lsmkv.cache.codecs import Codec
@@ -175,7 +176,7 @@ def _encode(key: Any, inside: bool) -> bytes:
 
 
 def _encode_float(key: float, inside: bool) -> bytes:
-    if key != key:
+    if isnan(key):
         return b"\x12" + _FLOAT.pack(key)
     if key < -9223372036854775808.0:
         return b"\x0f" + _ordered(key)
@@ -203,7 +204,7 @@ def _unordered(data: bytes) -> float:
 def _decode(data: bytes, at: int, inside: bool) -> tuple[Any, int]:
     tag = data[at]
     at += 1
-    if tag == _STR or tag == _BYTES:
+    if tag in (_STR, _BYTES):
         text, at = _unescaped(data, at) if inside else (data[at:], len(data))
         return (text.decode("utf-8", "surrogatepass") if tag == _STR else text), at
     if tag == _NUMBER:
@@ -214,13 +215,13 @@ def _decode(data: bytes, at: int, inside: bool) -> tuple[Any, int]:
         if inside and rest == bytes(8):
             return floor, at + 16
         return _unordered(rest), at + 16
-    if tag == _BELOW or tag == _ABOVE:
+    if tag in (_BELOW, _ABOVE):
         return _unordered(data[at : at + 8]), at + 8
     if tag == _NAN:
         return _FLOAT.unpack(data[at : at + 8])[0], at + 8
     if tag == _NONE:
         return None, at
-    if tag == _TRUE or tag == _FALSE:
+    if tag in (_TRUE, _FALSE):
         return tag == _TRUE, at
     if tag == _TUPLE:
         items: list[Any] = []

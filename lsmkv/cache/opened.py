@@ -29,9 +29,7 @@ from lsmkv.errors import Error, raise_typed
 from lsmkv.options import OptionArguments
 from lsmkv.shared.shared_db import SharedDB
 
-Eviction = Literal[
-    "least-recently-used", "least-recently-stored", "least-frequently-used", "none"
-]
+Eviction = Literal["least-recently-used", "least-recently-stored", "least-frequently-used", "none"]
 """Which entries a full cache removes first."""
 OnError = Literal["raise", "skip"]
 
@@ -303,8 +301,7 @@ class OpenCache:
             pass
 
     def _expires(self, expiry: float) -> None:
-        if expiry < self._next_expiry:
-            self._next_expiry = expiry
+        self._next_expiry = min(self._next_expiry, expiry)
 
     def _written(self, now: float, expiry: float | None) -> None:
         """After a write: remove what has expired, and what is above the limit."""

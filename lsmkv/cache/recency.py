@@ -69,11 +69,7 @@ class Recency:
         if not counts:
             self._since = now
         counts[number] = counts.get(number, 0) + 1
-        if (
-            self.recency == 0
-            or len(counts) >= MOST_NOTES
-            or now - self._since > self.recency
-        ):
+        if self.recency == 0 or len(counts) >= MOST_NOTES or now - self._since > self.recency:
             self.write()
 
     def write(self) -> None:

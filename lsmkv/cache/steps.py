@@ -89,7 +89,6 @@ class Steps:
                     return self._run_once(function)
                 except ConflictError:
                     attempts += 1
-                    self._own = Counters.decode(self.db.get(self._key))
                     if attempts > _FREE_ATTEMPTS:
                         pause(random.random() * min(attempts * 0.0005, _LONGEST_PAUSE))
 
@@ -115,7 +114,8 @@ class Steps:
             result = function(step)
             if step.changed:
                 hits, misses = self.hits, self.misses
-                part = self._own.plus(Counters(step.count, step.size, hits, misses))
+                own = Counters.decode(transaction.get(self._key))  # another may have merged it
+                part = own.plus(Counters(step.count, step.size, hits, misses))
                 transaction.put(self._key, part.encode())
                 transaction.commit()
                 self._own = part
@@ -152,46 +152,49 @@ class Steps:
         return self._own.plus(self._others).plus(Counters(0, 0, self.hits, self.misses))
 
     def refresh(self) -> None:
-        """Read what the other handles have added."""
-        others = ZERO
-        for key, value in self.db.iterator(prefix=COUNTERS):
-            if key != self._key:
-                others = others.plus(Counters.decode(value))
-        self._others = others
+        """Read what all handles have added."""
+        with self.lock:
+            own = others = ZERO
+            for key, value in self.db.iterator(prefix=COUNTERS):
+                if key == self._key:
+                    own = Counters.decode(value)
+                else:
+                    others = others.plus(Counters.decode(value))
+            self._own, self._others = own, others
 
     def clear_reads(self) -> None:
-        """Set the numbers of hits and misses to 0."""
+        """Set the numbers of hits and misses to 0, in all handles."""
         with self.lock:
             self.hits = self.misses = 0
-            self.run(self._clear_reads)
-            if self.shared:
-                self._own = Counters.decode(self.db.get(self._key))
-                self.refresh()
-
-    def _clear_reads(self, step: Step) -> None:
-        for key, value in step.scan(prefix=COUNTERS):
-            part = Counters.decode(value)
-            if key != self._key:
-                step.put(key, part._replace(hits=0, misses=0).encode())
-        self._own = self._own._replace(hits=0, misses=0)
-        step.changed = True
+            self._change_parts(lambda part: part._replace(hits=0, misses=0))
 
     def correct(self, count: int, size: int) -> None:
-        """Set the numbers of entries and bytes, in all handles."""
-
-        def set_all(step: Step) -> None:
-            for key, _ in step.scan(prefix=COUNTERS):
-                if key != self._key:
-                    step.delete(key)
-            step.count = count - self._own.count
-            step.size = size - self._own.size
-            step.changed = True
-
+        """Set the numbers of entries and bytes."""
         with self.lock:
             totals = self.totals()
-            self._own = self._own._replace(hits=totals.hits, misses=totals.misses)
-            self.run(set_all)
-            self._others = ZERO
+            change = Counters(count - totals.count, size - totals.size)
+            self._change_parts(lambda part: part, change)
+
+    def _change_parts(
+        self, function: Callable[[Counters], Counters], change: Counters = ZERO
+    ) -> None:
+        """Apply a function to the part of each handle, and add a change to this handle's."""
+        while True:
+            try:
+                with self.db.transaction(isolation="snapshot") as transaction:
+                    own = ZERO
+                    for key, value in list(transaction.iterator(prefix=COUNTERS)):
+                        part = function(Counters.decode(value))
+                        if key == self._key:
+                            own = part
+                        else:
+                            transaction.put(key, part.encode())
+                    own = own.plus(change)
+                    transaction.put(self._key, own.encode())
+                self._own = own
+                return
+            except ConflictError:
+                pass
 
     def merge_if_many(self) -> None:
         """Add the counters of other handles to those of handle 0, if there are many."""

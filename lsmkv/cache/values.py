@@ -101,7 +101,8 @@ def discard(db: DB, number: bytes, chunks: int) -> None:
 def sweep(db: DB, now: float, alone: bool) -> int:
     """Remove values that were half stored when their process ended; how many there were.
 
-    ``alone`` says that no other process has the store.  Cost: a seek, and a deletion for each chunk.
+    ``alone`` says that no other process has the store.  Cost: a seek, and a deletion for each
+    chunk.
     """
     swept = 0
     for key, writer in list(db.iterator(prefix=PENDING)):
@@ -176,12 +177,12 @@ class ValueReader(io.RawIOBase):
 
     def tell(self) -> int:
         """The position of the next byte."""
-        self._checkClosed()
+        self._require_open()
         return self._at
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Go to a position, from the start (0), from here (1) or from the end (2)."""
-        self._checkClosed()
+        self._require_open()
         if whence not in (0, 1, 2):
             raise ValueError(f"whence is 0, 1 or 2, not {whence!r}")
         start = (0, self._at, self.size)[whence]
@@ -192,7 +193,7 @@ class ValueReader(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer, at most to the end of a chunk; how many bytes there were, 0 at the end."""
-        self._checkClosed()
+        self._require_open()
         if self._at >= self.size:
             return 0
         index, begin = divmod(self._at, CHUNK_SIZE)
@@ -214,7 +215,7 @@ class ValueReader(io.RawIOBase):
             self._chunk = b""
         super().close()
 
-    def _checkClosed(self) -> None:  # noqa: N802 - that of the base class is not typed
+    def _require_open(self) -> None:
         if self.closed:
             raise ValueError("I/O operation on closed file")
 

@@ -1,4 +1,4 @@
-"""Caches of tests, and other processes that have them open."""
+"""Caches of tests: in memory, with a clock that stands still; and one that processes share."""
 
 from __future__ import annotations
 
@@ -8,18 +8,41 @@ from pathlib import Path
 import pytest
 from cache_users import CacheUser
 
-from lsmkv.cache.cache import Cache
+import lsmkv
+
+
+class Clock:
+    """Seconds since 1970, as the test says."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 @pytest.fixture
-def shared_cache(tmp_path: Path) -> Iterator[Cache]:
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cache(clock: Clock) -> Iterator[lsmkv.Cache]:
+    """A cache of one process; checked at the end."""
+    with lsmkv.Cache(":memory:", shared=False, clock=clock) as cache:
+        yield cache
+        assert cache.check() == []
+
+
+@pytest.fixture
+def shared_cache(tmp_path: Path) -> Iterator[lsmkv.Cache]:
     """A cache that other processes may open too."""
-    with Cache(tmp_path / "cache", eviction="none") as cache:
+    with lsmkv.Cache(tmp_path / "cache", eviction="none") as cache:
         yield cache
 
 
 @pytest.fixture
-def user(shared_cache: Cache) -> Iterator[Callable[[], CacheUser]]:
+def user(shared_cache: lsmkv.Cache) -> Iterator[Callable[[], CacheUser]]:
     """Starts processes that open the cache; they are killed at the end."""
     made: list[CacheUser] = []
 
