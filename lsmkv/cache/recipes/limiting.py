@@ -39,9 +39,10 @@ def throttle(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a function be called ``count`` times in ``seconds``, by all processes together.
 
-    Calls are saved up, ``count`` of them at most; a call too many waits for its turn.  The function's name, or ``name``, is the key of what is
-    stored, with ``expire`` and ``tag``; the cache should have ``eviction="none"``.  Cost of a call:
-    a transaction of the cache, with a read and a write.
+    Calls are saved up, ``count`` of them at most; a call too many waits for its turn.  The
+    function's name, or ``name``, is the key of what is stored, with ``expire`` and ``tag``; the
+    cache should have ``eviction="none"``.  Cost of a call: a transaction of the cache, with a read
+    and a write.
 
     >>> import lsmkv
     >>> with lsmkv.Cache(shared=False, eviction="none") as cache:
