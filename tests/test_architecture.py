@@ -26,7 +26,7 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv",),  # the public door, which tools may use as anyone does
     (
         *("lsmkv.mapping", "lsmkv.metrics", "lsmkv.owner", "lsmkv.plyvel", "lsmkv.aio"),
-        *("lsmkv.testing", "lsmkv.plot", "lsmkv.pytest_plugin"),
+        *("lsmkv.testing", "lsmkv.plot", "lsmkv.pytest_plugin", "lsmkv.django"),
     ),
     ("lsmkv.cache",),
     ("lsmkv.server",),
