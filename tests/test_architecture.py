@@ -26,7 +26,7 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv",),  # the public door, which tools may use as anyone does
     (
         *("lsmkv.mapping", "lsmkv.metrics", "lsmkv.owner", "lsmkv.plyvel", "lsmkv.aio"),
-        *("lsmkv.testing", "lsmkv.plot", "lsmkv.pytest_plugin"),
+        *("lsmkv.testing", "lsmkv.plot", "lsmkv.pytest_plugin", "lsmkv.django"),
     ),
     ("lsmkv.cache",),
     ("lsmkv.server",),
@@ -101,6 +101,7 @@ LATE_IMPORTS = {
     ("lsmkv.course.command", "lsmkv.course.plots.Plot"),
     ("lsmkv.tools.serve", "lsmkv.server.Server"),
     ("lsmkv.tools.exchange", "lsmkv.server"),
+    ("lsmkv.tools.exchange", "lsmkv.tools.diskcache"),
     ("lsmkv.tools.serve", "uvloop"),
     ("lsmkv.testing.servers", "lsmkv.server.server.Server"),
     ("lsmkv.testing.servers", "lsmkv.server.thread.server_in_thread"),
@@ -152,8 +153,8 @@ UNTRUSTED = {"eval", "exec", "compile", "__import__"}
 UNTRUSTED_MODULES = {"marshal", "pickle"}
 TALKS_TO_ITS_OWN_PROCESS = {"lsmkv.shared.starting", "lsmkv.shared.owner_process"}
 """The two ends of a pipe between a process and the one that it has started."""
-ASKED_TO_UNPICKLE = {"lsmkv.cache.codecs"}
-"""Has a codec that unpickles, which its user has to ask for."""
+ASKED_TO_UNPICKLE = {"lsmkv.cache.codecs", "lsmkv.tools.diskcache"}
+"""Unpickle if their user asks for it, and do not by themselves."""
 
 
 def module_name(path: Path) -> str:

@@ -12,7 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 from lsmkv.cache.culling import STEP, remove_all, remove_expired, remove_first, remove_tagged
 from lsmkv.cache.entries import remove
 from lsmkv.cache.heads import parse
-from lsmkv.cache.keyed import KeyedCache, nothing
+from lsmkv.cache.keyed import nothing
+from lsmkv.cache.leased import Flights, LeasedCache
 from lsmkv.cache.memoizing import MISSING, Memoized, memoized
 from lsmkv.cache.names import HEAD, ORDER, POSITION_SIZE, decode_key, encode_key, head_name
 from lsmkv.cache.queues import QueueKeys, Side
@@ -26,7 +27,7 @@ R = TypeVar("R")
 
 
 @described
-class Cache(KeyedCache):
+class Cache(LeasedCache):
     """Values on disk by keys, with expiry, tags and a limit on their size.
 
     Any number of threads, and of processes of one machine, may have a directory open; with
@@ -256,6 +257,7 @@ class Cache(KeyedCache):
         expire: float | None = None,
         tag: Any = None,
         ignore: Collection[int | str] = (),
+        lock: bool = False,
     ) -> Callable[[Callable[P, R]], Memoized[P, R]]:
         """A decorator that keeps the results of a function by its arguments.
 
@@ -263,6 +265,10 @@ class Cache(KeyedCache):
         the keys.  ``typed`` tells 3 from 3.0.  ``ignore`` has positions and names of arguments that
         make no difference.  With ``expire=0`` nothing is stored.  ``f.__wrapped__`` is the
         function, and ``f.__cache_key__(...)`` the key of a result.
+
+        With ``lock``, of several callers that want one result at once, in threads, tasks and
+        processes, one computes it, and the others wait for it.  If that one raises or dies, the
+        next one computes.  A miss then costs two more messages at a member of a shared store.
 
         >>> import lsmkv
         >>> with lsmkv.Cache(shared=False) as cache:
@@ -278,6 +284,7 @@ class Cache(KeyedCache):
             raise TypeError("name is callable: write @cache.memoize(), with parentheses")
 
         def decorate(function: Callable[P, R]) -> Memoized[P, R]:
-            return memoized(self, function, name, typed, expire, tag, ignore)
+            turns = Flights(self) if lock else None
+            return memoized(self, function, name, typed, expire, tag, ignore, turns)
 
         return decorate

@@ -117,10 +117,12 @@ class DefaultCodec:
     def encode(self, value: Any) -> bytes:
         """The bytes of a value; :class:`~lsmkv.UnsupportedValueError` if the codec has none."""
         kind = type(value)
-        if kind is bytes:
-            return b"b" + value
         if kind is str:
-            return b"s" + value.encode("utf-8", "surrogatepass")
+            text: str = value
+            return b"s" + text.encode("utf-8", "surrogatepass")
+        if kind is bytes:
+            plain: bytes = value
+            return b"b" + plain
         if kind is int:
             return _encode_int(value)
         parts: list[bytes] = []

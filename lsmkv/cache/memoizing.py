@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, cast
 
 P = ParamSpec("P")
@@ -70,6 +70,16 @@ def _type_name(value: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
+class TakesTurns(Protocol):
+    """Lets one caller at a time compute a result (:class:`lsmkv.cache.leased.Flights`)."""
+
+    def call(self, key: Any, find: Callable[[], Any], compute: Callable[[], Any]) -> Any: ...
+
+    async def call_async(
+        self, key: Any, find: Callable[[], Any], compute: Callable[[], Awaitable[Any]]
+    ) -> Any: ...
+
+
 def memoized(
     store: Stores,
     function: Callable[P, R],
@@ -78,8 +88,12 @@ def memoized(
     expire: float | None,
     tag: Any,
     ignore: Collection[int | str],
+    turns: TakesTurns | None = None,
 ) -> Memoized[P, R]:
-    """The function with its results in the store; a coroutine function's are awaited first."""
+    """The function with its results in the store; a coroutine function's are awaited first.
+
+    With ``turns``, one caller computes what several want.
+    """
     base = full_name(function) if name is None else name
     stores = expire is None or expire > 0
 
@@ -91,26 +105,38 @@ def memoized(
 
         @functools.wraps(function)
         async def awaits(*args: P.args, **kwargs: P.kwargs) -> Any:
-            key = cache_key(*args, **kwargs)
-            result = store.get(key, MISSING)
-            if result is MISSING:
+            async def compute() -> Any:
                 result = await function(*args, **kwargs)
                 if stores:
                     store.set(key, result, expire, tag=tag)
-            return result
+                return result
+
+            key = cache_key(*args, **kwargs)
+            result = store.get(key, MISSING)
+            if result is not MISSING:
+                return result
+            if turns is None:
+                return await compute()
+            return await turns.call_async(key, lambda: store.get(key, MISSING), compute)
 
         wrapper = awaits
     else:
 
         @functools.wraps(function)
         def calls(*args: P.args, **kwargs: P.kwargs) -> Any:
-            key = cache_key(*args, **kwargs)
-            result = store.get(key, MISSING)
-            if result is MISSING:
+            def compute() -> Any:
                 result = function(*args, **kwargs)
                 if stores:
                     store.set(key, result, expire, tag=tag)
-            return result
+                return result
+
+            key = cache_key(*args, **kwargs)
+            result = store.get(key, MISSING)
+            if result is not MISSING:
+                return result
+            if turns is None:
+                return compute()
+            return turns.call(key, lambda: store.get(key, MISSING), compute)
 
         wrapper = calls
     wrapper.__cache_key__ = cache_key

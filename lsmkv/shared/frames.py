@@ -22,7 +22,7 @@ RESULT    JSON                 what a call has returned
 FAILED    JSON                 an error: nothing was written
 LEAVING   none                 the owner closes its store and has done nothing: ask the next one
 HOLD      JSON                 a lease with a name; answered by RESULT, once it is granted
-RELEASE   none                 the lease of this connection is over; not answered
+RELEASE   none                 the lease of this connection is over; DONE: 1 if it was held
 ========  ===================  ================================================================
 
 The header is checked before anything else is read: a wrong byte there ends the connection.

@@ -260,7 +260,7 @@ class Listener:
                 if member.missing > 0:
                     break
                 at = begin + size
-                member.asked = kind not in (END, RELEASE)
+                member.asked = kind != END
                 self._carry_out(member, kind, request, data, begin, at)
         except Exception as error:
             self._fail(member, request, error)
@@ -342,7 +342,8 @@ class Listener:
         elif kind == HOLD:
             self.leases.ask(member, request, decoded(content))
         elif kind == RELEASE:
-            self.leases.end(member)
+            held = 1 if self.leases.end(member) else 0
+            self._send(member, frame(DONE, request, NUMBER.pack(held)))
 
     def _greet(self, member: Member, request: int, hello: dict[str, Any]) -> None:
         """Answer a process that wants to join."""

@@ -39,8 +39,8 @@ from lsmkv.db.handles.named_leases import (
     checked,
 )
 from lsmkv.env.shared_file import MOMENTS, NAMES, SharedFile
-from lsmkv.errors import CorruptionError
-from lsmkv.shared.connection import Connection, Joined, OwnerGone, result_in
+from lsmkv.errors import CorruptionError, IOError
+from lsmkv.shared.connection import Connection, Joined, OwnerGone, number_in, plain, result_in
 from lsmkv.shared.frames import HOLD, RELEASE, json_frame
 from lsmkv.shared.group_commit import Member
 from lsmkv.util.threads import new_lock
@@ -126,11 +126,10 @@ class OwnerLeases:
         self._wishes[member.slot] = wish
         self.queue.ask(wish)
 
-    def end(self, member: Member) -> None:
-        """A member's RELEASE, or the end of its connection."""
+    def end(self, member: Member) -> bool:
+        """A member's RELEASE, or the end of its connection.  Whether it held a lease until now."""
         wish = self._wishes.pop(member.slot, None)
-        if wish is not None:
-            self.queue.end(wish)
+        return wish is not None and self.queue.end(wish)
 
     def answers(self) -> list[MemberWish]:
         """The wishes that are to be answered now."""
@@ -229,12 +228,13 @@ class MemberEnd(LeaseEnd):
         held = time.monotonic() < self._deadline and not self._file.closed
         self.remove_note()
         try:
-            self._connection.tell(RELEASE, b"")
+            return number_in(self._connection.ask(plain(RELEASE))) == 1
         except OwnerGone:
-            pass  # the lease has ended with the note
+            return held  # the lease has ended with the note
+        except IOError:
+            return held  # the owner is stopped: it ends with the connection
         finally:
             self._joined.give_back(self._connection)
-        return held
 
     def remove_note(self) -> None:
         """The lease is no longer held."""

@@ -1,10 +1,12 @@
-"""A cache in memory, whose clock stands still until a test sets it."""
+"""Caches of tests: in memory, with a clock that stands still; and one that processes share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from cache_users import CacheUser
 from still_clocks import StillClock
 
 import lsmkv
@@ -21,3 +23,24 @@ def cache(clock: StillClock) -> Iterator[lsmkv.Cache]:
     with lsmkv.Cache(":memory:", shared=False, clock=clock) as cache:
         yield cache
         assert cache.check() == []
+
+
+@pytest.fixture
+def shared_cache(tmp_path: Path) -> Iterator[lsmkv.Cache]:
+    """A cache that other processes may open too."""
+    with lsmkv.Cache(tmp_path / "cache", eviction="none") as cache:
+        yield cache
+
+
+@pytest.fixture
+def user(shared_cache: lsmkv.Cache) -> Iterator[Callable[[], CacheUser]]:
+    """Starts processes that open the cache; they are killed at the end."""
+    made: list[CacheUser] = []
+
+    def begin() -> CacheUser:
+        made.append(CacheUser(shared_cache.directory))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.kill()

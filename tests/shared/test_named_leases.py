@@ -248,7 +248,7 @@ for _ in range({times}):
 
 
 def test_owners_are_killed_while_processes_count(path: Path, other: Start) -> None:
-    """A Get and a put under the lease lose nothing, whoever owns the store."""
+    """A Get and a put under the lease lose nothing, whichever process owns the store."""
     owner = other(create_if_missing=True, owner="process")
     counters = [owner, *(other(owner="process") for _ in range(2))]
     for one in counters:
