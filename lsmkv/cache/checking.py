@@ -124,9 +124,9 @@ def check(steps: Steps, fix: bool) -> list[str]:
             repair.report(f"{key!r} is a chunk of no entry", {key: None})
 
     totals = steps.totals()
-    if (totals.count, totals.size) != (len(numbers), size):
+    if (totals.entries, totals.size) != (len(numbers), size):
         repair.problems.append(
-            f"{totals.count:,} entries of {totals.size:,} bytes were counted,"
+            f"{totals.entries:,} entries of {totals.size:,} bytes were counted,"
             f" and there are {len(numbers):,} of {size:,}"
         )
         if fix:

@@ -23,7 +23,7 @@ BASE: Final = COUNTERS + bytes(4)
 class Counters(NamedTuple):
     """Numbers of entries, of their bytes, and of reads that found one or did not."""
 
-    count: int = 0
+    entries: int = 0
     size: int = 0
     hits: int = 0
     misses: int = 0

@@ -73,13 +73,16 @@ def head_name(key: Any, codec: Codec) -> bytes:
     Fast path: str, bytes and int make up nearly all keys.
     """
     kind = type(key)
+    name: bytes
     if kind is str:
-        return _HEAD_STR + key.encode("utf-8", "surrogatepass")
-    if kind is bytes:
-        return _HEAD_BYTES + key
-    if kind is int and -_BIAS <= key < _BIAS:
-        return _HEAD_NUMBER + (key + _BIAS).to_bytes(8, "big")
-    return HEAD + encode_key(key, codec)
+        name = _HEAD_STR + key.encode("utf-8", "surrogatepass")
+    elif kind is bytes:
+        name = _HEAD_BYTES + key
+    elif kind is int and -_BIAS <= key < _BIAS:
+        name = _HEAD_NUMBER + (key + _BIAS).to_bytes(8, "big")
+    else:
+        name = HEAD + encode_key(key, codec)
+    return name
 
 
 def encode_key(key: Any, codec: Codec) -> bytes:
@@ -152,11 +155,10 @@ class _CannotOrder(Exception):
 def _encode(key: Any, inside: bool) -> bytes:
     """``inside`` a tuple, a key says where it ends."""
     kind = type(key)
-    if kind is str:
-        data = key.encode("utf-8", "surrogatepass")
-        return b"\x20" + (data.replace(b"\0", _ESCAPED) + _END if inside else data)
-    if kind is bytes:
-        return b"\x30" + (key.replace(b"\0", _ESCAPED) + _END if inside else key)
+    if kind is str or kind is bytes:
+        data: bytes = key if kind is bytes else key.encode("utf-8", "surrogatepass")
+        tag = b"\x30" if kind is bytes else b"\x20"
+        return tag + (data.replace(b"\0", _ESCAPED) + _END if inside else data)
     if kind is int:
         if not -_BIAS <= key < _BIAS:
             raise _CannotOrder

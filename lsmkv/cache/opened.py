@@ -207,7 +207,7 @@ class OpenCache:
         if name in ("count", "size", "hits", "misses"):
             if value is not _UNSET:
                 raise ValueError(f"{name} is counted, and cannot be set")
-            return getattr(self._steps.totals(), name)
+            return getattr(self._steps.totals(), "entries" if name == "count" else name)
         name = known(name)
         if value is _UNSET:
             self._settings.read(self._db)
@@ -246,7 +246,7 @@ class OpenCache:
 
     def __len__(self) -> int:
         """The number of entries; those that have expired and are not removed yet count too."""
-        return self._steps.totals().count
+        return self._steps.totals().entries
 
     def __bool__(self) -> bool:
         """True: a cache without entries is a cache."""

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from lsmkv.cache.counters import BASE, ZERO, Counters
 from lsmkv.cache.names import COUNTERS, NUMBER_SIZE
 from lsmkv.db.db import DB
-from lsmkv.errors import ConflictError
+from lsmkv.errors import ClosedError, ConflictError
 from lsmkv.format.batch import WriteBatch
 from lsmkv.util.threads import new_reentrant_lock, pause
 
@@ -149,6 +149,8 @@ class Steps:
         """The counters of the cache.  Cost: a seek, and a step for each handle that is open."""
         if self.shared:
             self.refresh()
+        elif self.db.closed:
+            raise ClosedError("the cache is closed")
         return self._own.plus(self._others).plus(Counters(0, 0, self.hits, self.misses))
 
     def refresh(self) -> None:
@@ -172,7 +174,7 @@ class Steps:
         """Set the numbers of entries and bytes."""
         with self.lock:
             totals = self.totals()
-            change = Counters(count - totals.count, size - totals.size)
+            change = Counters(count - totals.entries, size - totals.size)
             self._change_parts(lambda part: part, change)
 
     def _change_parts(

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from still_clocks import StillClock
 
 import lsmkv
 
@@ -27,7 +27,7 @@ def test_the_order_of_storing(cache: lsmkv.Cache) -> None:
     assert list(cache.iterkeys(reverse=True)) == [("g",), "h", "b", "a", 1]
 
 
-def test_peekitem(cache: lsmkv.Cache, clock: Clock) -> None:
+def test_peekitem(cache: lsmkv.Cache, clock: StillClock) -> None:
     with pytest.raises(KeyError):
         cache.peekitem()
     cache["a"] = 1
@@ -102,7 +102,7 @@ def test_threads_lose_no_increment(tmp_path: Path) -> None:
         assert cache.check() == []
 
 
-def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path, clock: Clock) -> None:
+def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path, clock: StillClock) -> None:
     with lsmkv.Cache(tmp_path, shared=False, clock=clock) as cache:
         cache["a"] = 1
     clock.now -= 1000
@@ -122,7 +122,7 @@ class Model(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.clock = Clock()
+        self.clock = StillClock()
         self.env = lsmkv.MemoryEnv()
         self.policy = "least-recently-used"
         self.entries: dict[Any, tuple[Any, float | None, Any]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from conftest import Clock
+from still_clocks import StillClock
 
 import lsmkv
 from lsmkv.cache.counters import BASE, Counters
@@ -15,7 +15,7 @@ DB = lsmkv.DB
 
 
 @pytest.fixture
-def filled(clock: Clock) -> Iterator[lsmkv.Cache]:
+def filled(clock: StillClock) -> Iterator[lsmkv.Cache]:
     with lsmkv.Cache(":memory:", shared=False, clock=clock) as cache:
         for number in range(5):
             cache.set(number, bytes(10), expire=100, tag="t")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
+from still_clocks import StillClock
 
 import lsmkv
 from lsmkv.cache.codecs import PickleCodec
@@ -46,7 +46,7 @@ def test_a_value_that_the_codec_does_not_take(cache: lsmkv.Cache) -> None:
     assert len(cache) == 0
 
 
-def test_an_entry_expires(cache: lsmkv.Cache, clock: Clock) -> None:
+def test_an_entry_expires(cache: lsmkv.Cache, clock: StillClock) -> None:
     assert cache.set("k", 1, expire=10, tag="t")
     assert cache.get("k", expire_time=True, tag=True) == (1, clock.now + 10, "t")
     clock.now += 9.9
@@ -58,17 +58,18 @@ def test_an_entry_expires(cache: lsmkv.Cache, clock: Clock) -> None:
     assert cache.pop("k", 0, tag=True) == (0, None)
     assert not cache.touch("k")
     assert not cache.delete("k")
+    clock.now += 0.1
     assert cache.expire() == 1
     assert len(cache) == 0
 
 
-def test_an_entry_that_never_expires(cache: lsmkv.Cache, clock: Clock) -> None:
+def test_an_entry_that_never_expires(cache: lsmkv.Cache, clock: StillClock) -> None:
     cache.set("k", 1, expire=math.inf)
     clock.now += 1e12
     assert cache["k"] == 1
 
 
-def test_storing_again_replaces_everything(cache: lsmkv.Cache, clock: Clock) -> None:
+def test_storing_again_replaces_everything(cache: lsmkv.Cache, clock: StillClock) -> None:
     cache.set("k", b"x" * 100, expire=10, tag="t")
     cache.set("k", b"y", tag="u")
     clock.now += 11
@@ -80,7 +81,7 @@ def test_storing_again_replaces_everything(cache: lsmkv.Cache, clock: Clock) -> 
     assert cache.volume() == small + 99 - 4  # the tag is gone
 
 
-def test_touch_moves_the_expiry_alone(cache: lsmkv.Cache, clock: Clock) -> None:
+def test_touch_moves_the_expiry_alone(cache: lsmkv.Cache, clock: StillClock) -> None:
     cache.set("k", LARGE, expire=10, tag="t")
     assert cache.touch("k", 100)
     clock.now += 50
@@ -91,7 +92,7 @@ def test_touch_moves_the_expiry_alone(cache: lsmkv.Cache, clock: Clock) -> None:
     assert cache["k"] == LARGE
 
 
-def test_add_only_what_is_not_there(cache: lsmkv.Cache, clock: Clock) -> None:
+def test_add_only_what_is_not_there(cache: lsmkv.Cache, clock: StillClock) -> None:
     assert cache.add("k", 1, expire=10)
     assert not cache.add("k", 2)
     clock.now += 10
@@ -100,7 +101,7 @@ def test_add_only_what_is_not_there(cache: lsmkv.Cache, clock: Clock) -> None:
     assert cache["k"] == LARGE
 
 
-def test_counting(cache: lsmkv.Cache, clock: Clock) -> None:
+def test_counting(cache: lsmkv.Cache, clock: StillClock) -> None:
     assert cache.incr("k", default=5) == 6
     assert cache.decr("k", 2) == 4
     assert cache.incr("k", 0.5) == 4.5

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from conftest import Clock
+from still_clocks import StillClock
 
 import lsmkv
 from lsmkv.cache.memoizing import key_of
@@ -52,7 +52,7 @@ def test_a_coroutine_function(cache: lsmkv.Cache) -> None:
     assert cache["twice", 2, None] == 4
 
 
-def test_results_expire_or_are_not_kept(cache: lsmkv.Cache, clock: Clock) -> None:
+def test_results_expire_or_are_not_kept(cache: lsmkv.Cache, clock: StillClock) -> None:
     calls: list[int] = []
 
     def note(number: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Clock
+from still_clocks import StillClock
 
 import lsmkv
 
@@ -36,7 +36,7 @@ def test_other_keys_are_not_in_a_queue(cache: lsmkv.Cache) -> None:
     assert cache.push(7) == FIRST + 1
 
 
-def test_expired_entries_are_passed_over_and_removed(cache: lsmkv.Cache, clock: Clock) -> None:
+def test_expired_entries_are_passed_over_and_removed(cache: lsmkv.Cache, clock: StillClock) -> None:
     cache.reset("cull_limit", 0)
     for _ in range(3):
         cache.push(0, expire=1)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
+from still_clocks import StillClock
 
 import lsmkv
 from lsmkv.cache import recency
@@ -14,7 +14,7 @@ from lsmkv.cache.culling import evict_first
 from lsmkv.cache.names import EVICTION
 
 
-def opened(place: Path, clock: Clock, **arguments: Any) -> lsmkv.Cache:
+def opened(place: Path, clock: StillClock, **arguments: Any) -> lsmkv.Cache:
     return lsmkv.Cache(place, shared=False, clock=clock, **arguments)
 
 
@@ -26,7 +26,7 @@ def writes(cache: lsmkv.Cache) -> int:
     return cache._db.stats().log_writes
 
 
-def test_a_hit_costs_no_write(tmp_path: Path, clock: Clock) -> None:
+def test_a_hit_costs_no_write(tmp_path: Path, clock: StillClock) -> None:
     with opened(tmp_path, clock) as cache:
         for number in range(50):
             cache[number] = number
@@ -41,7 +41,7 @@ def test_a_hit_costs_no_write(tmp_path: Path, clock: Clock) -> None:
         assert writes(cache) == before + 1  # all notes in one batch
 
 
-def test_an_entry_is_not_moved_twice_in_a_minute(tmp_path: Path, clock: Clock) -> None:
+def test_an_entry_is_not_moved_twice_in_a_minute(tmp_path: Path, clock: StillClock) -> None:
     with opened(tmp_path, clock) as cache:
         cache["k"] = 1
         stored = order(cache)
@@ -65,7 +65,7 @@ def test_an_entry_is_not_moved_twice_in_a_minute(tmp_path: Path, clock: Clock) -
 
 
 def test_many_notes_are_written(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clock: StillClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recency, "MOST_NOTES", 10)
     monkeypatch.setattr(recency, "MOST_KNOWN", 15)
@@ -79,7 +79,7 @@ def test_many_notes_are_written(
         assert writes(cache) == before + 2
 
 
-def test_exactly(tmp_path: Path, clock: Clock) -> None:
+def test_exactly(tmp_path: Path, clock: StillClock) -> None:
     with opened(tmp_path, clock, recency=0) as cache:
         cache["a"], cache["b"] = 1, 2
         clock.now += 0.001
@@ -90,7 +90,7 @@ def test_exactly(tmp_path: Path, clock: Clock) -> None:
         assert list(cache) == ["a"]
 
 
-def test_notes_are_written_at_the_end(tmp_path: Path, clock: Clock) -> None:
+def test_notes_are_written_at_the_end(tmp_path: Path, clock: StillClock) -> None:
     with opened(tmp_path, clock) as cache:
         cache["a"], cache["b"] = 1, 2
         stored = order(cache)
@@ -101,7 +101,7 @@ def test_notes_are_written_at_the_end(tmp_path: Path, clock: Clock) -> None:
         assert cache.check() == []
 
 
-def test_reads_are_counted(tmp_path: Path, clock: Clock) -> None:
+def test_reads_are_counted(tmp_path: Path, clock: StillClock) -> None:
     with opened(tmp_path, clock, eviction="least-frequently-used") as cache:
         for key in "abc":
             cache[key] = key

@@ -48,7 +48,7 @@ def test_a_step_that_raises_writes_nothing(db: lsmkv.SharedDB) -> None:
         with pytest.raises(KeyError):
             steps.run(fail)
         assert db.get(b"k") is None
-        assert steps.totals().count == 0
+        assert steps.totals().entries == 0
 
 
 def test_a_step_runs_again_after_a_conflict(db: lsmkv.SharedDB) -> None:
@@ -63,7 +63,7 @@ def test_a_step_runs_again_after_a_conflict(db: lsmkv.SharedDB) -> None:
 
     steps.run(slow)
     assert seen == [None, b"another's 1", b"another's 2", b"another's 3"]
-    assert steps.totals().count == 1
+    assert steps.totals().entries == 1
 
 
 def test_handles_add_up_and_leave_one_part(db: lsmkv.SharedDB) -> None:
@@ -71,7 +71,7 @@ def test_handles_add_up_and_leave_one_part(db: lsmkv.SharedDB) -> None:
     first.run(add_one)
     second.run(add_one)
     second.misses += 3
-    assert first.totals().count == second.totals().count == 2
+    assert first.totals().entries == second.totals().entries == 2
     assert len(parts_of(db)) == 2
     first.settle()
     second.settle()
@@ -89,7 +89,7 @@ def test_parts_of_killed_handles_are_merged_when_there_are_many(db: lsmkv.Shared
     Steps(db, True).merge_if_many()
     assert parts_of(db) == [BASE]
     alive.run(add_one)  # its part was merged: it begins again
-    assert alive.totals().count == 11
+    assert alive.totals().entries == 11
 
 
 def test_numbers_grow_though_the_clock_stands(db: lsmkv.SharedDB) -> None:
