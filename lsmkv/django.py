@@ -34,7 +34,7 @@ try:
     from django.utils.crypto import salted_hmac
     from django.utils.module_loading import import_string
 except ImportError as error:  # pragma: no cover - the tests have it
-    raise ImportError("lsmkv.django needs Django: pip install django") from error
+    raise ImportError("lsmkv.django needs Django: pip install django", name="django") from error
 
 __all__ = ["LsmkvCache"]
 

@@ -23,6 +23,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from page_frame import framed
 from pyodide_files import PACKAGES, editor_packages, found, pyodide, wheels
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +64,8 @@ def build(target: Path = TARGET) -> None:
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
     shutil.copytree(PAGES, made, dirs_exist_ok=True)
+    for page in made.glob("*.html"):
+        page.write_text(framed(page.name, page.read_text(encoding="utf-8")), encoding="utf-8")
     for name in (*STYLES, *sorted(inspectors(PAGES))):
         if not (PAGES / "inspect" / name).exists():  # the playground has its own
             shutil.copy(INSPECTOR / name, made / "inspect" / name)

@@ -12,7 +12,9 @@ try:
     from aiocache.base import BaseCache
     from aiocache.serializers import NullSerializer
 except ImportError as error:  # pragma: no cover - the tests have it
-    raise ImportError("lsmkv.cache.aiocache needs it: pip install aiocache") from error
+    raise ImportError(
+        "lsmkv.cache.aiocache needs it: pip install aiocache", name="aiocache"
+    ) from error
 
 __all__ = ["LsmkvCache"]
 

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import uvicorn
@@ -25,20 +25,33 @@ WIDE, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 
 
 @contextlib.contextmanager
-def launched() -> Iterator[Any]:
-    """A browser of Playwright's, with the system's Chromium."""
+def driving() -> Iterator[Any]:
+    """Playwright.  There may be only one at a time."""
     try:
         playwright = importlib.import_module("playwright.sync_api")
-        program = chromium()
-    except (ImportError, FileNotFoundError) as error:
-        if os.environ.get("LSMKV_EXPECT_BROWSER") == "1":
-            raise
-        pytest.skip(str(error))
-    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    except ImportError as error:
+        _skip(error)
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=root)
-        yield browser
-        browser.close()
+        yield driver
+
+
+@contextlib.contextmanager
+def launched(driver: Any) -> Iterator[Any]:
+    """The system's Chromium."""
+    try:
+        program = chromium()
+    except FileNotFoundError as error:
+        _skip(error)
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    browser = driver.chromium.launch(executable_path=program, args=root)
+    yield browser
+    browser.close()
+
+
+def _skip(error: Exception) -> NoReturn:
+    if os.environ.get("LSMKV_EXPECT_BROWSER") == "1":
+        raise error
+    pytest.skip(str(error))
 
 
 @contextlib.contextmanager
@@ -67,7 +80,17 @@ def served(store: Path | str) -> Iterator[str]:
 def quiet_page(browser: Any, url: str, **context: Any) -> Iterator[Any]:
     """A page that must not complain, nor ask any other server for anything."""
     opened = browser.new_context(**({"viewport": WIDE} | context))
-    page = opened.new_page()
+    try:
+        with quiet_on(opened, url) as page:
+            yield page
+    finally:
+        opened.close()
+
+
+@contextlib.contextmanager
+def quiet_on(context: Any, url: str) -> Iterator[Any]:
+    """The same in a context that there is."""
+    page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
@@ -81,8 +104,14 @@ def quiet_page(browser: Any, url: str, **context: Any) -> Iterator[Any]:
         ),
     )
     yield page
-    opened.close()
-    assert complaints == []
+    page.close()
+    assert not complaints, "\n".join(complaints)
+
+
+def open_page(page: Any, url: str) -> None:
+    """Go to a page of the playground, and wait for its engine."""
+    page.goto(url, timeout=120_000)
+    page.wait_for_selector("html[data-engine=ready]", state="attached", timeout=120_000)
 
 
 def serious_faults(page: Any) -> list[str]:

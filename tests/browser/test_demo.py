@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import random
 import urllib.parse
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from driven import PHONE, WIDE, fits, launched, quiet_page, serious_faults
+from driven import PHONE, WIDE, fits, quiet_page, serious_faults
 from typer.testing import CliRunner
 
 from lsmkv.tools.app import app
 
 NAMES = ["filters off", "per 2 KiB", "whole table", "whole 64-bit", "whole, fuse"]
 SIZES = pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as driven:
-        yield driven
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driven import PHONE, WIDE, fits, launched, quiet_page, serious_faults, served
+from driven import PHONE, WIDE, fits, quiet_page, serious_faults, served
 from inspected import HOSTILE, WORDS, damage, levelled_store, one_table
 from typer.testing import CliRunner
 
@@ -32,12 +32,6 @@ log = logging.getLogger("browser")
 
 VIEWS = ["levels", "get", "filters", "life", "live", "write"]
 LONG = 30_000  # milliseconds
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ The page is docs/lab.html, opened as a file, as the documentation has it.
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium_page import chromium
 
 import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy
@@ -24,19 +22,6 @@ playwright = pytest.importorskip(
 )
 
 PAGE = Path(lsmkv.__file__).parents[1] / "docs" / "lab.html"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    try:
-        program = chromium()
-    except FileNotFoundError as error:
-        pytest.exit(str(error), returncode=1)
-    with playwright.sync_playwright() as driver:
-        root = ["--no-sandbox"] if os.geteuid() == 0 else []
-        started = driver.chromium.launch(executable_path=program, args=root)
-        yield started
-        started.close()
 
 
 @pytest.fixture(params=[(1280, "light"), (390, "dark")], ids=["wide", "narrow"])

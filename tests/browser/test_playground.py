@@ -13,7 +13,16 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from driven import PHONE, WIDE, fits, launched, quiet_page, running, serious_faults
+from driven import (
+    PHONE,
+    WIDE,
+    fits,
+    open_page,
+    quiet_on,
+    quiet_page,
+    running,
+    serious_faults,
+)
 from make_playground import transferred
 
 from lsmkv import BloomFilterPolicy
@@ -27,31 +36,8 @@ EXTRA = ("editor", "inspect/vendor", "pictures/")
 PAGES = ("", "bloom.html", "folder.html", "console.html", "course.html")
 
 
-@pytest.fixture(scope="module")
-def directory(playground: Path) -> Path:
-    return playground
-
-
-@pytest.fixture(scope="module")
-def url(directory: Path) -> Iterator[str]:
-    with running(application(str(directory))) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as started:
-        yield started
-
-
-def open_page(page: Any, url: str) -> None:
-    """Go to a page, and wait for the engine."""
-    page.goto(url, timeout=120_000)
-    page.wait_for_selector("html[data-engine=ready]", state="attached", timeout=120_000)
-
-
-def test_it_is_small(directory: Path) -> None:
-    sizes = transferred(directory)
+def test_it_is_small(playground: Path) -> None:
+    sizes = transferred(playground)
     assert sum(sizes.values()) <= MOST_OF_ALL
     assert sum(size for path, size in sizes.items() if not path.startswith(EXTRA)) <= MOST
 
@@ -61,9 +47,9 @@ LOADED = {"console.html": ".examples .card", "course.html": "html[data-lab]"}
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_page_runs_without_a_complaint(browser: Any, url: str, path: str) -> None:
-    with quiet_page(browser, url) as page:
-        open_page(page, url + path)
+def test_every_page_runs_without_a_complaint(shared: Any, playground_url: str, path: str) -> None:
+    with quiet_on(shared, playground_url) as page:
+        open_page(page, playground_url + path)
         assert "The engine is loaded" in page.locator("#engine").text_content()
         page.wait_for_selector("#view:not(:has(.pending))", timeout=120_000)
         page.wait_for_selector(LOADED.get(path, "#view"), state="attached", timeout=120_000)
@@ -81,26 +67,26 @@ WITHOUT_SERVICE_WORKERS = (
 """As in a page from another machine without HTTPS."""
 
 
-def test_the_first_view_needs_no_engine(browser: Any, url: str) -> None:
-    with quiet_page(browser, url) as page:
+def test_the_first_view_needs_no_engine(browser: Any, playground_url: str) -> None:
+    with quiet_page(browser, playground_url) as page:
         page.add_init_script(WITHOUT_SERVICE_WORKERS)
         page.route("**/*.wasm", lambda route: None)  # it never arrives
-        page.goto(url, timeout=120_000)
+        page.goto(playground_url, timeout=120_000)
         assert page.locator("h1").is_visible()
         assert page.locator("#engine progress").is_visible()
         assert not page.locator(".unserved").is_visible()
 
 
-def test_it_works_without_a_service_worker(browser: Any, url: str) -> None:
-    with quiet_page(browser, url) as page:
+def test_it_works_without_a_service_worker(browser: Any, playground_url: str) -> None:
+    with quiet_page(browser, playground_url) as page:
         page.add_init_script(WITHOUT_SERVICE_WORKERS)
-        open_page(page, url)
+        open_page(page, playground_url)
         assert page.locator("html[data-offline]").count() == 0
 
 
-def test_the_second_visit_needs_no_network(browser: Any, directory: Path) -> None:
+def test_the_second_visit_needs_no_network(browser: Any, playground: Path) -> None:
     context = browser.new_context()
-    with running(application(str(directory))) as url:
+    with running(application(str(playground))) as url:
         page = context.new_page()
         asked: list[str] = []
         context.on("request", lambda request: asked.append(request.url))
@@ -109,9 +95,16 @@ def test_the_second_visit_needs_no_network(browser: Any, directory: Path) -> Non
         page.close()
         assert all(one.startswith(url) for one in asked)
     page = context.new_page()  # the server has ended
+    failed: list[str] = []
+    page.on("requestfailed", lambda request: failed.append(f"{request.failure} {request.url}"))
+    page.on("pageerror", lambda error: failed.append(str(error)))
     for path in PAGES:
-        open_page(page, url + path)
-        assert "The engine is loaded" in page.locator("#engine").text_content()
+        page.goto(url + path)
+        page.wait_for_selector("html[data-scripts=run]", state="attached")
+    # The engine's loading ends where another page is opened.
+    assert [one for one in failed if not one.startswith("net::ERR_ABORTED ")] == []
+    open_page(page, url)
+    assert "The engine is loaded" in page.locator("#engine").text_content()
     context.close()
 
 
@@ -119,25 +112,12 @@ def test_the_second_visit_needs_no_network(browser: Any, directory: Path) -> Non
 
 
 @pytest.fixture(scope="module")
-def shared(browser: Any) -> Iterator[Any]:
-    """A context whose service worker keeps the files, so that pages open fast."""
-    context = browser.new_context(viewport=WIDE)
-    yield context
-    context.close()
-
-
-@pytest.fixture
-def bloom_page(shared: Any, url: str) -> Iterator[Any]:
-    page = shared.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("dialog", lambda dialog: complaints.append(dialog.message))
-    open_page(page, f"{url}bloom.html")
-    settled(page)
-    yield page
-    assert complaints == []
-    page.close()
+def bloom_page(shared: Any, playground_url: str) -> Iterator[Any]:
+    """One page for all tests; each begins with a state of its own."""
+    with quiet_on(shared, playground_url) as page:
+        open_page(page, f"{playground_url}bloom.html")
+        settled(page)
+        yield page
 
 
 def settled(page: Any) -> None:
@@ -151,8 +131,16 @@ def go(page: Any, **query: str | int | list[str]) -> None:
         for name, value in query.items()
         for one in (value if isinstance(value, list) else [value])
     ]
-    page.evaluate("hash => { location.hash = hash; }", urlencode(pairs))
+    page.evaluate(GO, urlencode(pairs))
     settled(page)
+
+
+GO = """hash => new Promise(resolve => {
+    const before = location.href;
+    addEventListener("hashchange", resolve, { once: true }); // after the page's own listener
+    location.hash = hash;
+    if (location.href === before) resolve();
+})"""
 
 
 def ones(page: Any, name: str = "lab-set") -> set[int]:
@@ -193,9 +181,8 @@ def test_steps_go_forward_and_back(bloom_page: Any) -> None:
     assert ones(bloom_page, "lab-probed") == set()
     bloom_page.keyboard.press("End")
     assert now.text_content().startswith("No.")
-    again = bloom_page.url
     bloom_page.reload()
-    open_page(bloom_page, again)
+    bloom_page.locator(".bloom .now p").first.wait_for(timeout=120_000)
     settled(bloom_page)
     assert now.text_content().startswith("No.")
 
@@ -209,7 +196,7 @@ def test_a_key_that_is_added_sets_its_bits_one_by_one(bloom_page: Any) -> None:
     assert ones(bloom_page) == set()
     bloom_page.get_by_label("Last step").click()
     assert len(ones(bloom_page)) == 6
-    assert bloom_page.locator(".bloom .lab-keys").text_content() == "zebra"
+    assert bloom_page.locator(".bloom .lab-controls .lab-keys").text_content() == "zebra"
     bit = min(ones(bloom_page))
     bloom_page.locator(f".bloom [data-bit='{bit}']").click()
     assert f"Bit {bit}, in byte {bit // 8}, is 1, set by “zebra”." in bloom_page.content()
@@ -222,6 +209,31 @@ def test_a_false_positive_names_who_set_its_bits(bloom_page: Any) -> None:
     assert "never added: a false positive" in bloom_page.locator(".bloom .now").text_content()
     assert bloom_page.locator(".culprits li").count() == 4
     assert bloom_page.locator(".probe-marks text").count() == 4
+    lines = bloom_page.evaluate(LINES)
+    keys = bloom_page.locator(".setters button").all_text_contents()
+    found = bloom_page.locator(".culprits li").all_text_contents()
+    named = [set(re.findall("“(.+?)”", one)) for one in found]
+    assert len(lines) == sum(map(len, named)) >= 4
+    assert {key for _, key in lines} == set(keys) == set().union(*named)
+    for bit in {bit for bit, _ in lines}:
+        (words,) = (one for one in found if f"bit {bit}," in one)
+        assert {key for at, key in lines if at == bit} == set(re.findall("“(.+?)”", words))
+    bloom_page.get_by_label("First step").click()
+    assert bloom_page.evaluate(LINES) == []
+
+
+LINES = """() => {
+    document.querySelector(".linked").scrollIntoView({ block: "center" });
+    const { left, top } = document.querySelector(".linked").getBoundingClientRect();
+    const at = (x, y, mark) => document.elementsFromPoint(x + left, y + top).find(
+        one => one.matches(mark));
+    return [...document.querySelectorAll(".lines path")].map(path => {
+        const [x, y, , , , , toX, toY] = path.getAttribute("d").match(/-?[\\d.]+/g).map(Number);
+        const bit = at(x, y, "rect.lab-set.lab-probed");
+        return [Number(bit.dataset.bit), at(toX, toY + 3, ".setters button").textContent];
+    });
+}"""
+"""For each line, the black bit where it begins and the key where it ends."""
 
 
 def test_rates_are_measured_beside_the_expected_ones(bloom_page: Any) -> None:
@@ -238,7 +250,7 @@ def test_rates_are_measured_beside_the_expected_ones(bloom_page: Any) -> None:
 def test_hostile_keys_are_text(bloom_page: Any) -> None:
     go(bloom_page, n=32, bits=10, key=["<img src=x onerror=alert(1)>", "\u202e"], ask="<b>\u0007")
     assert bloom_page.locator("#view img, #view .lab-keys b").count() == 0
-    assert "\\u202e" in bloom_page.locator(".bloom .lab-keys").text_content()
+    assert "\\u202e" in bloom_page.locator(".bloom .lab-controls .lab-keys").text_content()
 
 
 def test_a_key_that_is_too_long_is_refused_in_words(bloom_page: Any) -> None:
@@ -253,20 +265,14 @@ def test_a_key_that_is_too_long_is_refused_in_words(bloom_page: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def story(shared: Any, url: str) -> Iterator[Any]:
+def story(shared: Any, playground_url: str) -> Iterator[Any]:
     """The story's page, its store made, its motion reduced: a Get is shown whole at once."""
-    page = shared.new_page()
-    page.emulate_media(reduced_motion="reduce")
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("dialog", lambda dialog: complaints.append(dialog.message))
-    open_page(page, url)
-    page.wait_for_selector("#lookups .sentence strong", timeout=120_000)
-    settled(page)
-    yield page
-    assert complaints == []
-    page.close()
+    with quiet_on(shared, playground_url) as page:
+        page.emulate_media(reduced_motion="reduce")
+        open_page(page, playground_url)
+        page.wait_for_selector("#lookups .sentence strong", timeout=120_000)
+        settled(page)
+        yield page
 
 
 def marked(page: Any, *tones: str) -> int:
@@ -325,23 +331,114 @@ def test_a_key_of_the_visitor_is_asked_for(story: Any) -> None:
     story.locator("#lookup .now:has-text('read, ')").wait_for()
 
 
-def test_lookups_are_counted(story: Any) -> None:
-    def sentence(bits: int) -> list[int]:
-        slider = story.locator("#lookup-bits")
-        slider.fill(str(bits))
-        settled(story)
-        words = story.locator(".sentence").text_content().replace(",", "")
-        found = re.search(r"Your 200 lookups read (\d+) blocks? instead of (\d+)", words)
-        assert found, words
-        return [int(one) for one in found.groups()]
+def test_a_filter_of_a_step_is_opened(story: Any) -> None:
+    wrong = story.locator("#lookup .suggestions p", has_text="a filter errs").locator("button")
+    story.get_by_label("on", exact=True).check()
+    wrong.click()
+    steps = story.locator("#lookup .get-steps li")
+    steps.filter(has_text="a false positive").get_by_role("button").click()
+    zoom = story.locator("#lookup .zoom")
+    zoom.get_by_text("Maybe, and wrong.").wait_for()
+    assert zoom.locator(".probe-marks text").all_text_contents() == list("123456")
+    assert zoom.locator("rect.lab-probed.lab-set").count() == 6
+    assert zoom.locator(".lines path").count() >= 6
+    zoom.locator("rect.lab-probed").first.click()
+    assert re.search("probe [1-6]: 1, set by “", zoom.locator(".lab-note").text_content())
+    assert serious_faults(story) == []
+    steps.filter(has_text="its filter says no").first.get_by_role("button").click()
+    zoom.get_by_text("No.").wait_for()
+    assert zoom.locator("rect.lab-probed.lab-clear").count() == 1
+    numbers = zoom.locator(".probe-marks text").count()
+    assert 1 <= numbers <= 6
+    zoom.get_by_role("button", name="Close").click()
+    assert not zoom.is_visible()
 
-    none, few, many = sentence(0), sentence(3), sentence(14)
+
+def test_suspense_tells_nothing_before_it_is_revealed(story: Any) -> None:
+    story.get_by_label("on", exact=True).check()
+    story.get_by_label("Suspense").check()
+    assert "suspense=on" in story.url
+    assert "absent" not in story.locator("#lookup .suggestions").text_content()
+    story.locator("#lookup .hint-key").first.click()
+    now, steps = story.locator("#lookup .now"), story.locator("#lookup .get-steps li")
+    now.get_by_text("A Get of").wait_for()
+    totals = story.locator("#lookup .side .big")
+    seen = 0
+    while story.locator("#lookup .get-steps li.quiet").count():
+        assert totals.all_text_contents() == ["?", "?"]
+        assert marked(story, "saved", "read", "wasted") == story.locator(".filter-step").count()
+        assert steps.last.text_content().endswith(": ?")
+        assert steps.count() == seen + 1
+        if seen % 2:
+            story.get_by_role("button", name="Reveal the next step").click()
+        else:
+            story.keyboard.press("ArrowRight")
+        seen += 1
+    assert seen >= 3
+    assert re.search("(Found|Not there): ", now.text_content())
+    assert re.fullmatch(r"\d+ blocks?", totals.nth(1).text_content())
+    assert totals.nth(0).text_content() == "?"
+    story.keyboard.press("ArrowLeft")
+    assert totals.all_text_contents() == ["?", "?"]
+    assert serious_faults(story) == []
+    story.get_by_label("Suspense").uncheck()
+    assert story.get_by_label("Step back").is_visible()
+
+
+def sentence(story: Any, bits: int) -> list[int]:
+    """The blocks that are read with so many bits per key, and without filters."""
+    story.locator("#lookup-bits").fill(str(bits))
+    settled(story)
+    words = story.locator(".sentence").text_content().replace(",", "")
+    found = re.search(r"Your 200 lookups read (\d+) blocks? instead of (\d+)", words)
+    assert found, words
+    return [int(one) for one in found.groups()]
+
+
+def test_lookups_are_counted(story: Any) -> None:
+    none, few, many = (sentence(story, bits) for bits in (0, 3, 14))
     assert none[0] == none[1] == few[1] == many[1] > 600
     assert many[0] < few[0] < none[0]
     assert "bits=14" in story.url
     story.get_by_label("all present").check()
     settled(story)
-    assert sentence(14)[0] >= 150
+    assert sentence(story, 14)[0] >= 150
+
+
+def test_the_figures_are_those_of_the_demo(story: Any, shared: Any, playground_url: str) -> None:
+    """``lsmkv demo`` counts Gets of the same keys in the same store, both made in a tab."""
+    story.get_by_label("all absent").check()
+    settled(story)
+    with quiet_on(shared, playground_url) as page:
+        open_page(page, f"{playground_url}console.html")
+        page.get_by_label("Python", exact=True).fill(DEMO)
+        page.keyboard.press("Control+Enter")
+        page.locator(".transcript .output:has-text('blocks')").wait_for(timeout=120_000)
+        printed = page.locator(".transcript .output").text_content()
+    with_filters, without = sentence(story, 10)
+    assert f"blocks {with_filters} {without}\n" in printed  # after a warning: the log is left out
+
+
+DEMO = """
+import os
+from lsmkv.tools.demo.measure import measure
+from lsmkv.tools.playground.story import NAMES, PATH, Story
+env = lsmkv.MemoryEnv()
+story = Story(env)
+while story.load({"keys": 2000})["put"] < NAMES:
+    pass
+found = []
+directory = env.open_directory(PATH)
+for layout in ("block", "off"):
+    os.mkdir(layout)
+    for name in directory.names():
+        if name != "LOCK" and not name.endswith(".log"):
+            with directory.open(name) as source, open(f"{layout}/{name}", "wb") as copy:
+                _ = copy.write(source.read(0, source.size))
+    counted = measure(layout, layout, [], story.looked_up(0), lambda _: None, compacted=False)
+    found.append(counted.absent.blocks_read)
+print("blocks", *found)
+"""
 
 
 def test_names_and_sequential_keys_are_asked_for(story: Any) -> None:

@@ -8,31 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driven import launched, quiet_page, running
+from driven import quiet_on
 
 from lsmkv.course.labs.registry import LABS
-from lsmkv.tools.playground.server import application
 
 REFERENCES = Path(__file__).parents[1] / "course" / "references"
 
 
 @pytest.fixture(scope="module")
-def url(playground: Path) -> Iterator[str]:
-    with running(application(str(playground))) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def course(browser: Any, url: str) -> Iterator[Any]:
-    with quiet_page(browser, url) as page:
+def course(shared: Any, playground_url: str) -> Iterator[Any]:
+    with quiet_on(shared, playground_url) as page:
         page.set_default_timeout(120_000)
-        page.goto(f"{url}course.html#lab=1")
+        page.goto(f"{playground_url}course.html#lab=1")
         page.wait_for_selector("html[data-lab='1']", state="attached")
         yield page
 
@@ -126,10 +113,10 @@ def test_what_is_written_stays_and_is_saved_as_a_folder(course: Any, tmp_path: P
     course.locator(".editor .cm-content", has_text="# from a file").wait_for()
 
 
-def test_the_examples_of_the_console_run(browser: Any, url: str) -> None:
-    with quiet_page(browser, url) as page:
+def test_the_examples_of_the_console_run(shared: Any, playground_url: str) -> None:
+    with quiet_on(shared, playground_url) as page:
         page.set_default_timeout(120_000)
-        page.goto(f"{url}console.html")
+        page.goto(f"{playground_url}console.html")
         page.get_by_role("button", name="Run all examples").click()
         output = page.locator(".transcript .output")
         output.nth(5).wait_for(state="attached")

@@ -10,10 +10,9 @@ from typing import Any
 
 import plyvel
 import pytest
-from driven import PHONE, WIDE, fits, launched, quiet_page, running, serious_faults
+from driven import PHONE, WIDE, fits, open_page, quiet_on, serious_faults
 
 from lsmkv.exchange import read_json_lines
-from lsmkv.tools.playground.server import application
 
 CONTENT = {b"key %04d" % number: b"value %d " % number * 9 for number in range(2000)}
 LOGGED = {b"log %d" % number: b"still in the log" for number in range(20)}
@@ -34,31 +33,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def url(playground: Path) -> Iterator[str]:
-    with running(application(str(playground))) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def page(browser: Any, url: str) -> Iterator[Any]:
-    with quiet_page(browser, url) as page:
-        page.goto(f"{url}folder.html", timeout=120_000)
-        page.wait_for_selector("html[data-engine=ready]", state="attached", timeout=120_000)
+def page(shared: Any, playground_url: str) -> Iterator[Any]:
+    with quiet_on(shared, playground_url) as page:
+        open_page(page, f"{playground_url}folder.html")
         yield page
 
 
-def choose(page: Any, url: str, files: Any, field: str = "#folder") -> None:
+def choose(page: Any, playground_url: str, files: Any, field: str = "#folder") -> None:
     """Choose a folder, or files, on a page that is loaded again unless it has none yet."""
     if page.locator("#zone").count() == 0:
         page.goto("about:blank")
-        page.goto(f"{url}folder.html", timeout=120_000)
-        page.wait_for_selector("html[data-engine=ready]", state="attached", timeout=120_000)
+        open_page(page, f"{playground_url}folder.html")
     page.set_input_files(field, files)
     page.wait_for_selector("html[data-folder=open]", state="attached", timeout=60_000)
 
@@ -72,8 +57,8 @@ def figure(page: Any, name: str) -> str:
     return text
 
 
-def test_a_folder_of_leveldb_is_read_whole(page: Any, url: str, folder: Path) -> None:
-    choose(page, url, str(folder))
+def test_a_folder_of_leveldb_is_read_whole(page: Any, playground_url: str, folder: Path) -> None:
+    choose(page, playground_url, str(folder))
     page.locator(".figure", has_text="memtable").wait_for()
     assert figure(page, "memtable").endswith(" 20 entries")
     assert figure(page, "tables") == str(len(list(folder.glob("*.ldb"))))
@@ -123,7 +108,7 @@ def test_every_file_is_verified(page: Any) -> None:
 
 
 def test_a_damaged_folder_shows_what_it_can(
-    page: Any, url: str, folder: Path, tmp_path: Path
+    page: Any, playground_url: str, folder: Path, tmp_path: Path
 ) -> None:
     place = tmp_path / "damaged"
     shutil.copytree(folder, place)
@@ -132,7 +117,7 @@ def test_a_damaged_folder_shows_what_it_can(
     content = bytearray(table.read_bytes())
     content[1000] ^= 0xFF
     table.write_bytes(content)
-    choose(page, url, str(place))
+    choose(page, playground_url, str(place))
     page.locator("text=The store cannot be opened").wait_for()
     visit(page, "Entries")
     page.locator(".entries tbody tr.damaged", has_text="damage at").first.wait_for()
@@ -145,20 +130,24 @@ def test_a_damaged_folder_shows_what_it_can(
     ("pattern", "words"),
     [("*.ldb", "footer"), ("*.log", "still in the log"), ("MANIFEST-*", "edit")],
 )
-def test_one_file_is_enough(page: Any, url: str, folder: Path, pattern: str, words: str) -> None:
-    choose(page, url, str(next(folder.glob(pattern))), "#files")
+def test_one_file_is_enough(
+    page: Any, playground_url: str, folder: Path, pattern: str, words: str
+) -> None:
+    choose(page, playground_url, str(next(folder.glob(pattern))), "#files")
     page.locator("main", has_text=words).wait_for()
 
 
-def test_other_files_are_refused_in_words(page: Any, url: str, tmp_path: Path) -> None:
+def test_other_files_are_refused_in_words(page: Any, playground_url: str, tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").write_bytes(b"")
     page.goto("about:blank")
-    page.goto(f"{url}folder.html", timeout=120_000)
+    page.goto(f"{playground_url}folder.html", timeout=120_000)
     page.set_input_files("#files", str(tmp_path / "photo.jpg"))
     page.locator(".trouble", has_text="has the name of a store").wait_for()
 
 
-def test_of_several_stores_one_is_chosen(page: Any, url: str, folder: Path, tmp_path: Path) -> None:
+def test_of_several_stores_one_is_chosen(
+    page: Any, playground_url: str, folder: Path, tmp_path: Path
+) -> None:
     for name in ("one", "two"):
         shutil.copytree(folder, tmp_path / "many" / name)
     page.set_input_files("#folder", str(tmp_path / "many"))
@@ -166,14 +155,16 @@ def test_of_several_stores_one_is_chosen(page: Any, url: str, folder: Path, tmp_
     page.locator(".folder-note", has_text="many/two").wait_for()
 
 
-def test_a_folder_of_local_storage_is_decoded(page: Any, url: str, tmp_path: Path) -> None:
+def test_a_folder_of_local_storage_is_decoded(
+    page: Any, playground_url: str, tmp_path: Path
+) -> None:
     place = tmp_path / "Local Storage"
     db = plyvel.DB(str(place), create_if_missing=True)
     db.put(b"VERSION", b"1")
     db.put(b"META:https://example.org", b"")
     db.put(b"_https://example.org\x00\x01<img src=x onerror=alert(1)>", b"\x00g\x00r\x00")
     db.close()
-    choose(page, url, str(place))
+    choose(page, playground_url, str(place))
     visit(page, "Entries")
     page.locator("text=This is Chromium's Local Storage.").wait_for()
     row = page.locator(".entries tbody tr").last
@@ -185,14 +176,20 @@ def test_a_folder_of_local_storage_is_decoded(page: Any, url: str, tmp_path: Pat
 
 
 TWIN = """async () => {
+    // The page's policy lets nothing be fetched from a blob: it is taken where it is made.
     const { twin } = await import("/inspect/data.js");
-    return (await fetch(twin("entries", {}))).text();
+    const create = URL.createObjectURL;
+    let made;
+    URL.createObjectURL = (blob) => create.call(URL, made = blob);
+    twin("entries", {});
+    URL.createObjectURL = create;
+    return made.text();
 }"""
 
 
-def test_the_example_is_a_store(page: Any, url: str) -> None:
+def test_the_example_is_a_store(page: Any, playground_url: str) -> None:
     page.goto("about:blank")
-    page.goto(f"{url}folder.html", timeout=120_000)
+    page.goto(f"{playground_url}folder.html", timeout=120_000)
     page.get_by_role("button", name="Show an example").click()
     page.locator(".figure", has_text="memtable").wait_for(timeout=120_000)
     assert figure(page, "memtable").endswith(" 100 entries")

@@ -21,6 +21,9 @@ from make_playground import (
     write_lists,
     write_wheel,
 )
+from page_frame import ENGINE_PLACE, NAVIGATION, POLICY, framed
+
+from lsmkv.tools.playground import server
 
 
 def test_the_inspectors_modules_that_pages_need_are_found() -> None:
@@ -41,6 +44,24 @@ def test_what_pages_load_is_there() -> None:
             r'(?:from |import |src=|href=)"(?:\./)?([\w.-]+\.(?:js|css|html))"', source
         )
         assert set(wanted) <= there, path.name
+
+
+def test_pages_are_put_into_a_frame() -> None:
+    pages = sorted(PAGES.glob("*.html"))
+    assert POLICY == server.POLICY
+    assert {page.name for page in pages} == set(NAVIGATION)
+    for page in pages:
+        made = framed(page.name, page.read_text(encoding="utf-8"))
+        for once in ("<title>", "<h1", "</main>", 'id="engine"', POLICY):
+            assert made.count(once) == 1, (page.name, once)
+        (current,) = re.findall(r'<a href="([^"]*)" aria-current="page">', made)
+        assert current in (page.name, "./" if page.name == "index.html" else "")
+        assert ENGINE_PLACE not in made
+        assert not re.search(r"<script>|<style|\sstyle=|\son\w+=", made)  # which the policy refuses
+    with pytest.raises(ValueError, match="not in the navigation"):
+        framed("other.html", "<title>t</title>\n\n<!-- engine -->\n")
+    with pytest.raises(ValueError, match="must have <!-- engine --> once"):
+        framed("index.html", "<title>t</title>\n\n<h1>t</h1>\n")
 
 
 def test_the_wheel_has_what_the_engine_imports(tmp_path: Path) -> None:

@@ -171,9 +171,11 @@ class NamedLeases:
             self._lock.claim()
             self._closed = True
             for name in self._names.values():
-                for wish in (*name.queue, *name.holders.values()):
+                for wish in name.holders.values():
                     wish.over = True
-                woken += name.queue
+                for wish in name.queue:
+                    wish.over = True
+                    woken.append(wish)
             self._names.clear()
             self._events.clear()
             self._wishes = 0

@@ -14,6 +14,9 @@ import lsmkv
 LONGEST: Final = 100_000
 """The longest source, in characters, and the most that one run of it prints."""
 
+_PIECE: Final = 1000
+"""A line that is longer is passed on before it ends."""
+
 
 class Console:
     """Names of a visitor, ``lsmkv`` among them, and what runs with them.
@@ -32,27 +35,32 @@ class Console:
         """Run statements, as the interactive interpreter does, up to the first that fails.
 
         The value of an expression is printed.  ``write`` takes what is printed, tracebacks
-        included.  Returns whether all went well.
+        included, line by line.  Returns whether all went well.
         """
         if len(source) > LONGEST:
             raise ValueError(f"at most {LONGEST:,} characters at once")
         printed = _Printed(write)
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            try:
-                statements = list(_statements(source))
-            except (SyntaxError, ValueError):
-                self._interpreter.runsource(source, symbol="exec")  # which reports it
+            done = self._run(source, printed)
+        printed.flush()
+        return done
+
+    def _run(self, source: str, printed: _Printed) -> bool:
+        try:
+            statements = list(_statements(source))
+        except (SyntaxError, ValueError):
+            self._interpreter.runsource(source, symbol="exec")  # which reports it
+            return False
+        for statement in statements:
+            before = printed.failures
+            self._interpreter.runsource(statement, symbol="single")
+            if printed.failures != before:
                 return False
-            for statement in statements:
-                before = printed.failures
-                self._interpreter.runsource(statement, symbol="single")
-                if printed.failures != before:
-                    return False
         return True
 
 
 class _Printed(io.TextIOBase):
-    """Text that is printed; it is cut when it is too long.
+    """Text that is printed; it is passed on line by line, and cut when it is too long.
 
     The interpreter writes a traceback at once, as a text that begins like one.
     """
@@ -60,17 +68,26 @@ class _Printed(io.TextIOBase):
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
         self._left = LONGEST
+        self._line = ""
+        """What is printed of a line that has not ended."""
         self.failures = 0
 
     def write(self, text: str) -> int:
         if text.startswith("Traceback ("):
             self.failures += 1
         if self._left > 0:
-            self._write(text[: self._left])
+            self._line += text[: self._left]
             self._left -= len(text)
             if self._left <= 0:
-                self._write(f"\n… (more than {LONGEST:,} characters)\n")
+                self._line += f"\n… (more than {LONGEST:,} characters)\n"
+            if "\n" in text or self._left <= 0 or len(self._line) > _PIECE:
+                self.flush()
         return len(text)
+
+    def flush(self) -> None:
+        if self._line:
+            self._write(self._line)
+        self._line = ""
 
 
 def _statements(source: str) -> Iterator[str]:

@@ -168,6 +168,7 @@ VIEWS: dict[str, Callable[[Engine, Plain], Plain]] = {
     "story/begin": _begin,
     "story/load": lambda engine, query: engine.story().load(query),
     "story/get": lambda engine, query: engine.story().get(query),
+    "story/filter": lambda engine, query: engine.story().filter(query),
     "story/suggest": lambda engine, query: engine.story().suggest(query),
     "story/lookups": lambda engine, query: engine.story().lookups(query),
 }

@@ -31,7 +31,7 @@ GETS: Final = 200
 MOST_PER_KEY: Final = 30
 LONGEST_KEY: Final = 1024
 """The longest key in bytes."""
-_PATH = "names"
+PATH: Final = "names"
 _WIDTH = 60  # characters of a key in an answer
 _SUGGESTED = 4
 _NUMBERED = (b"CJK", b"HANGUL", b"TANGUT", b"NUSHU", b"KHITAN", b"EGYPTIAN")
@@ -42,10 +42,11 @@ _LOG_TIME = re.compile(r"(?m)^\S+ \S+ ")
 class Story:
     """The store, from the first put on."""
 
-    def __init__(self) -> None:
-        self._env = lsmkv.MemoryEnv()
+    def __init__(self, env: lsmkv.Env | None = None) -> None:
+        """``env`` holds its files, in the directory :data:`PATH`; the default is memory."""
+        self._env = lsmkv.MemoryEnv() if env is None else env
         self._db = lsmkv.DB(
-            _PATH,
+            PATH,
             create_if_missing=True,
             env=self._env,
             write_buffer_size=WRITE_BUFFER,
@@ -54,7 +55,7 @@ class Story:
             seek_compaction=False,
             background="inline",
         )
-        self._directory = self._env.open_directory(_PATH)
+        self._directory = self._env.open_directory(PATH)
         self._log_read = 0
         self._put = 0
         self._blocks: dict[str, list[tuple[int, int]]] = {}
@@ -106,6 +107,40 @@ class Story:
             "bytes_without": explained.bytes_without_filters,
         }
 
+    def filter(self, query: Plain) -> Plain:
+        """The filter that a Get of ``key`` asks before it reads the block of ``table`` at
+        ``block``: its bits, those that the Get probes, and which keys set each of these.
+
+        Cost: the table's blocks that the filter covers.
+        """
+        key, name, offset = _key(query), query.get("table"), query.get("block")
+        tables = {table.name for table in self._db.tables()}
+        if name not in tables or offset not in dict(self._blocks_of(name)):
+            raise ValueError("table and block must be those of a block that a Get reads")
+        with Table(self._directory.open(name)) as table:
+            (asked,) = table.filters_for(offset)
+            members = dict.fromkeys(
+                entry.user_key for entry in table.entries() if asked.covers(entry.block)
+            )
+        probe = asked.probe(key)
+        assert probe is not None
+        setters: dict[int, list[str]] = {at: [] for at in probe.positions}
+        for member in members:
+            set_by = asked.probe(member)
+            for at in () if set_by is None else set(set_by.positions) & set(setters):
+                setters[at].append(clipped(member, _WIDTH))
+        return {
+            "key": clipped(key, _WIDTH),
+            "keys": len(members),
+            "bits": asked.bits,
+            "probes": asked.probes,
+            "hex": asked.data[:-1].hex(),
+            "positions": probe.positions,
+            "setters": [setters[at] for at in probe.positions],
+            "may_match": probe.may_match,
+            "present": key in members,
+        }
+
     def suggest(self, _: Plain) -> Plain:
         """Keys to ask for: absent ones whose Get would read many blocks, one that a filter lets
         pass by mistake if there is one among them, and names that are there."""
@@ -132,10 +167,7 @@ class Story:
             raise ValueError(f"per_key must be from 0 to {MOST_PER_KEY}")
         if not isinstance(present, int) or not 0 <= present <= GETS:
             raise ValueError(f"present must be from 0 to {GETS}")
-        rng = random.Random(5)
-        names = [key for key, _ in records()[: self._put]]
-        gets = rng.choices(names, k=present) + self._misspeller(rng).absent_keys(GETS - present)
-        rng.shuffle(gets)
+        gets = self.looked_up(present)
         settings = f"none block:{per_key}" if per_key else "none"
         found = replay(self._db, gets, parse_settings(settings))
         without, chosen = found.results[1], found.results[-1]
@@ -152,6 +184,14 @@ class Story:
                 "filter_bytes": chosen.filter_bytes,
             },
         }
+
+    def looked_up(self, present: int) -> list[bytes]:
+        """The keys of :data:`GETS` lookups, of which so many are in the store."""
+        rng = random.Random(5)
+        names = [key for key, _ in records()[: self._put]]
+        gets = rng.choices(names, k=present) + self._misspeller(rng).absent_keys(GETS - present)
+        rng.shuffle(gets)
+        return gets
 
     def _misspeller(self, rng: random.Random) -> Misspeller:
         names = [key for key, _ in records()[: self._put]]

@@ -49,3 +49,10 @@ def test_lengths_are_limited() -> None:
     assert done
     assert len(text) < LONGEST + 100
     assert text.endswith("characters)\n")
+
+
+def test_lines_are_written_whole() -> None:
+    """Each piece costs the page a message, and ``print`` writes the end of a line by itself."""
+    texts: list[str] = []
+    assert Console().run("for i in range(3): print(i, i)\nprint('end', end='')", texts.append)
+    assert texts == ["0 0\n", "1 1\n", "2 2\n", "end"]

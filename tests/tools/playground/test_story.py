@@ -3,12 +3,16 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lsmkv import BloomFilterPolicy, MemoryEnv
 from lsmkv.files import parse_name
-from lsmkv.tools.playground.story import GETS, NAMES, Story
+from lsmkv.tools.demo.measure import measure
+from lsmkv.tools.playground.story import GETS, NAMES, PATH, Story
+from lsmkv.tools.text import clipped
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +96,58 @@ def test_lookups_are_counted_by_a_replay(story: Story) -> None:
     assert present["with"]["blocks"] >= GETS - present["from_memory"]
 
 
+def test_a_get_asks_the_filter_that_is_shown(story: Story) -> None:
+    """The policy gives the same answers, and a bit is set if a key of the filter sets it."""
+    suggested = story.suggest({})
+    policy = BloomFilterPolicy(10)
+    answers: set[tuple[bool, bool]] = set()
+    for key in (*suggested["absent"], *suggested["wrong"], *suggested["present"]):
+        for table in story.get({"key": key})["tables"]:
+            block = table["block"] if table["spared"] is None else table["spared"]
+            if not table["asked"] or block is None:
+                continue
+            found = story.filter({"key": key, "table": table["name"], "block": block})
+            data = bytes.fromhex(found["hex"]) + bytes([found["probes"]])
+            hashed = policy.key_hash(key.encode())
+            assert found["may_match"] == (table["block"] is not None)
+            assert found["may_match"] == policy.hash_may_match(hashed, data)
+            assert list(found["positions"]) == policy.probed_positions(hashed, data)
+            assert found["bits"] == max(64, -(-found["keys"] * 10 // 8) * 8)
+            set_bits = [data[at >> 3] >> (at & 7) & 1 for at in found["positions"]]
+            assert set_bits == [bool(setters) for setters in found["setters"]]
+            if found["present"]:
+                assert all(clipped(key.encode(), 60) in setters for setters in found["setters"])
+            answers.add((found["may_match"], found["present"]))
+    assert answers == {(False, False), (True, False), (True, True)}
+
+
+def test_lookups_read_what_the_demo_measures(tmp_path: Path) -> None:
+    """The same store and keys: ``lsmkv demo`` counts Gets, the story's figures are a replay's."""
+    env = MemoryEnv()
+    with contextlib.closing(Story(env)) as made:
+        while made.load({"keys": 2000})["put"] < NAMES:
+            pass
+        shown = made.lookups({"per_key": 10, "present": 0})
+        absent = made.looked_up(0)
+    measured = {}
+    for layout in ("off", "block"):
+        path = tmp_path / layout
+        path.mkdir()
+        directory = env.open_directory(PATH)
+        for name in directory.names():  # without the log: its names are not asked for
+            if name != "LOCK" and not name.endswith(".log"):
+                with directory.open(name) as file:
+                    (path / name).write_bytes(file.read(0, file.size))
+        measured[layout] = measure(
+            str(path), layout, [], absent, lambda _: None, compacted=False
+        ).absent
+    assert shown["without"]["blocks"] == measured["off"].blocks_read > 3 * GETS
+    assert shown["without"]["bytes"] == measured["off"].bytes_read
+    assert shown["with"]["blocks"] == measured["block"].blocks_read > 0
+    assert shown["with"]["bytes"] == measured["block"].bytes_read
+    assert shown["with"]["wasted"] == measured["block"].filter_positives
+
+
 @pytest.mark.parametrize(
     ("call", "query", "words"),
     [
@@ -99,6 +155,7 @@ def test_lookups_are_counted_by_a_replay(story: Story) -> None:
         ("load", {}, "keys must be a number"),
         ("get", {}, "key must be a text"),
         ("get", {"key": "x" * 1025}, "more than 1,024 bytes"),
+        ("filter", {"key": "a", "table": "000005.ldb", "block": 0}, "of a block that a Get reads"),
         ("lookups", {"per_key": 31, "present": 0}, "per_key must be from 0 to 30"),
         ("lookups", {"per_key": 10, "present": 201}, "present must be from 0 to 200"),
         ("suggest", {}, "the store is empty"),

@@ -8,6 +8,7 @@ import { NumberField, keyForm } from "./inspect/fields.js";
 import { count, number } from "./inspect/format.js";
 import { Player } from "./inspect/player.js";
 import { aboutBit, percent, shown } from "./inspect/sentences.js";
+import { Lines } from "./lines.js";
 import { culprits, stepsOf } from "./lookup-steps.js";
 import { NumberedBits } from "./numbered.js";
 import { begin } from "./page.js";
@@ -130,11 +131,14 @@ class BloomPage {
     this.grid.root.addEventListener("pointerleave", () => this.tellBit());
     this.stage = h("div", { class: "lab-stage" }, this.grid.root);
     this.bit = h("p", { class: "lab-note", role: "status" });
+    this.setters = h("ul", { class: "lab-keys setters", "aria-label": "The keys that set the bits of the false positive" });
+    this.linked = h("div", { class: "linked" }, this.stage, this.setters, this.bit);
+    this.lines = new Lines(this.linked);
     this.culprits = h("div", { class: "culprits" });
     this.picture = h("div", { class: "lab-picture" },
       h("div", { class: "asking" }, asking.form, this.stranger), this.player.element, this.now,
       h("p", { class: "lab-legend" }, MARKS.map(([names, text]) => h("span", {}, h("i", { class: `lab-mark ${names}` }), ` ${text}`))),
-      this.stage, this.bit, this.culprits);
+      this.linked, this.culprits);
   }
 
   // What a user does
@@ -272,6 +276,8 @@ class BloomPage {
     this.layout = layout;
     this.grid.layOut(this.size().bits, width);
     this.color();
+    this.lines.draw([]);
+    if (this.found && this.found.question.bits === this.size().bits) this.drawLines();
   }
 
   /** The step that is shown: the last one, unless another is chosen. */
@@ -325,13 +331,23 @@ class BloomPage {
     this.counted.textContent = `${count(keys.length, "key")}; ${number(ones)} of ${number(question.bits)} bits are 1 (${percent(ones / question.bits)})`;
   }
 
+  /** Of a false positive, who set its bits: in words, and as lines from the bits to the keys. */
   drawCulprits() {
     const { asked } = this.found;
     const wrong = asked?.may_match && !asked.present && this.step === this.steps.length - 1;
+    const names = wrong ? [...new Set(asked.positions.flatMap((position) => this.settersOf(position)))] : [];
+    this.setterChips = new Map(names.map((name) => [name, button(shown(name), () => this.ask(name))]));
+    show(this.setters, [...this.setterChips.values()].map((chip) => h("li", {}, chip)));
+    this.drawLines();
     show(this.culprits, wrong ? [
       h("h2", {}, "Who set its bits"),
       h("ol", {}, culprits(asked.positions, (position) => this.settersOf(position))),
     ] : []);
+  }
+
+  drawLines() {
+    const bits = this.setterChips?.size ? [...new Set(this.found.asked.positions)] : [];
+    this.lines.draw(bits.flatMap((bit) => this.settersOf(bit).map((name) => [this.grid.cells[bit], this.setterChips.get(name)])));
   }
 }
 

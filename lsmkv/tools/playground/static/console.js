@@ -43,16 +43,24 @@ class Console {
     const output = h("pre", { class: "output" });
     this.log.append(h("pre", { class: "input" }, source.trimEnd()), output);
     const follow = () => { this.log.scrollTop = this.log.scrollHeight; };
+    let printed = ""; // what is not shown yet: a loop prints faster than a page can be laid out
+    const flush = () => {
+      if (printed) output.append(printed);
+      printed = "";
+      follow();
+    };
     follow();
     try {
-      const { done } = await engines.ask("console", { source }, ({ printed }) => {
-        output.append(printed);
-        follow();
+      const { done } = await engines.ask("console", { source }, (more) => {
+        if (!printed) requestAnimationFrame(flush);
+        printed += more.printed;
       });
+      flush();
       output.classList.toggle("bad", !done);
       return done;
     } catch (error) {
       if (!error.ended) engines.end();
+      flush();
       output.append(h("em", {}, error.ended ? "Ended. Names and files are lost." : `${error.message} Python starts again; names and files are lost.`));
       return false;
     } finally {

@@ -27,13 +27,23 @@ const theme = EditorView.theme({
   "&.cm-focused": { outline: "3px solid var(--focus)" },
 });
 
+/** Text that takes the place of a selection is put in here: left to the browser, it keeps the style of what it replaces, in an
+ * attribute that the page's policy refuses. */
+const replacing = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    if (event.inputType !== "insertText" || !event.data || event.isComposing || view.state.selection.main.empty) return false;
+    view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    return true;
+  },
+});
+
 /** An editor of Python in `place`; `onchange(text)` is called after each change.  Escape, then Tab, leaves it. */
 export function editor(place, label, onchange) {
   const root = place.attachShadow({ mode: "open" });
   const extensions = [
     lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), indentUnit.of("    "),
     EditorState.tabSize.of(4), python(), syntaxHighlighting(style), theme, EditorView.contentAttributes.of({ "aria-label": label }),
-    keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
+    replacing, keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
     EditorView.updateListener.of((update) => { if (update.docChanged) onchange(update.state.doc.toString()); }),
   ];
   const view = new EditorView({ root, parent: root, state: EditorState.create({ extensions }) });
