@@ -126,7 +126,7 @@ HARMLESS_OS = {
     "times",
     "urandom",
 }
-HARMLESS_IO = {"BytesIO"}
+HARMLESS_IO = {"BytesIO", "RawIOBase"}
 HARMLESS_PATH = {"basename", "dirname", "isabs", "join", "normpath", "split"}
 FILE_MODULES = {
     "fcntl",
