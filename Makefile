@@ -118,6 +118,12 @@ test-nested: $(VENV)/.test  ## handlers and finalizers that call the store at ev
 test-macos-rules: $(VENV)/.test  ## all tests of shared stores as if the system were macOS (Linux), about ten minutes
 	LSMKV_MACOS_RULES=1 LSMKV_NESTED_SECONDS=1800 $(BIN)/python -m pytest -q tests/env/test_local_sharing.py
 
+.PHONY: test-diskcache
+test-diskcache: $(VENV)/.test  ## diskcache's own tests against lsmkv.Cache; downloads its source package
+	mkdir -p build/diskcache
+	$(BIN)/python -m pip download -q --no-deps --no-binary diskcache -d build/diskcache diskcache==5.6.3
+	$(BIN)/python tests/cache/diskcache_suite.py build/diskcache/diskcache-5.6.3.tar.gz
+
 test-redis-tcl: $(VENV)/.test  ## Redis' own test suite against lsmkv serve: SUITE=DIR, the source of Redis 7.0 (needs tclsh)
 	$(BIN)/python tests/redis/tcl_suite.py $(SUITE)
 

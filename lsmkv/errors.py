@@ -32,6 +32,7 @@ __all__ = [
     "SequenceTooOldError",
     "StaleViewError",
     "UnsupportedCompressionError",
+    "UnsupportedValueError",
 ]
 
 
@@ -103,6 +104,32 @@ class UnsupportedCompressionError(Error):
     Traceback (most recent call last):
     lsmkv.errors.UnsupportedCompressionError: unknown compression type 77
     """
+
+
+class UnsupportedValueError(Error, TypeError):
+    """A value that the codec of a cache does not take; nothing was stored.
+
+    ``kind`` is the name of its type, ``where`` its place in the value that was given, and ``takes``
+    says what the codec takes.
+
+    >>> from lsmkv.cache.codecs import DefaultCodec
+    >>> try:
+    ...     DefaultCodec().encode({"names": [{"Ann"}]})
+    ... except UnsupportedValueError as error:
+    ...     error.kind, error.where
+    ('set', "value['names'][0]")
+    """
+
+    def __init__(self, kind: str, where: str, takes: str) -> None:
+        super().__init__(kind, where, takes)
+        self.kind = kind
+        self.where = where
+        self.takes = takes
+
+    def __str__(self) -> str:
+        """The type, its place, and what the codec takes."""
+        article = "an" if self.kind[:1].lower() in "aeiou" else "a"
+        return f"{article} {self.kind} at {self.where}: {self.takes}"
 
 
 class ComparatorMismatchError(Error):

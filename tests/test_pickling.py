@@ -73,6 +73,12 @@ class Place(ExitStack):
         return db
 
     @cached_property
+    def cache(self) -> lsmkv.Cache:
+        cache = self.enter_context(lsmkv.Cache(self.directory / "cache"))
+        cache["ant"] = 6
+        return cache
+
+    @cached_property
     def shards(self) -> lsmkv.shards.Shards:
         lsmkv.bulk.build([(b"ant", b"six")], self.directory / "shards")
         return self.enter_context(lsmkv.shards.open(self.directory / "shards"))
@@ -81,7 +87,7 @@ class Place(ExitStack):
         """Close a store, or that of a part, at the end."""
         parts = lsmkv.PrefixedDB | lsmkv.mapping.KeyValueMapping
         store = made.db if isinstance(made, parts) else made
-        if isinstance(store, lsmkv.DB | lsmkv.shards.Shards):
+        if isinstance(store, lsmkv.Cache | lsmkv.DB | lsmkv.shards.Shards):
             self.callback(store.close)
 
 
@@ -168,6 +174,7 @@ def _error_of(kind: type[Error], *arguments: object) -> tuple[Make, Callable[[An
 
 SAME: list[tuple[Make, Callable[[Any], object]]] = [
     (lambda place: place.shared, lambda db: (db.name, db.get(b"key1"))),
+    (lambda place: place.cache, lambda cache: (cache.directory, cache["ant"])),
     (lambda place: place.db.stats(), _identical),
     (lambda place: place.db.stats().levels[0], _identical),
     (lambda place: place.db.explain(b"key7"), _identical),
@@ -232,6 +239,7 @@ SAME: list[tuple[Make, Callable[[Any], object]]] = [
     (lambda place: lsmkv.LeaseReport(7, (lsmkv.Lease(1, (2, 3), None, 7),)), _identical),
     (lambda place: lsmkv.Lease(1, (2, 3), None, 7), _identical),
     _error_of(lsmkv.UnsupportedCompressionError, "compression"),
+    _error_of(lsmkv.UnsupportedValueError, "set", "value", "takes"),
 ]
 """What is copied and pickled, and what two equal ones have in common."""
 
@@ -362,6 +370,7 @@ def test_what_belongs_to_an_event_loop_says_why() -> None:
         async with lsmkv.aio.open_db(":memory:") as db:
             parts = [db, db.iterator(), db.snapshot(), db.transaction(), db.write_batch()]
             parts += [db.prefixed_db(b"p"), lsmkv.aio.SharedDB("never opened"), db.batches(0)]
+            parts += [lsmkv.aio.Cache("never opened")]
             seen.update(map(type, parts))
             for part in parts:
                 for one in (copy.copy, *DEEP):
@@ -370,13 +379,13 @@ def test_what_belongs_to_an_event_loop_says_why() -> None:
 
     seen: set[type] = set()
     asyncio.run(main())
-    assert len(seen) == 8
+    assert len(seen) == 9
 
 
 def test_every_public_class_is_copied_and_pickled_or_refused(place: Place) -> None:
     aio = lsmkv.aio
     tried: set[type] = {aio.Iterator, aio.Snapshot, aio.Transaction, aio.WriteBatch}
-    tried |= {aio.PrefixedDB, aio.SharedDB, aio.Batches}
+    tried |= {aio.PrefixedDB, aio.SharedDB, aio.Batches, aio.Cache}
     for make, _ in [*SAME, *REFUSED, *PARTS_REFUSED]:
         made = make(place)
         place.adopt(made)

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from lsmkv.aio.batch import WriteBatch
 from lsmkv.aio.batches import Batches
+from lsmkv.aio.cache import Cache
 from lsmkv.aio.db import DB, open_db
 from lsmkv.aio.iterator import Iterator
 from lsmkv.aio.prefixed import PrefixedDB
@@ -35,6 +36,7 @@ from lsmkv.aio.transaction import Transaction
 
 __all__ = [
     "Batches",
+    "Cache",
     "DB",
     "Iterator",
     "PrefixedDB",

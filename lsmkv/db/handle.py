@@ -15,6 +15,7 @@ from typing import Any, NoReturn, Self, Unpack
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.db.handles.named_leases import Holders, NamedLease, NamedLeases, checked
 from lsmkv.db.handles.turns import Turns
 from lsmkv.db.opening.dropped import RecoveryReport
 from lsmkv.db.opening.open import OpenStore, open_store
@@ -67,6 +68,8 @@ class Handle:
         self._close_lock = ThreadLock()
         self._close_asked = False  # by a nested call
         self._turns = Turns()
+        self._leases = NamedLeases()
+        self._holders = Holders()
         self._arguments = options
         self.path: str = os.fsdecode(path)
         """The directory as it was given."""
@@ -259,6 +262,37 @@ class Handle:
         assert writer is not None
         return writer
 
+    # Named leases (``handles/named_leases.py``)
+
+    def _hold(
+        self,
+        name: bytes,
+        *,
+        holder: bytes | None = None,
+        timeout: float | None = None,
+        limit: float | None = None,
+        permits: int = 1,
+    ) -> NamedLease | None:
+        """Wait for a named lease; None if it does not come within ``timeout`` seconds.
+
+        It ends after ``limit`` seconds, if not before.  At most ``permits`` callers have it.  A
+        ``holder`` that has it gets it once more.  Raises :class:`ClosedError` if the store is
+        closed, before or meanwhile, and ``ValueError`` for other arguments.
+        """
+        checked(name, permits, limit, timeout)
+        self._open_store()
+        lease = self._holders.held(name, holder)
+        if lease is None:
+            lease = self._take_lease(name, permits, limit, timeout)
+            if lease is not None:
+                self._holders.note(lease, holder)
+        return lease
+
+    def _take_lease(
+        self, name: bytes, permits: int, limit: float | None, timeout: float | None
+    ) -> NamedLease | None:
+        return self._leases.take(name, permits, limit, timeout)
+
     def _close_afterwards(self, store: Store) -> None:
         """Close the store when the interrupted call ends; on a thread of the store, when the owner
         makes its next call."""
@@ -284,6 +318,7 @@ class Handle:
         if os.getpid() != self._pid:
             self._abandon(store)
             return
+        self._leases.close()
         self._opened.close()
 
     def _settle_at_exit(self) -> None:

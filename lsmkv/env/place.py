@@ -1,8 +1,10 @@
-"""Calls on local paths: for ``lsmkv.open`` when it makes a store, and between processes."""
+"""Calls on local paths: for ``lsmkv.open`` and ``lsmkv.Cache`` when they make a store, and between
+processes."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 
 
 def resolve(path: str) -> str:
@@ -27,4 +29,31 @@ def make_directory(path: str, mode: int) -> bool:
         os.mkdir(path, mode | (mode & 0o444) >> 2 | 0o700)
     except OSError:
         return False
+    return True
+
+
+def make_directories(path: str) -> str:
+    """The path with ``~`` replaced, once the directories above it exist.
+
+    Raises ``OSError`` if one cannot be made.
+    """
+    where = os.path.expanduser(path)
+    above = os.path.dirname(os.path.abspath(where))
+    os.makedirs(above, exist_ok=True)
+    return where
+
+
+def temporary_directory(prefix: str) -> str:
+    """A new directory where the system keeps temporary files.  Nobody removes it but its user."""
+    return tempfile.mkdtemp(prefix=prefix)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process with this id; only where processes can share a store."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
     return True

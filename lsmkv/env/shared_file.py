@@ -18,7 +18,9 @@ says which version.  The kernel ends the lock with the process.  It is a lock of
 description (OFD), as that on ``LOCK`` is: it belongs to one descriptor and not to the process.
 
 In the same way a process that reads on in a log leases it, and with it all later ones: the owner
-keeps each log if it, or an older one, is leased.
+keeps each log if it, or an older one, is leased.  And a member that holds a lease with a name has a
+lock on a byte that stands for a number of that name and a moment, at which the lease ends: so the
+next owner knows that somebody has it, and until when.
 
 A power cut ends all processes, and with them everything that the content is good for: it is never
 synced.
@@ -45,7 +47,13 @@ _EPOCHS: Final = 64
 _MEMBER: Final = struct.Struct("<II")
 _MEMBERS_AT: Final = _EPOCHS_AT + _EPOCHS * _EPOCH.size
 _SIZE: Final = _MEMBERS_AT + SLOTS * _MEMBER.size
-_FIRST_LOG: Final = 1 << 61
+_FIRST_NAME: Final = 1 << 60
+"""The offset of moment 0 of name 0."""
+NAMES: Final = 1 << 29
+"""Names have numbers below this."""
+MOMENTS: Final = 1 << 31
+"""Moments are numbers below this."""
+FIRST_LOG: Final = 1 << 61
 """The offset of log 0.  Every log has a byte behind it, before those of the versions."""
 _FIRST_LEASE: Final = 1 << 62
 """The offset of version 0.  Every version of every epoch has a byte behind it."""
@@ -106,6 +114,11 @@ class SharedFile:
             fd, self._fd = self._fd, -1
             if fd >= 0:
                 os.close(fd)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._fd < 0
 
     def close_in_child(self) -> None:
         """In a forked child, whose descriptor would keep the leases of the parent alive."""
@@ -213,24 +226,41 @@ class SharedFile:
     def is_leased_at_all(self) -> bool:
         """Whether any version or log is leased."""
         versions = (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH
-        return self._is_locked(_FIRST_LOG, _FIRST_LEASE - _FIRST_LOG + versions)
+        return self._is_locked(FIRST_LOG, _FIRST_LEASE - FIRST_LOG + versions)
 
     def lease_log(self, number: int) -> None:
         """Lease a log and all later ones."""
-        self._lock(_FIRST_LOG + number)
+        self._lock(FIRST_LOG + number)
 
     def release_log(self, number: int) -> None:
         """End the lease of a log, unless another thread has closed the file, which ends it."""
-        self._unlock(_FIRST_LOG + number)
+        self._unlock(FIRST_LOG + number)
 
     def is_log_leased(self, number: int) -> bool:
         """Whether that log or an older one is leased, through any descriptor but this one."""
-        return self._is_locked(_FIRST_LOG, number + 1)
+        return self._is_locked(FIRST_LOG, number + 1)
+
+    def lease_name(self, name: int, moment: int) -> None:
+        """Note that this process holds a name until a moment, by their numbers."""
+        self._lock(_FIRST_NAME + name * MOMENTS + moment)
+
+    def release_name(self, name: int, moment: int) -> None:
+        """End that, unless another thread has closed the file, which ends it."""
+        self._unlock(_FIRST_NAME + name * MOMENTS + moment)
+
+    def is_name_leased(self, name: int, since: int) -> bool:
+        """Whether a name is held until ``since`` or later, through any descriptor but this one."""
+        return self._is_locked(_FIRST_NAME + name * MOMENTS + since, MOMENTS - since)
+
+    def is_any_name_leased(self) -> bool:
+        """Whether any name is held, through any descriptor but this one."""
+        return self._is_locked(_FIRST_NAME, NAMES * MOMENTS)
 
     def leased(self) -> list[Range]:
-        """All leases through any descriptor but this one, as ranges of bytes, in order."""
+        """All leases of versions and logs through any descriptor but this one, as ranges of bytes,
+        in order."""
         found: list[Range] = []
-        open_ranges = [(_FIRST_LOG, _FIRST_LEASE + (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH - 1)]
+        open_ranges = [(FIRST_LOG, _FIRST_LEASE + (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH - 1)]
         while open_ranges:
             first, last = open_ranges.pop()
             if first > last:
@@ -243,7 +273,8 @@ class SharedFile:
         return sorted(found)
 
     def held_by(self, pid: int) -> list[Range]:
-        """The leases of a process, as ranges of bytes; [] if it has none, or has ended.
+        """The leases of versions and logs of a process, as ranges of bytes; [] if it has none, or
+        has ended.
 
         Also for other processes than this one where the system does not tell (macOS).
         """
@@ -252,7 +283,7 @@ class SharedFile:
         if not _NAMES_HOLDERS:
             if pid == os.getpid():
                 held = {byte for one in forks.noted() for byte in _held_through(one, ours)}
-                found += [(byte, byte) for byte in held]
+                found += [(byte, byte) for byte in held if byte >= FIRST_LOG]
             return sorted(found)
         place = f"/proc/{pid}"
         try:
@@ -268,7 +299,7 @@ class SharedFile:
                 for line in content.splitlines():
                     if line.startswith(b"lock:"):
                         start, end = line.split()[-2:]
-                        if end != b"EOF" and int(start) >= _FIRST_LOG:
+                        if end != b"EOF" and int(start) >= FIRST_LOG:
                             found.append((int(start), int(end)))
         except OSError:
             pass
@@ -280,7 +311,7 @@ class SharedFile:
         log: int | None = None
         for first, last in ranges:
             if first < _FIRST_LEASE:
-                log = first - _FIRST_LOG if log is None else min(log, first - _FIRST_LOG)
+                log = first - FIRST_LOG if log is None else min(log, first - FIRST_LOG)
             else:
                 versions += range(first - _FIRST_LEASE, last - _FIRST_LEASE + 1)
         return versions, log

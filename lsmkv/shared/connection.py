@@ -317,6 +317,11 @@ class Joined:
         """The epoch that was joined."""
         return self._head.epoch
 
+    @property
+    def patience(self) -> float | None:
+        """For how many seconds a call waits for an answer; None for ever."""
+        return self._patience
+
     def _connect(self, file: SharedFile | None) -> tuple[Connection, SharedPage | None]:
         """A new connection; with the page, for the first one."""
         try:

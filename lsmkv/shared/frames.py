@@ -21,6 +21,8 @@ PROGRESS  JSON                 of a call, before its answer
 RESULT    JSON                 what a call has returned
 FAILED    JSON                 an error: nothing was written
 LEAVING   none                 the owner closes its store and has done nothing: ask the next one
+HOLD      JSON                 a lease with a name; answered by RESULT, once it is granted
+RELEASE   none                 the lease of this connection is over; DONE: 1 if it was held
 ========  ===================  ================================================================
 
 The header is checked before anything else is read: a wrong byte there ends the connection.
@@ -50,6 +52,8 @@ PROTOCOL: Final = 1
     range(1, 14)
 )
 LEAVING: Final = 14
+HOLD: Final = 15
+RELEASE: Final = 16
 HEADER: Final = struct.Struct("<IBQ")
 NUMBER: Final = struct.Struct("<Q")
 NUMBERS: Final = struct.Struct("<QQ")
@@ -63,6 +67,8 @@ _LARGEST_REQUEST: Final = {
     END: 8,
     CALL: 1 << 24,
     WAIT: 16,
+    HOLD: 4096,
+    RELEASE: 0,
     WRITE: LARGEST_FRAME,
     COMMIT: LARGEST_FRAME,
 }

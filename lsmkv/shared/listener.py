@@ -13,6 +13,7 @@ import struct
 import time
 from typing import Any
 
+from lsmkv.db.handles.named_leases import NEVER
 from lsmkv.db.handles.transaction import ConflictCheck
 from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.db.write.writer import Writer
@@ -35,11 +36,14 @@ from lsmkv.shared.frames import (
     GREETING,
     HEADER,
     HELLO,
+    HOLD,
     LEAVING,
     NUMBER,
     NUMBERS,
     PROTOCOL,
     READY,
+    RELEASE,
+    RESULT,
     WAIT,
     WRITE,
     CommitRequest,
@@ -50,6 +54,7 @@ from lsmkv.shared.frames import (
     json_frame,
 )
 from lsmkv.shared.group_commit import GroupCommit, Member, MemberWrite
+from lsmkv.shared.named_leases import OwnerLeases
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system import System
 from lsmkv.util.threads import get_ident, new_lock, pause, start_new_thread
@@ -105,6 +110,8 @@ class Listener:
         self._poll.register(self._listening.fileno(), sockets.polling.EPOLLIN)
         self._poll.register(self._alarm.fd, sockets.polling.EPOLLIN)
         publishing.wake = self._alarm.ring
+        self.leases = OwnerLeases(publishing.file, self._alarm.ring)
+        """Leases with names: the owner's threads ask its queue."""
 
     @property
     def members(self) -> list[int]:
@@ -170,12 +177,18 @@ class Listener:
         self._group.commit_all()
         if self._waiting:
             self._answer_waiting()
+        for wish in self.leases.answers():
+            answer = json_frame(RESULT, wish.request, {"result": wish.result})
+            self._send(wish.member, answer)
 
     def _patience(self) -> float:
-        if not self._waiting:
+        seconds = self.leases.seconds()
+        if self._waiting:
+            first = min(until for _, _, _, until in self._waiting)
+            seconds = min(seconds, max(0.0, first - time.monotonic()))
+        elif seconds == NEVER:
             return -1.0
-        first = min(until for _, _, _, until in self._waiting)
-        return min(_LONGEST_SLEEP, max(0.0, first - time.monotonic()))
+        return min(_LONGEST_SLEEP, seconds)
 
     def _accept(self) -> None:
         while True:
@@ -289,6 +302,7 @@ class Listener:
         begun = [number for number, (by, _) in self._transactions.items() if by is member]
         for number in begun:
             self._end(number)
+        self.leases.end(member)
         member.socket.close()
 
     def _send(self, member: Member, content: bytes) -> None:
@@ -332,6 +346,11 @@ class Listener:
             self._waiting.append((member, request, sequence, until))
         elif kind == CALL:
             self._call(member, request, decoded(content))
+        elif kind == HOLD:
+            self.leases.ask(member, request, decoded(content))
+        elif kind == RELEASE:
+            held = 1 if self.leases.end(member) else 0
+            self._send(member, frame(DONE, request, NUMBER.pack(held)))
 
     def _greet(self, member: Member, request: int, hello: dict[str, Any]) -> None:
         """Answer a process that wants to join."""
@@ -472,6 +491,7 @@ class Listener:
 
     def _close(self) -> None:
         self._publishing.wake = None
+        self.leases.close()
         self._calls.stop()
         for member in list(self._members.values()):
             if self._calls.runs(member):

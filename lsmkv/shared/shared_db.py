@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
@@ -20,6 +21,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.admin.ingest import as_paths
 from lsmkv.db.db import DB
+from lsmkv.db.handles.named_leases import NEVER, Holders, NamedLease
 from lsmkv.db.handles.transaction import Isolation, Transaction, refuse_unknown
 from lsmkv.db.opening.open import MEMORY
 from lsmkv.db.tree.log_holds import LogHold
@@ -32,6 +34,7 @@ from lsmkv.errors import (
     ClosedError,
     IOError,
     StaleViewError,
+    raise_typed,
 )
 from lsmkv.options import OptionArguments
 from lsmkv.options.option import seconds
@@ -40,8 +43,10 @@ from lsmkv.shared.frames import BEGIN, NUMBERS, WAIT
 from lsmkv.shared.handle import SharedHandle
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.leases import LeaseReport, decoded, report
+from lsmkv.shared.named_leases import Notes, hold
 from lsmkv.shared.system import LOCAL, system_of
 from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, Registered
+from lsmkv.shared.writing import denied
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
@@ -151,6 +156,7 @@ class SharedDB(SharedHandle):
         self._owner = owner
         self._patience = _checked_patience(patience)
         self._join_lock = new_reentrant_lock()
+        self._notes = Notes()
         handle = weakref.ref(self)  # the listener's thread must not keep it from being collected
         run_method = partial(_run_method_of, handle)
         self._entrance = Entrance(
@@ -307,6 +313,37 @@ class SharedDB(SharedHandle):
         return Transaction(
             snapshot, snapshot.sequence, commit, sync, self.options.comparator, serializable
         )
+
+    # Named leases
+
+    def _abandon(self, store: Store) -> None:
+        super()._abandon(store)
+        self._holders = Holders()
+        self._notes = Notes()
+
+    def _take_lease(
+        self, name: bytes, permits: int, limit: float | None, timeout: float | None
+    ) -> NamedLease | None:
+        until = NEVER if timeout is None else time.monotonic() + timeout
+        while True:
+            self._open_store()
+            part = self._part
+            left = None if timeout is None else max(0.0, until - time.monotonic())
+            if isinstance(part, Owning):
+                return part.listener.leases.queue.take(name, permits, limit, left)
+            if not isinstance(part, Member):
+                continue  # it is just being closed
+            if not part.may_write:
+                raise denied(part.opened.directory.path)
+            leases = self._entrance.leases
+            if leases is None:
+                continue
+            try:
+                return hold(part.joined, self._notes, leases.file, name, permits, limit, left)
+            except OwnerGone:
+                self._rejoin(part)
+            except OSError as error:
+                raise_typed(error)
 
     # Changes
 

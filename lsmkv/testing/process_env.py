@@ -12,7 +12,7 @@ from typing import Any
 from lsmkv.env.base import FileLock
 from lsmkv.env.faulty import FaultyDirectory, FaultyEnv
 from lsmkv.env.memory import MemoryFile
-from lsmkv.env.shared_file import Range, SharedFile
+from lsmkv.env.shared_file import FIRST_LOG, Range, SharedFile
 from lsmkv.env.shared_page import EPOCH, MAGIC, SEQUENCE, SIZE, SUPERSEDED, TOKEN, SharedPage
 from lsmkv.env.sharing import SharingDirectory, SharingEnv
 from lsmkv.errors import LockedError
@@ -152,7 +152,8 @@ class _SharedFile(SharedFile):
 
     def held_by(self, pid: int) -> list[Range]:
         found = [one for one in self._others(True) if one.process.pid == pid]
-        return sorted({(lease, lease) for one in found for lease in one.leases})
+        leases = {lease for one in found for lease in one.leases if lease >= FIRST_LOG}
+        return sorted((lease, lease) for lease in leases)
 
     def _at(self, doing: str) -> None:
         self.process.at(doing)

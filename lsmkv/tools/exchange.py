@@ -64,6 +64,7 @@ class From(StrEnum):
 
     FILE = "file"
     REDIS = "redis"
+    DISKCACHE = "diskcache"
 
 
 class Conflict(StrEnum):
@@ -148,15 +149,28 @@ def import_(
     directory: Directory,
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="What 'export' wrote; - is stdin; or a Redis' URL."),
+        typer.Argument(
+            metavar="FILE",
+            help="What 'export' wrote; - is stdin; or a Redis' URL; or a directory of diskcache.",
+        ),
     ],
     file_format: Annotated[
         Format | None,
         typer.Option("--format", help="Refuse any other format than this."),
     ] = None,
     source: Annotated[
-        From, typer.Option("--from", help="Read a file, or a Redis at redis://HOST:PORT.")
+        From,
+        typer.Option(
+            "--from", help="Read a file, a Redis at redis://HOST:PORT, or a diskcache.Cache."
+        ),
     ] = From.FILE,
+    trust_pickle: Annotated[
+        bool,
+        typer.Option(
+            "--trust-pickle",
+            help="Unpickle what diskcache has pickled; those who wrote it can run code here.",
+        ),
+    ] = False,
     create: Create = False,
     on_conflict: Annotated[
         Conflict, typer.Option(help="What to do with a record whose key is there already.")
@@ -172,9 +186,20 @@ def import_(
     with their expiry. If it is interrupted, the same command goes on. Write nothing to the Redis
     meanwhile: what changes may be copied in part. A password may be in REDISCLI_AUTH.
 
+    --from diskcache copies a diskcache.Cache or FanoutCache into a directory of lsmkv.Cache, with
+    expiry, tags and limits. Pickles are left out without --trust-pickle; with it, what is plain
+    data is copied, and objects are left out.
+
     JSON: "path", "file", "format", "records" (put), "skipped". Of a Redis: "path", "keys",
-    "left_out" (by kind).
+    "left_out" (by kind). Of a diskcache: "path", "entries", "left_out" (by reason).
     """
+    if trust_pickle and source is not From.DISKCACHE:
+        raise ValueError("--trust-pickle goes with --from diskcache")
+    if source is From.DISKCACHE:
+        if file_format is not None or on_conflict is not Conflict.OVERWRITE:
+            raise ValueError("--from diskcache takes neither --format nor --on-conflict")
+        _import_diskcache(directory, file, create, trust_pickle, as_json)
+        return
     if source is From.REDIS:
         if file_format is not None or on_conflict is not Conflict.OVERWRITE:
             raise ValueError("--from redis takes neither --format nor --on-conflict")
@@ -228,6 +253,33 @@ def _export_resp(directory: str, output: str, force: bool, as_json: bool) -> Non
         write_line(json.dumps({"path": directory, "file": output, "format": "resp"} | figures))
     say(f"{count(moved.keys, 'key')} exported in {time.perf_counter() - started:.1f} s")
     _say_left_out(moved.left_out)
+
+
+def _import_diskcache(
+    directory: str, source: str, create: bool, trust_pickle: bool, as_json: bool
+) -> None:
+    from lsmkv.tools import diskcache  # noqa: PLC0415 - it loads SQLite
+
+    started = time.perf_counter()
+    places = diskcache.databases(source)
+    settings = diskcache.settings_of(places[0])
+    if "size_limit" in settings:
+        settings["size_limit"] *= len(places)
+    with (
+        lsmkv.Cache(directory, create_if_missing=create, **settings) as cache,
+        progress("Importing", "entry") as bar,
+    ):
+        moved = diskcache.import_diskcache(cache, places, trust_pickle, lambda: bar.advance(1))
+    if as_json:
+        figures = {"entries": moved.entries, "left_out": moved.left_out}
+        write_line(json.dumps({"path": directory} | figures))
+    seconds = time.perf_counter() - started
+    entries = "1 entry" if moved.entries == 1 else f"{moved.entries:,} entries"
+    say(f"{entries} imported in {seconds:.1f} s")
+    for reason, number in sorted(moved.left_out.items()):
+        say(f"left out: {number:,} {reason}")
+    if "pickled" in moved.left_out:
+        say("--trust-pickle unpickles, if you trust those who could write to the directory")
 
 
 def _import_redis(directory: str, url: str, create: bool, as_json: bool) -> None:

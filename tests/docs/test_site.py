@@ -36,7 +36,7 @@ LOADED = {
 CSS_REQUEST = re.compile(r"url\(\s*['\"]?(?:https?:)?//|@import\s+['\"]?(?:https?:)?//")
 MODULES = {
     "lsmkv": (
-        *("db", "shared", "views", "options", "policies", "inside"),
+        *("db", "shared", "cache", "views", "options", "policies", "inside"),
         *("upkeep", "errors", "mapping"),
     ),
     **{f"lsmkv.{name}": (name,) for name in ("plyvel", "aio", "bulk", "shards", "testing", "plot")},

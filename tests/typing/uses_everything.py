@@ -224,6 +224,39 @@ async def sharing_in_a_loop(path: pathlib.Path) -> None:
                 assert_type(committed, lsmkv.CommittedBatch)
 
 
+def caching(path: pathlib.Path) -> None:
+    with lsmkv.Cache(path, size_limit=1 << 20, eviction="none", recency=5, block_size=512) as cache:
+        assert_type(cache, lsmkv.Cache)
+        assert_type(cache.set("k", [1], expire=5, tag="t"), bool)
+        assert_type(cache.push(b"v"), int | str)
+        assert_type(cache.stats(), tuple[int, int])
+        assert_type(cache.volume(), int)
+        assert_type(cache.check(), list[str])
+
+        @cache.memoize(typed=True, ignore={0})
+        def half(number: int, *, by: str = "") -> float:
+            return number / 2
+
+        assert_type(half(3), float)
+        assert_type(half.__cache_key__(3), tuple[Any, ...])
+        half("3")  # type: ignore[arg-type]
+    lsmkv.Cache(path, eviction="random")  # type: ignore[arg-type]
+    lsmkv.Cache(path, blok_size=512)  # type: ignore[call-arg]
+
+
+async def caching_in_a_loop(path: pathlib.Path) -> None:
+    async with lsmkv.aio.Cache(path, on_error="skip") as cache:
+        assert_type(cache, lsmkv.aio.Cache)
+        assert_type(await cache.set("k", 1), bool)
+        assert_type(await cache.count(), int)
+
+        @cache.memoize()
+        async def half(number: int) -> float:
+            return number / 2
+
+        assert_type(await half(3), float)
+
+
 def maintaining(db: DB, path: pathlib.Path) -> None:
     with lsmkv.TableWriter(path, env=env, compression=None, filter_layout="table") as table:
         assert_type(table, lsmkv.TableWriter)
@@ -589,6 +622,7 @@ def failing(db: DB) -> None:
         lsmkv.StaleViewError,
         lsmkv.ReadOnlyError,
         lsmkv.UnsupportedCompressionError,
+        lsmkv.UnsupportedValueError,
     ]
     assert kinds
 

@@ -1,0 +1,290 @@
+"""Cache: the handle that users hold.
+
+:mod:`lsmkv.cache.opened` opens and closes it, :mod:`lsmkv.cache.keyed` has the methods that are
+about one key, and this module those that are about many: queues, removal, order, functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+from lsmkv.cache.culling import STEP, remove_all, remove_expired, remove_first, remove_tagged
+from lsmkv.cache.entries import remove
+from lsmkv.cache.heads import parse
+from lsmkv.cache.keyed import nothing
+from lsmkv.cache.leased import Flights, LeasedCache
+from lsmkv.cache.memoizing import MISSING, Memoized, memoized
+from lsmkv.cache.names import HEAD, ORDER, POSITION_SIZE, decode_key, encode_key, head_name
+from lsmkv.cache.queues import QueueKeys, Side
+from lsmkv.cache.steps import Step
+from lsmkv.cache.values import MissingChunk
+from lsmkv.errors import ConflictError
+from lsmkv.util.introspection import described
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@described
+class Cache(LeasedCache):
+    """Values on disk by keys, with expiry, tags and a limit on their size.
+
+    Any number of threads, and of processes of one machine, may have a directory open; with
+    ``shared=False`` one process has it alone, and writes cost less.  Names, arguments and results
+    are those of ``diskcache.Cache`` where its documentation states them; ``docs/cache.md`` has the
+    differences.  Nothing that is found on disk is unpickled unless the codec is a
+    :class:`~lsmkv.cache.codecs.PickleCodec`.
+
+    A key is a str, bytes, int, float, bool, None, or a tuple of these, or whatever else the codec
+    takes.  A value is what the codec takes.  :meth:`get` costs a Get of the store, and no write.  A
+    write is one atomic batch: a Get, and a put for the entry and for each index.
+
+    Methods raise :class:`~lsmkv.UnsupportedValueError` for a value that the codec does not take,
+    :class:`~lsmkv.CorruptionError` for damage, :class:`~lsmkv.IOError` if the file system fails,
+    and :class:`~lsmkv.ClosedError` once the cache is closed.  With ``on_error="skip"`` a failing
+    store is a cache that forgets: reads return the default, and :meth:`set` and :meth:`add` return
+    False.
+
+    >>> import lsmkv
+    >>> with lsmkv.Cache(shared=False) as cache:
+    ...     cache["ant"] = {"legs": 6}
+    ...     _ = cache.set("bee", b"wings", expire=60, tag="insects")
+    ...     cache["ant"], cache.get("cow"), "bee" in cache, len(cache), cache.evict("insects")
+    ({'legs': 6}, None, True, 2, 1)
+    """
+
+    # Queues
+
+    def push(
+        self,
+        value: Any,
+        prefix: str | None = None,
+        side: Side = "back",
+        expire: float | None = None,
+        read: bool = False,
+        tag: Any = None,
+        retry: bool = False,
+    ) -> int | str:
+        """Store ``value`` at a side of a queue, and return its key.
+
+        The keys of a queue are integers around 500 trillion, or such integers behind
+        ``prefix-``.  Other arguments as for :meth:`set`.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     cache.push("first"), cache.push("job", prefix="jobs"), cache.pull(), cache.pull()
+        (500000000000000, 'jobs-500000000000000', (500000000000000, 'first'), (None, None))
+        """
+        keys = QueueKeys(prefix, self._codec)
+
+        def find(step: Step) -> bytes:
+            return head_name(keys.next(step, side), self._codec)
+
+        name = self._store(find, value, expire, read, tag, False)
+        assert name is not None
+        key: int | str = decode_key(name[len(HEAD) :], self._codec)
+        return key
+
+    def pull(
+        self,
+        prefix: str | None = None,
+        default: Any = (None, None),
+        side: Side = "front",
+        expire_time: bool = False,
+        tag: bool = False,
+        retry: bool = False,
+    ) -> Any:
+        """Remove the entry at a side of a queue, and return its key and value, or ``default``.
+
+        Entries that have expired are passed over, and removed.  Otherwise as :meth:`pop`.
+        """
+        return self._end_of_queue(prefix, default, side, expire_time, tag, True)
+
+    def peek(
+        self,
+        prefix: str | None = None,
+        default: Any = (None, None),
+        side: Side = "front",
+        expire_time: bool = False,
+        tag: bool = False,
+        retry: bool = False,
+    ) -> Any:
+        """The key and value at a side of a queue, as :meth:`pull`, but the entry stays."""
+        return self._end_of_queue(prefix, default, side, expire_time, tag, False)
+
+    def _end_of_queue(
+        self,
+        prefix: str | None,
+        default: Any,
+        side: Side,
+        expire_time: bool,
+        tag: bool,
+        removes: bool,
+    ) -> Any:
+        keys = QueueKeys(prefix, self._codec)
+        result = MISSING
+        while result is None or result is MISSING:
+            result = self._steps.run(
+                lambda step: self._take(step, keys.at(step, side), expire_time, tag, removes)
+            )
+            if result is None:
+                return nothing(default, expire_time, tag)
+        return result
+
+    def _take(
+        self,
+        step: Step,
+        found: tuple[bytes, Any] | None,
+        expire_time: bool,
+        tag: bool,
+        removes: bool,
+    ) -> Any:
+        """A key and its value; :data:`MISSING` if it was removed instead; None if none is there."""
+        if found is None:
+            return None
+        name, key = found
+        data = step.get(name)
+        if data is None:
+            raise ConflictError("the entry has just been removed")
+        head = parse(data)
+        if head.expired(self._clock()):
+            remove(step, name, data, head)
+            return MISSING
+        try:
+            value = self._taken(step, data, head)
+        except MissingChunk:
+            remove(step, name, data, head)
+            return MISSING
+        if removes:
+            remove(step, name, data, head)
+        return self._with((key, value), head, expire_time, tag)
+
+    def peekitem(
+        self, last: bool = True, expire_time: bool = False, tag: bool = False, retry: bool = False
+    ) -> Any:
+        """The key and value that were stored last, or first; ``KeyError`` for an empty cache.
+
+        Entries that have expired are passed over, and removed.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     cache["ant"], cache["bee"] = 6, 5
+        ...     cache.peekitem(), cache.peekitem(last=False)
+        (('bee', 5), ('ant', 6))
+        """
+
+        def find(step: Step) -> Any:
+            found = None
+            for _, entry in step.scan(prefix=ORDER, reverse=last, limit=1):
+                key = entry[POSITION_SIZE:]
+                found = HEAD + key, decode_key(key, self._codec)
+            return self._take(step, found, expire_time, tag, False)
+
+        result = MISSING
+        while result is MISSING:
+            result = self._steps.run(find)
+        if result is None:
+            raise KeyError("the cache is empty")
+        return result
+
+    # Removing many
+
+    def expire(self, now: float | None = None, retry: bool = False) -> int:
+        """Remove the entries that have expired at ``now``, by default this moment; how many.
+
+        Each step removes 100 at most.  Cost: for each entry two Gets, and its deletions.
+        """
+        when = self._clock() if now is None else now
+        count = remove_all(self._steps, lambda step: remove_expired(step, when, STEP))
+        self._removed()
+        return count
+
+    def evict(self, tag: Any, retry: bool = False) -> int:
+        """Remove the entries with a tag; how many there were.  Cost as for :meth:`expire`."""
+        encoded = encode_key(tag, self._codec)
+        count = remove_all(self._steps, lambda step: remove_tagged(step, encoded, STEP))
+        self._removed()
+        return count
+
+    def clear(self, retry: bool = False) -> int:
+        """Remove all entries; how many there were.  Cost as for :meth:`expire`."""
+        count = remove_all(self._steps, lambda step: remove_first(step, STEP))
+        self._removed()
+        return count
+
+    def cull(self, retry: bool = False) -> int:
+        """Remove entries that have expired, and the first ones in the order of eviction until the
+        cache is within its limit; how many there were.  Cost as for :meth:`expire`."""
+        count = self.expire()
+        return count if self.eviction_policy == "none" else count + self._evict_to_limit()
+
+    # Iterating
+
+    def __iter__(self) -> Iterator[Any]:
+        """The keys in the order in which they were first stored, as of now; expired ones too."""
+        return self._keys_in_order(False)
+
+    def __reversed__(self) -> Iterator[Any]:
+        """The keys, the last one first."""
+        return self._keys_in_order(True)
+
+    def _keys_in_order(self, reverse: bool) -> Iterator[Any]:
+        entries = self._db.iterator(prefix=ORDER, include_key=False, reverse=reverse)
+        codec = self._codec
+        return (decode_key(entry[POSITION_SIZE:], codec) for entry in entries)
+
+    def iterkeys(self, reverse: bool = False) -> Iterator[Any]:
+        """The keys in their own order: numbers, str, bytes, tuples, and what the codec makes.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     for key in ("bee", 2.5, "ant", 2, b"cow"):
+        ...         cache[key] = None
+        ...     list(cache), list(cache.iterkeys())
+        (['bee', 2.5, 'ant', 2, b'cow'], [2, 2.5, 'ant', 'bee', b'cow'])
+        """
+        names = self._db.iterator(prefix=HEAD, include_value=False, reverse=reverse)
+        codec = self._codec
+        return (decode_key(name[len(HEAD) :], codec) for name in names)
+
+    # Functions
+
+    def memoize(
+        self,
+        name: str | None = None,
+        typed: bool = False,
+        expire: float | None = None,
+        tag: Any = None,
+        ignore: Collection[int | str] = (),
+        lock: bool = False,
+    ) -> Callable[[Callable[P, R]], Memoized[P, R]]:
+        """A decorator that keeps the results of a function by its arguments.
+
+        Of a coroutine function, what it returns is kept.  ``name`` replaces the function's name in
+        the keys.  ``typed`` tells 3 from 3.0.  ``ignore`` has positions and names of arguments that
+        make no difference.  With ``expire=0`` nothing is stored.  ``f.__wrapped__`` is the
+        function, and ``f.__cache_key__(...)`` the key of a result.
+
+        With ``lock``, of several callers that want one result at once, in threads, tasks and
+        processes, one computes it, and the others wait for it.  If that one raises or dies, the
+        next one computes.  A miss then costs two more messages at a member of a shared store.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     @cache.memoize(expire=60)
+        ...     def square(number: int) -> int:
+        ...         print("computing")
+        ...         return number * number
+        ...     square(3), square(3), cache[square.__cache_key__(3)]
+        computing
+        (9, 9, 9)
+        """
+        if callable(name):
+            raise TypeError("name is callable: write @cache.memoize(), with parentheses")
+
+        def decorate(function: Callable[P, R]) -> Memoized[P, R]:
+            turns = Flights(self) if lock else None
+            return memoized(self, function, name, typed, expire, tag, ignore, turns)
+
+        return decorate

@@ -1,0 +1,135 @@
+"""Whether a cache's entries, indexes and counters agree: :func:`check`, for ``Cache.check``."""
+
+from __future__ import annotations
+
+from lsmkv.cache.heads import entry_size, parse
+from lsmkv.cache.names import (
+    CHUNK,
+    EVICTION,
+    EXPIRY,
+    HEAD,
+    NUMBER_SIZE,
+    ORDER,
+    PENDING,
+    POSITION_SIZE,
+    TAG,
+    chunk_name,
+    eviction_name,
+    expiry_name,
+    order_name,
+    tag_prefix,
+)
+from lsmkv.cache.steps import Step, Steps
+from lsmkv.errors import CorruptionError
+
+_BATCH = 100
+
+
+class _Repair:
+    """The keys that are to be written or removed."""
+
+    def __init__(self, steps: Steps, fix: bool) -> None:
+        self._steps = steps
+        self._fix = fix
+        self.problems: list[str] = []
+        self._changes: dict[bytes, bytes | None] = {}
+
+    def report(self, problem: str, changes: dict[bytes, bytes | None]) -> None:
+        self.problems.append(problem)
+        self._changes.update(changes)
+
+    def carry_out(self) -> None:
+        if not self._fix:
+            return
+        items = list(self._changes.items())
+        for begin in range(0, len(items), _BATCH):
+            part = items[begin : begin + _BATCH]
+            self._steps.run(lambda step: _apply(step, part))  # noqa: B023 - called at once
+
+
+def _apply(step: Step, changes: list[tuple[bytes, bytes | None]]) -> None:
+    for key, value in changes:
+        if value is None:
+            step.delete(key)
+        else:
+            step.put(key, value)
+    step.changed = True
+
+
+def check(steps: Steps, fix: bool) -> list[str]:
+    """What is wrong, one sentence each.  With ``fix`` it is also put right.
+
+    Damaged entries are removed.  Nothing else may write to the cache meanwhile.  Cost: a read of
+    the whole store, and memory for the names of all index keys.
+    """
+    repair = _Repair(steps, fix)
+    db = steps.db
+    numbers: dict[bytes, bytes] = {}
+    """The key of the user, by its entry's number."""
+    wanted: set[bytes] = set()
+    """The index keys that there should be."""
+    values: set[bytes] = set()
+    size = 0
+
+    for name, data in db.iterator(prefix=HEAD):
+        try:
+            head = parse(data)
+        except CorruptionError as error:
+            repair.report(f"the entry {name[1:]!r} is damaged: {error}", {name: None})
+            continue
+        if head.number in numbers:
+            repair.report(f"the entry {name[1:]!r} has another's number", {name: None})
+            continue
+        pointer = head.pointer
+        if pointer is not None:
+            have = 0
+            for index in range(pointer.chunks):
+                chunk = db.get(chunk_name(pointer.number, index))
+                have += 0 if chunk is None else len(chunk)
+            if have != pointer.size:
+                repair.report(
+                    f"the entry {name[1:]!r} has {have:,} of {pointer.size:,} bytes", {name: None}
+                )
+                continue
+            values.add(pointer.number)
+        numbers[head.number] = name[1:]
+        size += entry_size(name, data, pointer)
+        order = order_name(head.number)
+        entry = db.get(order)
+        if entry is None or entry[POSITION_SIZE:] != name[1:]:
+            entry = bytes(POSITION_SIZE) + name[1:]
+            repair.report(f"the entry {name[1:]!r} is not in the order of storing", {order: entry})
+        eviction = eviction_name(entry[:POSITION_SIZE], head.number)
+        keys = [eviction]
+        if head.expiry is not None:
+            keys.append(expiry_name(head.expiry, head.number))
+        if head.tag is not None:
+            keys.append(tag_prefix(head.tag) + head.number)
+        for key in keys:
+            wanted.add(key)
+            if db.get(key) is None:
+                repair.report(f"the entry {name[1:]!r} is missing in an index", {key: b""})
+
+    for key in db.iterator(prefix=ORDER, include_value=False):
+        if key[1:] not in numbers:
+            repair.report(f"{key!r} leads to no entry", {key: None})
+    for prefix in (EVICTION, EXPIRY, TAG):
+        for key in db.iterator(prefix=prefix, include_value=False):
+            if key not in wanted:
+                repair.report(f"{key!r} leads to no entry", {key: None})
+    pending = {key[1:] for key in db.iterator(prefix=PENDING, include_value=False)}
+    for key in db.iterator(prefix=CHUNK, include_value=False):
+        number = key[1 : 1 + NUMBER_SIZE]
+        if number not in values and number not in pending:
+            repair.report(f"{key!r} is a chunk of no entry", {key: None})
+
+    totals = steps.totals()
+    if (totals.entries, totals.size) != (len(numbers), size):
+        repair.problems.append(
+            f"{totals.entries:,} entries of {totals.size:,} bytes were counted,"
+            f" and there are {len(numbers):,} of {size:,}"
+        )
+        if fix:
+            steps.correct(len(numbers), size)
+    repair.carry_out()
+    return repair.problems

@@ -1,0 +1,100 @@
+"""Removing entries: those that have expired, those with a tag, and the first ones in the order of
+eviction.  Each step removes a bounded number, and reads only what it removes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lsmkv.cache.entries import remove
+from lsmkv.cache.heads import parse
+from lsmkv.cache.names import (
+    EVICTION,
+    EXPIRY,
+    HEAD,
+    NUMBER_SIZE,
+    ORDER,
+    POSITION_SIZE,
+    moment,
+    order_name,
+    tag_prefix,
+)
+from lsmkv.cache.steps import Step, Steps
+
+STEP: Final = 100
+"""Entries that one step of ``expire``, ``evict`` and ``clear`` removes."""
+CULL_STEP: Final = 10
+"""Entries that one step of ``cull`` removes."""
+
+
+def remove_numbers(step: Step, numbers: list[bytes], indexed: list[bytes]) -> int:
+    """Remove the entries with these numbers, and how many there were.
+
+    ``indexed`` are the keys of an index by which they were found: one that leads to no entry is
+    removed alone.
+    """
+    removed = 0
+    for number, key in zip(numbers, indexed, strict=True):
+        entry = step.get(order_name(number))
+        name = b"" if entry is None else HEAD + entry[POSITION_SIZE:]
+        data = None if entry is None else step.get(name)
+        if data is None:  # only after a repair
+            step.delete(key)
+            step.changed = True
+            continue
+        head = parse(data)
+        if head.number != number:
+            step.delete(key)
+            step.delete(order_name(number))
+            step.changed = True
+            continue
+        remove(step, name, data, head)
+        removed += 1
+    return removed
+
+
+def remove_expired(step: Step, now: float, limit: int) -> int:
+    """Remove entries that expired before ``now``, the first ones first."""
+    found = step.scan(start=EXPIRY, stop=EXPIRY + moment(now), include_value=False, limit=limit)
+    keys = list(found)
+    numbers = [key[-NUMBER_SIZE:] for key in keys]
+    return remove_numbers(step, numbers, keys)
+
+
+def evict_first(step: Step, limit: int) -> int:
+    """Remove the first entries in the order of eviction."""
+    keys = list(step.scan(prefix=EVICTION, include_value=False, limit=limit))
+    numbers = [key[-NUMBER_SIZE:] for key in keys]
+    return remove_numbers(step, numbers, keys)
+
+
+def remove_first(step: Step, limit: int) -> int:
+    """Remove the first entries in the order of storing."""
+    keys = list(step.scan(prefix=ORDER, include_value=False, limit=limit))
+    numbers = [key[-NUMBER_SIZE:] for key in keys]
+    return remove_numbers(step, numbers, keys)
+
+
+def remove_tagged(step: Step, tag: bytes, limit: int) -> int:
+    """Remove entries with a tag, which is encoded."""
+    keys = list(step.scan(prefix=tag_prefix(tag), include_value=False, limit=limit))
+    numbers = [key[-NUMBER_SIZE:] for key in keys]
+    return remove_numbers(step, numbers, keys)
+
+
+def remove_all(steps: Steps, some: Any) -> int:
+    """Run a step that removes at most :data:`STEP` entries until it removes none."""
+    count = 0
+    while True:
+        removed: int = steps.run(some)
+        count += removed
+        if removed == 0:
+            return count
+
+
+def first_expiry(steps: Steps) -> float:
+    """When the first entry expires, in seconds; infinity if none does."""
+    for key in steps.db.iterator(prefix=EXPIRY, include_value=False, limit=1):
+        micro = int.from_bytes(key[1 : 1 + POSITION_SIZE], "big")
+        return micro / 1e6
+    return float("inf")

@@ -1,0 +1,429 @@
+"""The methods of a cache that are about one key: :class:`KeyedCache`.
+
+What each changes is one step (:mod:`lsmkv.cache.steps`).  Any thread may call any method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from lsmkv.cache.entries import put, remove, set_expiry
+from lsmkv.cache.heads import CHUNKED, EXPIRES, RAW, START, Head, Pointer, parse
+from lsmkv.cache.memoizing import MISSING
+from lsmkv.cache.names import PENDING, decode_key, encode_key, head_name
+from lsmkv.cache.opened import OpenCache
+from lsmkv.cache.steps import Step
+from lsmkv.cache.values import (
+    MOST_INLINE,
+    BytesReader,
+    MissingChunk,
+    Readable,
+    ValueReader,
+    discard,
+    load,
+    pieces_in,
+    pieces_of,
+    store,
+)
+from lsmkv.errors import CorruptionError, Error
+
+_DATA = START.size
+"""Where the value of a plain head begins."""
+
+
+class KeyedCache(OpenCache):
+    """The part of :class:`lsmkv.Cache` that is about one key."""
+
+    # Reading
+
+    def get(
+        self,
+        key: Any,
+        default: Any = None,
+        read: bool = False,
+        expire_time: bool = False,
+        tag: bool = False,
+        retry: bool = False,
+    ) -> Any:
+        """The value of ``key``; ``default`` if there is none, or it has expired.
+
+        With ``expire_time`` or ``tag``, or both, a tuple of the value and of these (None if the
+        entry has none).  With ``read``, a value of bytes is returned as a file that is open for
+        reading.  ``retry`` changes nothing.  Cost: a Get, and one for each MiB of a large value.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     _ = cache.set("ant", 6, tag="insects")
+        ...     cache.get("ant"), cache.get("ant", tag=True), cache.get("bee", 0)
+        (6, (6, 'insects'), 0)
+        """
+        name = head_name(key, self._codec)
+        try:
+            data = self._get(name)
+            if data is not None:
+                flags = data[0]
+                if flags == 0 and not (read or expire_time or tag):
+                    if self._tracks is not None:
+                        self._tracks(data, 0.0)
+                    value = self._decode(data[_DATA:])
+                    if self._statistics:
+                        self._steps.hits += 1
+                    return value
+                now = self._clock() if flags & EXPIRES else 0.0
+                head = parse(data)
+                if not head.expired(now):
+                    value = self._value_of(name, data, head, read, key)
+                    if value is not MISSING:
+                        if self._tracks is not None:
+                            self._tracks(data, now)
+                        if self._statistics:
+                            self._steps.hits += 1
+                        return self._with(value, head, expire_time, tag)
+        except (OSError, CorruptionError) as error:
+            self._forgive(error)
+        if self._statistics:
+            self._steps.misses += 1
+        return nothing(default, expire_time, tag)
+
+    def _with(self, value: Any, head: Head, expire_time: bool, tag: bool) -> Any:
+        """What is returned of an entry, or of a key and its value."""
+        if not (expire_time or tag):
+            return value
+        shown = None if head.tag is None or not tag else decode_key(head.tag, self._codec)
+        if expire_time and tag:
+            return value, head.expiry, shown
+        return (value, head.expiry) if expire_time else (value, shown)
+
+    def _value_of(self, name: bytes, data: bytes, head: Head, read: bool, key: Any) -> Any:
+        """The value of an entry; :data:`MISSING` if it is there no longer."""
+        while head.pointer is not None:
+            if read and head.flags & RAW:
+                snapshot = self._db.snapshot()
+                if snapshot.get(name) == data:
+                    return ValueReader(snapshot, head.pointer, repr(key))
+                snapshot.close()
+            else:
+                try:
+                    whole = load(self._get, head.pointer)
+                    return self._decoded(whole, head, read, key)
+                except MissingChunk:
+                    pass
+            again = self._get(name)  # it has just been replaced
+            if again is None or again == data:
+                return MISSING
+            data = again
+            head = parse(data)
+        return self._decoded(data[head.begin :], head, read, key)
+
+    def _decoded(self, stored: bytes, head: Head, read: bool, key: Any) -> Any:
+        value = stored if head.flags & RAW else self._decode(stored)
+        return BytesReader(value, repr(key)) if read and isinstance(value, bytes) else value
+
+    def __getitem__(self, key: Any) -> Any:
+        """The value of ``key``; ``KeyError`` if there is none.  Costs as much as :meth:`get`."""
+        value = self.get(key, MISSING)
+        if value is MISSING:
+            raise KeyError(key)
+        return value
+
+    def read(self, key: Any, retry: bool = False) -> Any:
+        """The value of ``key`` as a file that is open for reading; ``KeyError`` if there is none.
+
+        A value that is not bytes is returned as it is.
+
+        >>> import io, lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     _ = cache.set("ant", io.BytesIO(b"six legs"), read=True)
+        ...     with cache.read("ant") as reader:
+        ...         reader.read(3)
+        b'six'
+        """
+        value = self.get(key, MISSING, read=True)
+        if value is MISSING:
+            raise KeyError(key)
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is an entry that has not expired.  Costs as much as a Get."""
+        data = self._get(head_name(key, self._codec))
+        if data is None:
+            return False
+        return not data[0] & EXPIRES or not parse(data).expired(self._clock())
+
+    # Writing
+
+    def set(
+        self,
+        key: Any,
+        value: Any,
+        expire: float | None = None,
+        read: bool = False,
+        tag: Any = None,
+        retry: bool = False,
+    ) -> bool:
+        """Store ``value`` under ``key``, and return True.
+
+        It expires after ``expire`` seconds.  With ``read``, ``value`` is a file that is open for
+        reading bytes, and these are stored.  ``retry`` changes nothing.  Values of more than 64 KiB
+        are stored in chunks; 4 GiB is too large (``ValueError``).
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     cache.set("ant", 6, expire=3600)
+        True
+        """
+        return self._set(key, value, expire, read, tag, False)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Store ``value`` under ``key``.  Costs as much as :meth:`set`."""
+        self._set(key, value, None, False, None, False)
+
+    def add(
+        self,
+        key: Any,
+        value: Any,
+        expire: float | None = None,
+        read: bool = False,
+        tag: Any = None,
+        retry: bool = False,
+    ) -> bool:
+        """Store ``value`` unless there is an entry that has not expired; whether it was stored.
+
+        Of several callers at once, in any processes, one stores.  Arguments as for :meth:`set`.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     cache.add("ant", 6), cache.add("ant", 7), cache["ant"]
+        (True, False, 6)
+        """
+        return self._set(key, value, expire, read, tag, True)
+
+    def _set(
+        self, key: Any, value: Any, expire: float | None, read: bool, tag: Any, only_new: bool
+    ) -> bool:
+        name = head_name(key, self._codec)
+        try:
+            return bool(self._store(lambda _: name, value, expire, read, tag, only_new))
+        except OSError as error:
+            self._forgive(error)
+            return False
+
+    def _store(
+        self,
+        find: Callable[[Step], bytes],
+        value: Any,
+        expire: float | None,
+        read: bool,
+        tag: Any,
+        only_new: bool,
+    ) -> bytes | None:
+        """Store an entry under the name that ``find`` returns; the name, or None if it was not."""
+        now = self._clock()
+        expiry = None if expire is None else now + expire
+        encoded_tag = None if tag is None else encode_key(tag, self._codec)
+        stored: bytes | Pointer
+        if read:
+            stored = self._store_file(value, now)
+        else:
+            stored = self._codec.encode(value)
+            if len(stored) > MOST_INLINE:
+                number = self._number(now)
+                stored = store(self._db, number, pieces_of(stored), self._clock)
+        pointer = stored if isinstance(stored, Pointer) else None
+        steps = self._steps
+
+        def put_it(step: Step) -> bytes | None:
+            name = find(step)
+            old = step.get(name)
+            if only_new and old is not None and not parse(old).expired(now):
+                return None
+            number = steps.next_number(now) if old is None else b""
+            if pointer is not None:
+                if step.get(PENDING + pointer.number) is None:
+                    raise Error("a large value was removed before it was published")
+                step.delete(PENDING + pointer.number)
+            put(step, name, old, number, now, expiry, encoded_tag, read, stored, self._by_count)
+            return name
+
+        name: bytes | None = None
+        try:
+            name = steps.run(put_it)
+        finally:
+            if name is None and pointer is not None:
+                discard(self._db, pointer.number, pointer.chunks)
+        if name is not None:
+            self._written(now, expiry)
+        return name
+
+    def _store_file(self, file: Readable, now: float) -> bytes | Pointer:
+        pieces = pieces_in(file)
+        first = next(pieces, b"")
+        if len(first) <= MOST_INLINE:
+            return first
+
+        def all_pieces() -> Iterator[bytes]:
+            yield first
+            yield from pieces
+
+        return store(self._db, self._number(now), all_pieces(), self._clock)
+
+    def _number(self, now: float) -> bytes:
+        with self._steps.lock:
+            return self._steps.next_number(now)
+
+    def touch(self, key: Any, expire: float | None = None, retry: bool = False) -> bool:
+        """Let an entry expire after ``expire`` seconds from now, or never; whether there is one.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     cache["ant"] = 6
+        ...     cache.touch("ant", 60), cache.touch("bee")
+        (True, False)
+        """
+        name = head_name(key, self._codec)
+        now = self._clock()
+        expiry = None if expire is None else now + expire
+
+        def touch_it(step: Step) -> bool:
+            data = step.get(name)
+            if data is None:
+                return False
+            head = parse(data)
+            if head.expired(now):
+                return False
+            set_expiry(step, name, data, head, expiry)
+            return True
+
+        try:
+            touched = self._steps.run(touch_it)
+        except OSError as error:
+            self._forgive(error)
+            return False
+        if touched and expiry is not None:
+            self._expires(expiry)
+        return touched
+
+    def incr(self, key: Any, delta: Any = 1, default: Any = 0, retry: bool = False) -> Any:
+        """Add ``delta`` to the value of ``key``, and return the sum.
+
+        A missing value is ``default``; if that is None, ``KeyError``.  No increment of another
+        thread or process is lost.  The entry keeps its expiry and its tag.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     cache.incr("visits"), cache.incr("visits", 2), cache.decr("visits")
+        (1, 3, 2)
+        """
+        name = head_name(key, self._codec)
+        now = self._clock()
+        steps = self._steps
+
+        def add_to_it(step: Step) -> tuple[Any, bool]:
+            data = step.get(name)
+            head = None if data is None else parse(data)
+            if data is None or head is None or head.expired(now):
+                if default is None:
+                    raise KeyError(key)
+                total = default + delta
+                made = self._codec.encode(total)
+                number = steps.next_number(now) if data is None else b""
+                put(step, name, data, number, now, None, None, False, made, self._by_count)
+                return total, True
+            if head.flags & (RAW | CHUNKED):
+                raise TypeError(f"the value of {key!r} is not a number")
+            total = self._decode(data[head.begin :]) + delta
+            made = self._codec.encode(total)
+            put(step, name, data, b"", now, head.expiry, head.tag, False, made, self._by_count)
+            return total, False
+
+        total, is_new = steps.run(add_to_it)
+        if is_new:
+            self._written(now, None)
+        return total
+
+    def decr(self, key: Any, delta: Any = 1, default: Any = 0, retry: bool = False) -> Any:
+        """Subtract ``delta``: :meth:`incr` of ``-delta``."""
+        return self.incr(key, -delta, default)
+
+    def pop(
+        self,
+        key: Any,
+        default: Any = None,
+        expire_time: bool = False,
+        tag: bool = False,
+        retry: bool = False,
+    ) -> Any:
+        """Remove an entry and return its value; ``default`` if there is none.
+
+        Of several callers at once, one gets it.  Otherwise as :meth:`get`.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     cache["ant"] = 6
+        ...     cache.pop("ant"), cache.pop("ant", 0)
+        (6, 0)
+        """
+        name = head_name(key, self._codec)
+        now = self._clock()
+
+        def take(step: Step) -> Any:
+            data = step.get(name)
+            if data is None:
+                return MISSING
+            head = parse(data)
+            if head.expired(now):
+                return MISSING
+            try:
+                value = self._taken(step, data, head)
+            except MissingChunk:
+                return MISSING
+            remove(step, name, data, head)
+            return self._with(value, head, expire_time, tag)
+
+        result = self._steps.run(take)
+        if result is not MISSING:
+            return result
+        return nothing(default, expire_time, tag)
+
+    def _taken(self, step: Step, data: bytes, head: Head) -> Any:
+        """The value of an entry, as a step sees it."""
+        pointer = head.pointer
+        stored = data[head.begin :] if pointer is None else load(step.get, pointer)
+        return stored if head.flags & RAW else self._decode(stored)
+
+    def delete(self, key: Any, retry: bool = False) -> bool:
+        """Remove an entry; whether there was one that had not expired.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     cache["ant"] = 6
+        ...     cache.delete("ant"), cache.delete("ant")
+        (True, False)
+        """
+        name = head_name(key, self._codec)
+        now = self._clock()
+
+        def delete_it(step: Step) -> bool:
+            data = step.get(name)
+            if data is None:
+                return False
+            head = parse(data)
+            if head.expired(now):
+                return False
+            remove(step, name, data, head)
+            return True
+
+        return self._steps.run(delete_it)
+
+    def __delitem__(self, key: Any) -> None:
+        """Remove an entry; ``KeyError`` if there is none."""
+        if not self.delete(key):
+            raise KeyError(key)
+
+
+def nothing(default: Any, expire_time: bool, tag: bool) -> Any:
+    """What is returned where there is no entry."""
+    if expire_time and tag:
+        return default, None, None
+    return (default, None) if expire_time or tag else default

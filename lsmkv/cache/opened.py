@@ -1,0 +1,444 @@
+"""What a cache has besides its entries: :class:`OpenCache`, of which ``Cache`` is a subclass.
+
+It opens and closes the store, has the settings and the counters, and sees after each write to
+entries that have expired, to the limit, and to the space on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Literal, Self, Unpack
+
+from lsmkv.cache.checking import check
+from lsmkv.cache.codecs import Codec, DefaultCodec
+from lsmkv.cache.culling import CULL_STEP, evict_first, first_expiry, remove_expired
+from lsmkv.cache.heads import START
+from lsmkv.cache.names import EVICTION, NUMBER_SIZE, ORDER, POSITION_SIZE, count_position, moment
+from lsmkv.cache.recency import Recency
+from lsmkv.cache.settings import Settings, known
+from lsmkv.cache.space import Space
+from lsmkv.cache.steps import Step, Steps
+from lsmkv.cache.values import sweep
+from lsmkv.db.db import DB
+from lsmkv.env.place import absolute, make_directories, temporary_directory
+from lsmkv.errors import Error, raise_typed
+from lsmkv.options import OptionArguments
+from lsmkv.shared.shared_db import SharedDB
+
+Eviction = Literal["least-recently-used", "least-recently-stored", "least-frequently-used", "none"]
+"""Which entries a full cache removes first."""
+OnError = Literal["raise", "skip"]
+
+_UNSET: Final = object()
+_LOOK_EVERY: Final = 64
+"""Writes after which a handle looks at what other processes have changed."""
+_EXCESS: Final = 1.25
+"""Times the limit, above which a write removes more than ``cull_limit`` entries."""
+_LEAST_BUFFER: Final = 1 << 16
+_MOST_BUFFER: Final = 4 << 20
+
+
+def wall_clock() -> float:
+    """Seconds since 1970, by the system's clock."""
+    return time.time()
+
+
+class OpenCache:
+    """The part of :class:`lsmkv.Cache` that is about the cache as a whole."""
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str] | None = None,
+        *,
+        size_limit: int | None = None,
+        eviction: Eviction | None = None,
+        codec: Codec | None = None,
+        shared: bool = True,
+        recency: float = 60.0,
+        cull_limit: int | None = None,
+        statistics: bool | None = None,
+        on_error: OnError = "raise",
+        clock: Callable[[], float] | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> None:
+        """Open the cache in ``directory``, which is made if there is none.
+
+        Without a directory it is a new one among the system's temporary files, which stays.
+        ``size_limit`` is in bytes, 1 GiB by default.  ``eviction`` says what goes first when there
+        are more: by default the entries that were read longest ago, to ``recency`` seconds.
+        ``cull_limit`` (10) bounds how many entries one write removes.  These and ``statistics`` are
+        stored, and a cache that is opened without them keeps them.  ``codec`` is
+        :class:`~lsmkv.cache.codecs.DefaultCodec` by default.  ``clock`` returns seconds since 1970.
+        Other keywords are options of :class:`lsmkv.DB`.
+
+        Raises what opening a store raises, and :class:`~lsmkv.Error` for a store that is not one of
+        a cache.
+        """
+        if on_error not in ("raise", "skip"):
+            raise ValueError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+        if not recency >= 0:
+            raise ValueError(f"recency is at least 0, not {recency!r}")
+        given = {
+            "size_limit": size_limit,
+            "eviction_policy": eviction,
+            "cull_limit": cull_limit,
+            "statistics": None if statistics is None else int(statistics),
+        }
+        self._arguments: dict[str, Any] = {
+            "codec": codec,
+            "shared": shared,
+            "recency": recency,
+            "on_error": on_error,
+            "clock": clock,
+            **options,
+        }
+        self._codec: Codec = DefaultCodec() if codec is None else codec
+        self._decode = self._codec.decode
+        self._clock = wall_clock if clock is None else clock
+        self._skips = on_error == "skip"
+        self._settings = Settings()
+        self._writes = 0
+        self._closed = False
+        buffer = _buffer_size(size_limit, options)
+        self._db = self._open(directory, shared, buffer, options)
+        try:
+            self._settings.read(self._db)
+            for name, value in given.items():
+                if value is not None and value != getattr(self._settings, name):
+                    self._settings.write(self._db, name, value)
+            self._steps = Steps(self._db, shared)
+            self._begin(shared)
+        except BaseException:
+            self._db.close()
+            raise
+        self._get = self._db.get
+        self._space = Space(self._db, buffer)
+        self._recency = Recency(self._steps, recency)
+        self._tracks: Callable[[bytes, float], None] | None = None
+        self._statistics = False
+        self._by_count = False
+        self._next_expiry = first_expiry(self._steps)
+        self._apply_settings()
+
+    def _open(
+        self,
+        directory: str | os.PathLike[str] | None,
+        shared: bool,
+        buffer: int,
+        options: OptionArguments,
+    ) -> DB:
+        where = os.fsdecode(temporary_directory("lsmkv-cache-") if directory is None else directory)
+        if "env" not in options and where != ":memory:":
+            try:
+                where = make_directories(where)
+            except OSError as error:
+                raise_typed(error)
+        self._directory = where
+        used: OptionArguments = {"create_if_missing": True, "write_buffer_size": buffer}
+        if "filter_policy" not in options:
+            used["bloom_filter_bits"] = 10
+        used.update(options)
+        return SharedDB(where, **used) if shared else DB(where, **used)
+
+    def _begin(self, shared: bool) -> None:
+        """Take over what other handles have left."""
+        steps = self._steps
+        for key in self._db.iterator(prefix=ORDER, include_value=False, reverse=True, limit=1):
+            steps.begin_after(key[1:])
+        sweep(self._db, self._clock(), alone=not shared)
+        if shared:
+            steps.merge_if_many()
+            steps.refresh()
+
+    # What it is set to
+
+    @property
+    def directory(self) -> str:
+        """The directory of the cache."""
+        return self._directory
+
+    @property
+    def codec(self) -> Codec:
+        """What turns values into bytes."""
+        return self._codec
+
+    @property
+    def size_limit(self) -> int:
+        """Bytes that the entries may take before some are evicted."""
+        return self._settings.size_limit
+
+    @property
+    def eviction_policy(self) -> str:
+        """Which entries are evicted first."""
+        return self._settings.eviction_policy
+
+    @property
+    def cull_limit(self) -> int:
+        """The most entries that one write removes; with 0 only :meth:`cull` and others remove."""
+        return self._settings.cull_limit
+
+    @property
+    def statistics(self) -> int:
+        """1 if hits and misses are counted."""
+        return self._settings.statistics
+
+    @property
+    def recency(self) -> float:
+        """Seconds to which the order of eviction is exact."""
+        return self._recency.recency
+
+    def reset(self, name: str, value: Any = _UNSET) -> Any:
+        """Change a setting, and return it; without a ``value``, read what is stored.
+
+        Settings are ``size_limit``, ``eviction_policy``, ``cull_limit`` and ``statistics``.
+        ``count``, ``size``, ``hits`` and ``misses`` can be read.  Other handles see a change when
+        they read it in this way, or a few writes later.  ``ValueError`` for any other name.  Cost:
+        a few Gets; a change from or to ``"least-frequently-used"`` writes each entry's index again.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False) as cache:
+        ...     cache.reset("cull_limit", 5), cache.reset("cull_limit"), cache.reset("count")
+        (5, 5, 0)
+        """
+        if name in ("count", "size", "hits", "misses"):
+            if value is not _UNSET:
+                raise ValueError(f"{name} is counted, and cannot be set")
+            return getattr(self._steps.totals(), "entries" if name == "count" else name)
+        name = known(name)
+        if value is _UNSET:
+            self._settings.read(self._db)
+        else:
+            before = self._settings.eviction_policy
+            self._recency.write()
+            self._settings.write(self._db, name, value)
+            if name == "eviction_policy" and before != value:
+                self._reorder(before == _BY_COUNT, value == _BY_COUNT)
+        self._apply_settings()
+        return getattr(self._settings, name)
+
+    def _apply_settings(self) -> None:
+        """Choose what a read notes."""
+        policy = self._settings.eviction_policy
+        self._statistics = bool(self._settings.statistics)
+        self._by_count = policy == _BY_COUNT
+        self._tracks = None
+        if policy == _BY_USE:
+            self._tracks = self._note_use
+        elif policy == _BY_COUNT:
+            self._tracks = self._note_count
+
+    def _reorder(self, from_count: bool, to_count: bool) -> None:
+        """Give each entry a position that the new policy understands."""
+        if from_count == to_count:
+            return
+        now = self._clock()
+        position = count_position(0) if to_count else moment(now)
+        numbers = [key[1:] for key in self._db.iterator(prefix=ORDER, include_value=False)]
+        for begin in range(0, len(numbers), 100):
+            some = numbers[begin : begin + 100]
+            self._steps.run(partial(_move_some, some, position))
+
+    # What it counts
+
+    def __len__(self) -> int:
+        """The number of entries; those that have expired and are not removed yet count too."""
+        return self._steps.totals().entries
+
+    def __bool__(self) -> bool:
+        """True: a cache without entries is a cache."""
+        return True
+
+    def volume(self) -> int:
+        """The bytes that the entries take, about: their keys, values and indexes."""
+        return self._steps.totals().size
+
+    def stats(self, enable: bool = True, reset: bool = False) -> tuple[int, int]:
+        """The numbers of reads that found an entry, and of those that did not.
+
+        They are counted from the first call on, unless it has ``enable=False``.  ``reset`` sets
+        them to 0.  What other processes have counted since their last write is not in them.
+
+        >>> import lsmkv
+        >>> with lsmkv.Cache(shared=False, statistics=True) as cache:
+        ...     cache.get("ant"), cache.stats()
+        (None, (0, 1))
+        """
+        totals = self._steps.totals()
+        if reset:
+            self._steps.clear_reads()
+        if int(enable) != self._settings.statistics:
+            self._settings.write(self._db, "statistics", int(enable))
+            self._apply_settings()
+        return totals.hits, totals.misses
+
+    def check(self, fix: bool = False, retry: bool = False) -> list[str]:
+        """What is wrong with the entries, indexes and counters, one sentence each.
+
+        With ``fix`` it is also put right: damaged entries are removed, and indexes are written
+        again.  No process may write to the cache meanwhile.  Cost: a read of everything.
+        """
+        found = check(self._steps, fix)
+        self._next_expiry = first_expiry(self._steps)
+        return found
+
+    # What follows a read or a write
+
+    def _note_use(self, data: bytes, now: float) -> None:
+        _, number, stored = START.unpack_from(data)
+        try:
+            self._recency.used(number, stored, now or self._clock())
+        except (Error, OSError):
+            pass  # the read has succeeded; a store that fails keeps an older order
+
+    def _note_count(self, data: bytes, now: float) -> None:
+        try:
+            self._recency.counted(data[1 : 1 + NUMBER_SIZE], now or self._clock())
+        except (Error, OSError):
+            pass
+
+    def _expires(self, expiry: float) -> None:
+        self._next_expiry = min(self._next_expiry, expiry)
+
+    def _written(self, now: float, expiry: float | None) -> None:
+        """After a write: remove what has expired, and what is above the limit."""
+        if expiry is not None and expiry < self._next_expiry:
+            self._next_expiry = expiry
+        steps = self._steps
+        if steps.shared:
+            self._writes += 1
+            if self._writes % _LOOK_EVERY == 0:
+                self._look()
+        settings = self._settings
+        if settings.cull_limit == 0:
+            return
+        if now <= self._next_expiry and steps.size < settings.size_limit:
+            return
+        try:
+            self._cull_some(now, settings.cull_limit)
+        except OSError:
+            pass  # the write has happened, and the next one tries again
+
+    def _look(self) -> None:
+        self._steps.refresh()
+        self._settings.read(self._db)
+        self._apply_settings()
+        self._next_expiry = first_expiry(self._steps)
+
+    def _cull_some(self, now: float, limit: int) -> None:
+        steps = self._steps
+        before = steps.size
+        if now > self._next_expiry:
+            limit -= steps.run(partial(_expire_some, now, limit))
+            self._next_expiry = first_expiry(steps)
+        if limit > 0 and self._settings.eviction_policy != "none":
+            size_limit = self._settings.size_limit
+            if steps.size >= size_limit and steps.shared:
+                steps.refresh()
+            if steps.size >= size_limit:
+                self._recency.write()
+                evicted = steps.run(partial(_evict_some, limit))
+                while evicted and steps.size > size_limit * _EXCESS:
+                    evicted = steps.run(partial(_evict_some, limit))
+        self._removed(before - steps.size)
+
+    def _evict_to_limit(self) -> int:
+        """Evict until the cache is within its limit; how many entries."""
+        self._recency.write()
+        count = 0
+        before = self.volume()
+        while self.volume() > self._settings.size_limit:
+            evicted = self._steps.run(partial(_evict_some, CULL_STEP))
+            if evicted == 0:
+                break
+            count += evicted
+        self._removed(before - self._steps.size)
+        return count
+
+    def _removed(self, size: int | None = None) -> None:
+        """So many bytes were removed, or as many as it takes to look at the space on disk."""
+        limit = self._settings.size_limit
+        self._space.removed(limit if size is None else max(size, 0), self._steps.size, limit)
+
+    def _forgive(self, error: Exception) -> None:
+        """Raise an error, unless the cache is one that forgets."""
+        if not self._skips:
+            raise error
+
+    # Closing, copying and pickling
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
+    def close(self) -> None:
+        """Close the cache.  Closing twice is harmless; any other call raises ``ClosedError``."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._recency.write()
+            self._steps.settle()
+        except (Error, OSError):
+            pass  # notes and counters of reads that a failing store does not take
+        self._space.close()
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = " (closed)" if self._closed else ""
+        return f"<lsmkv.Cache {self._directory!r}{state}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """A cache is pickled as its directory and how it was opened; unpickling opens it again."""
+        return _reopen, (type(self), absolute(self._directory), self._arguments)
+
+
+_BY_USE: Final = "least-recently-used"
+_BY_COUNT: Final = "least-frequently-used"
+
+
+def _reopen(kind: Callable[..., Any], directory: str, arguments: dict[str, Any]) -> Any:
+    return kind(directory, **arguments)
+
+
+def _buffer_size(size_limit: int | None, options: OptionArguments) -> int:
+    """A memtable of a 64th of the limit, so that a small cache stays within it on disk."""
+    given = options.get("write_buffer_size")
+    if given is not None:
+        return given
+    limit = (1 << 30) if size_limit is None else size_limit
+    return min(max(limit // 64, _LEAST_BUFFER), _MOST_BUFFER)
+
+
+def _expire_some(now: float, limit: int, step: Step) -> int:
+    return remove_expired(step, now, limit)
+
+
+def _evict_some(limit: int, step: Step) -> int:
+    return evict_first(step, limit)
+
+
+def _move_some(numbers: list[bytes], position: bytes, step: Step) -> None:
+    from_entries = [(number, step.get(ORDER + number)) for number in numbers]
+    for number, entry in from_entries:
+        if entry is None or entry[:POSITION_SIZE] == position:
+            continue
+        step.delete(EVICTION + entry[:POSITION_SIZE] + number)
+        step.put(EVICTION + position + number, b"")
+        step.put(ORDER + number, position + entry[POSITION_SIZE:])
+        step.changed = True

@@ -1,0 +1,103 @@
+"""Which entries were read lately: :class:`Recency`, in memory until a batch is worth writing.
+
+A read notes the entry, which costs no write.  Every so often the notes become one step that moves
+the entries in the order of eviction.  With ``"least-recently-used"`` an entry that was stored or
+moved within the last ``recency`` seconds is not noted.  With ``"least-frequently-used"`` the reads
+are counted.  What was noted and not written is lost if the process is killed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lsmkv.cache.entries import move
+from lsmkv.cache.names import (
+    POSITION_SIZE,
+    count_position,
+    moment,
+    order_name,
+    position_number,
+)
+from lsmkv.cache.steps import Step, Steps
+
+MOST_NOTES: Final = 1000
+"""Notes that are written at once, at the latest."""
+MOST_KNOWN: Final = 1 << 16
+"""Entries of which a handle remembers when they were noted last."""
+_BATCH: Final = 100
+"""Entries that one step moves."""
+
+
+class Recency:
+    """The notes of one handle.  Any thread may call any method."""
+
+    def __init__(self, steps: Steps, recency: float) -> None:
+        self._steps = steps
+        self.recency = recency
+        """Seconds within which an entry is not moved twice."""
+        self._uses: dict[bytes, float] = {}
+        self._counts: dict[bytes, int] = {}
+        self._known: dict[bytes, float] = {}
+        self._since = 0.0
+
+    def used(self, number: bytes, stored: float, now: float) -> None:
+        """An entry was read, under ``"least-recently-used"``."""
+        recency = self.recency
+        if recency == 0:
+            self._uses[number] = now
+            self.write()
+            return
+        since = now - recency
+        if stored > since:
+            return
+        known = self._known
+        if known.get(number, -1.0) > since:
+            return
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        known[number] = now
+        uses = self._uses
+        if not uses:
+            self._since = now
+        uses[number] = now
+        if len(uses) >= MOST_NOTES or now - self._since > recency:
+            self.write()
+
+    def counted(self, number: bytes, now: float) -> None:
+        """An entry was read, under ``"least-frequently-used"``."""
+        counts = self._counts
+        if not counts:
+            self._since = now
+        counts[number] = counts.get(number, 0) + 1
+        if self.recency == 0 or len(counts) >= MOST_NOTES or now - self._since > self.recency:
+            self.write()
+
+    def write(self) -> None:
+        """Move what was noted."""
+        uses, self._uses = self._uses, {}
+        counts, self._counts = self._counts, {}
+        moves = [(number, moment(time)) for number, time in uses.items()]
+        for begin in range(0, len(moves), _BATCH):
+            part = moves[begin : begin + _BATCH]
+            self._steps.run(lambda step: _move_all(step, part))  # noqa: B023 - called at once
+        added = list(counts.items())
+        for begin in range(0, len(added), _BATCH):
+            some = added[begin : begin + _BATCH]
+            self._steps.run(lambda step: _add_all(step, some))  # noqa: B023 - called at once
+
+    def forget(self) -> None:
+        """Drop the notes: those of another process after a fork, or of another policy."""
+        self._uses, self._counts, self._known = {}, {}, {}
+
+
+def _move_all(step: Step, moves: list[tuple[bytes, bytes]]) -> None:
+    for number, position in moves:
+        move(step, number, position)
+
+
+def _add_all(step: Step, counts: list[tuple[bytes, int]]) -> None:
+    for number, count in counts:
+        entry = step.get(order_name(number))
+        if entry is not None:
+            before = position_number(entry[:POSITION_SIZE])
+            move(step, number, count_position(before + count))

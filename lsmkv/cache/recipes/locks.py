@@ -1,0 +1,201 @@
+"""Locks across threads and processes: :class:`Lock`, :class:`RLock`, :class:`BoundedSemaphore`.
+
+They are leases with names, at the owner of the cache's store: nothing is stored, nothing can be
+evicted, and who waits sleeps.  A process that dies releases all that it holds.
+"""
+
+from __future__ import annotations
+
+from threading import Lock as ThreadLock
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from lsmkv.cache.cache import Cache
+from lsmkv.cache.leased import thread_holder
+from lsmkv.db.handles.named_leases import NamedLease
+
+
+class _Held:
+    """The leases that the recipes of one cache hold, by kind, key and holder."""
+
+    def __init__(self) -> None:
+        self._lock = ThreadLock()
+        self._leases: dict[tuple[Any, ...], list[NamedLease]] = {}
+
+    def add(self, key: tuple[Any, ...], lease: NamedLease) -> None:
+        with self._lock:
+            self._leases.setdefault(key, []).append(lease)
+
+    def pop(self, key: tuple[Any, ...]) -> NamedLease | None:
+        """One that is still held; None if there is none."""
+        with self._lock:
+            leases = self._leases.get(key, [])
+            while leases:
+                lease = leases.pop()
+                if not leases:
+                    del self._leases[key]
+                if lease.held:
+                    return lease
+            return None
+
+
+_held: Final[WeakKeyDictionary[Cache, _Held]] = WeakKeyDictionary()
+
+
+class _Named:
+    """What the locks have in common."""
+
+    _kind = b""
+
+    def __init__(
+        self, cache: Cache, key: Any, expire: float | None = None, tag: Any = None
+    ) -> None:
+        self._cache = cache
+        self._key = key
+        self._expire = expire
+        self._held = _held.setdefault(cache, _Held())
+
+    def _acquire(self, holder: bytes | None, permits: int, timeout: float | None = None) -> bool:
+        lease = self._cache._lease(
+            self._kind,
+            self._key,
+            holder=holder,
+            timeout=timeout,
+            limit=self._expire,
+            permits=permits,
+        )
+        if lease is None:
+            return False
+        self._held.add((self._kind, _hashable(self._key), holder), lease)
+        return True
+
+    def _release(self, holder: bytes | None) -> bool:
+        lease = self._held.pop((self._kind, _hashable(self._key), holder))
+        if lease is None:
+            return False
+        lease.release()
+        return True
+
+    def acquire(self) -> None:
+        """Wait for the lock."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Release it."""
+        raise NotImplementedError
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+
+def _hashable(key: Any) -> Any:
+    try:
+        hash(key)
+    except TypeError:
+        return repr(key)
+    return type(key), key
+
+
+class Lock(_Named):
+    """A lock that one thread of all processes holds.
+
+    Any thread of the process that holds it may release it, by any ``Lock`` with its cache and key.
+    ``expire`` is the number of seconds after which others get it in any case; ``tag`` changes
+    nothing, since nothing is stored.  Cost: at a member of a shared store, a message to its owner
+    and back.  Raises :class:`~lsmkv.ClosedError` once the cache is closed.
+
+    >>> import lsmkv
+    >>> with lsmkv.Cache(shared=False) as cache:
+    ...     lock = Lock(cache, "report")
+    ...     with lock:
+    ...         held = lock.locked()
+    ...     held, lock.locked()
+    (True, False)
+    """
+
+    _kind = b"Lock"
+
+    def acquire(self) -> None:
+        """Wait for the lock, behind those who wait already."""
+        self._acquire(None, 1)
+
+    def release(self) -> None:
+        """Release the lock.  Without effect if this process does not hold it."""
+        self._release(None)
+
+    def locked(self) -> bool:
+        """Whether anybody holds it, at this moment.  Cost: as for :meth:`acquire`."""
+        lease = self._cache._lease(self._kind, self._key, timeout=0, limit=self._expire)
+        if lease is None:
+            return True
+        lease.release()
+        return False
+
+
+class RLock(_Named):
+    """A lock that its thread may take again, and releases as often.
+
+    Arguments, costs and errors are those of :class:`Lock`.
+
+    >>> import lsmkv
+    >>> with lsmkv.Cache(shared=False) as cache:
+    ...     lock = RLock(cache, "user 123")
+    ...     with lock, lock:
+    ...         pass
+    ...     lock.release()
+    Traceback (most recent call last):
+    AssertionError: cannot release un-acquired lock
+    """
+
+    _kind = b"RLock"
+
+    def acquire(self) -> None:
+        """Wait for the lock, unless this thread has it."""
+        self._acquire(thread_holder(), 1)
+
+    def release(self) -> None:
+        """Release it once; ``AssertionError`` if this thread does not hold it."""
+        if not self._release(thread_holder()):
+            raise AssertionError("cannot release un-acquired lock")
+
+
+class BoundedSemaphore(_Named):
+    """A lock that ``value`` callers may hold at once.
+
+    All who use the key say the same ``value``.  Any thread of a process that holds it may release
+    it.  Other arguments, costs and errors are those of :class:`Lock`.
+
+    >>> import lsmkv
+    >>> with lsmkv.Cache(shared=False) as cache:
+    ...     connections = BoundedSemaphore(cache, "connections", value=2)
+    ...     with connections, connections:
+    ...         pass
+    ...     connections.release()
+    Traceback (most recent call last):
+    AssertionError: cannot release un-acquired semaphore
+    """
+
+    _kind = b"BoundedSemaphore"
+
+    def __init__(
+        self,
+        cache: Cache,
+        key: Any,
+        value: int = 1,
+        expire: float | None = None,
+        tag: Any = None,
+    ) -> None:
+        super().__init__(cache, key, expire, tag)
+        self._value = value
+
+    def acquire(self) -> None:
+        """Wait until fewer than ``value`` callers hold it."""
+        self._acquire(None, self._value)
+
+    def release(self) -> None:
+        """Release it once; ``AssertionError`` if this process does not hold it."""
+        if not self._release(None):
+            raise AssertionError("cannot release un-acquired semaphore")

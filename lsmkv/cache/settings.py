@@ -1,0 +1,90 @@
+"""What a cache is set to: :class:`Settings`, which the store keeps."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lsmkv.cache.codecs import DefaultCodec
+from lsmkv.cache.names import LAYOUT, SETTING
+from lsmkv.db.db import DB
+from lsmkv.errors import CorruptionError, Error
+
+POLICIES: Final = (
+    "least-recently-used",
+    "least-recently-stored",
+    "least-frequently-used",
+    "none",
+)
+DEFAULTS: Final[dict[str, Any]] = {
+    "size_limit": 1 << 30,
+    "eviction_policy": "least-recently-used",
+    "cull_limit": 10,
+    "statistics": 0,
+}
+"""The settings, as they are if nobody has set them."""
+_LAYOUT_VERSION: Final = b"1"
+_ALIASES: Final = {"eviction": "eviction_policy"}
+
+
+class Settings:
+    """The settings of a cache, as this handle knows them.
+
+    They are stored.  Another handle sees a change when it reads them again.
+    """
+
+    def __init__(self) -> None:
+        self.size_limit: int = DEFAULTS["size_limit"]
+        """Bytes."""
+        self.eviction_policy: str = DEFAULTS["eviction_policy"]
+        self.cull_limit: int = DEFAULTS["cull_limit"]
+        """The most entries that one write evicts."""
+        self.statistics: int = DEFAULTS["statistics"]
+        """1 if hits and misses are counted."""
+
+    def read(self, db: DB) -> None:
+        """Take over what the store has; mark a new store as that of a cache.
+
+        :class:`~lsmkv.Error` for a store of anything else.
+        """
+        layout = db.get(LAYOUT)
+        if layout is None:
+            if next(iter(db.iterator(limit=1)), None) is not None:
+                raise Error(f"{db.path}: this store is not one of a cache")
+            db.put(LAYOUT, _LAYOUT_VERSION)
+        elif layout != _LAYOUT_VERSION:
+            raise Error(f"{db.path}: this cache was made by a later version of lsmkv")
+        codec = DefaultCodec()
+        for key, value in db.iterator(prefix=SETTING):
+            name = key[1:].decode("utf-8", "replace")
+            if name in DEFAULTS:
+                try:
+                    setattr(self, name, checked(name, codec.decode(value)))
+                except (TypeError, ValueError) as error:
+                    raise CorruptionError(f"the setting {name} of a cache: {error}") from error
+
+    def write(self, db: DB, name: str, value: Any) -> None:
+        """Change a setting, here and in the store."""
+        value = checked(name, value)
+        db.put(SETTING + name.encode(), DefaultCodec().encode(value))
+        setattr(self, name, value)
+
+
+def known(name: str) -> str:
+    """The name of a setting, of which there may be two; ``ValueError`` for any other name."""
+    name = _ALIASES.get(name, name)
+    if name not in DEFAULTS:
+        raise ValueError(f"a cache has no setting {name!r}: it has {', '.join(sorted(DEFAULTS))}")
+    return name
+
+
+def checked(name: str, value: Any) -> Any:
+    """A setting's value, if it can be one; ``TypeError`` or ``ValueError`` otherwise."""
+    if name == "eviction_policy":
+        if value not in POLICIES:
+            raise ValueError(f"eviction is one of {', '.join(POLICIES)}, not {value!r}")
+        return value
+    if not isinstance(value, int):
+        raise TypeError(f"{name} is an int, not {type(value).__name__}")
+    if value < 0:
+        raise ValueError(f"{name} is at least 0, not {value}")
+    return int(value)

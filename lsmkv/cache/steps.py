@@ -1,0 +1,243 @@
+"""What one call changes, as one atomic batch: :class:`Step`, and :class:`Steps`, which runs them.
+
+A step reads, collects writes, and commits.  In a store of several processes it is an optimistic
+transaction: if another process has written a key that the step writes, its commit raises
+:class:`~lsmkv.errors.ConflictError` and it runs again.  Every change of an entry writes its head or
+its key in the order of storing, so two changes of one entry never both happen.  In a store of one
+process the lock of :class:`Steps` is enough.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from lsmkv.cache.counters import BASE, ZERO, Counters
+from lsmkv.cache.names import COUNTERS, NUMBER_SIZE
+from lsmkv.db.db import DB
+from lsmkv.errors import ClosedError, ConflictError
+from lsmkv.format.batch import WriteBatch
+from lsmkv.util.threads import new_reentrant_lock, pause
+
+T = TypeVar("T")
+
+_FREE_ATTEMPTS: Final = 2
+"""Attempts before the first pause."""
+_LONGEST_PAUSE: Final = 0.01
+"""Seconds."""
+_MOST_PARTS: Final = 8
+"""Counters of handles that were killed, before their sum replaces them."""
+
+
+class Step:
+    """The reads and writes of one call.  Who writes sets :attr:`changed`."""
+
+    __slots__ = ("changed", "count", "delete", "get", "put", "scan", "size")
+
+    def __init__(
+        self,
+        get: Callable[[bytes], bytes | None],
+        put: Callable[[bytes, bytes], None],
+        delete: Callable[[bytes], None],
+        scan: Callable[..., Any],
+    ) -> None:
+        self.get = get
+        self.put = put
+        self.delete = delete
+        self.scan = scan
+        """:meth:`lsmkv.DB.iterator`."""
+        self.changed = False
+        """Whether there is anything to commit."""
+        self.count = 0
+        """Entries that the step adds."""
+        self.size = 0
+        """Bytes that it adds."""
+
+
+class Steps:
+    """Runs the steps of one handle, one at a time, and counts what they change."""
+
+    def __init__(self, db: DB, shared: bool) -> None:
+        self.db = db
+        self.shared = shared
+        self.lock: Any = new_reentrant_lock()
+        self._pid = os.getpid()
+        self._key = COUNTERS + os.urandom(4) if shared else BASE
+        self._own = ZERO if shared else Counters.decode(db.get(BASE))
+        self._others = ZERO
+        self.hits = 0
+        """Reads that found an entry, and are not in the counters yet."""
+        self.misses = 0
+        self._last = 0
+
+    def run(self, function: Callable[[Step], T]) -> T:
+        """The result of a function, whose writes are committed; it is called again in a conflict.
+
+        Raises what the function raises; nothing is written then.
+        """
+        if not self.shared:
+            with self.lock:
+                return self._run_alone(function)
+        if os.getpid() != self._pid:
+            self._begin_in_child()
+        attempts = 0
+        with self.lock:
+            while True:
+                try:
+                    return self._run_once(function)
+                except ConflictError:
+                    attempts += 1
+                    if attempts > _FREE_ATTEMPTS:
+                        pause(random.random() * min(attempts * 0.0005, _LONGEST_PAUSE))
+
+    def _run_alone(self, function: Callable[[Step], T]) -> T:
+        db = self.db
+        batch = WriteBatch()
+        step = Step(db.get, batch.put, batch.delete, db.iterator)
+        result = function(step)
+        if step.changed:
+            hits, misses = self.hits, self.misses
+            part = self._own.plus(Counters(step.count, step.size, hits, misses))
+            batch.put(BASE, part.encode())
+            db.write(batch)
+            self._own = part
+            self.hits -= hits
+            self.misses -= misses
+        return result
+
+    def _run_once(self, function: Callable[[Step], T]) -> T:
+        transaction = self.db.transaction(isolation="snapshot")
+        try:
+            step = Step(transaction.get, transaction.put, transaction.delete, transaction.iterator)
+            result = function(step)
+            if step.changed:
+                hits, misses = self.hits, self.misses
+                own = Counters.decode(transaction.get(self._key))  # another may have merged it
+                part = own.plus(Counters(step.count, step.size, hits, misses))
+                transaction.put(self._key, part.encode())
+                transaction.commit()
+                self._own = part
+                self.hits -= hits
+                self.misses -= misses
+            return result
+        finally:
+            transaction.rollback()
+
+    # Numbers
+
+    def next_number(self, now: float) -> bytes:
+        """A number for an entry or a large value, after all that this handle has given."""
+        nano = max(int(now * 1e9), self._last + 1)
+        self._last = nano
+        return nano.to_bytes(8, "big") + self._key[1:]
+
+    def begin_after(self, number: bytes) -> None:
+        """Give numbers after this one only: a clock may have been set back."""
+        if len(number) == NUMBER_SIZE:
+            self._last = max(self._last, int.from_bytes(number[:8], "big"))
+
+    # Counters
+
+    @property
+    def size(self) -> int:
+        """The bytes of all entries, as far as this handle knows what other processes change."""
+        return self._own[1] + self._others[1]
+
+    def totals(self) -> Counters:
+        """The counters of the cache.  Cost: a seek, and a step for each handle that is open."""
+        if self.shared:
+            self.refresh()
+        elif self.db.closed:
+            raise ClosedError("the cache is closed")
+        return self._own.plus(self._others).plus(Counters(0, 0, self.hits, self.misses))
+
+    def refresh(self) -> None:
+        """Read what all handles have added."""
+        with self.lock:
+            own = others = ZERO
+            for key, value in self.db.iterator(prefix=COUNTERS):
+                if key == self._key:
+                    own = Counters.decode(value)
+                else:
+                    others = others.plus(Counters.decode(value))
+            self._own, self._others = own, others
+
+    def clear_reads(self) -> None:
+        """Set the numbers of hits and misses to 0, in all handles."""
+        with self.lock:
+            self.hits = self.misses = 0
+            self._change_parts(lambda part: part._replace(hits=0, misses=0))
+
+    def correct(self, count: int, size: int) -> None:
+        """Set the numbers of entries and bytes."""
+        with self.lock:
+            totals = self.totals()
+            change = Counters(count - totals.entries, size - totals.size)
+            self._change_parts(lambda part: part, change)
+
+    def _change_parts(
+        self, function: Callable[[Counters], Counters], change: Counters = ZERO
+    ) -> None:
+        """Apply a function to the part of each handle, and add a change to this handle's."""
+        while True:
+            try:
+                with self.db.transaction(isolation="snapshot") as transaction:
+                    own = ZERO
+                    for key, value in list(transaction.iterator(prefix=COUNTERS)):
+                        part = function(Counters.decode(value))
+                        if key == self._key:
+                            own = part
+                        else:
+                            transaction.put(key, part.encode())
+                    own = own.plus(change)
+                    transaction.put(self._key, own.encode())
+                self._own = own
+                return
+            except ConflictError:
+                pass
+
+    def merge_if_many(self) -> None:
+        """Add the counters of other handles to those of handle 0, if there are many."""
+        keys = [key for key, _ in self.db.iterator(prefix=COUNTERS) if key not in (BASE, self._key)]
+        if len(keys) > _MOST_PARTS:
+            self._merge(keys)
+
+    def settle(self) -> None:
+        """Before the handle is closed: add its counters to those of handle 0."""
+        with self.lock:
+            if not self.shared:
+                if self.hits or self.misses:
+                    self.run(_change_nothing)
+            elif os.getpid() == self._pid and (self.hits or self.misses or self._own != ZERO):
+                self.run(_change_nothing)
+                self._merge([self._key])
+                self._own = ZERO
+
+    def _merge(self, keys: list[bytes]) -> None:
+        while True:
+            try:
+                with self.db.transaction(isolation="snapshot") as transaction:
+                    total = Counters.decode(transaction.get(BASE))
+                    for key in keys:
+                        total = total.plus(Counters.decode(transaction.get(key)))
+                        transaction.delete(key)
+                    transaction.put(BASE, total.encode())
+                return
+            except ConflictError:
+                pass
+
+    def _begin_in_child(self) -> None:
+        """This is a copy in a forked child: it is a handle of its own."""
+        self.lock = new_reentrant_lock()
+        self._pid = os.getpid()
+        self._others = self._others.plus(self._own)
+        self._own = ZERO
+        self.hits = self.misses = 0
+        self._key = COUNTERS + os.urandom(4)
+
+
+def _change_nothing(step: Step) -> None:
+    """Commit the counters alone."""
+    step.changed = True

@@ -1,0 +1,234 @@
+"""Large values: stored in chunks of 1 MiB, and read as a file: :class:`ValueReader`.
+
+A value is stored under a number of its own.  Its chunks come first, and one batch then publishes it
+with the head of its entry.  Until then a *pending* key names the value and the process that stores
+it.  Opening a cache removes the chunks of those whose process is gone, so half-stored values are
+found without a scan.  The batch that publishes a value also removes its pending key, and fails if
+that is gone: a value that was removed by mistake is never published.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
+
+from lsmkv.cache.heads import CHUNK_SIZE, Pointer
+from lsmkv.cache.names import CHUNK, PENDING, chunk_name
+from lsmkv.db.db import DB
+from lsmkv.env.place import is_running
+from lsmkv.errors import CorruptionError
+from lsmkv.format.batch import WriteBatch
+
+MOST_INLINE: Final = 1 << 16
+"""Bytes of the largest value that is part of its entry's head."""
+LARGEST: Final = 1 << 32
+"""Bytes of the largest value that a cache takes."""
+_WRITER: Final = struct.Struct(">Qd")
+"""Process id, and the time of the last chunk."""
+_EVERY: Final = 64
+"""Chunks after which the pending key is written again."""
+_ABANDONED: Final = 3600.0
+"""Seconds without a chunk after which a value's writer is taken for gone."""
+
+
+class Readable(Protocol):
+    """A file that is open for reading bytes."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes; none at the end."""
+        ...
+
+
+def pieces_of(value: bytes) -> Iterator[bytes]:
+    """A value in pieces of a chunk's size."""
+    for begin in range(0, len(value), CHUNK_SIZE):
+        yield value[begin : begin + CHUNK_SIZE]
+
+
+def pieces_in(file: Readable) -> Iterator[bytes]:
+    """The rest of a file, in pieces of a chunk's size."""
+    while True:
+        parts: list[bytes] = []
+        missing = CHUNK_SIZE
+        while missing > 0:
+            part = file.read(missing)
+            if not isinstance(part, (bytes, bytearray)):
+                raise TypeError(f"a file in binary mode reads bytes, not {type(part).__name__}")
+            if not part:
+                break
+            parts.append(bytes(part))
+            missing -= len(part)
+        if parts:
+            yield b"".join(parts)
+        if missing > 0:
+            return
+
+
+def store(db: DB, number: bytes, pieces: Iterator[bytes], clock: Callable[[], float]) -> Pointer:
+    """Store the chunks of a value, which nobody sees before its head points to them.
+
+    Memory: one chunk.  Whatever is raised, the chunks are removed.  ``ValueError`` for a value of
+    4 GiB or more.
+    """
+    size = index = 0
+    try:
+        for piece in pieces:
+            if size + len(piece) >= LARGEST:
+                raise ValueError("a value of a cache is smaller than 4 GiB")
+            if index % _EVERY == 0:
+                db.put(PENDING + number, _WRITER.pack(os.getpid(), clock()))
+            db.put(chunk_name(number, index), piece)
+            size += len(piece)
+            index += 1
+    except BaseException:
+        discard(db, number, index + 1)
+        raise
+    return Pointer(size, number)
+
+
+def discard(db: DB, number: bytes, chunks: int) -> None:
+    """Remove the chunks of a value that no head points to."""
+    batch = WriteBatch()
+    for index in range(chunks):
+        batch.delete(chunk_name(number, index))
+    batch.delete(PENDING + number)
+    db.write(batch)
+
+
+def sweep(db: DB, now: float, alone: bool) -> int:
+    """Remove values that were half stored when their process ended; how many there were.
+
+    ``alone`` says that no other process has the store.  Cost: a seek, and a deletion for each
+    chunk.
+    """
+    swept = 0
+    for key, writer in list(db.iterator(prefix=PENDING)):
+        pid, since = _WRITER.unpack(writer) if len(writer) == _WRITER.size else (0, 0.0)
+        if not alone and pid and is_running(pid) and now - since < _ABANDONED:
+            continue
+        number = key[1:]
+        batch = WriteBatch()
+        for chunk in db.iterator(prefix=CHUNK + number, include_value=False):
+            batch.delete(chunk)
+        batch.delete(key)
+        db.write(batch)
+        swept += 1
+    return swept
+
+
+class MissingChunk(Exception):
+    """A chunk is gone: the value was replaced after its head was read."""
+
+
+def load(get: Callable[[bytes], bytes | None], pointer: Pointer) -> bytes:
+    """A whole value.  :class:`MissingChunk` if one of its chunks is not there."""
+    parts: list[bytes] = []
+    for index in range(pointer.chunks):
+        part = get(chunk_name(pointer.number, index))
+        if part is None:
+            raise MissingChunk
+        parts.append(part)
+    value = b"".join(parts)
+    if len(value) != pointer.size:
+        raise CorruptionError(f"a value of {len(value):,} bytes, which had {pointer.size:,}")
+    return value
+
+
+class ValueReader(io.RawIOBase):
+    """A large value of a cache as a file that is open for reading; ``get(key, read=True)``.
+
+    It shows the value as it was when it was opened, whatever is stored later, and keeps its chunks
+    on disk until it is closed.  Memory: one chunk.
+
+    >>> import io, lsmkv
+    >>> with lsmkv.Cache(shared=False) as cache:
+    ...     _ = cache.set("video", io.BytesIO(bytes(3_000_000)), read=True)
+    ...     with cache.read("video") as reader:
+    ...         reader.seek(2_000_000), len(reader.read()), reader.size
+    (2000000, 1000000, 3000000)
+    """
+
+    def __init__(self, snapshot: Any, pointer: Pointer, name: str) -> None:
+        """Called by a cache, not by users.  The reader closes the snapshot."""
+        super().__init__()
+        self._snapshot = snapshot
+        self._pointer = pointer
+        self._at = 0
+        self._chunk = b""
+        self._index = -1
+        self.name = name
+        """The key of the entry, as text."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole value."""
+        return self._pointer.size
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def tell(self) -> int:
+        """The position of the next byte."""
+        self._require_open()
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a position, from the start (0), from here (1) or from the end (2)."""
+        self._require_open()
+        if whence not in (0, 1, 2):
+            raise ValueError(f"whence is 0, 1 or 2, not {whence!r}")
+        start = (0, self._at, self.size)[whence]
+        if start + offset < 0:
+            raise ValueError(f"a position below 0: {start + offset}")
+        self._at = start + offset
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, at most to the end of a chunk; how many bytes there were, 0 at the end."""
+        self._require_open()
+        if self._at >= self.size:
+            return 0
+        index, begin = divmod(self._at, CHUNK_SIZE)
+        if index != self._index:
+            chunk = self._snapshot.get(chunk_name(self._pointer.number, index))
+            if chunk is None or begin >= len(chunk):
+                raise CorruptionError(f"chunk {index} of {self.name} is missing")
+            self._chunk, self._index = chunk, index
+        view = memoryview(buffer).cast("B")
+        part = self._chunk[begin : begin + len(view)]
+        view[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+    def close(self) -> None:
+        """Let go of the value.  Closing twice is harmless."""
+        if not self.closed:
+            self._snapshot.close()
+            self._chunk = b""
+        super().close()
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+
+
+class BytesReader(io.BytesIO):
+    """A value that was not stored in chunks, as a file that is open for reading."""
+
+    def __init__(self, value: bytes, name: str) -> None:
+        super().__init__(value)
+        self.name = name
+        """The key of the entry, as text."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole value."""
+        return len(self.getbuffer())

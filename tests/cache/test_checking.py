@@ -1,0 +1,68 @@
+"""What ``check`` finds, and what it puts right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from still_clocks import StillClock
+
+import lsmkv
+from lsmkv.cache.counters import BASE, Counters
+from lsmkv.cache.names import chunk_name, head_name
+
+DB = lsmkv.DB
+
+
+@pytest.fixture
+def filled(clock: StillClock) -> Iterator[lsmkv.Cache]:
+    with lsmkv.Cache(":memory:", shared=False, clock=clock) as cache:
+        for number in range(5):
+            cache.set(number, bytes(10), expire=100, tag="t")
+        cache["large"] = bytes(200_000)
+        yield cache
+
+
+def first(db: DB, prefix: bytes) -> bytes:
+    return next(db.iterator(prefix=prefix, include_value=False))
+
+
+def cut(db: DB, cache: lsmkv.Cache) -> None:
+    db.put(head_name(3, cache.codec), b"\0")
+
+
+def double(db: DB, cache: lsmkv.Cache) -> None:
+    data = db.get(head_name(3, cache.codec))
+    assert data is not None
+    db.put(head_name("copy", cache.codec), data)
+
+
+DAMAGE: dict[str, Callable[[DB, lsmkv.Cache], object]] = {
+    "is damaged": cut,
+    "another's number": double,
+    "is missing in an index": lambda db, _: db.delete(first(db, b"e")),
+    "not in the order": lambda db, _: db.delete(first(db, b"n")),
+    "leads to no entry": lambda db, _: db.put(b"t\0\0" + bytes(12), b""),
+    "of 200,001 bytes": lambda db, _: db.delete(first(db, b"v")),
+    "is a chunk of no entry": lambda db, _: db.put(chunk_name(bytes(12), 0), b""),
+    "were counted": lambda db, _: db.put(BASE, Counters(100, 1).encode()),
+}
+
+
+@pytest.mark.parametrize("problem", DAMAGE)
+def test_a_problem_is_found_and_fixed(filled: lsmkv.Cache, problem: str) -> None:
+    assert filled.check() == []
+    DAMAGE[problem](filled._db, filled)
+    filled._steps.__init__(filled._db, False)  # type: ignore[misc]
+    found = filled.check()
+    assert problem in " ".join(found)
+    assert filled.check(fix=True) == found
+    assert filled.check() == []
+    assert len(filled) == len(list(filled)) >= 5
+
+
+def test_an_entry_without_its_head_is_dropped(filled: lsmkv.Cache) -> None:
+    filled._db.delete(head_name(3, filled.codec))
+    assert len(filled.check(fix=True)) == 5  # four keys of indexes, and the counters
+    assert filled.check() == []
+    assert list(filled) == [0, 1, 2, 4, "large"]

@@ -1,0 +1,132 @@
+"""Removing entries: expired, tagged, first in the order of eviction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from still_clocks import StillClock
+
+import lsmkv
+from lsmkv.cache.culling import evict_first, first_expiry, remove_all, remove_numbers
+from lsmkv.cache.names import EVICTION, ORDER
+
+KIB = 1024
+
+
+def limited(cache: lsmkv.Cache, limit: int, cull: int = 10) -> None:
+    cache.reset("size_limit", limit)
+    cache.reset("cull_limit", cull)
+
+
+def test_expired_entries_are_removed_by_writes(cache: lsmkv.Cache, clock: StillClock) -> None:
+    for number in range(25):
+        cache.set(number, number, expire=1 + number)
+    clock.now += 1000
+    cache["k"] = 1
+    assert len(cache) == 16
+    cache["l"] = 2
+    cache["m"] = 3
+    assert list(cache) == ["k", "l", "m"]
+    assert first_expiry(cache._steps) == float("inf")
+
+
+def test_expire_and_evict_go_in_steps(cache: lsmkv.Cache, clock: StillClock) -> None:
+    cache.reset("cull_limit", 0)
+    for number in range(250):
+        cache.set(number, number, expire=10, tag=number % 2)
+    clock.now += 11
+    before = cache._db.stats().log_writes
+    assert cache.evict(1) == 125
+    assert cache.evict("no such tag") == 0
+    assert cache._db.stats().log_writes == before + 2
+    assert cache.expire(clock.now - 5) == 0
+    assert cache.expire() == 125
+
+
+def test_clear(cache: lsmkv.Cache) -> None:
+    for number in range(250):
+        cache.set(number, bytes(number), tag="t")
+    assert cache.clear() == 250
+    assert (len(cache), cache.volume(), list(cache)) == (0, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"),
+    [
+        ("least-recently-stored", {"b", "c", "d"}),
+        ("least-recently-used", {"a", "c", "d"}),
+        ("least-frequently-used", {"a", "c", "d"}),
+    ],
+)
+def test_what_a_policy_evicts(
+    cache: lsmkv.Cache, clock: StillClock, policy: str, left: set[str]
+) -> None:
+    cache.reset("eviction_policy", policy)
+    for key in "abc":
+        cache[key] = bytes(KIB)
+        clock.now += 1
+    clock.now += 100
+    cache["a"], cache["c"]
+    limited(cache, 4 * KIB, cull=1)
+    cache["d"] = bytes(KIB)
+    assert set(cache) == left
+
+
+def test_nothing_is_evicted_by_the_policy_none(cache: lsmkv.Cache) -> None:
+    cache.reset("eviction_policy", "none")
+    limited(cache, KIB)
+    for number in range(10):
+        cache[number] = bytes(KIB)
+    assert cache.cull() == 0
+    assert len(cache) == 10
+
+
+def test_a_write_evicts_no_more_than_it_may(cache: lsmkv.Cache) -> None:
+    limited(cache, 100 * KIB, cull=3)
+    lengths = []
+    for number in range(200):
+        cache[number] = bytes(KIB)
+        lengths.append(len(cache))
+    most = max(lengths)
+    assert lengths[:most] == list(range(1, most + 1))
+    assert lengths[most : most + 3] == [most + 1 - 3, most + 2 - 3, most + 3 - 3]
+    assert min(lengths[most:]) == most - 2
+
+
+def test_large_values_evict_until_there_is_room(cache: lsmkv.Cache) -> None:
+    limited(cache, 100 * KIB, cull=2)
+    for number in range(80):
+        cache[number] = bytes(KIB)
+    cache["large"] = bytes(60 * KIB)
+    assert cache.volume() <= 125 * KIB
+    assert "large" in cache
+
+
+def test_cull_goes_down_to_the_limit(cache: lsmkv.Cache, clock: StillClock) -> None:
+    limited(cache, 1 << 20, cull=0)
+    for number in range(100):
+        cache.set(number, bytes(KIB), expire=10 if number > 95 else None)
+    cache.reset("size_limit", 50 * KIB)
+    clock.now += 11
+    removed = cache.cull()
+    assert removed > 50
+    assert len(cache) == 100 - removed
+    assert cache.volume() <= 50 * KIB < cache.volume() + 11 * 1300
+    assert 99 not in cache
+    assert 95 in cache
+
+
+def test_a_key_of_an_index_that_leads_nowhere_is_removed(cache: lsmkv.Cache) -> None:
+    number, position = b"number of 12", bytes(8)
+    cache._db.put(EVICTION + position + number, b"")
+    assert cache._steps.run(lambda step: evict_first(step, 5)) == 0
+    assert list(cache._db.iterator(prefix=EVICTION)) == []
+    cache["k"] = 1
+    cache._db.put(ORDER + number, position + b"\x20k")  # the entry has another number
+
+    def remove(step: Any) -> int:
+        return remove_numbers(step, [number], [EVICTION + position + number])
+
+    assert remove_all(cache._steps, remove) == 0
+    assert cache["k"] == 1

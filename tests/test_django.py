@@ -1,0 +1,384 @@
+"""The cache backend for Django, by what Django's documentation says of backends."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import python
+from threads import run_threads
+
+import lsmkv
+from lsmkv.cache.codecs import DefaultCodec
+
+pytest.importorskip("django")
+
+from django import conf
+from django.core.cache import CacheHandler
+from django.core.cache.backends.base import InvalidCacheBackendError
+from django.http import HttpResponse
+from django.middleware.cache import CacheMiddleware
+from django.test import RequestFactory
+
+import lsmkv.django
+
+BACKEND = "lsmkv.django.LsmkvCache"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def django_settings() -> None:
+    if not conf.settings.configured:
+        conf.settings.configure(
+            SECRET_KEY="a secret of the tests", USE_TZ=True, ALLOWED_HOSTS=["*"]
+        )
+
+
+@pytest.fixture
+def handler(tmp_path: Path) -> Iterator[Any]:
+    """Aliases of backends, as ``django.core.cache.caches``."""
+    where = str(tmp_path / "cache")
+    handler = CacheHandler(
+        {
+            "default": {"BACKEND": BACKEND, "LOCATION": where, "TIMEOUT": 300},
+            "prefixed": {"BACKEND": BACKEND, "LOCATION": where, "KEY_PREFIX": "p"},
+            "second": {"BACKEND": BACKEND, "LOCATION": where, "VERSION": 2},
+            "forever": {"BACKEND": BACKEND, "LOCATION": where, "TIMEOUT": None},
+            "never": {"BACKEND": BACKEND, "LOCATION": where, "TIMEOUT": 0},
+            "plain": {
+                "BACKEND": BACKEND,
+                "LOCATION": where + "-plain",
+                "OPTIONS": {
+                    "codec": "lsmkv.cache.codecs.DefaultCodec",
+                    "size_limit": 1 << 20,
+                    "MAX_ENTRIES": 9,
+                    "shared": False,
+                },
+            },
+        }
+    )
+    yield handler
+    for cache in lsmkv.django._caches.values():
+        cache.close()
+    lsmkv.django._caches.clear()
+
+
+@pytest.fixture
+def cache(handler: Any) -> Any:
+    return handler["default"]
+
+
+def test_set_and_get(cache: Any) -> None:
+    cache.set("my_key", "hello, world!", 30)
+    assert cache.get("my_key") == "hello, world!"
+    assert cache.get("other") is None
+    assert cache.get("other", "has expired") == "has expired"
+
+
+def test_a_none_is_told_from_a_missing_key(cache: Any) -> None:
+    sentinel = object()
+    cache.set("none", None)
+    assert cache.get("none", sentinel) is None
+    assert cache.get("missing", sentinel) is sentinel
+
+
+def test_add_stores_only_what_is_not_there(cache: Any) -> None:
+    assert cache.add("k", "first") is True
+    assert cache.add("k", "second") is False
+    assert cache.get("k") == "first"
+    assert cache.add("zero", 1, timeout=0) is True
+    assert cache.get("zero") is None
+
+
+def test_get_or_set(cache: Any) -> None:
+    assert cache.get_or_set("k", "value", 100) == "value"
+    assert cache.get_or_set("k", lambda: "another") == "value"
+    assert cache.get_or_set("t", lambda: "called") == "called"
+    assert cache.get_or_set("none", None) is None
+
+
+def test_many(cache: Any) -> None:
+    assert cache.set_many({"a": 1, "b": 2, "c": 3}) == []
+    assert cache.get_many(["a", "b", "x"]) == {"a": 1, "b": 2}
+    cache.delete_many(["a", "b", "x"])
+    assert cache.get_many(["a", "b", "c"]) == {"c": 3}
+
+
+def test_delete_says_whether_it_was_there(cache: Any) -> None:
+    cache.set("k", 1)
+    assert cache.delete("k") is True
+    assert cache.delete("k") is False
+
+
+def test_clear(cache: Any, handler: Any) -> None:
+    cache.set("k", 1)
+    handler["prefixed"].set("k", 2)
+    cache.clear()
+    assert cache.get("k") is None
+    assert handler["prefixed"].get("k") is None
+
+
+def test_touch(cache: Any) -> None:
+    cache.set("k", 1, 0.001)
+    assert cache.touch("k", 100) in (True, False)  # it may have expired by now
+    cache.set("k", 1, 1000)
+    assert cache.touch("k", 0.001) is True
+    time.sleep(0.01)
+    assert cache.get("k") is None
+    assert cache.touch("k") is False
+    cache.set("k", 1)
+    assert cache.touch("k", 0) is True
+    assert cache.get("k") is None
+
+
+def test_incr_and_decr(cache: Any) -> None:
+    cache.set("num", 1)
+    assert cache.incr("num") == 2
+    assert cache.incr("num", 10) == 12
+    assert cache.decr("num") == 11
+    assert cache.decr("num", 5) == 6
+    with pytest.raises(ValueError, match="missing"):
+        cache.incr("missing")
+    with pytest.raises(ValueError, match="missing"):
+        cache.decr("missing")
+    cache.set("text", "x")
+    with pytest.raises(TypeError):
+        cache.incr("text")
+
+
+def test_increments_of_threads_are_not_lost(cache: Any) -> None:
+    cache.set("n", 0)
+    assert run_threads(*[lambda: [cache.incr("n") for _ in range(25)]] * 4) == []
+    assert cache.get("n") == 100
+
+
+def test_has_key_and_in(cache: Any) -> None:
+    cache.set("k", None)
+    assert cache.has_key("k")
+    assert "k" in cache
+    assert "x" not in cache
+
+
+def test_timeouts(cache: Any, handler: Any) -> None:
+    cache.set("soon", 1, 0.001)
+    cache.set("forever", 1, None)
+    cache.set("never", 1, 0)
+    cache.set("k", 1)
+    cache.set("k", 2, -1)
+    time.sleep(0.01)
+    assert [cache.get(key) for key in ("soon", "forever", "never", "k")] == [None, 1, None, None]
+    assert cache.cache.get(":1:forever", expire_time=True) == (1, None)
+    handler["forever"].set("default", 1)
+    assert cache.cache.get(":1:default", expire_time=True) == (1, None)
+    handler["never"].set("default", 2)
+    assert cache.get("default") is None
+    cache.set("default", 3)
+    until = cache.cache.get(":1:default", expire_time=True)[1]
+    assert 290 < until - time.time() <= 300
+
+
+def test_prefixes(cache: Any, handler: Any) -> None:
+    cache.set("k", 1)
+    assert handler["prefixed"].get("k") is None
+    handler["prefixed"].set("k", 2)
+    assert (cache.get("k"), handler["prefixed"].get("k")) == (1, 2)
+
+
+def test_versions(cache: Any, handler: Any) -> None:
+    cache.set("k", "one")
+    cache.set("k", "two", version=2)
+    assert cache.get("k") == "one"
+    assert cache.get("k", version=2) == "two"
+    assert handler["second"].get("k") == "two"
+    assert handler["second"].get("k", version=1) == "one"
+    assert cache.delete("k", version=2)
+    assert cache.incr_version("k") == 2
+    assert cache.get("k") is None
+    assert cache.get("k", version=2) == "one"
+    assert handler["second"].decr_version("k") == 1
+    assert cache.get("k") == "one"
+    with pytest.raises(ValueError, match="not found"):
+        cache.incr_version("missing")
+
+
+def test_a_key_function(tmp_path: Path) -> None:
+    backend = lsmkv.django.LsmkvCache(
+        str(tmp_path / "f"),
+        {"KEY_FUNCTION": lambda key, prefix, version: f"<{key}>", "OPTIONS": {"shared": False}},
+    )
+    backend.set("k", 1)
+    assert list(backend.cache) == ["<k>"]
+    backend.cache.close()
+
+
+def test_values_of_many_types(cache: Any) -> None:
+    values = {
+        "string": "this is a string",
+        "int": 42,
+        "bool": True,
+        "list": [1, 2, 3, 4],
+        "tuple": (1, 2, 3, 4),
+        "dict": {"A": 1, "B": 2},
+        "set": {1, 2},
+        "date": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
+        "bytes": bytes(range(256)),
+    }
+    cache.set_many(values)
+    for key, value in values.items():
+        assert cache.get(key) == value
+        assert type(cache.get(key)) is type(value)
+
+
+def test_keys_and_values_in_unicode(cache: Any) -> None:
+    cache.set_many({"ascii": "ascii_value", "ключ": "Iñtërnâtiônàlizætiøn", "": "empty"})
+    assert cache.get("ключ") == "Iñtërnâtiônàlizætiøn"
+    assert cache.get("") == "empty"
+
+
+def test_a_value_is_a_copy(cache: Any) -> None:
+    value = [1]
+    cache.set("k", value)
+    value.append(2)
+    assert cache.get("k") == [1]
+    cache.get("k").append(3)
+    assert cache.get("k") == [1]
+
+
+def test_close_after_a_request_keeps_the_cache_open(cache: Any, handler: Any) -> None:
+    cache.set("k", 1)
+    handler.close_all()
+    assert cache.get("k") == 1
+
+
+def test_all_threads_have_one_cache(handler: Any) -> None:
+    found: list[Any] = []
+    assert run_threads(*[lambda: found.append(handler["default"])] * 2) == []
+    assert found[0] is not found[1]
+    assert found[0].cache is found[1].cache is handler["prefixed"].cache
+
+
+def test_values_are_signed(cache: Any) -> None:
+    cache.set("k", {1})
+    other = lsmkv.Cache(cache.cache.directory, codec=lsmkv.cache.codecs.PickleCodec(key=b"x"))
+    with pytest.raises(lsmkv.CorruptionError, match="signature"):
+        other.get(":1:k")
+    other.set(":1:forged", {2})
+    with pytest.raises(lsmkv.CorruptionError, match="signature"):
+        cache.get("forged")
+    other.close()
+
+
+def test_options_and_another_codec(handler: Any) -> None:
+    plain = handler["plain"]
+    assert isinstance(plain.cache.codec, DefaultCodec)
+    assert plain.cache.size_limit == 1 << 20
+    plain.set("k", (1, "x"))
+    assert plain.get("k") == (1, "x")
+    with pytest.raises(lsmkv.UnsupportedValueError):
+        plain.set("k", {1})
+
+
+def test_tags_pop_cull_and_memoize(cache: Any) -> None:
+    cache.set("a", 1, tag="t")
+    cache.add("b", 2, tag="t")
+    cache.set("c", 3)
+    assert cache.evict("t") == 2
+    assert cache.pop("c") == 3
+    assert cache.pop("c", "none") == "none"
+    calls: list[int] = []
+
+    @cache.memoize("f", timeout=60, tag="results", lock=True)
+    def function(number: int) -> int:
+        calls.append(number)
+        return number + 1
+
+    assert function(1) == function(1) == 2
+    assert calls == [1]
+    assert cache.evict("results") == 1
+    with cache.transact():
+        cache.set("k", 1)
+    assert cache.cull() == 0
+
+
+def test_the_asynchronous_methods(cache: Any) -> None:
+    async def main() -> list[Any]:
+        await cache.aset("k", 1)
+        await cache.aset_many({"a": 1, "b": 2})
+        return [
+            await cache.aget("k"),
+            await cache.aincr("k"),
+            await cache.aadd("k", 3),
+            await cache.aget_many(["a", "b"]),
+            await cache.ahas_key("x"),
+            await cache.adelete("k"),
+        ]
+
+    assert asyncio.run(main()) == [1, 2, False, {"a": 1, "b": 2}, False, True]
+
+
+def test_pages_are_cached(handler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import django.core.cache
+    import django.middleware.cache
+    import django.utils.cache
+
+    for module in (django.core.cache, django.middleware.cache, django.utils.cache):
+        monkeypatch.setattr(module, "caches", handler, raising=False)
+    views: list[str] = []
+
+    def view(request: Any) -> HttpResponse:
+        views.append(request.path)
+        return HttpResponse(f"page {len(views)}", headers={"X-Own": "yes"})
+
+    middleware = CacheMiddleware(view, cache_timeout=60, key_prefix="pages")
+    first = middleware(RequestFactory().get("/a"))
+    again = middleware(RequestFactory().get("/a"))
+    assert first.content == again.content == b"page 1"
+    assert again.headers["X-Own"] == "yes"
+    assert middleware(RequestFactory().get("/b")).content == b"page 2"
+    assert views == ["/a", "/b"]
+
+
+def test_other_processes_see_it(cache: Any, tmp_path: Path) -> None:
+    cache.set("k", {1, 2})
+    script = f"""
+import sys
+sys.path[:] = {sys.path!r}
+from django.conf import settings
+settings.configure(SECRET_KEY="a secret of the tests", CACHES={{"default": {{
+    "BACKEND": {BACKEND!r}, "LOCATION": {str(tmp_path / "cache")!r}}}}})
+from django.core.cache import cache
+print(cache.get("k"), cache.incr("n") if "n" in cache else cache.add("n", 7))
+"""
+    assert python(script).stdout.split("\n")[0] == "{1, 2} True"
+    assert cache.get("n") == 7
+
+
+def test_an_unknown_option_is_an_error(tmp_path: Path) -> None:
+    handler = CacheHandler(
+        {
+            "default": {
+                "BACKEND": BACKEND,
+                "LOCATION": str(tmp_path / "c"),
+                "OPTIONS": {"siez_limit": 1},
+            }
+        }
+    )
+    with pytest.raises((TypeError, InvalidCacheBackendError)):
+        handler["default"]
+
+
+def test_without_django_the_error_says_what_to_install() -> None:
+    script = """
+import sys
+sys.modules["django"] = None
+try:
+    import lsmkv.django
+except ImportError as error:
+    print(error)
+"""
+    assert python(script).stdout == "lsmkv.django needs Django: pip install django\n"
