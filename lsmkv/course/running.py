@@ -84,7 +84,7 @@ class Usage(NamedTuple):
     """What a process does."""
 
     seconds: float
-    """Of the processor."""
+    """Seconds of processor time."""
     is_asleep: bool
     """Whether it waits for something, or is stopped by a signal."""
 

@@ -27,7 +27,7 @@ from lsmkv.env.local_file import (
     sync_descriptor,
 )
 from lsmkv.env.local_log import LocalLogFile
-from lsmkv.env.local_sharing import SHARES, forget
+from lsmkv.env.local_sharing import SHARES, Claim, forget
 from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, lock_holder, take_lock
 from lsmkv.env.mounts import keeps_reservations
 from lsmkv.env.shared_file import SharedFile, open_shared
@@ -57,11 +57,16 @@ class LocalDirectory(Descriptor, SharingDirectory):
     """A directory of the local file system, held by its descriptor."""
 
     _maps_logs: bool | None = None  # until it is first read
+    _claim: Claim | None = None
 
     def __init__(self, fd: int, path: str, env: LocalEnv) -> None:
         super().__init__(fd, path)
         self._env = env
         self._place = os.path.abspath(path)  # independent of later changes of the working directory
+
+    def close(self) -> None:
+        self.end_start()
+        super().close()
 
     @property
     def descriptor(self) -> int:
@@ -259,19 +264,17 @@ class LocalDirectory(Descriptor, SharingDirectory):
         return os.access(".", os.W_OK, dir_fd=self._fd, effective_ids=True)
 
     def claim_start(self) -> bool:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:
-            pass  # a file system without such locks
+        with naming(self.path):
+            try:
+                self._claim = Claim(lambda: self._open_directory("."))
+            except BlockingIOError:
+                return False
         return True
 
     def end_start(self) -> None:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
-        except OSError:
-            pass
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            claim.close()
 
     def inode(self, name: str) -> int:
         """The number in the file system of the file of that name; 0 if there is none."""

@@ -34,7 +34,7 @@ from typing import Any
 from lsmkv.env import forks
 from lsmkv.env.base import FileLock
 from lsmkv.errors import LockedError
-from lsmkv.util.threads import new_reentrant_lock, pause
+from lsmkv.util.threads import pause
 
 try:
     if sys.platform == "win32":  # there windows_lock.py is used instead
@@ -68,27 +68,16 @@ class _OrphanedLockError(LockedError):
     """The lock is held but its owner is dead: a child of the owner still has the descriptor."""
 
 
-class _Table:
-    """What this process holds: lock files and their directories, by device and inode.
+_held: set[_Key] = set()
+"""The table: what this process holds, lock files and their directories, by device and inode.
 
-    The mutex is re-entrant, because a garbage collection inside it may finalize another lock.
-    """
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """In a forked child nothing is held, and no other thread exists that could release the
-        mutex."""
-        self.mutex = new_reentrant_lock()
-        self.keys: set[_Key] = set()
-
-
-_table = _Table()
+Who looks at it or changes it holds ``forks.changing``.  So a child never has the descriptor of a
+lock that another thread was just taking or releasing.
+"""
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_table.reset)
+    os.register_at_fork(after_in_child=_held.clear)
 
 
 class LocalFileLock(FileLock):
@@ -115,18 +104,18 @@ class LocalFileLock(FileLock):
         and would keep an OFD lock alive.  The child itself must not release anything, because the
         lock is its parent's.
         """
-        fd, self._fd = self._fd, -1
-        if fd < 0:
+        if self._fd < 0:
             return
-        if os.getpid() != self._pid:
-            os.close(fd)
-            return
-        with _table.mutex:
+        with forks.changing:
+            fd, self._fd = self._fd, -1
+            if fd < 0:
+                return  # another thread was faster
             try:
-                _write_pid(fd, b"")
-                _set_lock(fd, self._ofd, fcntl.F_UNLCK)
+                if os.getpid() == self._pid:
+                    _held.difference_update(self._keys)
+                    _write_pid(fd, b"")
+                    _set_lock(fd, self._ofd, fcntl.F_UNLCK)
             finally:
-                _table.keys -= self._keys
                 os.close(fd)
 
     def close_in_child(self) -> None:
@@ -156,12 +145,12 @@ def take_lock(
 def _take_lock(
     directory: int, name: str, path: str, open_file: Callable[[], int], ofd: bool
 ) -> LocalFileLock:
-    with _table.mutex:
+    with forks.changing:
         home = os.fstat(directory)
         home_key = (home.st_dev, home.st_ino, name)
         for _ in range(_ATTEMPTS):
             # Before the file is opened: where locks are POSIX, closing it again would drop ours.
-            if home_key in _table.keys or _key_of(directory, name) in _table.keys:
+            if home_key in _held or _key_of(directory, name) in _held:
                 raise LockedError(path, os.getpid())
             fd = open_file()
             try:
@@ -171,7 +160,7 @@ def _take_lock(
                     keys = {home_key, key}
                     lock = LocalFileLock(fd, ofd, keys)
                     fd = -1
-                    _table.keys |= keys
+                    _held.update(keys)
                     _write_pid(lock._fd, b"%d" % os.getpid())
                     return lock
                 _set_lock(fd, ofd, fcntl.F_UNLCK)
@@ -187,11 +176,11 @@ def lock_holder(directory: int, name: str, open_file: Callable[[], int], ofd: bo
     ``open_file`` opens the lock file for reading.  Nothing is locked, not even for a moment, so no
     new owner is refused because of this.
     """
-    with _table.mutex:
+    with forks.changing:
         home = os.fstat(directory)
         home_key = (home.st_dev, home.st_ino, name)
         # Before the file is opened: where locks are POSIX, closing it again would drop ours.
-        if home_key in _table.keys or _key_of(directory, name) in _table.keys:
+        if home_key in _held or _key_of(directory, name) in _held:
             return os.getpid()
         try:
             fd = open_file()

@@ -15,8 +15,7 @@ import struct
 from typing import Any, Final
 
 from lsmkv.env import forks, sockets
-from lsmkv.env.descriptors import with_room
-from lsmkv.env.sockets import Impostor, Socket, linux, module
+from lsmkv.env.sockets import Impostor, Socket, linux, module, new
 from lsmkv.env.sockets import polling as _select
 
 end = sockets.end
@@ -76,13 +75,6 @@ class _Listening(Socket):
         super().close_in_child()
 
 
-def _new(kind: type[Socket] = Socket, fd: int | None = None) -> Any:
-    """A new socket, or that of a descriptor.  Caller holds ``forks.changing``."""
-    made = kind(module.AF_UNIX, module.SOCK_STREAM, 0, fd)
-    forks.note(made)
-    return made
-
-
 def _prepare(made: Any) -> None:
     """What every connection needs.  ``OSError`` also if the other end has gone already."""
     made.setsockopt(module.SOL_SOCKET, SO_NOSIGPIPE, 1)
@@ -93,7 +85,7 @@ def _prepare(made: Any) -> None:
 def listen(address: bytes) -> Any:
     """A socket that other processes connect to, which never blocks.  ``OSError``."""
     with forks.changing:
-        made = _new(_Listening)
+        made = new(_Listening)
         made.path = b""
     try:
         made.setblocking(False)
@@ -107,48 +99,23 @@ def listen(address: bytes) -> Any:
     return made
 
 
-def connect(address: bytes, patience: float | None) -> Any:
-    """A socket that is connected to an owner: as :func:`lsmkv.env.sockets.connect`."""
-    with forks.changing:
-        made = with_room(_new)
-    try:
-        _prepare(made)
-        if patience is not None:
-            set_patience(made, patience)
-        try:
-            made.connect(address)
-        except FileNotFoundError:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, "no socket of an owner") from None
-        check_peer(made)
-    except BaseException:
-        made.close()
-        raise
-    return made
-
-
-def accept(listening: Any) -> Any:
-    """The next connection, which never blocks; None if there is none."""
-    try:
-        with forks.changing:
-            made = _new(Socket, with_room(listening._accept)[0])
-    except BlockingIOError:
-        return None
-    except ConnectionError:
-        return None  # it has gone again
-    try:
-        made.setblocking(False)
-        _prepare(made)
-        check_peer(made)
-    except OSError:  # it has gone again, or is an impostor
-        made.close()
-        return None
-    return made
-
-
 def check_peer(connected: Any) -> None:
     """Raise :class:`Impostor` if the other end belongs to another user."""
     if _credentials(connected)[0] != linux.geteuid():
         raise Impostor(errno.EPERM, "a process of another user answers for this store")
+
+
+def connect(address: bytes, patience: float | None) -> Any:
+    """A socket that is connected to an owner: as :func:`lsmkv.env.sockets.connect`."""
+    try:
+        return sockets.connect(address, patience, _prepare, check_peer)
+    except FileNotFoundError:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "no socket of an owner") from None
+
+
+def accept(listening: Any) -> Any:
+    """The next connection: as :func:`lsmkv.env.sockets.accept`."""
+    return sockets.accept(listening, _prepare, check_peer)
 
 
 def peer(connected: Any) -> tuple[int, int, int]:
@@ -236,7 +203,7 @@ class Alarm:
         """Raises ``OSError``."""
         with forks.changing:
             ends = module.socketpair()
-            self._near, self._far = (_new(Socket, one.detach()) for one in ends)
+            self._near, self._far = (new(Socket, one.detach()) for one in ends)
         for one in (self._near, self._far):
             one.setblocking(False)
         self.fd: int = self._near.fileno()
@@ -275,7 +242,7 @@ class Spare:
         """Have it again.  ``OSError`` if the descriptor was taken by others meanwhile."""
         if self._held is None:
             with forks.changing:
-                self._held = _new()
+                self._held = new()
 
     def close(self) -> None:
         """Give it up."""

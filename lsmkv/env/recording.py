@@ -37,7 +37,7 @@ class _Change:
     """The path of the changed file or directory."""
     data: bytes = b""
     length: int = 0
-    """Of a truncated file; of a store, its offset."""
+    """The length of a truncated file, or the offset of a store."""
     name: str = ""
     target: str = ""
     linked: int = 0

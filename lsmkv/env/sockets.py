@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from collections.abc import Callable
 from typing import Any, Final
 
 from lsmkv.env import forks
@@ -36,7 +37,7 @@ NO_SIGNAL: int = getattr(module, "MSG_NOSIGNAL", 0)
 class Socket(getattr(module, "socket", object)):  # type: ignore[misc]
     """A socket of the interpreter's own, which is closed in a forked child: it is the parent's.
 
-    It is made by :func:`_new`.
+    It is made by :func:`new`.
     """
 
     __slots__ = ("__weakref__",)
@@ -53,10 +54,9 @@ class Socket(getattr(module, "socket", object)):  # type: ignore[misc]
             os.close(fd)
 
 
-def _new(fd: int | None = None) -> Socket:
+def new(kind: type[Socket] = Socket, fd: int | None = None) -> Any:
     """A new socket, or that of a descriptor.  Caller holds ``forks.changing``."""
-    kind = module.SOCK_STREAM | (module.SOCK_CLOEXEC if fd is None else 0)
-    made = Socket(module.AF_UNIX, kind, 0, fd)
+    made = kind(module.AF_UNIX, module.SOCK_STREAM, 0, fd)  # and no program that is run gets it
     forks.note(made)
     return made
 
@@ -77,7 +77,7 @@ def forget(token: int, epoch: int) -> None:
 def listen(address: bytes) -> Any:
     """A socket that other processes connect to, which never blocks.  ``OSError``."""
     with forks.changing:
-        made = _new()
+        made = new()
     try:
         made.setblocking(False)
         made.bind(address)
@@ -88,41 +88,65 @@ def listen(address: bytes) -> Any:
     return made
 
 
-def connect(address: bytes, patience: float | None) -> Any:
+def check_peer(connected: Any) -> None:
+    """Raise :class:`Impostor` if the other end belongs to another user."""
+    _, user, _ = peer(connected)
+    if user != linux.geteuid():
+        raise Impostor(errno.EPERM, "a process of another user answers for this store")
+
+
+def _nothing(made: Any) -> None:
+    """What connections need on Linux before they are used."""
+
+
+def connect(
+    address: bytes,
+    patience: float | None,
+    prepare: Callable[[Any], None] = _nothing,
+    check: Callable[[Any], None] = check_peer,
+) -> Any:
     """A socket that is connected to an owner; ``OSError``, ``ConnectionRefusedError`` if nobody
     listens.
 
     This call and each later one wait for so many seconds at most, and raise ``BlockingIOError``.
+    ``prepare`` and ``check`` are this system's, before it is connected and after that.
     """
     with forks.changing:
-        made = with_room(_new)
+        made = with_room(new)
     try:
+        prepare(made)
         if patience is not None:
             set_patience(made, patience)
         made.connect(address)
-        check_peer(made)
+        check(made)
     except BaseException:
         made.close()
         raise
     return made
 
 
-def accept(listening: Any) -> Any:
-    """The next connection, which never blocks; None if there is none.
+def accept(
+    listening: Any,
+    prepare: Callable[[Any], None] = _nothing,
+    check: Callable[[Any], None] = check_peer,
+) -> Any:
+    """The next connection, which never blocks; None if there is none, or another user's.
 
-    ``OSError`` without a free descriptor: :class:`Spare` is for that.
+    ``OSError`` without a free descriptor: :class:`Spare` is for that.  ``prepare`` and ``check``
+    are those of :func:`connect`.
     """
     try:
         with forks.changing:
-            made = _new(with_room(listening._accept)[0])
+            made = new(fd=with_room(listening._accept)[0])
     except BlockingIOError:
         return None
     except ConnectionError:
         return None  # it has gone again
     try:
         made.setblocking(False)
-        check_peer(made)
-    except Impostor:
+        prepare(made)
+        check(made)
+    except OSError:  # it has gone again, or is an impostor
         made.close()
         return None
     return made
@@ -131,13 +155,6 @@ def accept(listening: Any) -> Any:
 def is_scarce(connected: Any) -> bool:
     """Whether this connection has one of the last descriptors of the process."""
     return is_one_of_the_last(connected.fileno())
-
-
-def check_peer(connected: Any) -> None:
-    """Raise :class:`Impostor` if the other end belongs to another user."""
-    _, user, _ = peer(connected)
-    if user != linux.geteuid():
-        raise Impostor(errno.EPERM, "a process of another user answers for this store")
 
 
 def peer(connected: Any) -> tuple[int, int, int]:

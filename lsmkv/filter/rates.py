@@ -183,7 +183,7 @@ def _paths(probes: int, number: int) -> dict[tuple[int, ...], float]:
 
 @functools.lru_cache(maxsize=64)
 def _overlaps(probes: int, wraps: bool) -> dict[int, float]:
-    """Of two probe sequences with one d: the offsets between them, by the bits that they share."""
+    """The offsets between two probe sequences with one d, by the bits that they share."""
     found: dict[int, float] = {}
     paths = _paths(probes, _PAIRED_WRAPS) if wraps else {(0,) * probes: 1.0}
     for one, share in paths.items():

@@ -33,6 +33,7 @@ from lsmkv.options.option import (
     Option,
     Size,
     background_work,
+    bound_or_none,
     codec,
     path_or_none,
     sampling,
@@ -148,6 +149,10 @@ class OptionArguments(TableArguments, total=False):
     """The most descriptors in use, ten of which are not for tables. The open tables of all stores
     of a process together take at most half of its limit (``ulimit -n``), and give way where
     descriptors run out. 20 to 50,000."""
+    table_cache_bytes: Annotated[int | None, Checked(None, bound_or_none, leveldb="none")]
+    """The most memory for indexes and filters of open tables, about; beyond it the tables that were
+    used least recently are closed, and the newest one stays. Opening a table again costs 2 to 5
+    reads. ``None`` is no bound but ``max_open_files``."""
     max_file_size: Annotated[int | None, Size(2 * MIB, KIB, GIB, in_workers=True)]
     """How large a compaction lets a table grow. 1 KiB to 1 GiB."""
     max_block_bytes: Annotated[

@@ -101,6 +101,11 @@ def not_negative(name: str, value: object) -> int:
     return value
 
 
+def bound_or_none(name: str, value: object) -> int | None:
+    """A whole number, 0 or more; None is no bound."""
+    return None if value is None else not_negative(name, value)
+
+
 def sampling(name: str, value: object) -> int:
     """A whole number, 1 or more; None is 1."""
     number = 1 if value is None else not_negative(name, value)

@@ -131,7 +131,7 @@ class HyperLogLog:
     # Runs
 
     def _run(self, at: int) -> tuple[int, int, int]:
-        """Of the run at an offset: its bytes, its registers, and their value."""
+        """The bytes, the registers and the value of the run at an offset."""
         first = self.value[at]
         if first & 0x80:
             return 1, (first & 3) + 1, (first >> 2 & 31) + 1

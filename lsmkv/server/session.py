@@ -253,7 +253,7 @@ class Session:
         self.hang_up: Callable[[], None] = _nothing
         """Closes the connection once everything is sent."""
         self.descriptor = -1
-        """Of its socket, for CLIENT LIST."""
+        """The file descriptor of its socket, for CLIENT LIST."""
         self.unread: Callable[[], int] = _zero
         """The bytes of received requests that have not run."""
 

@@ -60,6 +60,8 @@ class Greeting:
         slot, pid, file = (one if isinstance(one, int) else -1 for one in numbers)
         if not (0 <= slot < SLOTS and pid >= 0 and file >= 0):
             raise CorruptionError("the owner's greeting is invalid")
+        self.only_owns = value.get("only_owns")
+        """Whether that process does nothing but own the store; None of an older release."""
         self.slot = slot
         self.pid = pid
         self.file = file
@@ -224,6 +226,8 @@ class Joined:
         self.page: SharedPage
         self.owner = head.pid
         """The owner's process id."""
+        self.owner_does_more = False
+        """Whether the owner is a process that has opened the store for itself."""
 
     def join(self, file: SharedFile) -> None:
         """Connect to the owner, and get the page.
@@ -339,6 +343,7 @@ class Joined:
             if file is not None and greeting.file != file.inode():
                 raise ConnectionResetError(errno.ECONNRESET, "SHARED was replaced")
             self.owner = greeting.pid
+            self.owner_does_more = greeting.only_owns is False
             held = page.fd if file is not None else self.page.fd
             number_in(
                 connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))

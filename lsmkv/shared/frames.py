@@ -34,6 +34,7 @@ from typing import Any, Final
 
 from lsmkv.db.read.scan import Bounds
 from lsmkv.errors import (
+    ComparatorMismatchError,
     ConflictError,
     CorruptionError,
     Error,
@@ -137,6 +138,8 @@ def error_frame(request: int, error: BaseException) -> bytes:
         value |= {"errno": error.errno, "text": text, "path": path}
     elif isinstance(error, CorruptionError):
         value |= {"text": error.reason, "path": error.path, "offset": error.offset}
+    elif isinstance(error, ComparatorMismatchError):
+        value |= {"path": error.path, "stored": error.stored, "given": error.given}
     return json_frame(FAILED, request, value)
 
 
@@ -149,6 +152,8 @@ def error_in(content: bytes) -> Exception:
         return IOError(number, text, path or None)
     if kind == "CorruptionError":
         return CorruptionError(text, path or None, offset if isinstance(offset, int) else None)
+    if kind == "ComparatorMismatchError":
+        return ComparatorMismatchError(path, _text(value.get("stored")), _text(value.get("given")))
     known = _BY_TEXT.get(kind)
     return Error(f"{kind}: {text}") if known is None else known(text)
 

@@ -9,7 +9,6 @@ files.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from mypy_extensions import mypyc_attr
@@ -33,6 +32,7 @@ from lsmkv.errors import (
 from lsmkv.format.filenames import LOCK, SHARED
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
+from lsmkv.shared.calls import RunMethod
 from lsmkv.shared.connection import Joined
 from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
 from lsmkv.shared.listener import Listener
@@ -40,10 +40,6 @@ from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.starting import start_owner
 from lsmkv.shared.system import system_of
 from lsmkv.util.threads import pause
-
-RunMethod = Callable[[str, dict[str, Any], Callable[..., None]], Any]
-"""Runs a method of the handle for a member: its name, its arguments, and what is called
-with the progress."""
 
 _PAUSE = 0.002
 """Seconds between two attempts to join, or to own."""
@@ -118,9 +114,10 @@ class Entrance:
         starts_owner: bool,
         patience: float | None,
         run_method: RunMethod,
+        only_owns: bool,
     ) -> None:
         """``starts_owner``: a process of its own owns the store, which this one starts if need be;
-        ``may_own`` says nothing then."""
+        ``may_own`` says nothing then.  ``only_owns``: this is such a process."""
         self._path = path
         self._system = system_of(arguments.get("env"))
         self._arguments = arguments.copy()
@@ -128,6 +125,7 @@ class Entrance:
         self._starts_owner = starts_owner
         self._patience = patience
         self._run_method = run_method
+        self._only_owns = only_owns
         self._names = names_of(make_options(**arguments))
         if arguments.get("comparator") is None:
             del self._names["comparator"]  # the store's own order decides
@@ -284,7 +282,8 @@ class Entrance:
             assert writer is not None
             names = names_of(opened.options)
             listener = Listener(
-                self._system, opened.store, writer, publishing, names, self._run_method
+                *(self._system, opened.store, writer, publishing, names),
+                *(self._run_method, self._only_owns),
             )
             listener.start()
             words = publishing.page.words

@@ -2,7 +2,7 @@
 
 One thread serves all members.  What has come in meanwhile from all of them is committed as one
 batch, with one write of the log and at most one sync.  Requests that may take long, calls of a
-method, have a thread each.
+method, have a thread each (``calls.py``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import errno
 import os
 import struct
 import time
-from collections.abc import Callable
 from typing import Any
 
 from lsmkv.db.handles.transaction import ConflictCheck
@@ -19,7 +18,14 @@ from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.db.write.writer import Writer
 from lsmkv.env.shared_page import SEQUENCE, SLOTS
 from lsmkv.env.sockets import NO_SIGNAL
-from lsmkv.errors import ClosedError, ConflictError, CorruptionError, Error
+from lsmkv.errors import (
+    ClosedError,
+    ComparatorMismatchError,
+    ConflictError,
+    CorruptionError,
+    Error,
+)
+from lsmkv.shared.calls import Calls, RunMethod
 from lsmkv.shared.frames import (
     BEGIN,
     CALL,
@@ -32,10 +38,8 @@ from lsmkv.shared.frames import (
     LEAVING,
     NUMBER,
     NUMBERS,
-    PROGRESS,
     PROTOCOL,
     READY,
-    RESULT,
     WAIT,
     WRITE,
     CommitRequest,
@@ -68,22 +72,22 @@ class Listener:
         writer: Writer,
         publishing: Publishing,
         names: dict[str, str],
-        run: Callable[[str, dict[str, Any], Callable[..., None]], Any],
+        run_method: RunMethod,
+        only_owns: bool,
     ) -> None:
-        """``names`` are those of what a member's options must agree with; ``run`` calls a method of
-        the handle: its name, its arguments, and what is called with the progress."""
+        """``names`` are those of what a member's options must agree with; ``only_owns`` is whether
+        this process does nothing but own the store."""
         sockets: Any = system.sockets
         self._sockets = sockets
         self._store = store
         self._publishing = publishing
         self._group = GroupCommit(writer, publishing, store.info_log, self._answer, sockets.end)
         self._names = names
-        self._run_method = run
+        self._only_owns = only_owns
         self._members: dict[int, Member] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
         self._ident = 0
         self._waiting: list[tuple[Member, int, int, float]] = []
-        self._finished: list[Member] = []  # whose call is over
         self._stopping = False
         self._next_transaction = 1
         self._transactions: dict[int, tuple[Member, ReadView]] = {}
@@ -96,6 +100,7 @@ class Listener:
         self._buffer = memoryview(bytearray(_CHUNK))  # where the thread receives
         self._poll = sockets.polling.epoll()
         self._alarm = sockets.Alarm()
+        self._calls = Calls(sockets.polling, run_method, self._alarm.ring)
         self._spare = sockets.Spare()
         self._poll.register(self._listening.fileno(), sockets.polling.EPOLLIN)
         self._poll.register(self._alarm.fd, sockets.polling.EPOLLIN)
@@ -124,6 +129,7 @@ class Listener:
         """
         if not self._stopping:
             self._stopping = True
+            self._calls.stop()
             self._alarm.ring()
             if get_ident() != self._ident:
                 with self._ended:
@@ -154,7 +160,7 @@ class Listener:
         for fd, _ in self._poll.poll(self._patience(), _MOST_EVENTS):
             if fd == self._alarm.fd:
                 self._alarm.quiet()
-                self._take_back_finished()
+                self._hear_again()
             elif fd == self._listening.fileno():
                 self._accept()
             else:
@@ -340,8 +346,7 @@ class Listener:
         for what, name in self._names.items():
             given = names.get(what) if isinstance(names, dict) else None
             if given != name and (given is not None or what != "comparator"):
-                reason = f"the store is shared with the {what} {name!r}, not {given!r}"
-                self._send(member, error_frame(request, Error(reason)))
+                self._send(member, error_frame(request, self._refusal(what, name, given)))
                 return
         member.welcome = True
         member.asked = False
@@ -354,12 +359,19 @@ class Listener:
                 "slot": member.slot,
                 "pid": os.getpid(),
                 "file": publishing.file.inode(),
+                "only_owns": self._only_owns,
             },
         )
         try:
             self._sockets.send_with(member.socket, greeting, publishing.reading)
         except OSError:
             self._drop(member)
+
+    def _refusal(self, what: str, name: str, given: object) -> Error:
+        """The error of a process whose option has another name than the owner's."""
+        if what == "comparator":
+            return ComparatorMismatchError(self._store.directory.path, name, str(given))
+        return Error(f"the store is shared with the {what} {name!r}, not {given!r}")
 
     def _note_member(self, member: Member, request: int, ready: dict[str, Any]) -> None:
         """Note where a member holds the page, before anybody answers to it."""
@@ -442,48 +454,16 @@ class Listener:
     # Calls
 
     def _call(self, member: Member, request: int, call: dict[str, Any]) -> None:
-        """Run a method of the handle in a thread of its own."""
-        member.busy = True
+        """Hear nothing more from a member until its call is over."""
         self._poll.unregister(member.socket.fileno())
         try:
-            start_new_thread(self._run_call, (member, request, call))
+            self._calls.start(member, request, call)
         except RuntimeError as error:
             self._poll.register(member.socket.fileno(), self._sockets.polling.EPOLLIN)
-            member.busy = False
             self._send(member, error_frame(request, error))
 
-    def _run_call(self, member: Member, request: int, call: dict[str, Any]) -> None:
-        socket = member.socket
-
-        def tell(*arguments: Any) -> None:
-            if self._stopping:
-                raise ClosedError("the database is closed")
-            message = json_frame(PROGRESS, request, {"arguments": list(arguments)})
-            _send_all(self._sockets.polling, socket, message, True)
-
-        try:
-            try:
-                name = str(call.get("method"))
-                result = self._run_method(name, call.get("arguments", {}), tell)
-                answer = json_frame(RESULT, request, {"result": result})
-            except ClosedError:
-                answer = frame(LEAVING, request)
-            except Exception as error:
-                answer = error_frame(request, error)
-            try:
-                _send_all(self._sockets.polling, socket, answer, False)
-            except OSError:
-                pass  # the member has gone, as the loop will see
-        finally:
-            self._finished.append(member)
-            self._alarm.ring()
-            if self._stopping:
-                socket.close()
-
-    def _take_back_finished(self) -> None:
-        while self._finished:
-            member = self._finished.pop()
-            member.busy = member.asked = False
+    def _hear_again(self) -> None:
+        for member in self._calls.finished():
             if member.socket.fileno() in self._members:
                 self._poll.register(member.socket.fileno(), self._sockets.polling.EPOLLIN)
                 if member.received:
@@ -492,8 +472,9 @@ class Listener:
 
     def _close(self) -> None:
         self._publishing.wake = None
+        self._calls.stop()
         for member in list(self._members.values()):
-            if member.busy and member not in self._finished:
+            if self._calls.runs(member):
                 # Its thread sends the answer, and closes it.
                 self._sockets.end_requests(member.socket)
             else:
@@ -503,23 +484,6 @@ class Listener:
         self._poll.close()
         self._alarm.close()
         self._spare.close()
-
-
-def _send_all(polling: Any, socket: Any, content: bytes, may_drop: bool) -> None:
-    """Send everything through a socket that does not block, from a thread that may wait.
-
-    What may be dropped is, if there is no room for its first byte: its reader is slow or stopped.
-    """
-    poll = polling.poll()
-    poll.register(socket.fileno(), polling.POLLOUT)
-    at = 0
-    while at < len(content):
-        try:
-            at += socket.send(content[at:], NO_SIGNAL)
-        except BlockingIOError:
-            if may_drop and at == 0:
-                return
-            poll.poll()
 
 
 def _out_of_descriptors() -> OSError:

@@ -12,6 +12,8 @@ import time
 import warnings
 from typing import Any, Final
 
+from mypy_extensions import mypyc_attr
+
 from lsmkv.env import detached
 from lsmkv.errors import Error
 from lsmkv.shared.shared_db import SharedDB
@@ -20,6 +22,13 @@ from lsmkv.shared.starting import FAILED, OWNED, OWNS
 _GRACE: Final = 2.0
 """Seconds without any member after which it ends."""
 _LOOK_EVERY: Final = 0.5
+
+
+@mypyc_attr(native_class=False)
+class OnlyOwner(SharedDB):
+    """The store, in a process that does nothing but own it."""
+
+    _only_owns = True
 
 
 def main() -> None:
@@ -43,7 +52,7 @@ def _open(request: bytes) -> SharedDB | None:
         warnings.simplefilter("always")
         try:
             path, arguments = _decoded(request)
-            db = SharedDB(path, **arguments)
+            db = OnlyOwner(path, **arguments)
         except Exception as error:
             detached.answer(_encoded(FAILED, error, []))
             return None

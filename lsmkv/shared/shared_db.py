@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -20,44 +21,36 @@ from mypy_extensions import mypyc_attr
 from lsmkv.db.admin.ingest import as_paths
 from lsmkv.db.db import DB
 from lsmkv.db.handles.transaction import Isolation, Transaction, refuse_unknown
-from lsmkv.db.handles.turns import Turns
-from lsmkv.db.opening.open import MEMORY, OpenStore
-from lsmkv.db.read.reader import Reader
+from lsmkv.db.opening.open import MEMORY
 from lsmkv.db.tree.log_holds import LogHold
 from lsmkv.db.tree.store import Store
-from lsmkv.db.write.write_path import WritePath
 from lsmkv.env.local_sharing import SHARES
 from lsmkv.env.mounts import shared_file_system_of
 from lsmkv.env.place import absolute
 from lsmkv.env.shared_page import SEQUENCE, SUPERSEDED
 from lsmkv.errors import (
     ClosedError,
-    Error,
     IOError,
-    NestedCallError,
-    OutcomeUnknownError,
     StaleViewError,
-    raise_typed,
 )
 from lsmkv.options import OptionArguments
 from lsmkv.options.option import seconds
-from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain, result_in
-from lsmkv.shared.following import EpochOver
-from lsmkv.shared.frames import BEGIN, CALL, NUMBERS, WAIT, json_frame
+from lsmkv.shared.connection import OwnerGone, number_in, plain
+from lsmkv.shared.frames import BEGIN, NUMBERS, WAIT
+from lsmkv.shared.handle import SharedHandle
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.leases import LeaseReport, decoded, report
 from lsmkv.shared.system import LOCAL, system_of
 from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, Registered
-from lsmkv.shared.writing import DeniedWriter, MemberWriter, denied
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
-from lsmkv.util.threads import ThreadLock, new_reentrant_lock
+from lsmkv.util.threads import new_reentrant_lock
 
 
 @described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
-class SharedDB(DB):
+class SharedDB(SharedHandle):
     """A store that any number of processes of this machine open, all for reading and writing.
 
     It has the methods and the options of :class:`DB`.  Every process opens it in the same way: the
@@ -69,9 +62,14 @@ class SharedDB(DB):
     or restarted; it waits for an owner, 30 seconds or ``lock_timeout``.  ``owner="process"`` leaves
     the store to a small process that does nothing else.  The first member starts it, with its own
     options; if it is killed, the next member that needs it starts another; and it ends two or three
-    seconds after its last member.  All should be opened in the same way.  ``patience`` is for how
-    many seconds a write waits for an owner that does not answer, since it is stopped; None waits
-    for ever.  A write that was waited for in this way may still happen.
+    seconds after its last member.  A process that opens the store without it joins as well, and
+    may be the next owner; where such a one owns the store already, ``owner="process"`` joins it
+    with a ``RuntimeWarning``.  ``patience`` is for how many seconds a write waits for an owner that
+    does not answer, since it is stopped; None waits for ever.  A write that was waited for in this
+    way may still happen.
+
+    The comparator, the filter policy and the prefix extractor must have the names that the owner's
+    have: :class:`~lsmkv.ComparatorMismatchError`, and :class:`Error` for the others.
 
     Methods have the errors and costs of those of :class:`DB`.  A write of a member also costs a
     message to the owner and back, and so does a transaction at its begin and at its end; a read
@@ -115,11 +113,8 @@ class SharedDB(DB):
     ({b'm': b'2', b'n': b'1'}, True, True, [])
     """
 
-    _part: Owning | Member | None = None
-    _joining = False
-    """Whether the holder of ``_join_lock`` is joining."""
-    _forked = False
-    """Whether this is the copy of a handle in a forked child, which has not joined yet."""
+    _only_owns = False
+    """Whether this process does nothing but own the store."""
 
     def __init__(
         self,
@@ -158,9 +153,22 @@ class SharedDB(DB):
         self._join_lock = new_reentrant_lock()
         handle = weakref.ref(self)  # the listener's thread must not keep it from being collected
         run_method = partial(_run_method_of, handle)
-        starts = owner is not None
-        self._entrance = Entrance(where, options, may_own, starts, self._patience, run_method)
+        self._entrance = Entrance(
+            *(where, options, may_own, owner is not None),
+            *(self._patience, run_method, self._only_owns),
+        )
         super().__init__(path, **options)
+        part = self._part
+        if owner is not None and isinstance(part, Member) and part.joined.owner_does_more:
+            text = (
+                f"{where}: process {part.joined.owner} owns the store, and has opened it without"
+                " owner='process': members wait while it computes"
+            )
+            try:
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+            except RuntimeWarning:
+                self.close()
+                raise
 
     # Who owns the store
 
@@ -213,201 +221,9 @@ class SharedDB(DB):
         role = "owner" if self.role == "owner" else f"member of process {self.owner}"
         return f"<lsmkv.SharedDB {self.path!r} ({'closed' if self.closed else role})>"
 
-    # Joining
-
-    def _open_parts(self) -> OpenStore:
-        self._part = self._entrance.enter()
-        self._entrance.claim()
-        return self._part.opened
-
-    def _adopt(self, opened: OpenStore) -> None:
-        super()._adopt(opened)
-        part = self._part
-        if isinstance(part, Member):
-            writes = part.may_write
-            self._writer = (
-                MemberWriter(part.joined, self) if writes else DeniedWriter(opened.directory.path)
-            )
-        self._pid = os.getpid()
-
-    def _rejoin(self, gone: Member) -> None:
-        """Join the next owner, or become it, unless another thread has."""
-        with self._join_lock:
-            self._finish_adoption()
-            if self._part is not gone:
-                return
-            if self._joining:  # by this thread, in the call that this one has interrupted
-                raise NestedCallError(
-                    "not possible here: a signal handler or finalizer has interrupted a call that"
-                    " joins the next owner of the store"
-                )
-            store = self._store
-            if store is None or store.view is None:
-                raise ClosedError("the database is closed")
-            self._joining = True
-            try:
-                gone.joined.close()
-                self._part = self._entrance.enter(gone)
-                self._finish_adoption()
-                gone.page.close()
-                if self._entrance.cancelled:  # by a nested call, in the middle of this
-                    self._close_part()
-                    raise ClosedError("the database is closed")
-            except OSError as error:
-                raise_typed(error)
-            finally:
-                self._joining = False
-
-    def _finish_adoption(self) -> None:
-        """Take over what was joined, if an interrupt has prevented it."""
-        part = self._part
-        if part is not None and part.opened is not self._opened:
-            self._opened = part.opened
-            self._adopt(part.opened)
-        self._entrance.claim()
-
-    def _move_on(self, error: StaleViewError) -> None:
-        if not isinstance(error, EpochOver):
-            try:
-                super()._move_on(error)
-                return
-            except EpochOver:
-                pass
-        part = self._part
-        if isinstance(part, Member) and part.page.superseded:
-            self._rejoin(part)
-        elif part is not None and part.opened is not self._opened:
-            with self._join_lock:
-                self._finish_adoption()
-
-    def _open_reader(self) -> Reader:
-        if self._forked:
-            self._join_in_child()
-        return super()._open_reader()
-
-    def _open_store(self) -> Store:
-        if self._forked:
-            self._join_in_child()
-        while True:
-            part = self._part
-            store = super()._open_store()
-            if not isinstance(part, Member):
-                return store
-            try:
-                part.follower.refresh(part.opened.store)
-            except EpochOver as error:
-                self._move_on(error)
-            except OSError as error:
-                store.raise_failure(error)
-            else:
-                return part.opened.store
-
     def refresh(self) -> None:
         """Do nothing but check that the store is open: it always shows the current state."""
         self._open_store()
-
-    # Forks
-
-    def _abandon(self, store: Store) -> None:
-        """In a forked child: close what belongs to the parent, at once; join at the next use."""
-        if self._opened.released:
-            return
-        part = self._part
-        if isinstance(part, Owning):
-            part.listener.close_in_child()
-        elif part is not None:
-            part.page.close()
-        super()._abandon(store)
-        self._entrance.close()
-        self._part = None
-        self._store = self._reader = self._writer = None
-        self._join_lock = new_reentrant_lock()
-        self._close_lock = ThreadLock()
-        self._turns = Turns()
-        self._joining = self._close_asked = self._entrance.cancelled = False
-        self._forked = True
-
-    def _join_in_child(self) -> None:
-        with self._join_lock:
-            if self._forked:
-                try:
-                    self._opened = self._open_parts()
-                except OSError as error:
-                    raise_typed(error)
-                self._adopt(self._opened)
-                self._forked = False
-
-    @property
-    def closed(self) -> bool:
-        """Whether the store was closed."""
-        return not self._forked and super().closed
-
-    # What a member's writer asks for
-
-    def _resolve(self, joined: Joined, gone: OwnerGone, sync: bool) -> WritePath | None:
-        part = self._part
-        try:
-            if isinstance(part, Member) and part.joined is joined:
-                self._rejoin(part)
-            writer = self._open_writer()
-        except Error as error:
-            if gone.left or gone.slot < 0:
-                raise
-            if joined.page.superseded and joined.page.noted(gone.slot)[0] != gone.request:
-                raise  # its owner is dead, and has not begun to write it
-            raise OutcomeUnknownError(
-                f"{self.path}: the owner was lost before it answered, and none can be asked"
-            ) from error
-        if gone.left or gone.slot < 0:
-            return writer
-        part = self._part
-        recovered = None
-        if part is not None and part.epoch != joined.epoch:  # else the slot may be another's now
-            recovered = self._entrance.recovered_after(joined.epoch, part)
-        if recovered is None:
-            raise OutcomeUnknownError(
-                f"{self.path}: the owner was lost before it answered, and nobody knows whether the"
-                " write has happened"
-            )
-        request, last = joined.page.noted(gone.slot)
-        if request != gone.request:
-            return writer
-        if recovered < last:
-            return writer
-        if sync:
-            writer.sync()
-        return None
-
-    def _call_owner(
-        self, method: str, arguments: dict[str, Any], progress: Progress | None = None
-    ) -> Any:
-        """Run a method where the store is owned: here, or in the owner's process."""
-        while True:
-            part = self._part
-            if not isinstance(part, Member):
-                given = arguments if progress is None else arguments | {"progress": progress}
-                return getattr(self, method)(**given)
-            if not part.may_write and method not in _READS:
-                raise denied(part.opened.directory.path)
-            call = {"method": method, "arguments": _as_json(arguments)}
-            try:
-                made = partial(_call_frame, call)
-                return result_in(part.joined.ask(made, progress, may_take_long=True))
-            except OwnerGone as gone:
-                if method in _ONCE and gone.slot >= 0 and not gone.left:
-                    raise OutcomeUnknownError(
-                        f"{self.path}: the owner was lost in the middle of {method}()"
-                    ) from gone
-                self._rejoin(part)
-
-    def _run_method(self, name: str, arguments: dict[str, Any], tell: Callable[..., None]) -> Any:
-        """Run a method that a member asks for."""
-        if name not in _CALLS:
-            raise ValueError(f"no member may call {name!r}")
-        given = _from_json(arguments)
-        if name in _WITH_PROGRESS:
-            given["progress"] = tell
-        return getattr(self, name)(**given)
 
     def _is_member(self) -> bool:
         self._open_store()
@@ -544,44 +360,9 @@ class SharedDB(DB):
         }
         return _reopen, (absolute(self.path), arguments)
 
-    # Closing
-
-    def _settle_at_exit(self) -> None:
-        """Serve no member any more: a thread that is frozen at the end may hold a lock."""
-        part = self._part
-        if isinstance(part, Owning) and os.getpid() == self._pid:
-            part.listener.stop()
-        super()._settle_at_exit()
-
-    def _close(self) -> None:
-        self._entrance.cancel()
-        with self._join_lock:
-            self._close_part()
-
-    def _close_part(self) -> None:
-        """Caller holds ``_join_lock``: no other thread joins an owner, or becomes one."""
-        if self._store is not None:
-            self._finish_adoption()
-        part = self._part
-        if isinstance(part, Owning) and os.getpid() == self._pid:
-            part.listener.stop()
-            part.publishing.leave()
-            self._entrance.close()  # of when it was a member
-        super()._close()
-        if isinstance(part, Member):
-            part.joined.close()
-            part.page.close()
-        self._entrance.close()
-
 
 _FOR_EVER = 1e9
 """Seconds."""
-_WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
-_READS = frozenset(("leases",))
-"""What a process may call that may not write."""
-_ONCE = frozenset(("checkpoint", "ingest", "acknowledge_recovery"))
-"""What must not be done twice."""
-_CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "leases"}
 
 
 def _checked_patience(value: object) -> float | None:
@@ -608,21 +389,3 @@ def _run_method_of(
 
 def _reopen(path: str, arguments: dict[str, Any]) -> DB:
     return SharedDB(path, **arguments)
-
-
-def _call_frame(call: dict[str, Any], request: int) -> bytes:
-    return json_frame(CALL, request, call)
-
-
-def _as_json(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: {"bytes": value.hex()} if isinstance(value, bytes) else value
-        for name, value in arguments.items()
-    }
-
-
-def _from_json(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: bytes.fromhex(value["bytes"]) if isinstance(value, dict) else value
-        for name, value in arguments.items()
-    }

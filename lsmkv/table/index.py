@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from lsmkv.format.key_order import KeyOrder
 
 
+_OBJECT = 40
+"""Bytes of memory of a ``bytes`` object besides its content, rounded as the allocator does."""
+_FOR_EACH = 2 * 8 + 2 * 8 + 8
+"""For each data block: two references to keys, its place, and its entry in the block cache."""
+
+
 class TableIndex:
     """Data blocks by number, from 0 on in the order of the file.
 
@@ -50,6 +56,8 @@ class TableIndex:
         """Where each data block begins."""
         self.sizes = sizes
         """The size of each in the file, trailer included."""
+        self.memory: i64 = _held(keys)
+        """About how many bytes the index takes in memory."""
 
     def __len__(self) -> int:
         """The number of data blocks."""
@@ -88,3 +96,11 @@ class TableIndex:
     def handle(self, number: i64) -> BlockHandle:
         """The block handle."""
         return BlockHandle(self.offsets[number], self.sizes[number] - BLOCK_TRAILER_SIZE)
+
+
+def _held(keys: list[bytes]) -> i64:
+    """About what these internal keys, their user keys and the rest of an index take in memory."""
+    total: i64 = 0
+    for key in keys:
+        total += 2 * (len(key) + _OBJECT) + _FOR_EACH
+    return total

@@ -6,6 +6,8 @@ A :class:`~lsmkv.table.reader.Table` makes a :class:`TableMetadata` once, and ke
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.fuse import is_filter64
@@ -52,6 +54,10 @@ class TableMetadata:
         """The filters that lookups ask, in this order."""
         if options.filter_policy is not None or options.prefix_extractor is not None:
             self.filters = self._read_filters(footer.metaindex)
+        self.filter_bytes: i64 = sum([len(reader.contents) for reader in self.filters])
+        """Bytes of the filters, which are held as they are stored."""
+        if self.prefix_filter is not None:
+            self.filter_bytes += len(self.prefix_filter.contents)
         self.data_end = footer.metaindex.offset
         """An offset after the data blocks and the filters."""
 

@@ -71,6 +71,8 @@ class Table:
         self._cached: list[CacheEntry | None] = [None] * len(self.index)
         """The entry of each data block in the block cache, by block number, or None."""
         self._data_end = metadata.data_end
+        self.memory: i64 = self.index.memory + metadata.filter_bytes
+        """About how many bytes the index and the filters take in memory."""
 
     def get(
         self,

@@ -66,6 +66,7 @@ class Process:
         self._started = started
         self._points = 0
         self._last_point = 0
+        self._stop_point = 0
         self._descriptors: dict[int, Any] = {}
         self.pid = _FIRST_PID + len(system.processes)
         """Its process id."""
@@ -73,6 +74,8 @@ class Process:
         """What reports call it."""
         self.killed = False
         """Whether it was killed."""
+        self.stopped = False
+        """Whether it is stopped."""
         system.processes[self.pid] = self
 
     def start(self, function: Callable[..., object], *arguments: Any, name: str = "") -> None:
@@ -100,6 +103,21 @@ class Process:
         """Kill it at its ``points``-th switch point from now on."""
         self._last_point = self._points + points
 
+    def stop(self) -> None:
+        """Stop it, as SIGSTOP does: its threads wait until :meth:`go_on`, whatever becomes free.
+
+        It keeps all that it has.  One of its own threads continues to its next switch point.
+        """
+        self.stopped = True
+
+    def stop_after(self, points: int) -> None:
+        """Stop it at its ``points``-th switch point from now on."""
+        self._stop_point = self._points + points
+
+    def go_on(self) -> None:
+        """Let it continue, as SIGCONT does."""
+        self.stopped = False
+
     @property
     def points(self) -> int:
         """How many switch points its threads have come to."""
@@ -112,6 +130,8 @@ class Process:
         self._points += 1
         if self._points == self._last_point:
             self.kill()
+        if self._points == self._stop_point:
+            self.stop()
 
     def at(self, doing: str) -> Scheduler:
         """A switch point before a call of the system; ``RuntimeError`` in no thread of its own."""

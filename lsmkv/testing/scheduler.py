@@ -58,6 +58,8 @@ class Group(Protocol):
 
     pid: int
     """Its process id."""
+    stopped: bool
+    """Whether none of them continues before it goes on."""
 
     def step(self) -> None:
         """One of them is at a switch point: the others may be ended now, and it, too."""
@@ -89,6 +91,16 @@ class Thread:
         case."""
         self.timed_out = False
         self.unwound = 0
+
+    @property
+    def is_able(self) -> bool:
+        """Whether it can run now."""
+        return self.can_run and not self.is_stopped
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it belongs to a group that is stopped."""
+        return self.group is not None and self.group.stopped
 
     def __repr__(self) -> str:
         return self.name
@@ -334,13 +346,13 @@ class Scheduler:
             if one.killed and one is not thread:
                 return one
         thread.decisions += 1
-        able = [one for one in self._threads if one.can_run]
+        able = [one for one in self._threads if one.is_able]
         if not able:
             able = self._pass_time(thread)
             if not able:
                 # The failure is noted; the thread itself unwinds if it has not ended.
                 return thread if thread in self._threads else self._threads[0]
-        if thread.can_run:
+        if thread.is_able:
             usual = thread
         else:
             usual = next((one for one in able if one.number > thread.number), able[0])
@@ -356,7 +368,7 @@ class Scheduler:
 
     def _pass_time(self, thread: Thread) -> list[Thread]:
         """No thread can run: the one whose wait ends first continues; none after a failure."""
-        waiting = [one for one in self._threads if one.until is not None]
+        waiting = [one for one in self._threads if one.until is not None and not one.is_stopped]
         if all(one.only_signals for one in waiting):
             kind = DEADLOCK if self._is_circle() else LOST_WAKE_UP
             self.fail(kind, f"no thread can run\n{self._standing()}")
@@ -413,6 +425,8 @@ class Scheduler:
                 what = f"waits for {thread.lock!r}{by}"
             elif not thread.can_run:
                 what = "pauses"
+            if thread.is_stopped:
+                what += "; its process is stopped"
             lines.append(f"  {thread.name}  {place}  {source}  ({what})")
         return "\n".join(lines)
 

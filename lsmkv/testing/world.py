@@ -97,7 +97,8 @@ class Run:
         ``start(function, *arguments, name="")`` starts one.  Its threads open stores on its
         ``env``, and share them with other processes.  ``kill()`` kills it, and ``kill_after(n)``
         at the n-th switch point of its threads from now on; ``points`` counts these.  ``killed``
-        says whether that has happened, and ``pid`` is its process id.
+        says whether that has happened, and ``pid`` is its process id.  ``stop()`` and
+        ``stop_after(n)`` stop it, and ``go_on()`` lets it continue.
 
         >>> from lsmkv import DB, SharedDB
         >>> def count(process):

@@ -65,6 +65,12 @@ class SecondChanceCache(Generic[K, V]):
         value: V | None = None if entry is None else entry.take()
         return value
 
+    def peek(self, key: K) -> V | None:
+        """The value under ``key``, which is not spared for that; None on a miss."""
+        entry = self._entries.get(key)
+        value: V | None = None if entry is None else entry.value
+        return value
+
     def entry(self, key: K) -> CacheEntry | None:
         """The entry under ``key``, which can be used repeatedly without a lookup; None on a
         miss."""
@@ -94,6 +100,20 @@ class SecondChanceCache(Generic[K, V]):
             if removed is not None:
                 removed.empty()  # a new one, if a thread has inserted it meanwhile
 
+    def evict_one(self) -> K | None:
+        """Remove the value that is the next to go, and return its key; None if the value was spared
+        instead, if another thread has changed the queue meanwhile, or if there is none."""
+        try:
+            key, entry = next(iter(self._entries.items()))
+            if entry.used and entry.value is not None:
+                entry.used = False
+                self._entries.move_to_end(key)
+                return None
+            self.discard(key)
+            return key
+        except (KeyError, RuntimeError, StopIteration):
+            return None
+
     def clear(self) -> None:
         """Remove every value."""
         for key in self.in_order():
@@ -107,16 +127,4 @@ class SecondChanceCache(Generic[K, V]):
     def _evict_to(self, count: int) -> None:
         """Remove values until that many are left."""
         while len(self._entries) > count:
-            self._evict_one()
-
-    def _evict_one(self) -> None:
-        """Remove the oldest value if it was not used, else move it to the end of the queue."""
-        try:
-            key, entry = next(iter(self._entries.items()))
-            if entry.used and entry.value is not None:
-                entry.used = False
-                self._entries.move_to_end(key)
-            else:
-                self.discard(key)
-        except (KeyError, RuntimeError, StopIteration):
-            pass  # another thread has changed the queue meanwhile
+            self.evict_one()

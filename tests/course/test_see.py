@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
 from commands import lsm
 from course_stores import folder_of_references, plant
 from labs import reference
+from processes import ENVIRON
 
 from lsmkv.course.labs.registry import find
-from lsmkv.course.see import SIGHTS
+from lsmkv.course.sights import SIGHTS
 
 
 @pytest.mark.parametrize("slug", SIGHTS)
@@ -68,3 +72,23 @@ def test_other_labs_have_no_steps() -> None:
         2,
         "lsmkv: there are no steps of lab 5 to see; labs 3, 4, 8 have some\n",
     )
+
+
+def test_the_page_is_served_until_a_signal(tmp_path: Path) -> None:
+    file = folder_of_references(tmp_path / "labs") / "lab4_bloom.py"
+    arguments = ["course", "see", "4", "--file", str(file), "--page", "--port", "0", "--json"]
+    started = [sys.executable, "-m", "lsmkv", *arguments]
+    with subprocess.Popen(started, stdout=subprocess.PIPE, env=ENVIRON) as process:
+        assert process.stdout is not None
+        line = json.loads(process.stdout.readline())
+        assert line["path"] == str(file)
+        with urllib.request.urlopen(f"{line['url']}api/see", timeout=60) as answer:
+            assert json.load(answer)["outcome"] == "passed"
+        process.terminate()
+    assert process.returncode == 128 + 15
+
+
+def test_a_page_of_no_file_is_refused(tmp_path: Path) -> None:
+    done = lsm("course", "see", "4", "--file", tmp_path / "none.py", "--page", "--port", "0")
+    assert done.status == 2
+    assert "none.py" in done.err

@@ -140,6 +140,19 @@ def test_no_page_docstring_comment_or_message_has_these_words() -> None:
 
 
 @needs_checkout
+def test_no_docstring_or_help_is_a_genitive() -> None:
+    """ "The bytes of all inputs", not "Of all inputs": it is read without the name above it."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.value[:40]!r}"
+        for path in sorted((ROOT / "lsmkv").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if re.fullmatch(r"Of [a-z][^,:]*", node.value)
+    ]
+    assert not found, "\n".join(found)
+
+
+@needs_checkout
 def test_long_sentences_become_fewer() -> None:
     """``long_sentences.txt`` says how many each page has: not more, and not fewer any longer."""
     lines = LONG_SENTENCES.read_text(encoding="utf-8").splitlines()

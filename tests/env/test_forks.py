@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lsmkv.env import forks
+from lsmkv.env.local import LocalEnv
+from lsmkv.env.local_sharing import SHARES
 from lsmkv.env.shared_file import SharedFile, open_shared
+from lsmkv.env.sharing import SharingDirectory
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -56,6 +60,31 @@ def test_a_fork_waits_for_a_thread_that_is_opening(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     thread.join()
     files[0].close()
+
+
+@pytest.mark.skipif(not SHARES, reason="this system shares no store")
+def test_a_child_has_no_claim_of_its_parent(tmp_path: Path) -> None:
+    """It would keep that of a parent which is killed."""
+    one, other = (LocalEnv().open_directory(str(tmp_path)) for _ in range(2))
+    assert isinstance(one, SharingDirectory)
+    assert isinstance(other, SharingDirectory)
+    assert one.claim_start()
+    ready, go = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(go[1])
+        os.write(ready[1], b"x")
+        os.read(go[0], 1)
+        os._exit(0)
+    os.read(ready[0], 1)
+    claim: Any = one
+    os.close(claim._claim._fd)  # as a kill does it, without ending the claim first
+    claim._claim._fd = -1
+    assert other.claim_start()
+    os.write(go[1], b"x")
+    os.waitpid(pid, 0)
+    one.close()
+    other.close()
 
 
 def test_a_fork_by_the_holder_itself_waits_for_nothing() -> None:

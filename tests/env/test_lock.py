@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -308,6 +309,52 @@ FORK = """if True:
 @pytest.mark.parametrize("kind", KINDS)
 def test_forked_children_do_not_own_the_lock(store: LocalDirectory, kind: str) -> None:
     python(FORK, store.path, kind)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("step", ["taken", "released"])
+def test_a_fork_waits_for_a_thread_at_the_lock(
+    store: LocalDirectory, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child with its descriptor would keep the lock of a parent that is killed."""
+    at_work, asked = threading.Event(), threading.Event()
+    real = lock_module._set_lock
+    kinds: list[int] = []
+
+    def change_slowly(fd: int, ofd: bool, kind: int) -> None:
+        real(fd, ofd, kind)
+        kinds.append(kind)
+        if len(kinds) == (1 if step == "taken" else 2):
+            at_work.set()
+            asked.wait()
+
+    monkeypatch.setattr(lock_module, "_set_lock", change_slowly)
+
+    def work() -> None:
+        store.lock("LOCK").close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    at_work.wait()
+    number = os.stat(f"{store.path}/LOCK").st_ino
+    threading.Timer(0.05, asked.set).start()  # most often once the fork is waiting
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if number not in inodes() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    thread.join()
+    store.lock("LOCK").close()
+
+
+def inodes() -> set[int]:
+    """The numbers of the files that this process has open."""
+    found = set()
+    for fd in range(256):
+        try:
+            found.add(os.fstat(fd).st_ino)
+        except OSError:
+            pass
+    return found
 
 
 def test_a_lock_file_that_was_replaced_meanwhile_is_opened_again(

@@ -114,6 +114,9 @@ def test_errors_of_the_system_and_of_damage() -> None:
     damage = error_in(content_of(error_frame(3, CorruptionError("bad", "store/1.ldb", 7))))
     assert isinstance(damage, CorruptionError)
     assert (damage.reason, damage.path, damage.offset) == ("bad", "store/1.ldb", 7)
+    order = error_in(content_of(error_frame(3, lsmkv.ComparatorMismatchError("store", "a", "b"))))
+    assert isinstance(order, lsmkv.ComparatorMismatchError)
+    assert (order.path, order.stored, order.given) == ("store", "a", "b")
 
 
 def test_an_error_of_any_size_and_path_fits_into_a_frame() -> None:
@@ -132,6 +135,7 @@ def test_an_error_of_any_size_and_path_fits_into_a_frame() -> None:
         {"kind": "__import__", "text": "os"},
         {"kind": "SystemExit", "text": "1"},
         {"errno": 10**30, "text": None, "path": 7},
+        {"kind": "ComparatorMismatchError", "stored": 7, "path": []},
     ],
 )
 def test_whatever_is_answered_as_an_error_is_one_of_ours(value: dict[str, object]) -> None:

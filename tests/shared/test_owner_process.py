@@ -245,6 +245,50 @@ def test_a_fork_joins_the_same_process(path: Path) -> None:
         assert db.get(b"child") == b"1"
 
 
+def test_a_store_that_another_process_owns_for_itself(path: Path, other: Start) -> None:
+    """It works, with a warning; and when that owner goes, a process is started."""
+    first = other(create_if_missing=True)
+    with pytest.raises(RuntimeWarning):  # as the tests have it
+        new(path)
+    with pytest.warns(RuntimeWarning, match=f"process {first.pid} owns the store"):
+        db = new(path)
+    assert (db.role, db.owner) == ("member", first.pid)
+    db.put(b"k", b"v")
+    assert first("db.get(b'k')") == b"v"
+    with db:
+        first.kill()
+        db.put(b"l", b"w")
+        assert db.role == "member"
+        assert db.owner not in (os.getpid(), first.pid)
+        assert dict(db) == {b"k": b"v", b"l": b"w"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_joins_without_it(path: Path, other: Start, number: int) -> None:
+    """It may be the next owner, and the others join it."""
+    with new(path) as db:
+        first = other()
+        assert first("db.role, db.owner") == ("member", db.owner)
+        first("db.put(b'k', b'v')")
+        assert db.get(b"k") == b"v"
+        owner = db.owner
+        os.kill(owner, number)
+        assert ends(owner)
+        first("db.put(b'k', b'w')")
+        assert first("db.role") == "owner"
+        assert db.get(b"k") == b"w"
+        db.put(b"l", b"w")
+        assert db.owner == first.pid
+        first("db.close()")
+        db.put(b"m", b"w")
+        assert (db.role, db.owner in (os.getpid(), first.pid, owner)) == ("member", False)
+
+
+def test_its_names_are_those_of_its_members(path: Path, other: Start) -> None:
+    with new(path, bloom_filter_bits=0):
+        assert "shared with the filter policy 'none'" in other(owner="process").opened
+
+
 def test_a_close_while_no_process_owns_it(path: Path) -> None:
     with new(path) as db:
         os.kill(db.owner, signal.SIGKILL)

@@ -152,6 +152,98 @@ def program(run):
 """)
 
 
+def test_others_wait_for_a_stopped_process_and_give_up_in_time() -> None:
+    passes(
+        """
+import errno
+from lsmkv import IOError
+
+def own(process, kept):
+    kept["owner"] = opened(process)
+
+def ask(process, kept, run, patience):
+    db = opened(process, patience=patience)
+    kept["joined"] = kept.get("joined", 0) + 1
+    while not kept["one"].stopped:
+        run.sleep(0.01)
+    assert db.get(b"k") == b"v"
+    try:
+        db.put(process.name.encode(), b"w")
+    except IOError as error:
+        assert patience and error.errno == errno.ETIMEDOUT and kept["one"].stopped
+        kept["gave up"] = True
+    else:
+        assert not patience and not kept["one"].stopped
+    db.close()
+
+def program(run):
+    kept = run.kept
+    one, two, three = (run.process(name) for name in ("one", "two", "three"))
+    kept["one"] = one
+    one.start(own, one, kept)
+    run.join()
+    one.start(lambda: kept["owner"].put(b"k", b"v"))
+    run.join()
+    two.start(ask, two, kept, run, 0.5)
+    three.start(ask, three, kept, run, None)
+    while kept.get("joined") != 2:
+        run.sleep(0.01)
+    one.stop()
+    run.sleep(10.0)
+    assert kept["gave up"]
+    one.go_on()
+    run.join()
+    one.start(lambda: kept["owner"].close())
+    run.join()
+    with DB("/db", env=run.env) as db:
+        assert db.get(b"three") == b"w"
+"""
+    )
+
+
+def test_a_process_is_stopped_at_each_of_its_points() -> None:
+    passes(
+        """
+def live(process, kept):
+    with opened(process) as db:
+        for number in range(1, 4):
+            db.put(process.name.encode(), b"%d" % number)
+    kept[process.name] = process.points
+
+def program(run):
+    whole = run.process("whole")
+    whole.start(live, whole, run.kept)
+    run.join()
+    for point in range(1 + run.seed % 23, run.kept["whole"], 23):
+        one, two = run.process("one"), run.process("two")
+        one.stop_after(point)
+        one.start(live, one, run.kept)
+        two.start(live, two, run.kept)
+        run.sleep(0.1)
+        assert one.stopped and one.points >= point
+        one.go_on()
+        run.join()
+        with DB("/db", env=run.env) as db:
+            assert db.get(b"one") == db.get(b"two") == b"3"
+""",
+        5,
+    )
+
+
+def test_nobody_lets_a_stopped_process_continue() -> None:
+    failure = fails(
+        """
+def program(run):
+    one = run.process("one")
+    one.start(run.step)
+    one.stop()
+    run.join()
+"""
+    )
+    assert failure.kind == "lost wake-up"
+    assert "its process is stopped" in failure.text
+
+
 STRESS = Path(__file__).parents[1] / "stress"
 QUICK = ("a write is answered before it is made", "a member reads before it has caught up")
 

@@ -127,6 +127,7 @@ def opening(path: pathlib.Path) -> None:
         seek_compaction=False,
         background="thread",
         max_block_bytes=1 << 24,
+        table_cache_bytes=16 << 20,
         publish_stats=True,
         trace=path,
         trace_sample=10,

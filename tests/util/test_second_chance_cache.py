@@ -37,6 +37,16 @@ def test_hit_and_miss() -> None:
     cache.check()
 
 
+def test_one_value_goes_at_a_time() -> None:
+    cache = filled(10, "ab")
+    cache.get("a")
+    assert cache.peek("b") == "B"  # which does not spare it
+    assert cache.evict_one() is None  # "a" was used
+    assert (cache.evict_one(), cache.evict_one()) == ("b", "a")
+    assert cache.evict_one() is None
+    assert cache.peek("a") is None
+
+
 def test_the_oldest_value_is_evicted_first() -> None:
     cache = filled(3, "abcde")
     assert kept(cache, "abcde") == "cde"

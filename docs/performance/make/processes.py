@@ -492,7 +492,9 @@ def _time(nano: float) -> str:
 def main(
     page: Annotated[Path, typer.Argument(metavar="PAGE", help="docs/guides/processes.md.")],
     rounds: Annotated[int, typer.Option(metavar="N", help="Rounds of each measurement.")] = 3,
-    seconds: Annotated[float, typer.Option(metavar="S", help="Of each kind of work.")] = 3.0,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", help="Seconds of each kind of work.")
+    ] = 3.0,
 ) -> None:
     """Measure, and write the page's tables."""
     with tempfile.TemporaryDirectory() as place:

@@ -340,7 +340,9 @@ def main(
     page: Annotated[Path, typer.Argument(metavar="PAGE", help="docs/serve.md.")],
     rounds: Annotated[int, typer.Option(metavar="N", help="Rounds of redis-benchmark.")] = 5,
     requests: Annotated[int, typer.Option(metavar="N", help="Requests of a run.")] = 100_000,
-    elements: Annotated[int, typer.Option(metavar="N", help="Of a large collection.")] = _ELEMENTS,
+    elements: Annotated[
+        int, typer.Option(metavar="N", help="Elements of a large collection.")
+    ] = _ELEMENTS,
     jobs: Annotated[int, typer.Option(metavar="N", help="Of the slowest task queue.")] = 200,
     size: Annotated[int, typer.Option(metavar="BYTES", help="Of a large data set.")] = 10**9,
 ) -> None:

@@ -88,7 +88,8 @@ def suite(
     large: Annotated[int, typer.Option(metavar="N", min=1)] = 2_000_000,
     sustained: Annotated[int, typer.Option(metavar="N", min=1)] = 3_000_000,
     growth: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Of the largest store; 10000000 takes long.")
+        int,
+        typer.Option(metavar="N", min=1, help="Entries of the largest store; 10000000 takes long."),
     ] = 1_000_000,
     rounds: Annotated[int, typer.Option(metavar="N", min=1)] = 5,
     stores: Annotated[

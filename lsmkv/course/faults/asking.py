@@ -20,7 +20,7 @@ from lsmkv.course.seeds import mark_of
 from lsmkv.course.student import limit
 
 SECONDS = 10
-"""Of the processor, for one input."""
+"""Seconds of processor time for one input."""
 
 _WAIT = 300
 _LONGEST = 2000

@@ -18,14 +18,14 @@ from lsmkv.course.store.seams import Using
 from lsmkv.course.student import Labs
 
 BITS = 10
-"""Of a filter, for each key."""
+"""Bits of a filter for each key."""
 SETTINGS: dict[str, Any] = {
     "compression": None,
     "bloom_filter_bits": BITS,
     "seek_compaction": False,
     "write_buffer_size": 64 << 10,
 }
-"""Of the student's store: what the labs' formats have, and memtables that are soon full."""
+"""Options of the student's store: the labs' formats, and memtables that are soon full."""
 
 _MARKS = (
     ("filter per block", "asking filters"),

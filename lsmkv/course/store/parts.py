@@ -33,7 +33,7 @@ class Part(NamedTuple):
     what: str
     """What the part does in the store."""
     functions: tuple[str, ...]
-    """Of the lab's file."""
+    """The functions of the lab's file that make up the part."""
     checks: tuple[str, ...]
     """What must pass before the part is used."""
     install: Callable[[Using], None]

@@ -55,7 +55,7 @@ class Session:
         self.parts = list(parts)
         self._seconds = seconds
         self.failures: list[PartFailure] = []
-        """Of parts that failed while the store ran; the shell takes them away when it has said
+        """Failures of parts while the store ran; the shell takes them away when it has said
         so."""
         self.aside: set[str] = set()
         self._scratch = tempfile.TemporaryDirectory(prefix="lsmkv-course-")

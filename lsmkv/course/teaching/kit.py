@@ -21,7 +21,7 @@ WORKFLOW = os.path.join(".github", "workflows", "classroom.yml")
 WHEELS = "wheels"
 
 _DATE = (2026, 1, 1, 0, 0, 0)
-"""Of the files in the archive, so that the same kit has the same bytes."""
+"""The date of the files in the archive, so that the same kit has the same bytes."""
 
 _SETUP = """\
 #!/usr/bin/env bash

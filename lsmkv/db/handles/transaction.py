@@ -62,7 +62,7 @@ class ConflictCheck(Changes):
         keys: set[bytes],
         ranges: list[Bounds],
     ) -> None:
-        """Of keys and ranges; the rest is as for :class:`Changes`."""
+        """``keys`` and ``ranges`` are what was read; the rest is as for :class:`Changes`."""
         super().__init__(store, sequence, tables)
         self._keys = keys
         self._ranges = ranges

@@ -44,7 +44,7 @@ class CompactionUnderWay(NamedTuple):
     next_files: int
     """Inputs of the next one."""
     bytes: int
-    """Of all inputs."""
+    """The bytes of all inputs."""
     bytes_read: int
     seconds: float
     """Since it began."""

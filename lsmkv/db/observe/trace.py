@@ -68,7 +68,7 @@ class TraceRecord(Record):
     operation: str
     """``get``, ``put``, ``delete``, ``write`` (a batch of several), or ``seek`` (an iterator)."""
     key: bytes
-    """Of a batch the first key; of a seek where it begins, ``b""`` for either end of the store."""
+    """The first key of a batch; where a seek begins, ``b""`` for either end of the store."""
     start: int
     """Microseconds since the trace began."""
     duration: int
@@ -121,7 +121,7 @@ class TraceReader:
         self.started: float = started / 1_000_000
         """When the trace began: seconds since 1970."""
         self.sample: int = sample
-        """Of each kind, one operation out of this many was recorded."""
+        """One operation out of this many of each kind was recorded."""
 
     def __iter__(self) -> TraceReader:
         """The reader itself."""

@@ -29,9 +29,10 @@ _caches = itertools.count()
 class TableCache:
     """Keeps the tables used last open, at most ``max_open_files - 10`` of them.
 
-    There are fewer if the process may not have so many descriptors, or if other stores use theirs
-    more.  A table that is evicted during a read closes its file when the last reader drops it: a
-    file is never closed under a read.
+    There are fewer if the process may not have so many descriptors, if other stores use theirs
+    more, or if the indexes and filters of those that are open take more than
+    ``table_cache_bytes``.  A table that is evicted during a read closes its file when the last
+    reader drops it: a file is never closed under a read.
     """
 
     def __init__(self, directory: Directory, options: Options, counters: Counters) -> None:
@@ -62,6 +63,7 @@ class TableCache:
         table = self._tables.get(file.number)
         if table is None:
             table = self._open(file)
+            self._make_room(table)
             self._keep(file.number, table)
             self._counters.tables_opened += 1
             self._counters.metadata_reads += table.metadata_reads
@@ -96,7 +98,16 @@ class TableCache:
         for that.  Raises what :meth:`find` raises."""
         if len(files) > self.most_held():
             return {}
-        return {file.number: self.find(file) for file in files}
+        tables: dict[int, Table] = {}
+        bound = self._options.table_cache_bytes
+        room = 0 if bound is None else bound // _HELD_SHARE
+        for file in files:
+            table = self.find(file)
+            tables[file.number] = table
+            room -= table.memory
+            if bound is not None and room < 0:
+                return {}
+        return tables
 
     def keep_only(self, numbers: Container[int]) -> None:
         """Drop all tables but these: no version names the others any longer."""
@@ -129,6 +140,27 @@ class TableCache:
             known = OpenTable(entry)
             self._known[number] = known
             OPEN_TABLES.add((self._number, number), known)
+
+    def memory(self) -> int:
+        """About how many bytes the indexes and filters of open tables take.  O(open tables)."""
+        tables = [self._tables.peek(number) for number in self._tables.in_order()]
+        return sum([table.memory for table in tables if table is not None])
+
+    def _make_room(self, table: Table) -> None:
+        """Close the tables that were used least recently, if all would take too much memory with
+        this one.
+
+        Counted again each time: a sum that several threads keep without a lock would drift.
+        """
+        bound = self._options.table_cache_bytes
+        if bound is None:
+            return
+        while len(self._tables) > 0 and self.memory() + table.memory > bound:
+            number = None
+            while number is None and len(self._tables) > 0:
+                number = self._tables.evict_one()
+            if number is not None:
+                self._forget(number)
 
     def _forget(self, number: int) -> None:
         self._known.pop(number, None)

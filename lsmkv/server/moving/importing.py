@@ -28,7 +28,7 @@ class Position(NamedTuple):
     """What distinguishes one run of a server from all others."""
     database: int
     cursor: int
-    """Of SCAN; the keys before it are imported."""
+    """The cursor of SCAN; the keys before it are imported."""
 
 
 class Importer:

@@ -51,7 +51,7 @@ class PendingEntry(NamedTuple):
     """In 16 bytes."""
     consumer: bytes
     time: int
-    """Of the delivery, in milliseconds since 1970."""
+    """When it was delivered, in milliseconds since 1970."""
     deliveries: int
 
 

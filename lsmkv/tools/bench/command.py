@@ -44,9 +44,10 @@ def bench(
     bloom_bits: Annotated[
         int, typer.Option(metavar="BITS", min=0, help="Filter bits a key; 0: no filters.")
     ] = 10,
-    cache_size: Annotated[int, typer.Option(metavar="BYTES", min=0, help="Of the block cache.")] = 8
-    * MIB,
-    compression: Annotated[Codec, typer.Option(help="Of blocks.")] = Codec.SNAPPY,
+    cache_size: Annotated[
+        int, typer.Option(metavar="BYTES", min=0, help="The size of the block cache.")
+    ] = 8 * MIB,
+    compression: Annotated[Codec, typer.Option(help="The codec of blocks.")] = Codec.SNAPPY,
     own_defaults: Annotated[
         bool,
         typer.Option(
@@ -56,8 +57,10 @@ def bench(
     histogram: Annotated[
         bool, typer.Option("--histogram", help="Time each operation by itself.")
     ] = False,
-    rounds: Annotated[int, typer.Option(metavar="N", min=1, help="Of every engine, in turn.")] = 3,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the random choices.")] = 1,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How often each engine runs, in turn.")
+    ] = 3,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the random choices.")] = 1,
     directory: Annotated[
         str | None, typer.Option("--dir", metavar="DIR", help="Make the stores in here.")
     ] = None,

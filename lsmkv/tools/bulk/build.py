@@ -87,14 +87,15 @@ def build(
     ] = None,
     block_size: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Of data blocks; 32 KiB by default."),
+        typer.Option(metavar="SIZE", help="The size of data blocks; 32 KiB by default."),
     ] = None,
     table_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="64 MiB by default.")
     ] = None,
-    compression: Annotated[Codec, typer.Option(help="Of blocks.")] = Codec.SNAPPY,
+    compression: Annotated[Codec, typer.Option(help="The codec of blocks.")] = Codec.SNAPPY,
     memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Of each worker, about; 256 MiB by default.")
+        str | None,
+        typer.Option(metavar="SIZE", help="About what each worker takes; 256 MiB by default."),
     ] = None,
     work: Annotated[
         str | None,

@@ -82,7 +82,7 @@ def _best(saved: list[tuple[int, SettingReads]], least: float) -> tuple[int, Set
 
 
 def _cheapest(saved: list[tuple[int, SettingReads]], most: int) -> tuple[int, SettingReads]:
-    """Of the settings that save nearly ``most`` reads, the one with the least memory."""
+    """The setting with the least memory that saves nearly ``most`` reads."""
     enough = [(number, one) for number, one in saved if number >= _SHARE * most]
     return min(enough, key=lambda pair: (pair[1].filter_bytes, -pair[0]))
 

@@ -27,7 +27,7 @@ class Window(NamedTuple):
     stats: Stats
     """Counters of the span; what says how things stand is as at its end."""
     latencies: dict[str, Histogram]
-    """Of every operation."""
+    """The latencies of each kind of operation."""
 
     def rate(self, number: float) -> float:
         """So many, a second."""
@@ -59,7 +59,7 @@ class Watch:
         self.rates: dict[str, deque[float]] = {}
         """Operations a second, of each kind, from publication to publication."""
         self.p99: deque[float] = deque(maxlen=_POINTS)
-        """Of the Gets, in nanoseconds; 0.0 where there were none."""
+        """The 99th percentile of the Gets, in nanoseconds; 0.0 where there were none."""
         self._seen: deque[Published] = deque()
 
     @property

@@ -30,7 +30,7 @@ class OperationKind:
         """Equal to ``records``, except for batches."""
         self.found = 0
         self.bytes = 0
-        """Of the values that were found or written."""
+        """The bytes of the values that were found or written."""
         self.latencies = Histogram()
 
     def add(self, record: lsmkv.TraceRecord) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -26,13 +28,19 @@ from lsmkv.util.compression import NO_COMPRESSION
 class Bench:
     """A directory with tables in it."""
 
-    def __init__(self, comparator: Comparator = BYTEWISE, max_open_files: int = 1000) -> None:
+    def __init__(
+        self,
+        comparator: Comparator = BYTEWISE,
+        max_open_files: int = 1000,
+        table_cache_bytes: int | None = None,
+    ) -> None:
         self.options = Options(
             comparator=comparator,
             block_size=100,
             compression=NO_COMPRESSION,
             block_cache=BlockCache(10_000),
             max_open_files=max_open_files,
+            table_cache_bytes=table_cache_bytes,
         )
         self.env = FaultyEnv()
         self.directory: Directory = self.env.open_directory("db", create=True)
@@ -332,3 +340,59 @@ def test_the_largest_sequence() -> None:
     ]
     file = bench.table(7, entries)
     assert bench.entries(file) == entries
+
+
+# Memory
+
+
+def test_tables_beyond_the_bytes_are_closed_and_opened_again() -> None:
+    entries = entries_of([b"%04d" % number for number in range(100)])
+    one = Bench()
+    memory = one.cache.find(one.table(1, entries)).memory
+    bench = Bench(table_cache_bytes=3 * memory)
+    files = [bench.table(number, entries) for number in range(1, 11)]
+    for file in files:
+        bench.cache.find(file)
+        assert bench.cache.memory() <= 3 * memory
+    open_ones = [file.number for file in files if bench.cache.opened(file.number) is not None]
+    assert open_ones == [8, 9, 10]  # none was used again
+    assert bench.entries(files[0]) == entries
+    assert bench.opened() == 11
+    assert bench.cache.memory() == 3 * memory
+
+
+def test_one_table_stays_open_however_few_bytes_there_are() -> None:
+    bench = Bench(table_cache_bytes=0)
+    first, second = (bench.table(number, entries_of([b"a"])) for number in (1, 2))
+    assert bench.cache.find(first) is bench.cache.find(first)
+    bench.cache.find(second)
+    assert bench.cache.opened(1) is None
+    assert bench.cache.opened(2) is not None
+
+
+def test_a_reader_holds_only_a_share_of_the_bytes() -> None:
+    entries = entries_of([b"%04d" % number for number in range(100)])
+    one = Bench()
+    memory = one.cache.find(one.table(1, entries)).memory
+    bench = Bench(table_cache_bytes=8 * memory)
+    files = [bench.table(number, entries) for number in range(1, 5)]
+    assert list(bench.cache.hold(files[:2])) == [1, 2]
+    assert bench.cache.hold(files) == {}
+
+
+def test_the_bytes_of_a_table_are_about_what_it_takes() -> None:
+    """Its index and its filters: measured, with the objects that hold them."""
+    bench = Bench()
+    entries = entries_of([b"key %012d" % number for number in range(3000)])
+    files = [bench.table(number, entries) for number in range(1, 21)]
+    bench.cache.find(files[0])
+    gc.collect()
+    tracemalloc.start()
+    try:
+        tables = [bench.cache.find(file) for file in files[1:]]
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    said = sum(table.memory for table in tables)
+    assert 0.7 < taken / said < 1.4
