@@ -9,19 +9,13 @@ from typing import Any
 
 import pytest
 from course_stores import folder_of_references, plant
-from driven import PHONE, WIDE, fits, launched, running, serious_faults
+from driven import PHONE, WIDE, fits, running, serious_faults
 
 from lsmkv.course.labs.registry import find
 from lsmkv.course.see_page import application
 from lsmkv.filter.bloom import BloomFilterPolicy
 
 Show = Callable[[str, Path], Any]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as started:
-        yield started
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from inspected import request
+from page_frame import framed
 
 import lsmkv
 from lsmkv.tools.playground.server import POLICY, NotBuiltError, application, built
@@ -52,7 +53,7 @@ def test_every_page_states_the_policy() -> None:
     pages = list(PAGES.glob("*.html"))
     assert pages
     for page in pages:
-        source = page.read_text(encoding="utf-8")
+        source = framed(page.name, page.read_text(encoding="utf-8"))
         (stated,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', source)
         assert stated == POLICY
         assert not re.search(r"<script(?![^>]* src=)|\son\w+=|\sstyle=|https?://", source)
