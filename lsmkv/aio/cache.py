@@ -355,7 +355,7 @@ class Cache:
         expire: float | None = None,
         tag: Any = None,
         ignore: Collection[int | str] = (),
-    ) -> Callable[[Callable[P, Awaitable[R] | R]], Memoized[P, Awaitable[R]]]:
+    ) -> Callable[[Callable[P, Awaitable[R]]], Memoized[P, Awaitable[R]]]:
         """A decorator that keeps a function's results: :meth:`lsmkv.Cache.memoize`.
 
         The result is awaited.  A plain function is called in the event loop.
@@ -363,7 +363,7 @@ class Cache:
         if callable(name):
             raise TypeError("name is callable: write @cache.memoize(), with parentheses")
 
-        def decorate(function: Callable[P, Awaitable[R] | R]) -> Memoized[P, Awaitable[R]]:
+        def decorate(function: Callable[P, Awaitable[R]]) -> Memoized[P, Awaitable[R]]:
             base = full_name(function) if name is None else name
 
             def cache_key(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, ...]:
@@ -374,7 +374,7 @@ class Cache:
                 key = cache_key(*args, **kwargs)
                 result = await self.get(key, MISSING)
                 if result is MISSING:
-                    result = function(*args, **kwargs)
+                    result = cast(Any, function)(*args, **kwargs)
                     if inspect.isawaitable(result):
                         result = await result
                     if expire is None or expire > 0:
