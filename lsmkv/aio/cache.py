@@ -42,6 +42,23 @@ class Cache:
     >>> asyncio.run(main())
     (6, ['ant', 'visits'], False, 2)
 
+    The other methods of a cache:
+
+    >>> async def main():
+    ...     cache = await Cache(shared=False).open()
+    ...     key = await cache.push("job")
+    ...     same = await cache.peek() == await cache.peekitem() == await cache.pull()
+    ...     made = await cache.add("ant", 6), await cache.touch("ant"), await cache.decr("ant")
+    ...     gone = await cache.pop("ant"), await cache.delete("ant"), await cache.evict("tag")
+    ...     none = await cache.expire() + await cache.cull() + await cache.clear()
+    ...     size = await cache.volume(), await cache.check(), await cache.stats()
+    ...     keys = [key async for key in cache.iterkeys()], await cache.reset("cull_limit")
+    ...     where = cache.directory
+    ...     await cache.close()
+    ...     return same, made, gone, none, size, keys, "lsmkv-cache-" in where, cache.closed
+    >>> asyncio.run(main())
+    (True, (True, True, 5), (5, False, 0), 0, (0, [], (0, 0)), ([], 10), True, True)
+
     Both kinds of functions are memoized, and both are awaited afterwards:
 
     >>> async def main():
