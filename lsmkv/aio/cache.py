@@ -42,6 +42,23 @@ class Cache:
     >>> asyncio.run(main())
     (6, ['ant', 'visits'], False, 2)
 
+    The other methods of a cache:
+
+    >>> async def main():
+    ...     cache = await Cache(shared=False).open()
+    ...     key = await cache.push("job")
+    ...     same = await cache.peek() == await cache.peekitem() == await cache.pull()
+    ...     made = await cache.add("ant", 6), await cache.touch("ant"), await cache.decr("ant")
+    ...     gone = await cache.pop("ant"), await cache.delete("ant"), await cache.evict("tag")
+    ...     none = await cache.expire() + await cache.cull() + await cache.clear()
+    ...     size = await cache.volume(), await cache.check(), await cache.stats()
+    ...     keys = [key async for key in cache.iterkeys()], await cache.reset("cull_limit")
+    ...     where = cache.directory
+    ...     await cache.close()
+    ...     return same, made, gone, none, size, keys, "lsmkv-cache-" in where, cache.closed
+    >>> asyncio.run(main())
+    (True, (True, True, 5), (5, False, 0), 0, (0, [], (0, 0)), ([], 10), True, True)
+
     Both kinds of functions are memoized, and both are awaited afterwards:
 
     >>> async def main():
@@ -355,7 +372,7 @@ class Cache:
         expire: float | None = None,
         tag: Any = None,
         ignore: Collection[int | str] = (),
-    ) -> Callable[[Callable[P, Awaitable[R] | R]], Memoized[P, Awaitable[R]]]:
+    ) -> Callable[[Callable[P, Awaitable[R]]], Memoized[P, Awaitable[R]]]:
         """A decorator that keeps a function's results: :meth:`lsmkv.Cache.memoize`.
 
         The result is awaited.  A plain function is called in the event loop.
@@ -363,7 +380,7 @@ class Cache:
         if callable(name):
             raise TypeError("name is callable: write @cache.memoize(), with parentheses")
 
-        def decorate(function: Callable[P, Awaitable[R] | R]) -> Memoized[P, Awaitable[R]]:
+        def decorate(function: Callable[P, Awaitable[R]]) -> Memoized[P, Awaitable[R]]:
             base = full_name(function) if name is None else name
 
             def cache_key(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, ...]:
@@ -374,7 +391,7 @@ class Cache:
                 key = cache_key(*args, **kwargs)
                 result = await self.get(key, MISSING)
                 if result is MISSING:
-                    result = function(*args, **kwargs)
+                    result = cast(Any, function)(*args, **kwargs)
                     if inspect.isawaitable(result):
                         result = await result
                     if expire is None or expire > 0:

@@ -52,6 +52,11 @@ class Cache(LeasedCache):
     ...     _ = cache.set("bee", b"wings", expire=60, tag="insects")
     ...     cache["ant"], cache.get("cow"), "bee" in cache, len(cache), cache.evict("insects")
     ({'legs': 6}, None, True, 2, 1)
+    >>> with lsmkv.Cache(shared=False) as cache:
+    ...     key = cache.push("job")
+    ...     same = cache.peek() == cache.pull() == (key, "job")
+    ...     same, cache.expire(), cache.cull(), cache.clear()
+    (True, 0, 0, 0)
     """
 
     # Queues

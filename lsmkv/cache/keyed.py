@@ -33,7 +33,13 @@ _DATA = START.size
 
 
 class KeyedCache(OpenCache):
-    """The part of :class:`lsmkv.Cache` that is about one key."""
+    """The part of :class:`lsmkv.Cache` that is about one key.
+
+    >>> import lsmkv
+    >>> with lsmkv.Cache(shared=False) as cache:
+    ...     cache.decr("left", default=5)
+    4
+    """
 
     # Reading
 

@@ -48,7 +48,18 @@ def wall_clock() -> float:
 
 
 class OpenCache:
-    """The part of :class:`lsmkv.Cache` that is about the cache as a whole."""
+    """The part of :class:`lsmkv.Cache` that is about the cache as a whole.
+
+    >>> import lsmkv
+    >>> cache = lsmkv.Cache(shared=False)
+    >>> cache.size_limit, cache.eviction_policy, cache.cull_limit, cache.statistics, cache.recency
+    (1073741824, 'least-recently-used', 10, 0, 60.0)
+    >>> cache.codec, cache.volume(), cache.check(), cache.directory.count("lsmkv-cache-")
+    (DefaultCodec(), 0, [], 1)
+    >>> cache.close()
+    >>> cache.closed
+    True
+    """
 
     def __init__(
         self,

@@ -209,7 +209,7 @@ class ValueReader(io.RawIOBase):
         return len(part)
 
     def close(self) -> None:
-        """Let go of the value.  Closing twice is harmless."""
+        """Release the value.  Closing twice is harmless."""
         if not self.closed:
             self._snapshot.close()
             self._chunk = b""
