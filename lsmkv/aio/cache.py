@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Iterator
 from itertools import islice
 from types import TracebackType
-from typing import Any, Never, ParamSpec, Self, TypeVar, Unpack, cast
+from typing import Any, Never, ParamSpec, Protocol, Self, TypeVar, Unpack, cast
 
 from lsmkv.aio.iterator import CHUNK
 from lsmkv.aio.threads import CallThreads
@@ -23,6 +23,12 @@ from lsmkv.util.copying import refuse_copy
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Memoizing(Protocol):
+    """Keeps the results of a coroutine function."""
+
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Memoized[P, Awaitable[R]]: ...
 
 
 class Cache:
@@ -372,7 +378,7 @@ class Cache:
         expire: float | None = None,
         tag: Any = None,
         ignore: Collection[int | str] = (),
-    ) -> Callable[[Callable[P, Awaitable[R]]], Memoized[P, Awaitable[R]]]:
+    ) -> Memoizing:
         """A decorator that keeps a function's results: :meth:`lsmkv.Cache.memoize`.
 
         The result is awaited.  A plain function is called in the event loop.

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from lsmkv.cache.cache import Cache
@@ -48,7 +48,7 @@ class LsmkvBackend(CacheBackend):  # type: ignore[misc]
             return NO_VALUE
         return CachedValue(*stored)
 
-    def get_multi(self, keys: Sequence[str]) -> list[Any]:
+    def get_multi(self, keys: Iterable[str]) -> list[Any]:
         """The values of keys."""
         return [self.get(key) for key in keys]
 
@@ -65,7 +65,7 @@ class LsmkvBackend(CacheBackend):  # type: ignore[misc]
         """Remove a key, if it is there."""
         self.cache.delete(key)
 
-    def delete_multi(self, keys: Sequence[str]) -> None:
+    def delete_multi(self, keys: Iterable[str]) -> None:
         """Remove keys."""
         for key in keys:
             self.delete(key)
