@@ -5,6 +5,7 @@
 >>> region = make_region().configure("lsmkv", arguments={"shared": False})
 >>> region.get_or_create("a", lambda: 1), region.get("a")
 (1, 1)
+>>> region.actual_backend.cache.close()
 """
 
 from __future__ import annotations

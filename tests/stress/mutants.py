@@ -119,11 +119,12 @@ MUTANTS: tuple[Mistake, ...] = (
         "            if store.sharing is not None:\n"
         "                store.sharing.publish(first + count - 1)\n"
         "            memtable = view.memtable\n"
-        "            user_bytes = memtable.add(first, operations, store.pinned.newest())",
-        "newest = store.pinned.newest()\n"
+        "            newest = store.pinned.newest()\n"
+        "            user_bytes = memtable.add(first, operations, newest, store.pinned.in_order())",
+        "newest, pinned = store.pinned.newest(), list(store.pinned.in_order())\n"
         "        with lock.guard:\n            lock.owner = lock.writers.owner\n"
         "            memtable = view.memtable\n"
-        "            user_bytes = memtable.add(first, operations, newest)",
+        "            user_bytes = memtable.add(first, operations, newest, pinned)",
         "A snapshot that is taken in between loses the versions that are overwritten.",
     ),
     Mistake(

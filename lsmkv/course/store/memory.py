@@ -19,8 +19,8 @@ def memtable(using: Using) -> None:
     """A sorted list takes every write, answers Gets, and is what a flush writes."""
 
     def add(own: Any) -> Callable[..., int]:
-        def call(self: Any, sequence: int, operations: Any, newest_pinned: int) -> int:
-            total = int(own(self, sequence, operations, newest_pinned))
+        def call(self: Any, sequence: int, operations: Any, *pins: Any) -> int:
+            total = int(own(self, sequence, operations, *pins))
             entries = entries_of(self)
             if entries is not None and using.in_use():
                 for at, (key, value) in enumerate(operations, sequence):

@@ -251,7 +251,8 @@ class StoreTail:
                     if self.superseded:
                         raise _Unclear
                     shown = memtable is view.memtable or memtable is view.immutable
-                    memtable.add(sequence, operations, store.pinned.newest() if shown else -1)
+                    newest = store.pinned.newest() if shown else -1
+                    memtable.add(sequence, operations, newest, store.pinned.in_order())
                     if shown:
                         versions.last_sequence = max(versions.last_sequence, last)
                     memtable.applying = None

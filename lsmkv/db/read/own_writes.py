@@ -64,7 +64,8 @@ class OrderedWrites:
             lock.claim()
             added = operations[self._count :]
             if added:
-                self._memtable.add(self._count + 1, added, self._pinned.newest())
+                newest = self._pinned.newest()
+                self._memtable.add(self._count + 1, added, newest, self._pinned.in_order())
                 self._memtable.applying = None
                 self._count += len(added)
             if self._count == 0:

@@ -111,16 +111,23 @@ class MemTable:
         """Bytes as LevelDB's arena would count them: every write adds to it, and it never
         decreases."""
 
-    def add(self, sequence: int, operations: list[Operation], newest_pinned: int) -> int:
+    def add(
+        self,
+        sequence: int,
+        operations: list[Operation],
+        newest_pinned: int,
+        pinned: list[int] | None = None,
+    ) -> int:
         """Apply operations, the first of them with ``sequence``; returns the bytes of their keys
         and values.
 
         Caller holds the lock.
 
         ``newest_pinned`` is the newest pinned sequence, or -1.  A version newer than that is
-        replaced; any other is kept after the new one.  Applying the same operations again changes
-        nothing, so that an interrupted write can be completed.  The caller
-        resets :attr:`applying` once readers may see the batch.
+        replaced; any other is kept after the new one if it is visible at one of ``pinned``, which
+        are all pinned sequences in ascending order, or None if they are not known.  Applying the
+        same operations again changes nothing, so that an interrupted write can be completed.  The
+        caller resets :attr:`applying` once readers may see the batch.
         """
         self._applying_from = sequence
         self.applying = operations
@@ -132,9 +139,15 @@ class MemTable:
             if total >= 0:
                 self.usage += total + buffer.overhead
                 return total
-        return self._add_to_dict(sequence, operations, newest_pinned)
+        return self._add_to_dict(sequence, operations, newest_pinned, pinned)
 
-    def _add_to_dict(self, sequence: int, operations: list[Operation], newest_pinned: int) -> int:
+    def _add_to_dict(
+        self,
+        sequence: int,
+        operations: list[Operation],
+        newest_pinned: int,
+        pinned: list[int] | None,
+    ) -> int:
         """:meth:`add`, to the dict where Gets find keys; what was buffered goes there first."""
         self._drain_buffer()
         self._buffer = None
@@ -150,11 +163,11 @@ class MemTable:
             else:
                 size = len(value)
                 tagged = tagged_value(writer, at, KIND_VALUE, value)
-            at += 1
             total += key_size + size
             overhead += entry_overhead(key_size, size)
             if newest_pinned >= 0 or self._older.by_key or not self._identical:
-                self._keep_older(key, newest_pinned)
+                self._keep_older(key, newest_pinned, at, pinned)
+            at += 1
             self._pending[key] = tagged
         self.usage += total + overhead
         return total
@@ -244,8 +257,11 @@ class MemTable:
         self._merging = False
         return self._sorted
 
-    def _keep_older(self, key: bytes, newest_pinned: int) -> None:
-        """Keep the versions of ``key`` up to ``newest_pinned`` before a new one replaces them.
+    def _keep_older(
+        self, key: bytes, newest_pinned: int, sequence: int, pinned: list[int] | None
+    ) -> None:
+        """Keep the versions of ``key`` that readers may ask for, before one at ``sequence``
+        replaces them.
 
         An equal key of other bytes is removed, and its versions move to ``key``.  A version that a
         reader may ask for is in its new place before it leaves its old one, and an interrupted call
@@ -255,7 +271,7 @@ class MemTable:
         newest = None if found is None else self._newest(found)
         if found is None or newest is None:
             return
-        self._older.keep(key, found, newest, newest_pinned)
+        self._older.keep(key, found, newest, newest_pinned, sequence, pinned)
         if found != key:
             self._pending[key] = newest
             self._merging = True
@@ -402,7 +418,7 @@ class MemTable:
         for sequence in sorted(versions):
             key, tagged = versions[sequence]
             value = tagged[TAG_SIZE:] if tagged[0] == KIND_VALUE else None
-            copy._add_to_dict(sequence, [(key, value)], MAX_SEQUENCE)
+            copy._add_to_dict(sequence, [(key, value)], MAX_SEQUENCE, None)
         return copy
 
     def check(self) -> None:

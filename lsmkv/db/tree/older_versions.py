@@ -11,6 +11,7 @@ bytes that were written last, and each keeps the bytes that it was written with.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import pairwise
 
 from lsmkv.format.keys import Entry, sequence_in
@@ -55,20 +56,35 @@ class OlderVersions:
                 tagged_values.append(older)
         return user_keys, tagged_values
 
-    def keep(self, key: bytes, found: bytes, newest: bytes, newest_pinned: int) -> None:
-        """Keep the versions up to ``newest_pinned``: ``newest``, which a new one is to replace, and
-        those before it.
+    def keep(
+        self,
+        key: bytes,
+        found: bytes,
+        newest: bytes,
+        newest_pinned: int,
+        sequence: int,
+        pinned: list[int] | None,
+    ) -> None:
+        """Keep the versions that are visible at a pinned sequence: of ``newest``, which a version
+        at ``sequence`` is to replace, and those before it.
 
         They are under ``found`` so far, and under the new version's ``key`` from now on.  An
         interrupted call can be repeated.  Caller holds the lock, and finally removes those of
-        ``found``.
+        ``found``.  Without ``pinned``, all up to ``newest_pinned`` are kept.  With it there are at
+        most as many as pinned sequences: a key that is overwritten under ever newer snapshots, as
+        a counter is by transactions, costs no more each time.
         """
         versions = self.by_key.get(found, ())
         if not versions or versions[0][1] is not newest:  # else an interrupted call added it
             versions = ((found, newest), *versions)
-        versions = tuple([entry for entry in versions if sequence_in(entry[1]) <= newest_pinned])
-        if versions:
-            self.by_key[key] = versions
+        kept: list[Entry] = []
+        for entry in versions:
+            own = sequence_in(entry[1])
+            if own <= newest_pinned and (pinned is None or _any_within(pinned, own, sequence)):
+                kept.append(entry)
+            sequence = own
+        if kept:
+            self.by_key[key] = tuple(kept)
         else:
             self.by_key.pop(key, None)
 
@@ -79,3 +95,9 @@ class OlderVersions:
             sequences.insert(0, sequence_in(newest[key]))
             for newer, older in pairwise(sequences):
                 assert newer > older, "an older version precedes a newer one"
+
+
+def _any_within(ascending: list[int], first: int, stop: int) -> bool:
+    """Whether one of the numbers is at least ``first`` and less than ``stop``."""
+    at = bisect_left(ascending, first)
+    return at < len(ascending) and ascending[at] < stop

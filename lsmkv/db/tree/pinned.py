@@ -55,6 +55,11 @@ class PinnedSequences:
             self._settle()
         return self._sequences[-1] if self._sequences else -1
 
+    def in_order(self) -> list[int]:
+        """The pinned sequences, in ascending order, as :meth:`newest` has left them: the list
+        itself, which the caller only reads.  Caller holds the lock."""
+        return self._sequences
+
     def oldest(self, otherwise: int) -> int:
         """The oldest pinned sequence, or ``otherwise``.  Caller holds the lock."""
         if self._released or self._registered:

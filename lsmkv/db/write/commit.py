@@ -174,7 +174,8 @@ class Commit:
             if store.sharing is not None:
                 store.sharing.publish(first + count - 1)
             memtable = view.memtable
-            user_bytes = memtable.add(first, operations, store.pinned.newest())
+            newest = store.pinned.newest()
+            user_bytes = memtable.add(first, operations, newest, store.pinned.in_order())
             store.versions.last_sequence = first + count - 1
             memtable.applying = None
             lock.owner = None

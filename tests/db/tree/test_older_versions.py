@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from lsmkv.db.tree.older_versions import OlderVersions
@@ -13,11 +15,13 @@ def tagged(sequence: int) -> bytes:
     return pack(b"", sequence, KIND_VALUE) + b"%d" % sequence
 
 
-def written(sequences: list[int], newest_pinned: int) -> OlderVersions:
+def written(
+    sequences: list[int], newest_pinned: int, pinned: list[int] | None = None
+) -> OlderVersions:
     """The versions of the key ``k`` before its newest one, each replaced by the next."""
     older = OlderVersions()
-    for sequence in sequences[:-1]:
-        older.keep(b"k", b"k", tagged(sequence), newest_pinned)
+    for sequence, after in pairwise(sequences):
+        older.keep(b"k", b"k", tagged(sequence), newest_pinned, after, pinned)
     return older
 
 
@@ -35,6 +39,33 @@ def test_versions_up_to_the_newest_pinned_sequence_are_kept(
     assert values(written([1, 2, 3], newest_pinned), b"k") == kept
 
 
+@pytest.mark.parametrize(
+    ("pinned", "kept"),
+    [
+        ([], []),
+        ([1], []),
+        ([2], [b"2"]),
+        ([3, 4], [b"2"]),
+        ([5], [b"5"]),
+        ([4, 4, 8], [b"7", b"2"]),
+        ([9], []),  # there the newest one is visible
+        ([2, 5, 7], [b"7", b"5", b"2"]),
+    ],
+)
+def test_versions_that_no_pinned_sequence_sees_go(pinned: list[int], kept: list[bytes]) -> None:
+    newest_pinned = max(pinned, default=-1)
+    assert values(written([2, 5, 7, 9], newest_pinned, pinned), b"k") == kept
+
+
+def test_ever_newer_snapshots_of_one_key_keep_one_version() -> None:
+    """As of a counter that transactions increment, beside a snapshot that stays."""
+    older = OlderVersions()
+    for sequence in range(5, 1000):
+        older.keep(b"k", b"k", tagged(sequence), sequence, sequence + 1, [5, sequence])
+        assert len(older.by_key[b"k"]) <= 2
+    assert older.find(b"k", 5) == tagged(5)
+
+
 def test_the_newest_version_at_or_before_a_sequence_is_found() -> None:
     older = written([2, 5, 9], 5)
     assert [older.find(b"k", sequence) for sequence in (1, 2, 4, 5, 8)] == [
@@ -47,15 +78,15 @@ def test_a_step_that_is_done_again_keeps_no_version_twice() -> None:
     older = OlderVersions()
     newest = tagged(1)
     for _ in range(2):
-        older.keep(b"k", b"k", newest, 1)
+        older.keep(b"k", b"k", newest, 1, 2, [1])
     assert values(older, b"k") == [b"1"]
 
 
 def test_versions_move_to_another_spelling_of_their_key_and_keep_their_own() -> None:
     older = OlderVersions()
     first, second = tagged(1), tagged(2)
-    older.keep(b"Key", b"key", first, 9)
-    older.keep(b"KEY", b"Key", second, 9)
+    older.keep(b"Key", b"key", first, 9, 2, None)
+    older.keep(b"KEY", b"Key", second, 9, 3, None)
     assert values(older, b"KEY") == [b"2", b"1"]
     assert older.spelling(b"KEY", second) == b"Key"
     assert older.spelling(b"KEY", first) == b"key"
