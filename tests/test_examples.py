@@ -447,7 +447,7 @@ def test_threads_that_get_pages_leave_a_whole_cache() -> None:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(browse, range(4)))
         assert cache.check() == []
-        assert 0 < len(cache) <= 6
+        assert len(cache) <= 6  # each step of culling removes up to ten
 
 
 def test_each_prompt_is_paid_for_once(tmp_path: Path) -> None:

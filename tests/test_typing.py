@@ -29,6 +29,7 @@ METHOD = (property, classmethod, staticmethod)
 FACES = {
     "awaiting": "lsmkv.aio",
     "awaiting_more": "lsmkv.aio",
+    "caching_in_a_loop": "lsmkv.aio",
     "sharing_in_a_loop": "lsmkv.aio",
     "mapping": "lsmkv.mapping",
     "as_plyvel": "lsmkv.plyvel",

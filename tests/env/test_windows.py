@@ -51,7 +51,8 @@ IMPORT = """
 import importlib, pkgutil, sys
 # These ask Windows itself for more than is imitated, and are not what is tested.
 for name in ("typer", "rich.console", "textual.app", "starlette.applications", "uvicorn", "pytest",
-             "matplotlib.pyplot", "matplotlib.axes", "fsspec", "obstore", "hiredis", "hypothesis"):
+             "matplotlib.pyplot", "matplotlib.axes", "fsspec", "obstore", "hiredis", "hypothesis",
+             "aiocache.base", "django.core.cache.backends.base", "dogpile.cache.api"):
     try:
         importlib.import_module(name)
     except ImportError:

@@ -232,6 +232,9 @@ def caching(path: pathlib.Path) -> None:
         assert_type(cache.stats(), tuple[int, int])
         assert_type(cache.volume(), int)
         assert_type(cache.check(), list[str])
+        assert_type(cache.cull() + cache.evict("t") + cache.expire(), int)
+        assert_type(list(cache.iterkeys()), list[Any])
+        assert_type([cache.pull(), cache.peek(), cache.peekitem()], list[Any])
 
         @cache.memoize(typed=True, ignore={0})
         def half(number: int, *, by: str = "") -> float:
