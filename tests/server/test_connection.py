@@ -402,7 +402,8 @@ async def test_a_connection_that_is_gone_leaves_nothing_behind(server: Server) -
             await asyncio.sleep(0)
         assert tracemalloc.get_traced_memory()[0] < before + 5_000_000
         # Not isinstance(): a lazy object of Django's would set itself up to say its class.
-        assert [one for one in gc.get_objects() if issubclass(type(one), (Connection, Session))] == []
+        kinds = (Connection, Session)
+        assert [one for one in gc.get_objects() if issubclass(type(one), kinds)] == []
     finally:
         tracemalloc.stop()
         gc.enable()
