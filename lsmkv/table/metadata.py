@@ -45,6 +45,8 @@ class TableMetadata:
         """Reads made."""
         self.bytes_read = 0
         """Bytes that they returned."""
+        self.filter_bytes: i64 = 0
+        """Bytes of the filters, which are held as they are stored."""
         footer = self._read_footer()
         self.index = self._read_index(footer.index)
         """A key and a handle for each data block."""
@@ -54,10 +56,6 @@ class TableMetadata:
         """The filters that lookups ask, in this order."""
         if options.filter_policy is not None or options.prefix_extractor is not None:
             self.filters = self._read_filters(footer.metaindex)
-        self.filter_bytes: i64 = sum([len(reader.contents) for reader in self.filters])
-        """Bytes of the filters, which are held as they are stored."""
-        if self.prefix_filter is not None:
-            self.filter_bytes += len(self.prefix_filter.contents)
         self.data_end = footer.metaindex.offset
         """An offset after the data blocks and the filters."""
 
@@ -133,7 +131,9 @@ class TableMetadata:
             where, _ = BlockHandle.decode(value)
         except CorruptionError as error:
             raise CorruptionError(error.reason, self._file.path, handle.offset) from None
-        return self._read_metadata(where), where.offset
+        contents = self._read_metadata(where)
+        self.filter_bytes += len(contents)
+        return contents, where.offset
 
     def _read_entries(self, handle: BlockHandle) -> tuple[list[bytes], list[bytes]]:
         contents = self._read_metadata(handle)
