@@ -119,15 +119,12 @@ class MemTable:
         pinned: list[int] | None = None,
     ) -> int:
         """Apply operations, the first of them with ``sequence``; returns the bytes of their keys
-        and values.
+        and values.  Caller holds the lock.
 
-        Caller holds the lock.
-
-        ``newest_pinned`` is the newest pinned sequence, or -1.  A version newer than that is
-        replaced; any other is kept after the new one if it is visible at one of ``pinned``, which
-        are all pinned sequences in ascending order, or None if they are not known.  Applying the
-        same operations again changes nothing, so that an interrupted write can be completed.  The
-        caller resets :attr:`applying` once readers may see the batch.
+        ``newest_pinned`` is the newest pinned sequence, or -1, and ``pinned`` are all of them in
+        order, if known.  A version that one of them sees is kept after the new one; others are
+        replaced.  Applying the same operations again changes nothing, so that an interrupted write
+        can be completed.  The caller resets :attr:`applying` once readers may see the batch.
         """
         self._applying_from = sequence
         self.applying = operations
