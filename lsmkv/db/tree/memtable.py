@@ -108,8 +108,7 @@ class MemTable:
         self.table_number = 0
         """The number of the table that a flush writes, once the memtable is immutable."""
         self.usage = 0
-        """Bytes as LevelDB's arena would count them: every write adds to it, and it never
-        decreases."""
+        """Bytes as LevelDB's arena would count them: every write adds to it."""
 
     def add(
         self,
