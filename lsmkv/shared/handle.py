@@ -32,6 +32,7 @@ from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import CALL, json_frame
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.writing import DeniedWriter, MemberWriter, denied
+from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
 from lsmkv.util.threads import ThreadLock, new_reentrant_lock
 
@@ -43,6 +44,7 @@ _ONCE = frozenset(("checkpoint", "ingest", "acknowledge_recovery"))
 _CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "leases"}
 
 
+@described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class SharedHandle(DB):
     """The part of :class:`~lsmkv.shared.shared_db.SharedDB` that no user calls.
