@@ -11,7 +11,7 @@ from lsmkv.cache.cache import Cache
 try:
     from aiocache.base import BaseCache
     from aiocache.serializers import NullSerializer
-except ImportError as error:  # pragma: no cover - the tests have it
+except ImportError as error:
     raise ImportError(
         "lsmkv.cache.aiocache needs it: pip install aiocache", name="aiocache"
     ) from error

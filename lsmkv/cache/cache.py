@@ -266,10 +266,10 @@ class Cache(LeasedCache):
     ) -> Callable[[Callable[P, R]], Memoized[P, R]]:
         """A decorator that keeps the results of a function by its arguments.
 
-        Of a coroutine function, what it returns is kept.  ``name`` replaces the function's name in
-        the keys.  ``typed`` tells 3 from 3.0.  ``ignore`` has positions and names of arguments that
-        make no difference.  With ``expire=0`` nothing is stored.  ``f.__wrapped__`` is the
-        function, and ``f.__cache_key__(...)`` the key of a result.
+        A coroutine function is awaited, and its result is kept.  ``name`` replaces the function's
+        name in the keys.  ``typed`` tells 3 from 3.0.  ``ignore`` has positions and names of
+        arguments that make no difference.  With ``expire=0`` nothing is stored.  ``f.__wrapped__``
+        is the function, and ``f.__cache_key__(...)`` the key of a result.
 
         With ``lock``, of several callers that want one result at once, in threads, tasks and
         processes, one computes it, and the others wait for it.  If that one raises or dies, the

@@ -18,7 +18,7 @@ from lsmkv.db.handles.named_leases import NamedLease
 
 try:
     from dogpile.cache.api import NO_VALUE, CacheBackend, CachedValue
-except ImportError as error:  # pragma: no cover - the tests have it
+except ImportError as error:
     raise ImportError(
         "lsmkv.cache.dogpile needs it: pip install dogpile.cache", name="dogpile"
     ) from error

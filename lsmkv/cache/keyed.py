@@ -292,13 +292,10 @@ class KeyedCache(OpenCache):
         expiry = None if expire is None else now + expire
 
         def touch_it(step: Step) -> bool:
-            data = step.get(name)
-            if data is None:
+            entry = live(step, name, now)
+            if entry is None:
                 return False
-            head = parse(data)
-            if head.expired(now):
-                return False
-            set_expiry(step, name, data, head, expiry)
+            set_expiry(step, name, *entry, expiry)
             return True
 
         try:
@@ -374,12 +371,10 @@ class KeyedCache(OpenCache):
         now = self._clock()
 
         def take(step: Step) -> Any:
-            data = step.get(name)
-            if data is None:
+            entry = live(step, name, now)
+            if entry is None:
                 return MISSING
-            head = parse(data)
-            if head.expired(now):
-                return MISSING
+            data, head = entry
             try:
                 value = self._taken(step, data, head)
             except MissingChunk:
@@ -411,13 +406,10 @@ class KeyedCache(OpenCache):
         now = self._clock()
 
         def delete_it(step: Step) -> bool:
-            data = step.get(name)
-            if data is None:
+            entry = live(step, name, now)
+            if entry is None:
                 return False
-            head = parse(data)
-            if head.expired(now):
-                return False
-            remove(step, name, data, head)
+            remove(step, name, *entry)
             return True
 
         return self._steps.run(delete_it)
@@ -426,6 +418,15 @@ class KeyedCache(OpenCache):
         """Remove an entry; ``KeyError`` if there is none."""
         if not self.delete(key):
             raise KeyError(key)
+
+
+def live(step: Step, name: bytes, now: float) -> tuple[bytes, Head] | None:
+    """The data of an entry that has not expired, and its head; None if there is none."""
+    data = step.get(name)
+    if data is None:
+        return None
+    head = parse(data)
+    return None if head.expired(now) else (data, head)
 
 
 def nothing(default: Any, expire_time: bool, tag: bool) -> Any:

@@ -16,8 +16,9 @@ from typing import Any, Final, Literal, Self, Unpack
 from lsmkv.cache.checking import check
 from lsmkv.cache.codecs import Codec, DefaultCodec
 from lsmkv.cache.culling import CULL_STEP, evict_first, first_expiry, remove_expired
+from lsmkv.cache.entries import move
 from lsmkv.cache.heads import START
-from lsmkv.cache.names import EVICTION, NUMBER_SIZE, ORDER, POSITION_SIZE, count_position, moment
+from lsmkv.cache.names import NUMBER_SIZE, ORDER, count_position, moment
 from lsmkv.cache.recency import Recency
 from lsmkv.cache.settings import Settings, known
 from lsmkv.cache.space import Space
@@ -445,11 +446,5 @@ def _evict_some(limit: int, step: Step) -> int:
 
 
 def _move_some(numbers: list[bytes], position: bytes, step: Step) -> None:
-    from_entries = [(number, step.get(ORDER + number)) for number in numbers]
-    for number, entry in from_entries:
-        if entry is None or entry[:POSITION_SIZE] == position:
-            continue
-        step.delete(EVICTION + entry[:POSITION_SIZE] + number)
-        step.put(EVICTION + position + number, b"")
-        step.put(ORDER + number, position + entry[POSITION_SIZE:])
-        step.changed = True
+    for number in numbers:
+        move(step, number, position)

@@ -17,7 +17,8 @@ from lsmkv.util.threads import HAS_THREADS, new_lock, start_new_thread
 
 LOW_ENDS: Final = (ORDER, EVICTION, EXPIRY, TAG, CHUNK)
 MOST_GARBAGE: Final = 0.12
-"""Of the limit: bytes on disk that no entry has, above which the store is compacted."""
+"""The share of the limit that bytes which no entry has may take on disk: above it, the store is
+compacted."""
 LEAST: Final = 1 << 20
 """Removed bytes below which nothing is done."""
 

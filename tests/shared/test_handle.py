@@ -105,7 +105,7 @@ def test_a_child_of_a_killed_owner_does_not_answer_for_it(path: Path, other: Sta
 
 @pytest.mark.skipif(lsmkv.COMPILED, reason="methods of compiled classes cannot be replaced")
 def test_a_nested_call_while_the_next_owner_is_joined(path: Path, other: Start) -> None:
-    """Of a signal handler, say: it cannot wait for the call that it has interrupted."""
+    """As a signal handler asks: it cannot wait for the call that it has interrupted."""
     owner = other(create_if_missing=True)
     with new(path) as db:
         owner.kill()

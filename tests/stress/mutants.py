@@ -374,7 +374,7 @@ class Outcome(NamedTuple):
     runs: int
     """How many there were until it was found, this one included."""
     seconds: int
-    """Of a core, until then."""
+    """Seconds of a core until then."""
     needed: int
     """Forced switches that are left of those that the run had."""
     had: int

@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
     runs: int
     """How many there were until it was found, this one included; of real processes: kills."""
     seconds: int
-    """Of a core, until then."""
+    """Seconds of a core until then."""
 
 
 _SYNCED = ("reads while the owner syncs",)

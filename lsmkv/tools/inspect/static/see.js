@@ -133,11 +133,11 @@ function picture(side) {
 
 /** The bits of a filter, eight in a row, the lowest first. */
 function bits(cells, side) {
-  return [h("div", { class: "bits", role: "img", "aria-label": `${cells.length} bytes of the filter` }, cells.map((one) => {
+  return [h("div", { class: "bits", role: "img", "aria-label": `${cells.length} bytes of the filter` }, cells.map((one, row) => {
     const [mine, other] = [byte(one[side]), byte(side === "yours" ? one.engine : one.yours)];
     return Array.from({ length: 8 }, (_, bit) => h("i", {
       class: `${mine >> bit & 1 ? "set" : ""} ${(mine ^ other) >> bit & 1 ? "other" : ""} ${one.at === step ? "here" : ""}`,
-      title: `bit ${8 * cells.indexOf(one) + bit}`,
+      title: `bit ${8 * row + bit}`,
     }));
   })), cells.length ? null : h("p", { class: "quiet" }, "The filter has no byte yet.")];
 }
