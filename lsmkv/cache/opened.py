@@ -28,6 +28,7 @@ from lsmkv.env.place import absolute, make_directories, temporary_directory
 from lsmkv.errors import Error, raise_typed
 from lsmkv.options import OptionArguments
 from lsmkv.shared.shared_db import SharedDB
+from lsmkv.util.threads import pause
 
 Eviction = Literal["least-recently-used", "least-recently-stored", "least-frequently-used", "none"]
 """Which entries a full cache removes first."""
@@ -40,6 +41,9 @@ _EXCESS: Final = 1.25
 """Times the limit, above which a write removes more than ``cull_limit`` entries."""
 _LEAST_BUFFER: Final = 1 << 16
 _MOST_BUFFER: Final = 4 << 20
+_LEAST_FILE: Final = 1 << 18
+_TABLE_CACHE: Final = 12 << 20
+"""Bytes of the indexes and filters that a handle keeps of open tables."""
 
 
 def wall_clock() -> float:
@@ -127,7 +131,7 @@ class OpenCache:
             self._db.close()
             raise
         self._get = self._db.get
-        self._space = Space(self._db, buffer)
+        self._space = Space(self._db)
         self._recency = Recency(self._steps, recency, self._clock)
         self._tracks: Callable[[bytes, float], None] | None = None
         self._statistics = False
@@ -149,7 +153,12 @@ class OpenCache:
             except OSError as error:
                 raise_typed(error)
         self._directory = where
-        used: OptionArguments = {"create_if_missing": True, "write_buffer_size": buffer}
+        used: OptionArguments = {
+            "create_if_missing": True,
+            "write_buffer_size": buffer,
+            "max_file_size": max(buffer // 2, _LEAST_FILE),
+            "table_cache_bytes": _TABLE_CACHE,
+        }
         if "filter_policy" not in options:
             used["bloom_filter_bits"] = 10
         used.update(options)
@@ -306,11 +315,15 @@ class OpenCache:
         if expiry is not None and expiry < self._next_expiry:
             self._next_expiry = expiry
         steps = self._steps
-        if steps.shared:
-            self._writes += 1
-            if self._writes % _LOOK_EVERY == 0:
-                self._look()
         settings = self._settings
+        space = self._space
+        self._writes += 1
+        if self._writes % _LOOK_EVERY == 0:
+            if steps.shared:
+                self._look()
+            space.look(steps.size, settings.size_limit)
+        if space.delay > 0:
+            pause(space.delay)
         if settings.cull_limit == 0:
             return
         if now <= self._next_expiry and steps.size < settings.size_limit:
@@ -328,7 +341,6 @@ class OpenCache:
 
     def _cull_some(self, now: float, limit: int) -> None:
         steps = self._steps
-        before = steps.size
         if now > self._next_expiry:
             limit -= steps.run(partial(_expire_some, now, limit))
             self._next_expiry = first_expiry(steps)
@@ -341,25 +353,22 @@ class OpenCache:
                 evicted = steps.run(partial(_evict_some, limit))
                 while evicted and steps.size > size_limit * _EXCESS:
                     evicted = steps.run(partial(_evict_some, limit))
-        self._removed(before - steps.size)
 
     def _evict_to_limit(self) -> int:
         """Evict until the cache is within its limit; how many entries."""
         self._recency.write()
         count = 0
-        before = self.volume()
         while self.volume() > self._settings.size_limit:
             evicted = self._steps.run(partial(_evict_some, CULL_STEP))
             if evicted == 0:
                 break
             count += evicted
-        self._removed(before - self._steps.size)
+        self._removed()
         return count
 
-    def _removed(self, size: int | None = None) -> None:
-        """So many bytes were removed, or as many as it takes to look at the space on disk."""
-        limit = self._settings.size_limit
-        self._space.removed(limit if size is None else max(size, 0), self._steps.size, limit)
+    def _removed(self) -> None:
+        """Many entries were removed: look at the space on disk."""
+        self._space.look(self._steps.size, self._settings.size_limit)
 
     def _forgive(self, error: Exception) -> None:
         """Raise an error, unless the cache is one that forgets."""
