@@ -42,8 +42,9 @@ _EXCESS: Final = 1.25
 _LEAST_BUFFER: Final = 1 << 16
 _MOST_BUFFER: Final = 4 << 20
 _LEAST_FILE: Final = 1 << 18
-_TABLE_CACHE: Final = 12 << 20
+_TABLE_CACHE: Final = 8 << 20
 """Bytes of the indexes and filters that a handle keeps of open tables."""
+_BLOCK_CACHE: Final = 8 << 20
 
 
 def wall_clock() -> float:
@@ -158,6 +159,7 @@ class OpenCache:
             "write_buffer_size": buffer,
             "max_file_size": max(buffer // 2, _LEAST_FILE),
             "table_cache_bytes": _TABLE_CACHE,
+            "lru_cache_size": _BLOCK_CACHE,
         }
         if "filter_policy" not in options:
             used["bloom_filter_bits"] = 10
