@@ -309,8 +309,8 @@ def main(
         f" {where['python']}, lsmkv {mode}): microseconds from one call to the next, those of four"
         " processes counted together, and how many times faster lsmkv is than diskcache. Each"
         f" cache has {entries:,} entries. All took turns, {rounds} times; these are medians. Each"
-        " engine has its defaults. SQLite has `journal_mode=WAL` and `synchronous=NORMAL`; Redis has"
-        " `appendfsync everysec`."
+        " engine has its defaults. SQLite has `journal_mode=WAL` and `synchronous=NORMAL`, Redis"
+        " has `appendfsync everysec`."
         " `functools.lru_cache` stands for what memory alone would take."
     )
     text = "\n\n".join(
