@@ -40,11 +40,11 @@ _LOOK_EVERY: Final = 64
 _EXCESS: Final = 1.25
 """Times the limit, above which a write removes more than ``cull_limit`` entries."""
 _LEAST_BUFFER: Final = 1 << 16
-_MOST_BUFFER: Final = 4 << 20
+_MOST_BUFFER: Final = 2 << 20
 _LEAST_FILE: Final = 1 << 18
-_TABLE_CACHE: Final = 8 << 20
+_TABLE_CACHE: Final = 6 << 20
 """Bytes of the indexes and filters that a handle keeps of open tables."""
-_BLOCK_CACHE: Final = 8 << 20
+_BLOCK_CACHE: Final = 4 << 20
 
 
 def wall_clock() -> float:
@@ -157,7 +157,7 @@ class OpenCache:
         used: OptionArguments = {
             "create_if_missing": True,
             "write_buffer_size": buffer,
-            "max_file_size": max(buffer // 2, _LEAST_FILE),
+            "max_file_size": max(buffer, _LEAST_FILE),
             "table_cache_bytes": _TABLE_CACHE,
             "lru_cache_size": _BLOCK_CACHE,
         }
