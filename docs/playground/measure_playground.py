@@ -157,7 +157,7 @@ def folder(page: Page, url: str, place: Path) -> Iterator[Figure]:
     clock = Clock()
     page.get_by_role("button", name="Check every file").click()
     page.locator("text=Every file is being read").wait_for()
-    page.locator(".sound, .damaged").first.wait_for()
+    page.locator("text=Every file is being read").wait_for(state="detached")
     yield "folder: every file is checked", clock(), "s"
 
 

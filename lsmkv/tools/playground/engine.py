@@ -84,8 +84,12 @@ class Engine:
 
     def _check(self, report: Callable[[Plain], object]) -> Plain:
         """Survey every file of the folder; ``report`` takes how many bytes are done."""
+
+        def progress(done: int, total: int, _: str) -> None:
+            report({"done": done, "total": total})
+
         source = self.folder().source
-        source.start_check(lambda done, total, _: report({"done": done, "total": total}))
+        source.start_check(progress)
         source.finish_check()
         return check_result(source)
 

@@ -191,9 +191,8 @@ def test_a_check_is_ended_and_begins_again(made_store: Path) -> None:
         ended = source.finish_check()
         assert (ended.survey, ended.error) == (None, "the check was ended")
         assert len(seen) == 1
-        source.start_check(lambda done, total, _: seen.append((done, total)))
+        source.start_check()
         assert source.finish_check().survey is not None
-        assert seen[-1][0] == seen[-1][1] > 0
 
 
 def test_the_key_order_of_a_store_that_cannot_be_opened_is_known(tmp_path: Path) -> None:
