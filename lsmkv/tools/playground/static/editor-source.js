@@ -52,7 +52,7 @@ export function editor(place, label, onchange) {
     get text() {
       return view.state.doc.toString();
     },
-    /** Show another text from its begin, whose changes begin anew. */
+    /** Show another text from its first line on, with a history of its own. */
     set text(text) {
       view.setState(EditorState.create({ doc: text, extensions }));
       view.scrollDOM.scrollTop = 0;
