@@ -1,6 +1,6 @@
 """Photograph build/playground for docs/playground.md: four pages, light and dark.
 
-python docs/pictures/playground_shots.py
+python docs/pictures/playground_shots.py [get|stranger|folder|course...]
 
 It needs the extra ``browser`` and Debian's ``chromium``, or the one that LSMKV_CHROMIUM names;
 ``make playground`` builds the pages.
@@ -13,6 +13,7 @@ import http.server
 import io
 import os
 import shutil
+import sys
 import threading
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def get(page: Page, url: str) -> None:
     step.click()
     page.locator(".zoom .lines path").first.wait_for(state="attached")
     page.locator(".get-steps").evaluate("one => one.scrollIntoView()")
-    page.mouse.wheel(0, -90)
+    page.mouse.wheel(0, 20)  # the header hides the first steps, and all keys are seen
 
 
 def stranger(page: Page, url: str) -> None:
@@ -77,8 +78,12 @@ def course(page: Page, url: str) -> None:
     page.evaluate("scrollTo(0, 0)")
 
 
+USES = (get, stranger, folder, course)
+
+
 def main() -> None:
     """Write the pictures."""
+    wanted = [use for use in USES if use.__name__ in (sys.argv[1:] or [use.__name__])]
     target = HERE / "playground"
     target.mkdir(exist_ok=True)
     program = shutil.which(os.environ.get("LSMKV_CHROMIUM") or "chromium")
@@ -96,7 +101,7 @@ def main() -> None:
                 reduced_motion="reduce",
             )
             page.set_default_timeout(PATIENCE)
-            for use in (get, stranger, folder, course):
+            for use in wanted:
                 use(page, url)
                 page.wait_for_timeout(500)
                 image = Image.open(io.BytesIO(page.screenshot()))
