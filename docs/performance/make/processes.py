@@ -38,7 +38,7 @@ _WIDTH = 100
 _ENTRIES = 100_000
 _BATCH = 100
 _IDLE_SECONDS = 60
-_SPAWN = multiprocessing.get_context("spawn")
+SPAWN = multiprocessing.get_context("spawn")
 
 Pairs = list[tuple[bytes, bytes]]
 
@@ -271,7 +271,7 @@ def measure(engine: str, what: Work, place: str, seconds: float) -> float:
 def fill(engine: str, path: str, synced: bool) -> None:
     """Every key once, by a process that ends then."""
     rng = random.Random(7)
-    program = _SPAWN.Process(target=_fill, args=(engine, path, synced, rng.random()))
+    program = SPAWN.Process(target=_fill, args=(engine, path, synced, rng.random()))
     program.start()
     program.join()
     if program.exitcode != 0:
@@ -290,12 +290,12 @@ def _fill(engine: str, path: str, synced: bool, seed: float) -> None:
 def in_processes(engine: str, path: str, what: Work, seconds: float) -> list[tuple[str, float]]:
     """What each process has done."""
     batches = [what.batch] * what.writers + [0] * what.readers
-    start = _SPAWN.Barrier(len(batches))
+    start = SPAWN.Barrier(len(batches))
     running = []
     for seed, batch in enumerate(batches):
-        receiving, sending = _SPAWN.Pipe(False)
+        receiving, sending = SPAWN.Pipe(False)
         arguments = (sending, engine, path, what.synced, batch, seed, seconds, start)
-        program = _SPAWN.Process(target=_child, args=arguments)
+        program = SPAWN.Process(target=_child, args=arguments)
         program.start()
         sending.close()
         running.append((program, receiving))
@@ -333,8 +333,8 @@ def beside_db(rounds: int, place: str) -> dict[str, list[tuple[float, float]]]:
     fill("lsmkv", f"{place}/shared", False)
     lsmkv.DB(f"{place}/shared", lock_timeout=30).close()  # its owner has ended
     shutil.copytree(f"{place}/shared", f"{place}/own")
-    stop = _SPAWN.Barrier(2)
-    owner = _SPAWN.Process(target=_own, args=(f"{place}/shared", stop))
+    stop = SPAWN.Barrier(2)
+    owner = SPAWN.Process(target=_own, args=(f"{place}/shared", stop))
     owner.start()
     stop.wait()
     here, there = socket.socketpair()
@@ -402,8 +402,8 @@ def _comparisons(
 def moments(place: str) -> list[list[str]]:
     """What happens seldom, or not at all: a row for each."""
     path = f"{place}/moments"
-    stop = _SPAWN.Barrier(2)
-    owner = _SPAWN.Process(target=_own, args=(path, stop))
+    stop = SPAWN.Barrier(2)
+    owner = SPAWN.Process(target=_own, args=(path, stop))
     owner.start()
     stop.wait()
     joining = [nanoseconds(lambda: lsmkv.SharedDB(path).close(), 1) for _ in range(20)]
@@ -422,12 +422,14 @@ def moments(place: str) -> list[list[str]]:
     alone, together = (
         statistics.median(_synced(writers, place) for _ in range(5)) for writers in (1, 8)
     )
+    reading = statistics.median(two_readers(5, 2.0, place))
     return [
         ["joining, while the log is empty", _time(statistics.median(joining))],
         ["reading an entry that another process has written", _time(statistics.median(followed))],
         [f"processor time of a member that is idle for {_IDLE_SECONDS} seconds", _time(idle)],
         ["from the kill of the owner to a member's next write", _time(_kill(place))],
         ["synced puts of 8 members together, beside those of one", f"{together / alone:.1f} times"],
+        ["Gets of 2 members together, beside those of one", f"{reading:.2f} times"],
     ]
 
 
@@ -437,13 +439,36 @@ def _synced(writers: int, place: str) -> float:
     return sum(rate for _, rate in in_processes("lsmkv", f"{place}/synced", what, 1.0))
 
 
+def two_readers(pairs: int, seconds: float, place: str) -> list[float]:
+    """How often as much two processes read as one, in turn with it; a third one owns the store.
+
+    Each reads its own random keys, whose blocks are in the cache.
+    """
+    path = f"{place}/reading"
+    fill("lsmkv", path, False)
+    ratios = []
+    for _ in range(pairs):
+        one, two = (
+            sum(rate for _, rate in in_processes("lsmkv", path, _reading(readers), seconds))
+            for readers in (1, 2)
+        )
+        ratios.append(two / one)
+    lsmkv.DB(path, lock_timeout=30).close()  # its owner has ended
+    shutil.rmtree(path)
+    return ratios
+
+
+def _reading(readers: int) -> Work:
+    return Work("", 0, readers, 1, False, "get")
+
+
 def _kill(place: str) -> float:
     """The median time, in nanoseconds, in which a write finds its way to the next owner."""
     taken = []
     for number in range(10):
         path = f"{place}/killed-{number}"
-        stop = _SPAWN.Barrier(2)
-        owner = _SPAWN.Process(target=_own, args=(path, stop))
+        stop = SPAWN.Barrier(2)
+        owner = SPAWN.Process(target=_own, args=(path, stop))
         owner.start()
         stop.wait()
         with lsmkv.SharedDB(path) as member:
@@ -495,8 +520,17 @@ def main(
     seconds: Annotated[
         float, typer.Option(metavar="S", help="Seconds of each kind of work.")
     ] = 3.0,
+    only_reading: Annotated[
+        bool, typer.Option("--only-reading", help="Two that read beside one; write no page.")
+    ] = False,
 ) -> None:
     """Measure, and write the page's tables."""
+    if only_reading:
+        with tempfile.TemporaryDirectory() as place:
+            ratios = two_readers(rounds, seconds, place)
+        pairs = " ".join(f"{ratio:.3f}" for ratio in ratios)
+        say(f"two that read, beside one: {statistics.median(ratios):.3f} ({pairs})")
+        return
     with tempfile.TemporaryDirectory() as place:
         members = member_table(3 * rounds, place)
         seldom = moments(place)
@@ -517,7 +551,7 @@ def main(
         table(["", *ENGINES], engines, numbers=True),
         "One process, not the owner, beside one that has the same entries in a `DB`:",
         table(["", "member", "compared with", "ratio"], members, numbers=True),
-        "What happens seldom:",
+        "What happens seldom, and what several do together:",
         table(["", "measured"], seldom, numbers=True),
     ]
     text = "\n\n".join(parts)
