@@ -61,11 +61,14 @@ def remove_expired(step: Step, now: float, limit: int) -> int:
     return remove_numbers(step, numbers, keys)
 
 
-def evict_first(step: Step, limit: int) -> int:
-    """Remove the first entries in the order of eviction."""
-    keys = list(step.scan(prefix=EVICTION, include_value=False, limit=limit))
-    numbers = [key[-NUMBER_SIZE:] for key in keys]
-    return remove_numbers(step, numbers, keys)
+def evict_first(step: Step, limit: int, excess: int) -> int:
+    """Remove the first entries in the order of eviction, until so many bytes are gone."""
+    removed = 0
+    for key in list(step.scan(prefix=EVICTION, include_value=False, limit=limit)):
+        if -step.size >= excess:
+            break
+        removed += remove_numbers(step, [key[-NUMBER_SIZE:]], [key])
+    return removed
 
 
 def remove_first(step: Step, limit: int) -> int:

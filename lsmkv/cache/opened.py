@@ -352,10 +352,25 @@ class OpenCache:
                 steps.refresh()
             if steps.size >= size_limit:
                 self._recency.write()
-                evicted = steps.run(partial(_evict_some, limit))
+                least = size_limit // 2  # few entries fill a small cache: not all of them go
+                evicted = self._evict_some(limit, least)
                 while evicted and steps.size > size_limit * _EXCESS:
-                    evicted = steps.run(partial(_evict_some, limit))
+                    evicted = self._evict_some(limit, least)
         self._removed(before - steps.size)
+
+    def _evict_some(self, limit: int, size: int) -> int:
+        """Evict at most so many entries, and none once the cache has at most that size."""
+        steps = self._steps
+        again = False
+
+        def evict(step: Step) -> int:
+            nonlocal again
+            if again:  # another process has evicted at the same time
+                steps.refresh()
+            again = True
+            return evict_first(step, limit, steps.size - size)
+
+        return steps.run(evict)
 
     def _evict_to_limit(self) -> int:
         """Evict until the cache is within its limit; how many entries."""
@@ -363,7 +378,7 @@ class OpenCache:
         count = 0
         before = self.volume()
         while self.volume() > self._settings.size_limit:
-            evicted = self._steps.run(partial(_evict_some, CULL_STEP))
+            evicted = self._evict_some(CULL_STEP, self._settings.size_limit)
             if evicted == 0:
                 break
             count += evicted
@@ -439,10 +454,6 @@ def _buffer_size(size_limit: int | None, options: OptionArguments) -> int:
 
 def _expire_some(now: float, limit: int, step: Step) -> int:
     return remove_expired(step, now, limit)
-
-
-def _evict_some(limit: int, step: Step) -> int:
-    return evict_first(step, limit)
 
 
 def _move_some(numbers: list[bytes], position: bytes, step: Step) -> None:
