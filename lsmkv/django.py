@@ -254,7 +254,7 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
         store = _Versioned(self, version)
 
         def decorate(function: Callable[P, R]) -> Memoized[P, R]:
-            turns = Flights(self._cache) if lock else None
+            turns = Flights(lambda: self._cache) if lock else None
             return memoized(store, function, name, typed, seconds, tag, ignore, turns)
 
         return decorate

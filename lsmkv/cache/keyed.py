@@ -88,6 +88,10 @@ class KeyedCache(OpenCache):
                         return self._with(value, head, expire_time, tag)
         except (OSError, CorruptionError) as error:
             self._forgive(error)
+        except IndexError:
+            if data:
+                raise  # of a user's codec
+            self._forgive(CorruptionError(f"the head of {key!r} is empty"))
         if self._statistics:
             self._steps.misses += 1
         return nothing(default, expire_time, tag)
@@ -152,10 +156,14 @@ class KeyedCache(OpenCache):
 
     def __contains__(self, key: object) -> bool:
         """Whether there is an entry that has not expired.  Costs as much as a Get."""
-        data = self._get(head_name(key, self._codec))
-        if data is None:
+        try:
+            data = self._get(head_name(key, self._codec))
+            if not data:
+                return False
+            return not data[0] & EXPIRES or not parse(data).expired(self._clock())
+        except (OSError, CorruptionError) as error:
+            self._forgive(error)
             return False
-        return not data[0] & EXPIRES or not parse(data).expired(self._clock())
 
     # Writing
 
@@ -211,7 +219,7 @@ class KeyedCache(OpenCache):
         name = head_name(key, self._codec)
         try:
             return bool(self._store(lambda _: name, value, expire, read, tag, only_new))
-        except OSError as error:
+        except (OSError, CorruptionError) as error:
             self._forgive(error)
             return False
 
@@ -300,7 +308,7 @@ class KeyedCache(OpenCache):
 
         try:
             touched = self._steps.run(touch_it)
-        except OSError as error:
+        except (OSError, CorruptionError) as error:
             self._forgive(error)
             return False
         if touched and expiry is not None:

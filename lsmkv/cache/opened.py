@@ -7,6 +7,7 @@ entries that have expired, to the limit, and to the space on disk.
 from __future__ import annotations
 
 import os
+import struct
 import time
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +27,7 @@ from lsmkv.cache.steps import Step, Steps
 from lsmkv.cache.values import sweep
 from lsmkv.db.db import DB
 from lsmkv.env.place import absolute, make_directories, temporary_directory
-from lsmkv.errors import Error, raise_typed
+from lsmkv.errors import CorruptionError, Error, raise_typed
 from lsmkv.options import OptionArguments
 from lsmkv.shared.shared_db import SharedDB
 
@@ -37,6 +38,8 @@ OnError = Literal["raise", "skip"]
 _UNSET: Final = object()
 _LOOK_EVERY: Final = 64
 """Writes after which a handle looks at what other processes have changed."""
+_MANY: Final = 1 << 20
+"""Entries above which their number is compared with the bytes on disk."""
 _EXCESS: Final = 1.25
 """Times the limit, above which a write removes more than ``cull_limit`` entries."""
 _LEAST_BUFFER: Final = 1 << 16
@@ -258,7 +261,10 @@ class OpenCache:
 
     def __len__(self) -> int:
         """The number of entries; those that have expired and are not removed yet count too."""
-        return self._steps.totals().entries
+        entries = max(self._steps.totals().entries, 0)
+        if entries > _MANY and entries > self._space.on_disk():  # list(cache) allocates for them
+            raise CorruptionError(f"{entries:,} entries were counted, more than there are bytes")
+        return entries
 
     def __bool__(self) -> bool:
         """True: a cache without entries is a cache."""
@@ -300,10 +306,10 @@ class OpenCache:
     # What follows a read or a write
 
     def _note_use(self, data: bytes, now: float) -> None:
-        _, number, stored = START.unpack_from(data)
         try:
+            _, number, stored = START.unpack_from(data)
             self._recency.used(number, stored, now or self._clock())
-        except (Error, OSError):
+        except (Error, OSError, struct.error):
             pass  # the read has succeeded; a store that fails keeps an older order
 
     def _note_count(self, data: bytes, now: float) -> None:
@@ -353,34 +359,33 @@ class OpenCache:
             if steps.size >= size_limit:
                 self._recency.write()
                 least = size_limit // 2  # few entries fill a small cache: not all of them go
-                evicted = self._evict_some(limit, least)
-                while evicted and steps.size > size_limit * _EXCESS:
-                    evicted = self._evict_some(limit, least)
+                _, changed = self._evict_some(limit, least)
+                while changed and steps.size > size_limit * _EXCESS:
+                    _, changed = self._evict_some(limit, least)
         self._removed(before - steps.size)
 
-    def _evict_some(self, limit: int, size: int) -> int:
-        """Evict at most so many entries, and none once the cache has at most that size."""
+    def _evict_some(self, limit: int, size: int) -> tuple[int, bool]:
+        """Evict at most so many entries, and none once the cache has at most that size; how many,
+        and whether anything was changed."""
         steps = self._steps
         again = False
 
-        def evict(step: Step) -> int:
+        def evict(step: Step) -> tuple[int, bool]:
             nonlocal again
             if again:  # another process has evicted at the same time
                 steps.refresh()
             again = True
-            return evict_first(step, limit, steps.size - size)
+            return evict_first(step, limit, steps.size - size), step.changed
 
         return steps.run(evict)
 
     def _evict_to_limit(self) -> int:
         """Evict until the cache is within its limit; how many entries."""
         self._recency.write()
-        count = 0
+        count, changed = 0, True
         before = self.volume()
-        while self.volume() > self._settings.size_limit:
-            evicted = self._evict_some(CULL_STEP, self._settings.size_limit)
-            if evicted == 0:
-                break
+        while changed and self.volume() > self._settings.size_limit:
+            evicted, changed = self._evict_some(CULL_STEP, self._settings.size_limit)
             count += evicted
         self._removed(before - self._steps.size)
         return count
