@@ -44,7 +44,7 @@ def clock() -> StillClock:
 
 @pytest.fixture
 def handler(tmp_path: Path, clock: StillClock) -> Iterator[Any]:
-    """Aliases of backends, as ``django.core.cache.caches``; those of one directory are one cache."""
+    """Aliases of backends, as ``django.core.cache.caches``; one directory is one cache."""
     where = str(tmp_path / "cache")
     options = {"clock": clock}
     handler = CacheHandler(
