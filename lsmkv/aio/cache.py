@@ -195,7 +195,17 @@ class Cache:
         return await threads.run(cache.get, key, default, read, expire_time, tag)
 
     async def read(self, key: Any, retry: bool = False) -> Any:
-        """The value of ``key`` as a file: :meth:`lsmkv.Cache.read`.  The file blocks the loop."""
+        """The value of ``key`` as a file: :meth:`lsmkv.Cache.read`.  The file blocks the loop.
+
+        >>> import asyncio, io
+        >>> async def main():
+        ...     async with Cache(shared=False) as cache:
+        ...         await cache.set("ant", io.BytesIO(b"six legs"), read=True)
+        ...         with await cache.read("ant") as file:
+        ...             return file.read(3)
+        >>> asyncio.run(main())
+        b'six'
+        """
         threads, cache = self._opened()
         return await threads.run(cache.read, key)
 

@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from diskcache_suite import HAS_MORE, LEFT_OUT, left_out
+
 import lsmkv
 from lsmkv.cache import recipes
 from lsmkv.cache.codecs import PickleCodec
@@ -161,6 +163,14 @@ def django_cache() -> type:
             pass
 
     return DjangoCache
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave out the tests that are listed."""
+    listed = left_out(LEFT_OUT) | left_out(HAS_MORE)
+    dropped = [item for item in items if item.nodeid in listed]
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = [item for item in items if item.nodeid not in listed]
 
 
 def install() -> None:

@@ -125,7 +125,7 @@ def changed(data: bytes, rng: random.Random) -> Iterator[bytes]:
     yield from (data[:end] for end in range(most))
     yield from (data + b"\0", data + data, b"\xff" * len(data), bytes(len(data)))
     for at in range(most):
-        for byte in (data[at] ^ 1, data[at] ^ 0x80, data[at] ^ 0xFF, rng.randrange(256)):
+        for byte in (data[at] ^ 0x80, rng.randrange(256)):
             yield data[:at] + bytes([byte]) + data[at + 1 :]
 
 
@@ -140,13 +140,13 @@ def damages(env: FaultyEnv) -> list[tuple[tuple[bytes, bytes], bytes]]:
 
 def test_some_damage_of_a_store(env: FaultyEnv, clock: StillClock) -> None:
     clock.now += 3
-    for put, delete in random.Random(1).sample(damages(env), 100):
+    for put, delete in random.Random(1).sample(damages(env), 40):
         use(env, clock, put, delete)
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(4))
 def test_damage_of_any_byte_of_a_store(env: FaultyEnv, clock: StillClock, part: int) -> None:
-    for put, delete in damages(env)[part::8]:
+    for put, delete in damages(env)[part::4]:
         use(env, clock, put, delete)
 
 

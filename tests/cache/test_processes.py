@@ -155,6 +155,7 @@ def test_killed_processes_leave_nothing_half(processes: Processes, kills: int) -
         while processes.line(process) != "under way":
             assert process.poll() is None
         process.kill()
+        process.wait()  # a process that nobody has waited for still has its id
         running.append(processes.begin(_ENDLESS, 10, limit))
     for process in running:
         process.kill()

@@ -108,8 +108,8 @@ def test_what_has_expired_stays_expired_after_a_power_cut(clock: StillClock) -> 
             assert list(cache._db.iterator(prefix=PENDING)) == []
             assert cache.check() == []
 
-    report = explore(use, check, points=60)
-    assert report.states > 100
+    report = explore(use, check, points=20)
+    assert report.states > 60
     assert [str(violation) for violation in report.violations] == []
 
 
