@@ -29,7 +29,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 ARGS ?=
 
-.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server test-queues test-scale test-server test-redis-tcl wheel lint clean
+.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server bench-processes bench-cache test-queues test-scale test-server test-redis-tcl wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -71,7 +71,7 @@ test-compiled: compiled run-compiled  ## the suite against that wheel
 
 .PHONY: run-compiled run-install
 run-compiled:
-	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q -n auto tests
+	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q -n auto -m "not interpreted" tests
 
 test-install: wheel run-install  ## installing with no compiler, with one that fails half way, ...
 
@@ -169,6 +169,10 @@ bench-server: $(BENCH)/.made  ## measures lsmkv serve beside Redis, and writes t
 bench-processes: $(BENCH)/.made  ## measures stores that several processes share, and writes the tables of docs/guides/processes.md (needs redis-server)
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	$(BENCH)/bin/python docs/performance/make/processes.py docs/guides/processes.md $(BENCH_ARGS)
+
+bench-cache: $(BENCH)/.made  ## measures lsmkv.Cache beside diskcache, and writes the tables of docs/guides/caching.md (needs redis-server)
+	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	$(BENCH)/bin/python docs/performance/make/cache.py docs/guides/caching.md $(BENCH_ARGS)
 
 bench-scale: $(BENCH)/.made  ## measures bulk builds and reads over a network, and writes the tables of docs/scale.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,scale]'

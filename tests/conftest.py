@@ -39,22 +39,27 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-LONG = tuple(
-    line.split()[0]
-    for line in (Path(__file__).parent / "long.txt").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-)
-"""What make test leaves out: folders, files and test functions, below the root."""
-_INSIDE_LONG = tuple(f"{name}{separator}" for name in LONG for separator in ("/", "::"))
+def names_in(file: str) -> tuple[str, ...]:
+    """Folders, files and test functions, below the root, that a file of this folder names."""
+    text = (Path(__file__).parent / file).read_text(encoding="utf-8")
+    return tuple(line.split()[0] for line in text.splitlines() if line and not line.startswith("#"))
+
+
+LONG = names_in("long.txt")
+"""What make test leaves out."""
+INTERPRETED = names_in("interpreted.txt")
+"""What make run-compiled leaves out."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before those that were not asked for are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of ``long.txt`` as long."""
-    for item in items:
-        name = item.nodeid.partition("[")[0]
-        if name in LONG or name.startswith(_INSIDE_LONG):
-            item.add_marker(pytest.mark.long)
+    """Mark the tests of ``long.txt`` and of ``interpreted.txt``."""
+    for mark, names in ((pytest.mark.long, LONG), (pytest.mark.interpreted, INTERPRETED)):
+        inside = tuple(f"{name}{separator}" for name in names for separator in ("/", "::"))
+        for item in items:
+            name = item.nodeid.partition("[")[0]
+            if name in names or name.startswith(inside):
+                item.add_marker(mark)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -1,4 +1,5 @@
-"""tests/long.txt names tests that are there, and leaves make test the time that it is to take."""
+"""tests/long.txt and tests/interpreted.txt name tests that are there, and the first one leaves make
+test the time that it is to take."""
 
 from __future__ import annotations
 
@@ -32,6 +33,19 @@ def test_the_lines_are_sorted_and_none_is_within_another() -> None:
     assert names == sorted(names)
     for name in names:
         assert not any(name.startswith((f"{other}/", f"{other}::")) for other in names)
+
+
+INTERPRETED = [
+    line
+    for line in (ROOT / "tests" / "interpreted.txt").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+]
+
+
+def test_what_is_run_interpreted_alone_is_there() -> None:
+    assert sorted(INTERPRETED) == INTERPRETED
+    for name in INTERPRETED:
+        assert (ROOT / name).exists(), name
 
 
 def test_make_test_takes_at_most_five_minutes() -> None:

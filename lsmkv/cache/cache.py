@@ -83,13 +83,14 @@ class Cache(LeasedCache):
         """
         keys = QueueKeys(prefix, self._codec)
 
-        def find(step: Step) -> bytes:
-            return head_name(keys.next(step, side), self._codec)
+        found: list[int | str] = []
 
-        name = self._store(find, value, expire, read, tag, False)
-        assert name is not None
-        key: int | str = decode_key(name[len(HEAD) :], self._codec)
-        return key
+        def find(step: Step) -> bytes:
+            found.append(keys.next(step, side))
+            return head_name(found[-1], self._codec)
+
+        self._store(b"", find, value, expire, read, tag, False)
+        return found[-1]
 
     def pull(
         self,

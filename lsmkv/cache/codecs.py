@@ -40,6 +40,8 @@ import pickle
 import struct
 from typing import Any, Final, Protocol
 
+from mypy_extensions import mypyc_attr
+
 from lsmkv.errors import CorruptionError, UnsupportedValueError
 from lsmkv.util.arguments import as_bytes
 from lsmkv.util.coding import decode_varint32, encode_varint
@@ -88,6 +90,7 @@ class Codec(Protocol):
         ...
 
 
+@mypyc_attr(native_class=False)
 class DefaultCodec:
     """bytes, str, int, float, None, bool, and tuples, lists and dicts of them, and nothing else.
 
@@ -158,6 +161,7 @@ class DefaultCodec:
         return hash(type(self))
 
 
+@mypyc_attr(native_class=False)
 class PickleCodec:
     """Any object that ``pickle`` takes.  Only for a directory to which no stranger can write.
 

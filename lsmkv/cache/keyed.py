@@ -5,8 +5,12 @@ What each changes is one step (:mod:`lsmkv.cache.steps`).  Any thread may call a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from typing import Any
+
+from mypy_extensions import mypyc_attr
 
 from lsmkv.cache.entries import put, remove, set_expiry
 from lsmkv.cache.heads import CHUNKED, EXPIRES, RAW, START, Head, Pointer, parse
@@ -32,6 +36,7 @@ _DATA = START.size
 """Where the value of a plain head begins."""
 
 
+@mypyc_attr(native_class=False)
 class KeyedCache(OpenCache):
     """The part of :class:`lsmkv.Cache` that is about one key.
 
@@ -218,21 +223,22 @@ class KeyedCache(OpenCache):
     ) -> bool:
         name = head_name(key, self._codec)
         try:
-            return bool(self._store(lambda _: name, value, expire, read, tag, only_new))
+            return self._store(name, None, value, expire, read, tag, only_new)
         except (OSError, CorruptionError) as error:
             self._forgive(error)
             return False
 
     def _store(
         self,
-        find: Callable[[Step], bytes],
+        name: bytes,
+        find: Callable[[Step], bytes] | None,
         value: Any,
         expire: float | None,
         read: bool,
         tag: Any,
         only_new: bool,
-    ) -> bytes | None:
-        """Store an entry under the name that ``find`` returns; the name, or None if it was not."""
+    ) -> bool:
+        """Store an entry under a name, or under what ``find`` returns; whether it was stored."""
         now = self._clock()
         expiry = None if expire is None else now + expire
         encoded_tag = None if tag is None else encode_key(tag, self._codec)
@@ -245,42 +251,45 @@ class KeyedCache(OpenCache):
                 number = self._number(now)
                 stored = store(self._db, number, pieces_of(stored), self._clock)
         pointer = stored if isinstance(stored, Pointer) else None
-        steps = self._steps
-
-        def put_it(step: Step) -> bytes | None:
-            name = find(step)
-            old = step.get(name)
-            if only_new and old is not None and not parse(old).expired(now):
-                return None
-            number = steps.next_number(now) if old is None else b""
-            if pointer is not None:
-                if step.get(PENDING + pointer.number) is None:
-                    raise Error("a large value was removed before it was published")
-                step.delete(PENDING + pointer.number)
-            put(step, name, old, number, now, expiry, encoded_tag, read, stored, self._by_count)
-            return name
-
-        name: bytes | None = None
+        entry = now, expiry, encoded_tag, read, stored
+        done = False
         try:
-            name = steps.run(put_it)
+            done = self._steps.run(partial(self._store_step, name, find, entry, only_new))
         finally:
-            if name is None and pointer is not None:
+            if not done and pointer is not None:
                 discard(self._db, pointer.number, pointer.chunks)
-        if name is not None:
+        if done:
             self._written(now, expiry)
-        return name
+        return done
+
+    def _store_step(
+        self,
+        name: bytes,
+        find: Callable[[Step], bytes] | None,
+        entry: tuple[float, float | None, bytes | None, bool, bytes | Pointer],
+        only_new: bool,
+        step: Step,
+    ) -> bool:
+        now, expiry, tag, raw, stored = entry
+        if find is not None:
+            name = find(step)
+        old = step.get(name)
+        if only_new and old is not None and not parse(old).expired(now):
+            return False
+        number = self._steps.next_number(now) if old is None else b""
+        if isinstance(stored, Pointer):
+            if step.get(PENDING + stored.number) is None:
+                raise Error("a large value was removed before it was published")
+            step.delete(PENDING + stored.number)
+        put(step, name, old, number, now, expiry, tag, raw, stored, self._by_count)
+        return True
 
     def _store_file(self, file: Readable, now: float) -> bytes | Pointer:
         pieces = pieces_in(file)
         first = next(pieces, b"")
         if len(first) <= MOST_INLINE:
             return first
-
-        def all_pieces() -> Iterator[bytes]:
-            yield first
-            yield from pieces
-
-        return store(self._db, self._number(now), all_pieces(), self._clock)
+        return store(self._db, self._number(now), chain((first,), pieces), self._clock)
 
     def _number(self, now: float) -> bytes:
         with self._steps.lock:
@@ -298,16 +307,8 @@ class KeyedCache(OpenCache):
         name = head_name(key, self._codec)
         now = self._clock()
         expiry = None if expire is None else now + expire
-
-        def touch_it(step: Step) -> bool:
-            entry = live(step, name, now)
-            if entry is None:
-                return False
-            set_expiry(step, name, *entry, expiry)
-            return True
-
         try:
-            touched = self._steps.run(touch_it)
+            touched = self._steps.run(partial(_touch, name, now, expiry))
         except (OSError, CorruptionError) as error:
             self._forgive(error)
             return False
@@ -328,30 +329,31 @@ class KeyedCache(OpenCache):
         """
         name = head_name(key, self._codec)
         now = self._clock()
-        steps = self._steps
-
-        def add_to_it(step: Step) -> tuple[Any, bool]:
-            data = step.get(name)
-            head = None if data is None else parse(data)
-            if data is None or head is None or head.expired(now):
-                if default is None:
-                    raise KeyError(key)
-                total = default + delta
-                made = self._codec.encode(total)
-                number = steps.next_number(now) if data is None else b""
-                put(step, name, data, number, now, None, None, False, made, self._by_count)
-                return total, True
-            if head.flags & (RAW | CHUNKED):
-                raise TypeError(f"the value of {key!r} is not a number")
-            total = self._decode(data[head.begin :]) + delta
-            made = self._codec.encode(total)
-            put(step, name, data, b"", now, head.expiry, head.tag, False, made, self._by_count)
-            return total, False
-
-        total, is_new = steps.run(add_to_it)
+        total, is_new = self._steps.run(partial(self._add_step, name, key, delta, default, now))
         if is_new:
             self._written(now, None)
         return total
+
+    def _add_step(
+        self, name: bytes, key: Any, delta: Any, default: Any, now: float, step: Step
+    ) -> tuple[Any, bool]:
+        """The sum, and whether the entry is new."""
+        data = step.get(name)
+        head = None if data is None else parse(data)
+        if data is None or head is None or head.expired(now):
+            if default is None:
+                raise KeyError(key)
+            total = default + delta
+            made = self._codec.encode(total)
+            number = self._steps.next_number(now) if data is None else b""
+            put(step, name, data, number, now, None, None, False, made, self._by_count)
+            return total, True
+        if head.flags & (RAW | CHUNKED):
+            raise TypeError(f"the value of {key!r} is not a number")
+        total = self._decode(data[head.begin :]) + delta
+        made = self._codec.encode(total)
+        put(step, name, data, b"", now, head.expiry, head.tag, False, made, self._by_count)
+        return total, False
 
     def decr(self, key: Any, delta: Any = 1, default: Any = 0, retry: bool = False) -> Any:
         """Subtract ``delta``: :meth:`incr` of ``-delta``."""
@@ -377,23 +379,22 @@ class KeyedCache(OpenCache):
         """
         name = head_name(key, self._codec)
         now = self._clock()
-
-        def take(step: Step) -> Any:
-            entry = live(step, name, now)
-            if entry is None:
-                return MISSING
-            data, head = entry
-            try:
-                value = self._taken(step, data, head)
-            except MissingChunk:
-                return MISSING
-            remove(step, name, data, head)
-            return self._with(value, head, expire_time, tag)
-
-        result = self._steps.run(take)
+        result = self._steps.run(partial(self._pop_step, name, now, expire_time, tag))
         if result is not MISSING:
             return result
         return nothing(default, expire_time, tag)
+
+    def _pop_step(self, name: bytes, now: float, expire_time: bool, tag: bool, step: Step) -> Any:
+        entry = live(step, name, now)
+        if entry is None:
+            return MISSING
+        data, head = entry
+        try:
+            value = self._taken(step, data, head)
+        except MissingChunk:
+            value = MISSING  # damage: or else the entry was replaced, and this step fails
+        remove(step, name, data, head)
+        return MISSING if value is MISSING else self._with(value, head, expire_time, tag)
 
     def _taken(self, step: Step, data: bytes, head: Head) -> Any:
         """The value of an entry, as a step sees it."""
@@ -411,16 +412,7 @@ class KeyedCache(OpenCache):
         (True, False)
         """
         name = head_name(key, self._codec)
-        now = self._clock()
-
-        def delete_it(step: Step) -> bool:
-            entry = live(step, name, now)
-            if entry is None:
-                return False
-            remove(step, name, *entry)
-            return True
-
-        return self._steps.run(delete_it)
+        return self._steps.run(partial(_delete, name, self._clock()))
 
     def __delitem__(self, key: Any) -> None:
         """Remove an entry; ``KeyError`` if there is none."""
@@ -442,3 +434,21 @@ def nothing(default: Any, expire_time: bool, tag: bool) -> Any:
     if expire_time and tag:
         return default, None, None
     return (default, None) if expire_time or tag else default
+
+
+def _touch(name: bytes, now: float, expiry: float | None, step: Step) -> bool:
+    entry = live(step, name, now)
+    if entry is None:
+        return False
+    data, head = entry
+    set_expiry(step, name, data, head, expiry)
+    return True
+
+
+def _delete(name: bytes, now: float, step: Step) -> bool:
+    entry = live(step, name, now)
+    if entry is None:
+        return False
+    data, head = entry
+    remove(step, name, data, head)
+    return True

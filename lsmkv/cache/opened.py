@@ -7,7 +7,6 @@ entries that have expired, to the limit, and to the space on disk.
 from __future__ import annotations
 
 import os
-import struct
 import time
 from collections.abc import Callable
 from functools import partial
@@ -18,8 +17,7 @@ from lsmkv.cache.checking import check
 from lsmkv.cache.codecs import Codec, DefaultCodec
 from lsmkv.cache.culling import CULL_STEP, evict_first, first_expiry, remove_expired
 from lsmkv.cache.entries import move
-from lsmkv.cache.heads import START
-from lsmkv.cache.names import NUMBER_SIZE, ORDER, count_position, moment
+from lsmkv.cache.names import ORDER, count_position, moment
 from lsmkv.cache.recency import Recency
 from lsmkv.cache.settings import Settings, known
 from lsmkv.cache.space import Space
@@ -132,7 +130,7 @@ class OpenCache:
             raise
         self._get = self._db.get
         self._space = Space(self._db, buffer)
-        self._recency = Recency(self._steps, recency)
+        self._recency = Recency(self._steps, recency, self._clock)
         self._tracks: Callable[[bytes, float], None] | None = None
         self._statistics = False
         self._by_count = False
@@ -242,9 +240,9 @@ class OpenCache:
         self._by_count = policy == _BY_COUNT
         self._tracks = None
         if policy == _BY_USE:
-            self._tracks = self._note_use
+            self._tracks = self._recency.note_use
         elif policy == _BY_COUNT:
-            self._tracks = self._note_count
+            self._tracks = self._recency.note_count
 
     def _reorder(self, from_count: bool, to_count: bool) -> None:
         """Give each entry a position that the new policy understands."""
@@ -304,19 +302,6 @@ class OpenCache:
         return found
 
     # What follows a read or a write
-
-    def _note_use(self, data: bytes, now: float) -> None:
-        try:
-            _, number, stored = START.unpack_from(data)
-            self._recency.used(number, stored, now or self._clock())
-        except (Error, OSError, struct.error):
-            pass  # the read has succeeded; a store that fails keeps an older order
-
-    def _note_count(self, data: bytes, now: float) -> None:
-        try:
-            self._recency.counted(data[1 : 1 + NUMBER_SIZE], now or self._clock())
-        except (Error, OSError):
-            pass
 
     def _expires(self, expiry: float) -> None:
         self._next_expiry = min(self._next_expiry, expiry)

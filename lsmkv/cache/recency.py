@@ -8,10 +8,14 @@ are counted.  What was noted and not written is lost if the process is killed.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from typing import Final
 
 from lsmkv.cache.entries import move
+from lsmkv.cache.heads import START
 from lsmkv.cache.names import (
+    NUMBER_SIZE,
     POSITION_SIZE,
     count_position,
     moment,
@@ -19,6 +23,7 @@ from lsmkv.cache.names import (
     position_number,
 )
 from lsmkv.cache.steps import Step, Steps
+from lsmkv.errors import Error
 
 MOST_NOTES: Final = 1000
 """Notes that are written at once, at the latest."""
@@ -31,14 +36,34 @@ _BATCH: Final = 100
 class Recency:
     """The notes of one handle.  Any thread may call any method."""
 
-    def __init__(self, steps: Steps, recency: float) -> None:
+    def __init__(self, steps: Steps, recency: float, clock: Callable[[], float]) -> None:
         self._steps = steps
+        self._clock = clock
         self.recency = recency
         """Seconds within which an entry is not moved twice."""
         self._uses: dict[bytes, float] = {}
         self._counts: dict[bytes, int] = {}
         self._known: dict[bytes, float] = {}
         self._since = 0.0
+
+    def note_use(self, data: bytes, now: float) -> None:
+        """An entry was read, of which ``data`` is the head, under ``"least-recently-used"``.
+
+        ``now`` is 0.0 if the caller has not asked the clock.  The read has succeeded: if the store
+        fails, it keeps an older order.
+        """
+        try:
+            stored: float = START.unpack_from(data)[2]
+            self.used(data[1 : 1 + NUMBER_SIZE], stored, now or self._clock())
+        except (Error, OSError, struct.error):
+            pass
+
+    def note_count(self, data: bytes, now: float) -> None:
+        """The same under ``"least-frequently-used"``."""
+        try:
+            self.counted(data[1 : 1 + NUMBER_SIZE], now or self._clock())
+        except (Error, OSError):
+            pass
 
     def used(self, number: bytes, stored: float, now: float) -> None:
         """An entry was read, under ``"least-recently-used"``."""

@@ -1,10 +1,13 @@
 """What one call changes, as one atomic batch: :class:`Step`, and :class:`Steps`, which runs them.
 
-A step reads, collects writes, and commits.  In a store of several processes it is an optimistic
-transaction: if another process has written a key that the step writes, its commit raises
-:class:`~lsmkv.errors.ConflictError` and it runs again.  Every change of an entry writes its head or
-its key in the order of storing, so two changes of one entry never both happen.  In a store of one
-process the lock of :class:`Steps` is enough.
+A step reads, collects writes, and commits.  In a store of several processes the commit raises
+:class:`~lsmkv.errors.ConflictError` if another process has written a key that the step has read,
+and the step runs again.  Every change of an entry reads and writes its head or its key in the order
+of storing, so two changes of one entry never both happen.  In a store of one process the lock of
+:class:`Steps` is enough.
+
+What a step reads need not be of one moment: had anything of it changed meanwhile, its commit fails.
+So a step that changes nothing rests on one read.  A step that has failed twice is a transaction.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from lsmkv.cache.counters import BASE, ZERO, Counters
 from lsmkv.cache.names import COUNTERS, MOST, NUMBER_SIZE
 from lsmkv.db.db import DB
 from lsmkv.errors import ClosedError, ConflictError
-from lsmkv.format.batch import WriteBatch
+from lsmkv.format.batch import Operation
 from lsmkv.util.threads import new_reentrant_lock, pause
 
 T = TypeVar("T")
@@ -34,26 +37,35 @@ _MOST_PARTS: Final = 8
 class Step:
     """The reads and writes of one call.  Who writes sets :attr:`changed`."""
 
-    __slots__ = ("changed", "count", "delete", "get", "put", "scan", "size")
+    __slots__ = ("_get", "changed", "count", "operations", "reads", "scan", "size")
 
-    def __init__(
-        self,
-        get: Callable[[bytes], bytes | None],
-        put: Callable[[bytes, bytes], None],
-        delete: Callable[[bytes], None],
-        scan: Callable[..., Any],
-    ) -> None:
-        self.get = get
-        self.put = put
-        self.delete = delete
+    def __init__(self, get: Callable[[bytes], bytes | None], scan: Callable[..., Any]) -> None:
+        self._get = get
         self.scan = scan
         """:meth:`lsmkv.DB.iterator`."""
+        self.reads: list[bytes] = []
+        """The keys that :meth:`get` was called with."""
+        self.operations: list[Operation] = []
+        """What is to be written."""
         self.changed = False
         """Whether there is anything to commit."""
         self.count = 0
         """Entries that the step adds."""
         self.size = 0
         """Bytes that it adds."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key before the step."""
+        self.reads.append(key)
+        return self._get(key)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Set a key when the step is committed."""
+        self.operations.append((key, value))
+
+    def delete(self, key: bytes) -> None:
+        """Remove a key when the step is committed."""
+        self.operations.append((key, None))
 
 
 class Steps:
@@ -70,6 +82,8 @@ class Steps:
         self.hits = 0
         """Reads that found an entry, and are not in the counters yet."""
         self.misses = 0
+        self._counting = 0, 0
+        """Hits and misses that the step under way adds to the counters."""
         self._last = 0
 
     def run(self, function: Callable[[Step], T]) -> T:
@@ -86,6 +100,8 @@ class Steps:
         with self.lock:
             while True:
                 try:
+                    if attempts >= _FREE_ATTEMPTS:
+                        return self._run_in_transaction(function)
                     return self._run_once(function)
                 except ConflictError:
                     attempts += 1
@@ -94,36 +110,57 @@ class Steps:
 
     def _run_alone(self, function: Callable[[Step], T]) -> T:
         db = self.db
-        batch = WriteBatch()
-        step = Step(db.get, batch.put, batch.delete, db.iterator)
+        step = Step(db.get, db.iterator)
         result = function(step)
         if step.changed:
-            hits, misses = self.hits, self.misses
-            part = self._own.plus(Counters(step.count, step.size, hits, misses))
-            batch.put(BASE, part.encode())
-            db.write(batch)
-            self._own = part
-            self.hits -= hits
-            self.misses -= misses
+            part = self._count(step, self._own)
+            db._open_writer().write(step.operations, False)
+            self._counted(part)
         return result
 
     def _run_once(self, function: Callable[[Step], T]) -> T:
+        db = self.db
+        writer = db._open_writer()  # first: a sequence of before belongs to its epoch, or fails
+        sequence = db.sequence
+        step = Step(db.get, db.iterator)
+        result = function(step)
+        if step.changed:
+            part = self._count(step, Counters.decode(step.get(self._key)))  # it may be merged
+            writer.write_unless_changed(step.operations, sequence, step.reads)
+            self._counted(part)
+        return result
+
+    def _run_in_transaction(self, function: Callable[[Step], T]) -> T:
         transaction = self.db.transaction(isolation="snapshot")
         try:
-            step = Step(transaction.get, transaction.put, transaction.delete, transaction.iterator)
+            step = Step(transaction.get, transaction.iterator)
             result = function(step)
             if step.changed:
-                hits, misses = self.hits, self.misses
-                own = Counters.decode(transaction.get(self._key))  # another may have merged it
-                part = own.plus(Counters(step.count, step.size, hits, misses))
-                transaction.put(self._key, part.encode())
+                part = self._count(step, Counters.decode(step.get(self._key)))
+                for key, value in step.operations:
+                    if value is None:
+                        transaction.delete(key)
+                    else:
+                        transaction.put(key, value)
                 transaction.commit()
-                self._own = part
-                self.hits -= hits
-                self.misses -= misses
+                self._counted(part)
             return result
         finally:
             transaction.rollback()
+
+    def _count(self, step: Step, before: Counters) -> Counters:
+        """The part of this handle after the step, which becomes one of the step's operations."""
+        part = before.plus(Counters(step.count, step.size, self.hits, self.misses))
+        step.put(self._key, part.encode())
+        self._counting = part.hits - before.hits, part.misses - before.misses
+        return part
+
+    def _counted(self, part: Counters) -> None:
+        """The step is committed."""
+        self._own = part
+        hits, misses = self._counting
+        self.hits -= hits
+        self.misses -= misses
 
     # Numbers
 
@@ -187,7 +224,8 @@ class Steps:
         """Apply a function to the part of each handle, and add a change to this handle's."""
         while True:
             try:
-                with self.db.transaction(isolation="snapshot") as transaction:
+                made: Any = self.db.transaction(isolation="snapshot")  # as in DB: for mypyc
+                with made as transaction:
                     own = ZERO
                     for key, value in list(transaction.iterator(prefix=COUNTERS)):
                         part = function(Counters.decode(value))
@@ -222,7 +260,8 @@ class Steps:
     def _merge(self, keys: list[bytes]) -> None:
         while True:
             try:
-                with self.db.transaction(isolation="snapshot") as transaction:
+                made: Any = self.db.transaction(isolation="snapshot")  # as in DB: for mypyc
+                with made as transaction:
                     total = Counters.decode(transaction.get(BASE))
                     for key in keys:
                         total = total.plus(Counters.decode(transaction.get(key)))

@@ -189,6 +189,8 @@ def commit_frame(
 ) -> bytes:
     """The commit of a transaction: its number, its sequence, ``sync``; then keys, ranges, batch.
 
+    With number 0 it is a write that depends on its keys, without a transaction and without ranges.
+
     Each list has its ``fixed32`` count first, each key its ``fixed32`` length; a bound is a byte
     (0: none, 1: before the key, 2: after it), and the key if there is one.
     """

@@ -11,11 +11,13 @@ import errno
 import os
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 from lsmkv.db.handles.named_leases import NEVER
 from lsmkv.db.handles.transaction import ConflictCheck
 from lsmkv.db.tree.store import ReadView, Store
+from lsmkv.db.write.unchanged import UnchangedKeys
 from lsmkv.db.write.writer import Writer
 from lsmkv.env.shared_page import SEQUENCE, SLOTS
 from lsmkv.env.sockets import NO_SIGNAL
@@ -426,30 +428,36 @@ class Listener:
             begun[1].release()
 
     def _commit(self, member: Member, request: int, commit: CommitRequest) -> None:
-        begun = self._transactions.pop(commit.transaction, None)
-        if begun is None:
-            error = ConflictError("the transaction began under another owner of the store")
-            self._answer(member, request, error)
-            return
-        read = begun[1]
+        read: ReadView | None = None
+        condition: Callable[[], None]
         try:
-            check = ConflictCheck(
-                self._store,
-                commit.sequence,
-                read.view.version.numbers,
-                commit.keys,
-                commit.ranges,
-            )
             write = MemberWrite(member, request, commit.sync, commit.batch, 0, len(commit.batch))
-            if commit.ranges:
-                check.look_ahead()
-            failure = self._group.write([write], write.sync, check.raise_if_changed)
+            if commit.transaction == 0:
+                keys = UnchangedKeys(self._store, commit.sequence, list(commit.keys))
+                condition = keys.require
+            else:
+                begun = self._transactions.pop(commit.transaction, None)
+                if begun is None:
+                    raise ConflictError("the transaction began under another owner of the store")
+                read = begun[1]
+                check = ConflictCheck(
+                    self._store,
+                    commit.sequence,
+                    read.view.version.numbers,
+                    commit.keys,
+                    commit.ranges,
+                )
+                if commit.ranges:
+                    check.look_ahead()
+                condition = check.raise_if_changed
+            failure = self._group.write([write], write.sync, condition)
         except CorruptionError:
             raise
         except Exception as error:
             failure = error
         finally:
-            read.release()
+            if read is not None:
+                read.release()
         if failure is not None:
             self._answer(member, request, failure)
 

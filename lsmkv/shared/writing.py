@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from lsmkv.db.read.scan import Bounds
 from lsmkv.db.write.write_path import WritePath
-from lsmkv.errors import PermissionDeniedError
+from lsmkv.errors import ConflictError, PermissionDeniedError
 from lsmkv.format.batch import Operation, encode_batch
 from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain
 from lsmkv.shared.frames import WRITE, commit_frame
@@ -48,6 +48,11 @@ class DeniedWriter(WritePath):
         operations: list[Operation],
         sync: bool,
         condition: Callable[[], None] | None = None,
+    ) -> None:
+        raise denied(self._path)
+
+    def write_unless_changed(
+        self, operations: list[Operation], sequence: int, keys: list[bytes]
     ) -> None:
         raise denied(self._path)
 
@@ -91,6 +96,12 @@ class MemberWriter(WritePath):
             if instead is not None:
                 instead.write(operations, sync)
 
+    def write_unless_changed(
+        self, operations: list[Operation], sequence: int, keys: list[bytes]
+    ) -> None:
+        if not self.commit(0, operations, sequence, set(keys), [], False):
+            raise ConflictError("the owner of the store has gone since the keys were read")
+
     def commit(
         self,
         transaction: int,
@@ -100,7 +111,10 @@ class MemberWriter(WritePath):
         ranges: list[Bounds],
         sync: bool,
     ) -> bool:
-        """Commit a transaction.  False if its owner has gone and has not written it."""
+        """Commit a transaction.  False if its owner has gone and has not written it.
+
+        With 0 there is none, and the owner checks the keys as :class:`UnchangedKeys` does.
+        """
         batch = encode_batch(0, operations)
         joined = self._joined
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from still_clocks import StillClock
 
 import lsmkv
+from lsmkv.cache.culling import evict_first, remove_expired, remove_first, remove_tagged
+from lsmkv.cache.names import encode_key
+from lsmkv.cache.queues import QueueKeys
 from lsmkv.cache.steps import Step
-
-Removal = Callable[[lsmkv.Cache], Any]
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -49,7 +51,7 @@ def test_a_large_value_costs_a_get_for_each_mib(tmp_path: Path, shared: bool) ->
         assert (cache._db.stats() - before).gets == 4
 
 
-REMOVALS: dict[str, Removal] = {
+REMOVALS: dict[str, Callable[[lsmkv.Cache], Any]] = {
     "expire": lambda cache: cache.expire(),
     "evict": lambda cache: cache.evict("t"),
     "cull": lambda cache: (cache.reset("size_limit", cache.volume() - 1500), cache.cull()),
@@ -63,48 +65,58 @@ REMOVALS: dict[str, Removal] = {
     "pull": lambda cache: cache.pull("q"),
     "peekitem": lambda cache: (cache.peekitem(), cache.peekitem(last=False)),
 }
+STEPS: dict[str, Callable[[lsmkv.Cache, Step], Any]] = {
+    "expire": lambda cache, step: remove_expired(step, cache._clock(), 100),
+    "evict": lambda cache, step: remove_tagged(step, encode_key("t", cache.codec), 100),
+    "cull": lambda cache, step: evict_first(step, 10, 3000),
+    "clear": lambda cache, step: remove_first(step, 100),
+    "pull": lambda cache, step: QueueKeys("q", cache.codec).at(step, "front"),
+    "push": lambda cache, step: QueueKeys("q", cache.codec).next(step, "back"),
+}
 
 
-def reads_of(removal: Removal, entries: int) -> int:
-    """Keys that steps read, by Get or while they scan, in a cache with so many entries."""
-    count = 0
+@contextmanager
+def filled(entries: int) -> Iterator[lsmkv.Cache]:
+    """A cache with so many entries, and ten that have expired, have a tag, or are in a queue."""
     clock = StillClock()
     with lsmkv.Cache(":memory:", shared=False, clock=clock, cull_limit=0) as cache:
         for number in range(entries):
             cache[number] = bytes(1000)
-        for number in range(5):
+        for number in range(10):
             cache.set(f"old {number}", 1, expire=5)
             cache.set(f"tagged {number}", 1, tag="t")
             cache.push(number, "q")
         clock.now += 6
-        run = cache._steps.run
-
-        def counted(function: Callable[[Step], Any]) -> Any:
-            def counting(step: Step) -> Any:
-                get, scan = step.get, step.scan
-
-                def counted_get(key: bytes) -> bytes | None:
-                    nonlocal count
-                    count += 1
-                    return get(key)
-
-                def counted_scan(**arguments: Any) -> Iterator[Any]:
-                    nonlocal count
-                    for pair in scan(**arguments):
-                        count += 1
-                        yield pair
-
-                step.get, step.scan = counted_get, counted_scan
-                return function(step)
-
-            return run(counting)
-
-        cache._steps.run = counted  # type: ignore[method-assign, assignment]
-        removal(cache)
-    return count
+        yield cache
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
+def test_no_removal_asks_for_more_where_there_is_more(removal: str) -> None:
+    used = []
+    for entries in (200, 2000):
+        with filled(entries) as cache:
+            before = cache._db.stats()
+            REMOVALS[removal](cache)
+            after = cache._db.stats() - before
+            used.append((after.gets, after.iterators, after.operations))
+    assert used[0] == used[1]
+    assert used[0][0] < 80
+
+
+@pytest.mark.parametrize("removal", STEPS)
 def test_no_removal_scans_the_cache(removal: str) -> None:
-    few, many = reads_of(REMOVALS[removal], 50), reads_of(REMOVALS[removal], 1000)
-    assert 0 < many == few < 60
+    counts = []
+    for entries in (200, 2000):
+        with filled(entries) as cache:
+            scanned: list[object] = []
+
+            def scan(*, seen: list[object] = scanned, **arguments: Any) -> Iterator[Any]:
+                for pair in cache._db.iterator(**arguments):
+                    seen.append(pair)
+                    yield pair
+
+            step = Step(cache._db.get, scan)
+            STEPS[removal](cache, step)
+            counts.append((len(scanned), len(step.reads)))
+    assert counts[0] == counts[1]
+    assert 0 < counts[0][0] <= 100

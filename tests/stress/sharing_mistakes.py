@@ -145,6 +145,14 @@ MISTAKES = (
         _LASTING,
     ),
     Mistake(
+        "a write that depends on a key asks no table, and does not say so",
+        "lsmkv.db.write.unchanged",
+        "UnchangedKeys.require",
+        "if sequence < store.installed_at:",
+        "if False:",
+        _LASTING,
+    ),
+    Mistake(
         "the last owner's page stays valid",
         "lsmkv.shared.joining",
         "Entrance._begin_epoch",

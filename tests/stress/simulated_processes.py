@@ -198,10 +198,11 @@ def versions(run: Run) -> None:
 
 
 def transactions(run: Run) -> None:
-    """Nothing but its registration keeps what is deleted in the middle of a transaction."""
+    """Nothing but its registration keeps what is deleted in the middle of a transaction; nothing
+    at all what is deleted between a read and a write that depends on it."""
     rng = run.rng
     begun = _begin(run, rng)
-    kinds = (_READS, "slow_transact slow_transact put_first", "vanish vanish put_first")
+    kinds = (_READS, "slow_transact slow_exchange put_first", "vanish vanish put_first")
     some = [_Life(run, rng, at, kind) for at, kind in enumerate(kinds)]
     some[0].stays_for = some[1:]
     if rng.random() < 0.3:
@@ -544,6 +545,23 @@ class _Caller(Caller):
                 found = transaction.get(KEYS[0])
                 self._run.sleep(0.001)
                 transaction.put(KEYS[0], new)
+        except lsmkv.ConflictError:
+            self._history.calls.remove(call)
+            return
+        call.reads = {KEYS[0]: found}
+        self._history.end(call)
+
+    def slow_exchange(self) -> None:
+        """The same without a transaction, as a step of a cache does it."""
+        new = self._value()
+        call = self._begin("transaction")
+        call.writes = {KEYS[0]: new}
+        writer = self._db._open_writer()
+        sequence = self._db.sequence
+        found = self._db.get(KEYS[0])
+        self._run.sleep(0.001)
+        try:
+            writer.write_unless_changed([(KEYS[0], new)], sequence, [KEYS[0]])
         except lsmkv.ConflictError:
             self._history.calls.remove(call)
             return

@@ -1,4 +1,7 @@
-"""The plots of docs/performance.md, as SVG.  The same figures give the same bytes."""
+"""The plots of docs/performance.md and docs/guides/caching.md, as SVG.
+
+The same figures give the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +72,22 @@ def latency_plot(by_engine: dict[str, Any]) -> bytes:
             axes.plot(titles, numbers, marker="o", color=_COLORS.get(engine), label=engine)
         axes.set_yscale("log")
         axes.set_ylabel("microseconds a put")
+        axes.legend()
+
+    return _svg(draw, 3.2)
+
+
+def space_plot(by_engine: dict[str, list[tuple[float, float]]]) -> bytes:
+    """The space on disk of a cache at its limit, by how much was stored; as multiples of it."""
+
+    def draw(axes: Any) -> None:
+        for engine, points in by_engine.items():
+            stored, space = zip(*points, strict=True)
+            axes.plot(stored, space, linewidth=1, label=engine)
+        axes.axhline(1, color="grey", linewidth=0.8, linestyle="--")
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("stored / limit")
+        axes.set_ylabel("space on disk / limit")
         axes.legend()
 
     return _svg(draw, 3.2)

@@ -38,7 +38,7 @@ _WIDTH = 100
 _ENTRIES = 100_000
 _BATCH = 100
 _IDLE_SECONDS = 60
-_SPAWN = multiprocessing.get_context("spawn")
+SPAWN = multiprocessing.get_context("spawn")
 
 Pairs = list[tuple[bytes, bytes]]
 
@@ -271,7 +271,7 @@ def measure(engine: str, what: Work, place: str, seconds: float) -> float:
 def fill(engine: str, path: str, synced: bool) -> None:
     """Every key once, by a process that ends then."""
     rng = random.Random(7)
-    program = _SPAWN.Process(target=_fill, args=(engine, path, synced, rng.random()))
+    program = SPAWN.Process(target=_fill, args=(engine, path, synced, rng.random()))
     program.start()
     program.join()
     if program.exitcode != 0:
@@ -290,12 +290,12 @@ def _fill(engine: str, path: str, synced: bool, seed: float) -> None:
 def in_processes(engine: str, path: str, what: Work, seconds: float) -> list[tuple[str, float]]:
     """What each process has done."""
     batches = [what.batch] * what.writers + [0] * what.readers
-    start = _SPAWN.Barrier(len(batches))
+    start = SPAWN.Barrier(len(batches))
     running = []
     for seed, batch in enumerate(batches):
-        receiving, sending = _SPAWN.Pipe(False)
+        receiving, sending = SPAWN.Pipe(False)
         arguments = (sending, engine, path, what.synced, batch, seed, seconds, start)
-        program = _SPAWN.Process(target=_child, args=arguments)
+        program = SPAWN.Process(target=_child, args=arguments)
         program.start()
         sending.close()
         running.append((program, receiving))
@@ -333,8 +333,8 @@ def beside_db(rounds: int, place: str) -> dict[str, list[tuple[float, float]]]:
     fill("lsmkv", f"{place}/shared", False)
     lsmkv.DB(f"{place}/shared", lock_timeout=30).close()  # its owner has ended
     shutil.copytree(f"{place}/shared", f"{place}/own")
-    stop = _SPAWN.Barrier(2)
-    owner = _SPAWN.Process(target=_own, args=(f"{place}/shared", stop))
+    stop = SPAWN.Barrier(2)
+    owner = SPAWN.Process(target=_own, args=(f"{place}/shared", stop))
     owner.start()
     stop.wait()
     here, there = socket.socketpair()
@@ -402,8 +402,8 @@ def _comparisons(
 def moments(place: str) -> list[list[str]]:
     """What happens seldom, or not at all: a row for each."""
     path = f"{place}/moments"
-    stop = _SPAWN.Barrier(2)
-    owner = _SPAWN.Process(target=_own, args=(path, stop))
+    stop = SPAWN.Barrier(2)
+    owner = SPAWN.Process(target=_own, args=(path, stop))
     owner.start()
     stop.wait()
     joining = [nanoseconds(lambda: lsmkv.SharedDB(path).close(), 1) for _ in range(20)]
@@ -442,8 +442,8 @@ def _kill(place: str) -> float:
     taken = []
     for number in range(10):
         path = f"{place}/killed-{number}"
-        stop = _SPAWN.Barrier(2)
-        owner = _SPAWN.Process(target=_own, args=(path, stop))
+        stop = SPAWN.Barrier(2)
+        owner = SPAWN.Process(target=_own, args=(path, stop))
         owner.start()
         stop.wait()
         with lsmkv.SharedDB(path) as member:

@@ -433,6 +433,7 @@ class BackgroundJobs:
                 view.memtable.log_number = publication.log_number
                 publication.committed = True
             store.view = View(view.memtable, immutable, version)
+            store.installed_at = store.versions.last_sequence
             self._committing = None
             awaited = store.changed.awaited
             store.changed.notify_all()

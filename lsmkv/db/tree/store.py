@@ -144,6 +144,9 @@ class Store:
         self.pinned = PinnedSequences()
         self.view: View | None = View(memtable, None, versions.current)
         """None once the store is closed."""
+        self.installed_at: int = versions.last_sequence
+        """The last sequence when the version was installed: no table holds anything newer.  So what
+        was written later is in the memtables of a view that was taken before this is asked."""
         self.listener: Listener | None = None
         """What each call is reported to, if the store is observed."""
         self.sharing: Sharing | None = None

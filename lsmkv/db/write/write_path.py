@@ -24,6 +24,18 @@ class WritePath:
         """Apply a batch, atomically: see :meth:`Writer.write`."""
         raise NotImplementedError
 
+    def write_unless_changed(
+        self, operations: list[Operation], sequence: int, keys: list[bytes]
+    ) -> None:
+        """Apply a batch, unless one of these keys was written after ``sequence``: then, or if a
+        table has appeared since, :class:`~lsmkv.errors.ConflictError`.
+
+        It is for a caller that has read the keys just now, after it has asked for this object and
+        then for the sequence, and that can read them again.  Cost: a lookup of each key in memory,
+        besides one write.
+        """
+        raise NotImplementedError
+
     def sync(self) -> None:
         """Make every write that has returned durable."""
         raise NotImplementedError

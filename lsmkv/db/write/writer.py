@@ -22,6 +22,7 @@ from lsmkv.db.compact.background_jobs import Publication
 from lsmkv.db.tree.store import Store, View
 from lsmkv.db.write.commit import Commit
 from lsmkv.db.write.log_rotation import LogRotation
+from lsmkv.db.write.unchanged import UnchangedKeys
 from lsmkv.db.write.wal import WriteAheadLog
 from lsmkv.db.write.write_path import WritePath
 from lsmkv.db.write.write_queue import PendingWrite, WriteQueue
@@ -137,6 +138,11 @@ class Writer(WritePath):
             self._background.run_next_job()
         if listener is not None:
             listener.wrote(operations, started)
+
+    def write_unless_changed(
+        self, operations: list[Operation], sequence: int, keys: list[bytes]
+    ) -> None:
+        self.write(operations, False, UnchangedKeys(self._store, sequence, keys).require)
 
     def finish_nested(self) -> None:
         """Write what nested calls have left in the queue.
