@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import schedules
+import sharing_kills
 from mistakes import MISTAKES, PARTS, Mistake
 from mutants import MOST_SWITCHES, MUTANTS, PAGE, SECONDS, page, read_outcomes
 from plant import (
@@ -100,6 +101,28 @@ def test_schedules_add_up_over_sittings(tmp_path: Path) -> None:
     assert 10 < at_locks / at_lines < 25  # 190,000 to 10,000
     ends = [tried[mode].first + schedules.TARGETS[schedules.LOCKS] for mode in modes]
     assert all(end < tried[mode].first for end, mode in zip(ends, modes[1:], strict=False))
+
+
+def test_the_page_sums_up_the_kills_of_owners() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert sharing_kills.page(text) == text, "say python tests/stress/sharing_kills.py --page"
+    sittings = sharing_kills.read_sittings()
+    assert sum(one.owners for one in sittings) > 0
+    assert sum(one.violations for one in sittings) == 0
+
+
+def test_kills_add_up_over_sittings(tmp_path: Path) -> None:
+    file = tmp_path / "kills.txt"
+    assert sharing_kills.read_sittings(file) == []
+    first = sharing_kills.Sitting(sharing_kills.next_seed([]), *[0] * 7)
+    figures = {"kills of owners": 2, "kills": 3, "stops": 1, "writes": 10, "reads": 20}
+    for _ in range(4):
+        first = sharing_kills.after_store(first, figures, 0)
+    assert first[1:] == (4, 8, 12, 4, 40, 80, 0)
+    second = sharing_kills.Sitting(sharing_kills.next_seed([first]), *[0] * 7)
+    assert second.first == first.first + 4
+    sharing_kills.write_sittings([first, second], file)
+    assert sharing_kills.read_sittings(file) == [first, second]
 
 
 def test_the_results_name_known_mistakes_only() -> None:

@@ -400,6 +400,74 @@ def processes() -> str:
     )
 
 
+def handing_over() -> str:
+    """From one owner to the next: that one on the left, any other member on the right."""
+    left, right, wide = MARGIN, 258, 204
+    middle, other = left + wide / 2, right + wide / 2
+    parts = [
+        HEAD,
+        box(
+            left,
+            50,
+            WIDTH - 2 * MARGIN,
+            44,
+            "the owner is killed, or closes the store",
+            "its lock, its leases and its connections end",
+            kind="gone",
+        ),
+        text(left, 124, "head", "the next owner"),
+        text(right, 124, "head", "any other member"),
+        arrow(middle, 94, middle, 108),
+        arrow(other, 94, other, 108),
+        box(left, 136, wide, 44, "LOCK", "the first one gets it", kind="mark"),
+        arrow(middle, 180, middle, 202),
+        text(middle + 12, 196, "small muted", "1"),
+        box(left, 204, wide, 44, "the old page", "an impossible sequence", kind="mark"),
+        arrow(middle, 248, middle, 270),
+        text(middle + 12, 264, "small muted", "2"),
+        box(left, 272, wide, 62, "recovery", "as at any opening; tables", "that are leased stay"),
+        arrow(middle, 334, middle, 356),
+        text(middle + 12, 350, "small muted", "3"),
+        box(left, 358, wide, 44, "its socket", "it serves from now on"),
+        arrow(middle, 402, middle, 424),
+        text(middle + 12, 418, "small muted", "4"),
+        box(left, 426, wide, 44, "SHARED", "what it has recovered", kind="mark"),
+        box(right, 136, wide, 44, "a read, or a write", "without an answer yet"),
+        arrow(other, 180, other, 270),
+        arrow(left + wide, 226, other - 8, 226),
+        text(other + 12, 214, "small muted", "sees the page,"),
+        text(other + 12, 231, "small muted", "or the end of its"),
+        text(other + 12, 248, "small muted", "connection"),
+        box(right, 272, wide, 62, "waits", "snapshots and iterators", "go on, by their leases"),
+        arrow(other, 334, other, 356),
+        arrow(left + wide, 448, right - 4, 392),
+        box(right, 358, wide, 44, "joins", "the new page, a new lease"),
+        arrow(other, 402, other, 424),
+        text(other + 12, 418, "small muted", "was it a write?"),
+        box(right, 426, wide, 44, "its slot in the old page", "is it there, and recovered?"),
+        arrow(right + 50, 470, right + 50, 492),
+        arrow(right + 154, 470, right + 154, 492),
+        text(right + 42, 486, "small muted right", "yes"),
+        text(right + 162, 486, "small muted", "no"),
+        box(right, 494, 98, 44, "it returns"),
+        box(right + 106, 494, 98, 44, "sent again"),
+        text(left, 500, "small muted", "1 before 2: nobody reads"),
+        text(left, 517, "small muted", "by the old page what 2"),
+        text(left, 534, "small muted", "has changed."),
+    ]
+    return card(
+        "Handing over, to the next owner",
+        "When the owner has gone, one process gets LOCK. It stores an impossible sequence in the"
+        " old page, recovers the store, listens on its socket, and notes in SHARED what it has"
+        " recovered. The other members see the old page, wait, and join. A write without an answer"
+        " has happened if its slot in the old page names it and its last sequence was recovered;"
+        " otherwise it is sent again.",
+        554,
+        parts,
+        style=BOXES,
+    )
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "write": write,
     "read": read,
@@ -407,6 +475,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "recovery": recovery,
     "durability": durability,
     "processes": processes,
+    "handing_over": handing_over,
 }
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from lsmkv.env.place import absolute, make_directories, temporary_directory
 from lsmkv.errors import CorruptionError, Error, raise_typed
 from lsmkv.options import OptionArguments
 from lsmkv.shared.shared_db import SharedDB
+from lsmkv.util.threads import pause
 
 Eviction = Literal["least-recently-used", "least-recently-stored", "least-frequently-used", "none"]
 """Which entries a full cache removes first."""
@@ -41,7 +42,11 @@ _MANY: Final = 1 << 20
 _EXCESS: Final = 1.25
 """Times the limit, above which a write removes more than ``cull_limit`` entries."""
 _LEAST_BUFFER: Final = 1 << 16
-_MOST_BUFFER: Final = 4 << 20
+_MOST_BUFFER: Final = 2 << 20
+_LEAST_FILE: Final = 1 << 18
+_TABLE_CACHE: Final = 6 << 20
+"""Bytes of the indexes and filters that a handle keeps of open tables."""
+_BLOCK_CACHE: Final = 4 << 20
 
 
 def wall_clock() -> float:
@@ -129,7 +134,7 @@ class OpenCache:
             self._db.close()
             raise
         self._get = self._db.get
-        self._space = Space(self._db, buffer)
+        self._space = Space(self._db)
         self._recency = Recency(self._steps, recency, self._clock)
         self._tracks: Callable[[bytes, float], None] | None = None
         self._statistics = False
@@ -151,7 +156,13 @@ class OpenCache:
             except OSError as error:
                 raise_typed(error)
         self._directory = where
-        used: OptionArguments = {"create_if_missing": True, "write_buffer_size": buffer}
+        used: OptionArguments = {
+            "create_if_missing": True,
+            "write_buffer_size": buffer,
+            "max_file_size": max(buffer, _LEAST_FILE),
+            "table_cache_bytes": _TABLE_CACHE,
+            "lru_cache_size": _BLOCK_CACHE,
+        }
         if "filter_policy" not in options:
             used["bloom_filter_bits"] = 10
         used.update(options)
@@ -311,11 +322,15 @@ class OpenCache:
         if expiry is not None and expiry < self._next_expiry:
             self._next_expiry = expiry
         steps = self._steps
-        if steps.shared:
-            self._writes += 1
-            if self._writes % _LOOK_EVERY == 0:
-                self._look()
         settings = self._settings
+        space = self._space
+        self._writes += 1
+        if self._writes % _LOOK_EVERY == 0:
+            if steps.shared:
+                self._look()
+            space.look(steps.size, settings.size_limit)
+        if space.delay > 0:
+            pause(space.delay)
         if settings.cull_limit == 0:
             return
         if now <= self._next_expiry and steps.size < settings.size_limit:
@@ -333,7 +348,6 @@ class OpenCache:
 
     def _cull_some(self, now: float, limit: int) -> None:
         steps = self._steps
-        before = steps.size
         if now > self._next_expiry:
             limit -= steps.run(partial(_expire_some, now, limit))
             self._next_expiry = first_expiry(steps)
@@ -347,7 +361,6 @@ class OpenCache:
                 _, changed = self._evict_some(limit, least)
                 while changed and steps.size > size_limit * _EXCESS:
                     _, changed = self._evict_some(limit, least)
-        self._removed(before - steps.size)
 
     def _evict_some(self, limit: int, size: int) -> tuple[int, bool]:
         """Evict at most so many entries, and none once the cache has at most that size; how many,
@@ -368,17 +381,15 @@ class OpenCache:
         """Evict until the cache is within its limit; how many entries."""
         self._recency.write()
         count, changed = 0, True
-        before = self.volume()
         while changed and self.volume() > self._settings.size_limit:
             evicted, changed = self._evict_some(CULL_STEP, self._settings.size_limit)
             count += evicted
-        self._removed(before - self._steps.size)
+        self._removed()
         return count
 
-    def _removed(self, size: int | None = None) -> None:
-        """So many bytes were removed, or as many as it takes to look at the space on disk."""
-        limit = self._settings.size_limit
-        self._space.removed(limit if size is None else max(size, 0), self._steps.size, limit)
+    def _removed(self) -> None:
+        """Many entries were removed: look at the space on disk."""
+        self._space.look(self._steps.size, self._settings.size_limit)
 
     def _forgive(self, error: Exception) -> None:
         """Raise an error, unless the cache is one that forgets."""

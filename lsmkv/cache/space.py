@@ -1,49 +1,54 @@
 """Space that removed entries leave: :class:`Space` has the store compact it.
 
 An LSM tree gives space back when a compaction meets the deletion.  A cache deletes as much as it
-writes once it is full, and always at one end of its indexes.  So after enough was removed, a thread
-compacts the ranges that hold deleted entries: the low ends of the indexes and of the large values
-first, which are cheap, and the whole store if its files are still too large.
+writes once it is full, and always at one end of its indexes.  So where removed entries take too
+much space, a thread compacts the store.  Writes that come faster than compactions can follow are
+delayed, by more the more space is lacking.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from lsmkv.cache.names import CHUNK, EVICTION, EXPIRY, ORDER, TAG
 from lsmkv.db.db import DB
 from lsmkv.errors import Error
 from lsmkv.util.threads import HAS_THREADS, new_lock, start_new_thread
 
-LOW_ENDS: Final = (ORDER, EVICTION, EXPIRY, TAG, CHUNK)
-MOST_GARBAGE: Final = 0.12
-"""The share of the limit that bytes which no entry has may take on disk: above it, the store is
-compacted."""
-LEAST: Final = 1 << 20
-"""Removed bytes below which nothing is done."""
+MOST_GARBAGE: Final = 0.1
+"""The share of the limit that bytes which no entry has may take on disk, and the upper two levels
+as well, which a compaction rewrites: above it, the store is compacted."""
+LEAST: Final = 1 << 18
+"""Bytes of garbage that are left alone, however small the cache."""
+_DELAY: Final = 0.05
+"""Seconds that a write would be delayed if the garbage was above what is allowed by the limit."""
+_LONGEST_DELAY: Final = 0.005
 
 
 class Space:
     """Sees to the space of one handle's store.  Any thread may call any method."""
 
-    def __init__(self, db: DB, write_buffer_size: int) -> None:
+    def __init__(self, db: DB) -> None:
         self._db = db
-        self._buffer = write_buffer_size
-        self._removed = 0
+        self.delay = 0.0
+        """Seconds by which each write is to be delayed."""
         self._lock = new_lock()
         self._running = False
         self._done = new_lock()
         """Held while a thread compacts."""
         self._closed = False
 
-    def removed(self, size: int, volume: int, limit: int) -> None:
-        """So many bytes were removed; compact if that has left too much garbage."""
-        self._removed += size
+    def look(self, volume: int, limit: int) -> None:
+        """See to the space that the store takes for entries of ``volume`` bytes.
+
+        Cost: the store's counters.  With too much garbage a thread begins to compact, and
+        :attr:`delay` is more than 0 until there is less.
+        """
         allowed = max(LEAST, int(limit * MOST_GARBAGE))
-        if self._removed < allowed or self._running:
-            return
-        self._removed = 0
-        if self.on_disk() < volume + allowed:
+        stats = self._db.stats()
+        upper = stats.levels[0].bytes + stats.levels[1].bytes
+        excess = max(upper, self.on_disk() - volume) - allowed
+        self.delay = min(max(_DELAY * excess / max(limit, LEAST), 0.0), _LONGEST_DELAY)
+        if excess <= 0 or self._running:
             return
         with self._lock:
             if self._running or self._closed:
@@ -51,26 +56,22 @@ class Space:
             self._running = True
             self._done.acquire()
         if HAS_THREADS:
-            start_new_thread(self._compact, (volume + allowed,))
+            start_new_thread(self._compact, ())
         else:
-            self._compact(volume + allowed)
+            self._compact()
 
     def on_disk(self) -> int:
         """Bytes of the store's tables and of its log."""
         stats = self._db.stats()
         return sum(level.bytes for level in stats.levels) + stats.memtable_bytes
 
-    def _compact(self, allowed: int) -> None:
+    def _compact(self) -> None:
         try:
-            for kind in LOW_ENDS:
-                if self._closed:
-                    return
-                self._db.compact_range(kind, kind + b"\xff")
-            if self.on_disk() > allowed and not self._closed:
-                self._db.compact_range()
+            self._db.compact_range()
         except (Error, OSError):
             pass  # the store is closed, or fails, which the next write reports
         finally:
+            self.delay = 0.0
             self._running = False
             self._done.release()
 

@@ -258,6 +258,14 @@ class SharedHandle(DB):
 
     # Closing
 
+    def close(self) -> None:
+        """:meth:`DB.close`; a member takes the place of an owner."""
+        if self._forked:  # a child that has not joined, and will not
+            self._entrance.cancel()
+            with self._join_lock:
+                self._forked = False
+        super().close()
+
     def _settle_at_exit(self) -> None:
         """Serve no member any more: a thread that is frozen at the end may hold a lock."""
         part = self._part

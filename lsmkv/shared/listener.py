@@ -11,20 +11,16 @@ import errno
 import os
 import struct
 import time
-from collections.abc import Callable
 from typing import Any
 
 from lsmkv.db.handles.named_leases import NEVER
-from lsmkv.db.handles.transaction import ConflictCheck
-from lsmkv.db.tree.store import ReadView, Store
-from lsmkv.db.write.unchanged import UnchangedKeys
+from lsmkv.db.tree.store import Store
 from lsmkv.db.write.writer import Writer
 from lsmkv.env.shared_page import SEQUENCE, SLOTS
 from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.errors import (
     ClosedError,
     ComparatorMismatchError,
-    ConflictError,
     CorruptionError,
     Error,
 )
@@ -59,6 +55,7 @@ from lsmkv.shared.group_commit import GroupCommit, Member, MemberWrite
 from lsmkv.shared.named_leases import OwnerLeases
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system import System
+from lsmkv.shared.transactions import OwnerTransactions
 from lsmkv.util.threads import get_ident, new_lock, pause, start_new_thread
 
 _CHUNK = 1 << 18
@@ -96,10 +93,7 @@ class Listener:
         self._ident = 0
         self._waiting: list[tuple[Member, int, int, float]] = []
         self._stopping = False
-        self._next_transaction = 1
-        self._transactions: dict[int, tuple[Member, ReadView]] = {}
-        """What members' transactions keep pinned, by their numbers; each ends with the connection
-        that it began on."""
+        self._transactions = OwnerTransactions(store, self._group, self._send, self._answer)
         self._ended = new_lock()
         self._listening = sockets.listen(
             sockets.address_of(publishing.head.token, publishing.head.epoch)
@@ -301,9 +295,7 @@ class Listener:
         self._waiting = [one for one in self._waiting if one[0] is not member]
 
     def _release(self, member: Member) -> None:
-        begun = [number for number, (by, _) in self._transactions.items() if by is member]
-        for number in begun:
-            self._end(number)
+        self._transactions.end_all(member)
         self.leases.end(member)
         member.socket.close()
 
@@ -334,13 +326,13 @@ class Listener:
             self._note_member(member, request, decoded(content))
         elif kind == BEGIN:
             for (number,) in NUMBER.iter_unpack(content):
-                self._end(number)
-            self._begin(member, request)
+                self._transactions.end(number)
+            self._transactions.begin(member, request)
         elif kind == END:
-            self._end(NUMBER.unpack(content)[0])
+            self._transactions.end(NUMBER.unpack(content)[0])
         elif kind == COMMIT:
             self._group.commit_all()
-            self._commit(member, request, CommitRequest(content))
+            self._transactions.commit(member, request, CommitRequest(content))
         elif kind == WAIT:
             sequence, milliseconds = NUMBERS.unpack(content)
             until = time.monotonic() + milliseconds / 1000
@@ -409,57 +401,6 @@ class Listener:
             self._send(member, frame(LEAVING, request))
         else:
             self._send(member, error_frame(request, error))
-
-    # Transactions
-
-    def _begin(self, member: Member, request: int) -> None:
-        number = self._next_transaction
-        self._next_transaction += 1
-        try:
-            self._transactions[number] = member, self._store.read_view()
-        except Error as error:
-            self._answer(member, request, error)
-            return
-        self._send(member, frame(DONE, request, NUMBER.pack(number)))
-
-    def _end(self, number: int) -> None:
-        begun = self._transactions.pop(number, None)
-        if begun is not None:
-            begun[1].release()
-
-    def _commit(self, member: Member, request: int, commit: CommitRequest) -> None:
-        read: ReadView | None = None
-        condition: Callable[[], None]
-        try:
-            write = MemberWrite(member, request, commit.sync, commit.batch, 0, len(commit.batch))
-            if commit.transaction == 0:
-                keys = UnchangedKeys(self._store, commit.sequence, list(commit.keys))
-                condition = keys.require
-            else:
-                begun = self._transactions.pop(commit.transaction, None)
-                if begun is None:
-                    raise ConflictError("the transaction began under another owner of the store")
-                read = begun[1]
-                check = ConflictCheck(
-                    self._store,
-                    commit.sequence,
-                    read.view.version.numbers,
-                    commit.keys,
-                    commit.ranges,
-                )
-                if commit.ranges:
-                    check.look_ahead()
-                condition = check.raise_if_changed
-            failure = self._group.write([write], write.sync, condition)
-        except CorruptionError:
-            raise
-        except Exception as error:
-            failure = error
-        finally:
-            if read is not None:
-                read.release()
-        if failure is not None:
-            self._answer(member, request, failure)
 
     # Waiting for a change
 

@@ -45,7 +45,7 @@ from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.leases import LeaseReport, decoded, report
 from lsmkv.shared.named_leases import Notes, hold
 from lsmkv.shared.system import LOCAL, system_of
-from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, Registered
+from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, OwnCommit, Registered
 from lsmkv.shared.writing import denied
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
@@ -186,6 +186,8 @@ class SharedDB(SharedHandle):
     @property
     def owner(self) -> int:
         """The process id of the owner."""
+        if self._forked:
+            self._join_in_child()
         part = self._part
         return part.joined.owner if isinstance(part, Member) else os.getpid()
 
@@ -296,7 +298,11 @@ class SharedDB(SharedHandle):
         while True:
             part = self._part
             if not isinstance(part, Member) or not part.may_write:
-                return super().transaction(isolation=isolation, sync=sync)
+                own = DB.snapshot(self)  # a subclass may have snapshots of another kind
+                return Transaction(
+                    *(own, own.sequence, OwnCommit(self._commit_unless_changed)),
+                    *(sync, self.options.comparator, serializable),
+                )
             try:
                 number = number_in(part.joined.ask(plain(BEGIN, part.joined.ended())))
                 break

@@ -1,22 +1,30 @@
 """Transactions of a member: they read its own view, and the owner checks and commits them.
 
-The owner keeps a sequence pinned from before the transaction's first read until it is over.  So no
+The classes of the member's half come first; :class:`OwnerTransactions` is the owner's.  The owner
+keeps a sequence pinned from before the transaction's first read until it is over.  So no
 compaction drops a deletion that came later, and the check sees it (``db/read/changes.py``).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.handles.snapshot import Snapshot
+from lsmkv.db.handles.transaction import Commit, ConflictCheck
 from lsmkv.db.read.scan import Bounds
-from lsmkv.errors import ConflictError, ForkedError
+from lsmkv.db.tree.store import ReadView, Store
+from lsmkv.db.write.unchanged import UnchangedKeys
+from lsmkv.errors import ConflictError, CorruptionError, Error, ForkedError
 from lsmkv.format.batch import WriteBatch
 from lsmkv.shared.connection import Joined, OwnerGone
-from lsmkv.shared.frames import END, NUMBER
+from lsmkv.shared.frames import DONE, END, NUMBER, CommitRequest, frame
+from lsmkv.shared.group_commit import GroupCommit, Member, MemberWrite
 from lsmkv.shared.writing import Membership, MemberWriter
+
+# The member's half
 
 
 @mypyc_attr(native_class=False)
@@ -91,3 +99,108 @@ class MemberCommit:
         operations = list(batch.operations)
         if not writer.commit(number, operations, sequence, keys, ranges, sync):
             raise ConflictError("the owner of the store has gone since the transaction began")
+
+
+# The owner's half
+
+
+@mypyc_attr(native_class=False)
+class OwnCommit:
+    """Commits a transaction of the owner itself: one that a forked child inherits is its
+    parent's."""
+
+    def __init__(self, commit: Commit) -> None:
+        self._commit = commit
+        self._pid = os.getpid()
+
+    def __call__(
+        self,
+        batch: WriteBatch,
+        sequence: int,
+        tables: frozenset[int],
+        keys: set[bytes],
+        ranges: list[Bounds],
+        sync: bool,
+    ) -> None:
+        if self._pid != os.getpid():
+            raise ForkedError("the transaction was begun before a fork")
+        self._commit(batch, sequence, tables, keys, ranges, sync)
+
+
+class OwnerTransactions:
+    """What members' transactions keep pinned.  The listener's thread calls it."""
+
+    def __init__(
+        self,
+        store: Store,
+        group: GroupCommit,
+        send: Callable[[Member, bytes], None],
+        refuse: Callable[[Member, int, BaseException], None],
+    ) -> None:
+        """``send`` sends an answer, and ``refuse`` says why a request was not carried out."""
+        self._store = store
+        self._group = group
+        self._send = send
+        self._refuse = refuse
+        self._next = 1
+        self._begun: dict[int, tuple[Member, ReadView]] = {}
+        """By their numbers; each ends with the connection that it began on."""
+
+    def begin(self, member: Member, request: int) -> None:
+        """Pin the last sequence for a new transaction, and answer its number."""
+        number = self._next
+        self._next += 1
+        try:
+            self._begun[number] = member, self._store.read_view()
+        except Error as error:
+            self._refuse(member, request, error)
+            return
+        self._send(member, frame(DONE, request, NUMBER.pack(number)))
+
+    def end(self, number: int) -> None:
+        """A transaction is over, if it is not already."""
+        begun = self._begun.pop(number, None)
+        if begun is not None:
+            begun[1].release()
+
+    def end_all(self, member: Member) -> None:
+        """A connection has ended."""
+        begun = [number for number, (by, _) in self._begun.items() if by is member]
+        for number in begun:
+            self.end(number)
+
+    def commit(self, member: Member, request: int, commit: CommitRequest) -> None:
+        """Commit, unless what it has read was changed.  :class:`CorruptionError` for a batch that
+        no member sends."""
+        read: ReadView | None = None
+        condition: Callable[[], None]
+        try:
+            write = MemberWrite(member, request, commit.sync, commit.batch, 0, len(commit.batch))
+            if commit.transaction == 0:
+                keys = UnchangedKeys(self._store, commit.sequence, list(commit.keys))
+                condition = keys.require
+            else:
+                begun = self._begun.pop(commit.transaction, None)
+                if begun is None:
+                    raise ConflictError("the transaction began under another owner of the store")
+                read = begun[1]
+                check = ConflictCheck(
+                    self._store,
+                    commit.sequence,
+                    read.view.version.numbers,
+                    commit.keys,
+                    commit.ranges,
+                )
+                if commit.ranges:
+                    check.look_ahead()
+                condition = check.raise_if_changed
+            failure = self._group.write([write], write.sync, condition)
+        except CorruptionError:
+            raise
+        except Exception as error:
+            failure = error
+        finally:
+            if read is not None:
+                read.release()
+        if failure is not None:
+            self._refuse(member, request, failure)

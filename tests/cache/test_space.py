@@ -37,3 +37,35 @@ def test_a_cache_that_is_cleared_gives_its_space_back(tmp_path: Path) -> None:
         cache.clear()
         cache._space.wait()
         assert on_disk(tmp_path) < before / 4
+
+
+def test_a_cache_at_its_limit_takes_little_more_on_disk(tmp_path: Path) -> None:
+    """Ten times as much is stored.  How much exactly is for make bench-cache on a quiet machine."""
+    limit = 4 * MIB
+    with lsmkv.Cache(tmp_path, size_limit=limit, compression=None) as cache:
+        garbage = []
+        for number in range(10_000):
+            cache[number] = os.urandom(4096)
+            if number > 2000 and number % 100 == 0:
+                stats = cache._db.stats()
+                garbage.append(sum(level.bytes for level in stats.levels) - limit)
+        assert max(garbage) < 0.5 * limit
+        assert sum(garbage) / len(garbage) < 0.25 * limit
+
+
+def test_writes_are_delayed_by_what_is_too_much(tmp_path: Path) -> None:
+    with lsmkv.Cache(tmp_path, shared=False, compression=None) as cache:
+        space = cache._space
+        space._running = True  # as if a thread compacted already
+        for number in range(1000):
+            cache[number] = os.urandom(4096)
+        cache._db.flush()
+        space.look(MIB, 4 * MIB)
+        assert space.delay > 0
+        space.look(4 * MIB, 1 << 30)
+        assert space.delay == 0
+        space._running = False
+        space.look(0, MIB)
+        space.wait()
+        assert space.delay == 0
+        assert cache._db.stats().levels[0].files == 0

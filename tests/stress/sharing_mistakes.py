@@ -69,8 +69,8 @@ _SYNCED = ("reads while the owner syncs",)
 _TABLES = ("reads while tables come and go",)
 _LASTING = ("transactions that last",)
 _HEIRS = ("new owners killed at each step", "processes killed at each step")
-_LATE_HEIRS = ("new owners killed, by priorities",)
-_GUESTS = ("processes that come and go",)
+_UNANSWERED = ("owners killed before they answer",)
+_GUESTS = ("late leases of processes that come and go",)
 
 # One is left out, since nothing comes of it: _PageBound.lease takes a lease and does not look again
 # whether its version is still the newest.  _PageBound.confirm looks once more, before it is shown.
@@ -119,6 +119,7 @@ MISTAKES = (
         "Publishing.begin",
         "self.page.note(slot, request, first, count)",
         "pass",
+        _UNANSWERED,
     ),
     Mistake(
         "a table is removed under a lease",
@@ -126,6 +127,7 @@ MISTAKES = (
         "Publishing.is_leased",
         "if self.file.is_leased(self._born.get(number, 0), last):",
         "if False:",
+        _TABLES,
     ),
     Mistake(
         "a version is shown that is not the leased one",
@@ -137,11 +139,11 @@ MISTAKES = (
     ),
     Mistake(
         "a transaction is not registered",
-        "lsmkv.shared.listener",
-        "Listener._begin",
-        "self._transactions[number] = member, self._store.read_view()\n",
-        "self._transactions[number] = member, self._store.read_view()\n"
-        "            self._transactions[number][1].release()\n",
+        "lsmkv.shared.transactions",
+        "OwnerTransactions.begin",
+        "self._begun[number] = member, self._store.read_view()\n",
+        "self._begun[number] = member, self._store.read_view()\n"
+        "            self._begun[number][1].release()\n",
         _LASTING,
     ),
     Mistake(
@@ -158,6 +160,7 @@ MISTAKES = (
         "Entrance._begin_epoch",
         "before.page.supersede()",
         "pass",
+        _UNANSWERED,
     ),
     Mistake(
         "an owner that closes the store leaves its page valid",
@@ -175,7 +178,7 @@ MISTAKES = (
         "made = Publishing(self._system, directory, file, file.begin_epoch())\n"
         "            file.announce(made.head, 0)\n"
         "            return made",
-        _LATE_HEIRS,
+        _UNANSWERED,
     ),
     Mistake(
         "a forked child keeps the sockets of its parent",

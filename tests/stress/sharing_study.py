@@ -1,9 +1,9 @@
 """Kill -9 at random moments, of the owner and the members of a shared store; stops, and forks.
 
 Every process reads and writes all the time, and forks children that outlive it for a while.  The
-next owner takes over whenever one is killed.  In
-the end one order of all calls must explain what every process has seen (``sharing_history.py``),
-nothing acknowledged may be missing or be there twice, and no call may have failed.
+next owner takes over whenever one is killed.  In the end one order of all calls must explain what
+every process has seen (``sharing_history.py``), nothing acknowledged may be missing or be there
+twice, and no call may have failed.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ import lsmkv
 _KILLS = 15
 """At size 1."""
 _KILLS_OF_A_STORE = 200
+STORE = _KILLS_OF_A_STORE / _KILLS
+"""The size of a run on one store."""
 _LONGEST_PAUSE = 0.3
 """Seconds between two kills, at most."""
 _LONGEST_END = 30.0
@@ -36,7 +38,7 @@ def run(size: float, seed: int, say: Say, plant: str = "") -> Outcome:
     """About ten seconds at size 1.  ``plant`` is what each process runs first."""
     outcome = Outcome()
     rng = random.Random(seed)
-    left = max(1, int(_KILLS * size))
+    left = max(1, round(_KILLS * size))
     while left > 0 and not outcome.violations:
         kills = min(left, _KILLS_OF_A_STORE)
         with tempfile.TemporaryDirectory(prefix="lsmkv-sharing-") as place:

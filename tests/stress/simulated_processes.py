@@ -10,9 +10,17 @@ switch point; ``taking_over_by_lines`` has more of these.  ``stopped`` stops som
 ``come_and_go`` has them open and close the store all the time.  ``power_fails`` kills the owner,
 and takes from the disk what was not synced, while the others go on.
 
-Three are about one thing each.  ``transactions`` has some that last, while another process deletes
+Some are about one thing each.  ``transactions`` has some that last, while another process deletes
 what they have read, and leaves no trace of it; ``synced`` has members that read while the owner
-syncs; and ``versions`` has members that read while tables come and go.  They fail if
+syncs; and ``versions`` has members that read while tables come and go.  ``unanswered`` kills the
+owner between the log and the answer of a member's write; ``joining_late`` has an owner that closes
+the store while others are about to lease their first version.
+
+None of them forks.  A simulated process is some threads of one interpreter, whose memory cannot be
+copied; what a fork does to descriptors and locks is the system's.  ``sharing_study.py`` has real
+processes that fork while they are killed, and ``tests/shared/test_handle.py`` each promise.
+
+The programs fail if
 
 * no order of the calls of all processes explains what they have read (``histories.py``);
 * an acknowledged write is missing in the end, or has got more than one sequence;
@@ -20,6 +28,7 @@ syncs; and ``versions`` has members that read while tables come and go.  They fa
   synced in it;
 * processes that go on after a power cut do not agree;
 * nobody knows what became of a write, although an owner could be asked;
+* a snapshot or an iterator cannot go on, whose version is leased;
 * ``check()`` finds something, or a file is left that nobody needs.
 """
 
@@ -29,7 +38,8 @@ import errno
 import logging
 import random
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from histories import NEVER, Content, History
@@ -41,6 +51,9 @@ from lsmkv.env.durable import DurableFile, PowerCut, Tails
 from lsmkv.env.faulty import _FaultyWritableFile
 from lsmkv.format.filenames import SHARED
 from lsmkv.shared import joining
+from lsmkv.shared.following import Leases, _PageBound
+from lsmkv.shared.listener import Listener
+from lsmkv.shared.publishing import Publishing
 from lsmkv.testing import NameModel, Run
 from lsmkv.testing.processes import Process
 
@@ -60,6 +73,10 @@ STEPS = 1000
 """Seeds of ``each_step`` that belong together: the most switch points of two processes."""
 _SYNC_TAKES = 0.001
 """Simulated seconds, in ``synced``."""
+_PAUSES = 0.002
+"""Simulated seconds for which a process gets no processor: the others do all that they can."""
+_UNTIL_ANSWERED = 3
+"""Switch points of the owner from the log to the answer, at most."""
 _STRIDE = 37
 """Seeds that follow each other are steps that are far from each other."""
 _LINES = 8000
@@ -162,15 +179,12 @@ def synced(run: Run) -> None:
     """Members read while the owner syncs: the log has then what has not happened yet."""
     rng = run.rng
     begun = _begin(run, rng)
-    _FaultyWritableFile.sync = _slow_sync(run)  # type: ignore[method-assign,assignment]
     kinds = ("put_synced put_synced put_first", "get_first multi_get", "get_first put_synced")
     some = [_Life(run, rng, at, kind) for at, kind in enumerate(kinds)]
     some[0].add("get_first get_first")
     some[0].stays_for = some[1:]
-    try:
+    with _instead(_FaultyWritableFile, "sync", _slow_sync(run)):
         _live(run, some, begun)
-    finally:
-        _FaultyWritableFile.sync = _SYNC  # type: ignore[method-assign]
 
 
 _SYNC = _FaultyWritableFile.sync
@@ -187,14 +201,95 @@ def _slow_sync(run: Run) -> Callable[[_FaultyWritableFile], None]:
 
 
 def versions(run: Run) -> None:
-    """Tables come and go while members begin to read."""
+    """Tables come and go while members begin to read, some of which pause after their lease."""
     rng = run.rng
     begun = _begin(run, rng)
-    kinds = ("burst flush compact", "held snapshot scan get_again", "held snapshot scan get_again")
+    # Where there is one member, no other's lease keeps the tables that it reads.
+    members = ["held scan get_again late_snapshot late_snapshot"] * rng.choice((1, 1, 2))
+    kinds = ("burst flush compact pause", *members)
     some = [_Life(run, rng, at, kind) for at, kind in enumerate(kinds)]
-    some[0].add("flush compact burst")
+    some[0].add("flush compact burst pause")
     some[0].stays_for = some[1:]
-    _live(run, some, begun)
+    pauses = random.Random(f"{run.seed} pauses")
+
+    def lease(bound: _PageBound) -> None:
+        _LEASE(bound)
+        if pauses.random() < 0.5:
+            run.sleep(_PAUSES)
+
+    with _instead(_PageBound, "lease", lease):
+        _live(run, some, begun)
+
+
+_LEASE = _PageBound.lease
+
+
+def unanswered(run: Run) -> None:
+    """The owner dies between the log and the answer of a member's write.  One of those that may be
+    next dies some time later, or takes a while from its first connection until it has said what it
+    has recovered."""
+    rng = run.rng
+    begun = _begin(run, rng)
+    kinds = (_READS, _WRITES, rng.choice((_WRITES, _READS)))
+    some = [_Life(run, rng, at, kind) for at, kind in enumerate(kinds)]
+    some[0].stays_for = some[1:]
+    owner, heir = some[0].process, rng.choice(some[1:]).process
+    left = [rng.randint(1, 6)]
+    points = rng.randint(1, _UNTIL_ANSWERED)
+    heirs_points = rng.choice((0, rng.randint(1, rng.choice(_SPANS))))
+    kill = owner.kill
+
+    def kill_both() -> None:
+        kill()
+        if heirs_points > 0:
+            heir.kill_after(heirs_points)
+
+    owner.kill = kill_both  # type: ignore[method-assign]
+
+    def publish(publishing: Publishing, sequence: int) -> None:
+        if publishing.head.pid == owner.pid and publishing._noted:
+            left[0] -= 1
+            if left[0] == 0:
+                owner.kill_after(points)
+        _PUBLISH(publishing, sequence)
+
+    def start(listener: Listener) -> None:
+        _START_LISTENER(listener)
+        run.sleep(_PAUSES)
+
+    with _instead(Publishing, "publish", publish), _instead(Listener, "start", start):
+        _live(run, some, begun)
+
+
+_PUBLISH = Publishing.publish
+_START_LISTENER = Listener.start
+
+
+def joining_late(run: Run) -> None:
+    """As ``come_and_go``; and a process that joins pauses now and then before its first lease."""
+    pauses = random.Random(f"{run.seed} pauses")
+
+    def take(leases: Leases, version: int) -> None:
+        if leases._newest < 0 and pauses.random() < 0.3:
+            run.sleep(_PAUSES)
+        _TAKE(leases, version)
+
+    with _instead(Leases, "take", take):
+        come_and_go(run)
+
+
+_TAKE = Leases.take
+
+
+@contextmanager
+def _instead(holder: type, name: str, function: Callable[..., object]) -> Iterator[None]:
+    """Let a class have another method."""
+    before = getattr(holder, name)
+    setattr(holder, name, function)
+    try:
+        yield
+    finally:
+        setattr(holder, name, before)
 
 
 def transactions(run: Run) -> None:
@@ -501,8 +596,11 @@ class _Caller(Caller):
         for kind in self._kinds[:most]:
             try:
                 getattr(self, kind)()
-            except (lsmkv.ClosedError, lsmkv.StaleViewError):
+            except lsmkv.ClosedError:
                 pass
+            except lsmkv.StaleViewError:
+                if not self._db.closed:  # which has ended its leases
+                    raise
             except lsmkv.OutcomeUnknownError as error:
                 # Another thread may have closed the store meanwhile.
                 is_closed = isinstance(error.__cause__, lsmkv.ClosedError)
@@ -514,6 +612,21 @@ class _Caller(Caller):
             except lsmkv.IOError as error:
                 if error.errno != errno.ETIMEDOUT:
                     raise
+
+    def pause(self) -> None:
+        """Let others go on."""
+        self._run.sleep(2 * _PAUSES * self._rng.random())
+
+    def late_snapshot(self) -> None:
+        """A snapshot is read only after others have done all that they can."""
+        call = self._begin("snapshot")
+        with self._db.snapshot() as snapshot:
+            self._history.end(call)
+            end, call.end = call.end, NEVER
+            self._run.sleep(2 * _PAUSES)
+            found: Content = frozenset(snapshot)
+        call.scan = found
+        call.end = end
 
     def put_synced(self) -> None:
         """The key that all are about."""

@@ -286,7 +286,7 @@ def test_the_page_lists_the_mistakes_of_sharing() -> None:
 
 PROGRAMS = (
     *("program", "each_step", "power_fails", "taking_over", "stopped", "come_and_go"),
-    *("transactions", "synced", "versions"),
+    *("transactions", "synced", "versions", "unanswered", "joining_late"),
 )
 
 

@@ -18,7 +18,6 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,23 +48,22 @@ class Engine:
     set: Callable[[str, bytes], object]
     close: Callable[[], object]
 
-    def __init__(self, path: str, many: bool) -> None:
+    def __init__(self, path: str) -> None:
         raise NotImplementedError
 
 
 class Lsmkv(Engine):
-    """A cache that processes share; with ``many``, a process that does nothing else owns it."""
+    """A cache that processes share: the first one owns it."""
 
-    def __init__(self, path: str, many: bool) -> None:
-        owner: Any = {"owner": "process"} if many else {}
-        cache = lsmkv.Cache(path, size_limit=_MOST, **owner)
+    def __init__(self, path: str) -> None:
+        cache = lsmkv.Cache(path, size_limit=_MOST)
         self.get, self.set, self.close = cache.get, cache.set, cache.close
 
 
 class Alone(Engine):
     """A cache of one process."""
 
-    def __init__(self, path: str, many: bool) -> None:
+    def __init__(self, path: str) -> None:
         cache = lsmkv.Cache(path, size_limit=_MOST, shared=False)
         self.get, self.set, self.close = cache.get, cache.set, cache.close
 
@@ -73,7 +71,7 @@ class Alone(Engine):
 class Diskcache(Engine):
     """As it opens by default."""
 
-    def __init__(self, path: str, many: bool) -> None:
+    def __init__(self, path: str) -> None:
         cache = diskcache.Cache(path, size_limit=_MOST)
         self.get = functools.partial(cache.get, retry=True)
         self.set = functools.partial(cache.set, retry=True)
@@ -83,7 +81,7 @@ class Diskcache(Engine):
 class Sqlite(Engine):
     """A table of keys and values, without expiry, limit or order."""
 
-    def __init__(self, path: str, many: bool) -> None:
+    def __init__(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
         db = sqlite3.connect(f"{path}/db", timeout=60, isolation_level=None)
         db.execute("PRAGMA journal_mode=WAL")
@@ -99,7 +97,7 @@ class Sqlite(Engine):
 class Redis(Engine):
     """A client of a server with a log of its commands."""
 
-    def __init__(self, path: str, many: bool) -> None:
+    def __init__(self, path: str) -> None:
         client = redis.Redis(unix_socket_path=f"{path}/socket")
         self.get, self.set, self.close = client.get, client.set, client.close
 
@@ -107,7 +105,7 @@ class Redis(Engine):
 class Lru(Engine):
     """A hit in memory.  There is no way to store but to compute."""
 
-    def __init__(self, path: str, many: bool) -> None:
+    def __init__(self, path: str) -> None:
         self.get = functools.lru_cache(maxsize=None)(lambda key: b"")
         self.close = lambda: None
 
@@ -137,7 +135,7 @@ def fill(engine: str, path: str, size: int, entries: int) -> None:
     """Store every entry once."""
     if engine == LIMIT:
         return
-    cache = ENGINES[engine](path, False)
+    cache = ENGINES[engine](path)
     rng = random.Random(size)
     values = [rng.randbytes(size) for _ in range(64)]
     for number in range(entries):
@@ -154,10 +152,9 @@ def work(
     calls: int,
     seed: int,
     start: Any,
-    many: bool,
 ) -> None:
     """One process: sends the microseconds that a call of each kind takes it."""
-    cache = ENGINES[engine](path, many)
+    cache = ENGINES[engine](path)
     rng = random.Random(seed)
     value = rng.randbytes(size)
     there = [key_of(rng.randrange(entries)) for _ in range(calls)]
@@ -191,7 +188,7 @@ def in_processes(
     for number in range(processes):
         receiving, sending = SPAWN.Pipe(False)
         numbers = (size, entries, calls, seed * 100 + number)
-        arguments = (sending, engine, path, *numbers, start, processes > 1)
+        arguments = (sending, engine, path, *numbers, start)
         program = SPAWN.Process(target=work, args=arguments)
         program.start()
         sending.close()
@@ -211,17 +208,15 @@ def measure(
     """The medians, by the kind of work and the engine."""
     names = [name for name in ENGINES if processes == 1 or name not in _ONE_PROCESS]
     found: dict[tuple[str, str], list[float]] = {}
-    for name in names:
-        path = f"{place}/{name}"
-        with served(path, False) if name == "Redis" else nullcontext():
-            fill(name, path, size, entries)
-    for seed in range(rounds):
+    with served(f"{place}/Redis", False):
         for name in names:
-            path = f"{place}/{name}"
-            with served(path, False) if name == "Redis" else nullcontext():
+            fill(name, f"{place}/{name}", size, entries)
+        for seed in range(rounds):
+            for name in names:
+                path = f"{place}/{name}"
                 took = in_processes(name, path, size, entries, calls, processes, seed)
-            for kind, micro in took.items():
-                found.setdefault((kind, name), []).append(micro)
+                for kind, micro in took.items():
+                    found.setdefault((kind, name), []).append(micro)
     for name in names:
         shutil.rmtree(f"{place}/{name}", ignore_errors=True)
     return {place: statistics.median(times) for place, times in found.items()}
@@ -314,8 +309,8 @@ def main(
         f" {where['python']}, lsmkv {mode}): microseconds from one call to the next, those of four"
         " processes counted together, and how many times faster lsmkv is than diskcache. Each"
         f" cache has {entries:,} entries. All took turns, {rounds} times; these are medians. Each"
-        ' engine has its defaults. For four processes, lsmkv has `owner="process"`. SQLite has'
-        " `journal_mode=WAL` and `synchronous=NORMAL`; Redis has `appendfsync everysec`."
+        " engine has its defaults. SQLite has `journal_mode=WAL` and `synchronous=NORMAL`, Redis"
+        " has `appendfsync everysec`."
         " `functools.lru_cache` stands for what memory alone would take."
     )
     text = "\n\n".join(

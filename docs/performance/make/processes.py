@@ -422,12 +422,14 @@ def moments(place: str) -> list[list[str]]:
     alone, together = (
         statistics.median(_synced(writers, place) for _ in range(5)) for writers in (1, 8)
     )
+    reading = statistics.median(two_readers(5, 2.0, place))
     return [
         ["joining, while the log is empty", _time(statistics.median(joining))],
         ["reading an entry that another process has written", _time(statistics.median(followed))],
         [f"processor time of a member that is idle for {_IDLE_SECONDS} seconds", _time(idle)],
         ["from the kill of the owner to a member's next write", _time(_kill(place))],
         ["synced puts of 8 members together, beside those of one", f"{together / alone:.1f} times"],
+        ["Gets of 2 members together, beside those of one", f"{reading:.2f} times"],
     ]
 
 
@@ -435,6 +437,29 @@ def _synced(writers: int, place: str) -> float:
     """Synced puts a second of so many processes."""
     what = Work("", writers, 0, 1, True, "put")
     return sum(rate for _, rate in in_processes("lsmkv", f"{place}/synced", what, 1.0))
+
+
+def two_readers(pairs: int, seconds: float, place: str) -> list[float]:
+    """How often as much two processes read as one, in turn with it; a third one owns the store.
+
+    Each reads its own random keys, whose blocks are in the cache.
+    """
+    path = f"{place}/reading"
+    fill("lsmkv", path, False)
+    ratios = []
+    for _ in range(pairs):
+        one, two = (
+            sum(rate for _, rate in in_processes("lsmkv", path, _reading(readers), seconds))
+            for readers in (1, 2)
+        )
+        ratios.append(two / one)
+    lsmkv.DB(path, lock_timeout=30).close()  # its owner has ended
+    shutil.rmtree(path)
+    return ratios
+
+
+def _reading(readers: int) -> Work:
+    return Work("", 0, readers, 1, False, "get")
 
 
 def _kill(place: str) -> float:
@@ -495,8 +520,17 @@ def main(
     seconds: Annotated[
         float, typer.Option(metavar="S", help="Seconds of each kind of work.")
     ] = 3.0,
+    only_reading: Annotated[
+        bool, typer.Option("--only-reading", help="Two that read beside one; write no page.")
+    ] = False,
 ) -> None:
     """Measure, and write the page's tables."""
+    if only_reading:
+        with tempfile.TemporaryDirectory() as place:
+            ratios = two_readers(rounds, seconds, place)
+        pairs = " ".join(f"{ratio:.3f}" for ratio in ratios)
+        say(f"two that read, beside one: {statistics.median(ratios):.3f} ({pairs})")
+        return
     with tempfile.TemporaryDirectory() as place:
         members = member_table(3 * rounds, place)
         seldom = moments(place)
@@ -517,7 +551,7 @@ def main(
         table(["", *ENGINES], engines, numbers=True),
         "One process, not the owner, beside one that has the same entries in a `DB`:",
         table(["", "member", "compared with", "ratio"], members, numbers=True),
-        "What happens seldom:",
+        "What happens seldom, and what several do together:",
         table(["", "measured"], seldom, numbers=True),
     ]
     text = "\n\n".join(parts)
