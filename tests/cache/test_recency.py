@@ -87,7 +87,7 @@ def test_exactly(tmp_path: Path, clock: StillClock) -> None:
         before = writes(cache)
         cache["a"]
         assert writes(cache) == before + 1
-        assert cache._steps.run(lambda step: evict_first(step, 1)) == 1
+        assert cache._steps.run(lambda step: evict_first(step, 1, 1)) == 1
         assert list(cache) == ["a"]
 
 
