@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import io
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from processes import python
+from still_clocks import StillClock
 from threads import run_threads
 
 import lsmkv
@@ -19,7 +20,7 @@ from lsmkv.cache.codecs import DefaultCodec
 
 pytest.importorskip("django")
 
-from django import conf
+import django_site
 from django.core.cache import CacheHandler
 from django.core.cache.backends.base import InvalidCacheBackendError
 from django.http import HttpResponse
@@ -33,20 +34,26 @@ BACKEND = "lsmkv.django.LsmkvCache"
 
 @pytest.fixture(scope="module", autouse=True)
 def django_settings() -> None:
-    if not conf.settings.configured:
-        conf.settings.configure(
-            SECRET_KEY="a secret of the tests", USE_TZ=True, ALLOWED_HOSTS=["*"]
-        )
+    django_site.configure()
 
 
 @pytest.fixture
-def handler(tmp_path: Path) -> Iterator[Any]:
-    """Aliases of backends, as ``django.core.cache.caches``."""
+def clock() -> StillClock:
+    return StillClock()
+
+
+@pytest.fixture
+def handler(tmp_path: Path, clock: StillClock) -> Iterator[Any]:
+    """Aliases of backends, as ``django.core.cache.caches``; one directory is one cache."""
     where = str(tmp_path / "cache")
+    options = {"clock": clock}
     handler = CacheHandler(
         {
-            "default": {"BACKEND": BACKEND, "LOCATION": where, "TIMEOUT": 300},
-            "prefixed": {"BACKEND": BACKEND, "LOCATION": where, "KEY_PREFIX": "p"},
+            "default": {"BACKEND": BACKEND, "LOCATION": where, "TIMEOUT": 300, "OPTIONS": options},
+            "prefixed": {
+                **{"BACKEND": BACKEND, "LOCATION": where, "KEY_PREFIX": "p"},
+                "OPTIONS": options,
+            },
             "second": {"BACKEND": BACKEND, "LOCATION": where, "VERSION": 2},
             "forever": {"BACKEND": BACKEND, "LOCATION": where, "TIMEOUT": None},
             "never": {"BACKEND": BACKEND, "LOCATION": where, "TIMEOUT": 0},
@@ -123,12 +130,13 @@ def test_clear(cache: Any, handler: Any) -> None:
     assert handler["prefixed"].get("k") is None
 
 
-def test_touch(cache: Any) -> None:
-    cache.set("k", 1, 0.001)
-    assert cache.touch("k", 100) in (True, False)  # it may have expired by now
-    cache.set("k", 1, 1000)
-    assert cache.touch("k", 0.001) is True
-    time.sleep(0.01)
+def test_touch(cache: Any, clock: StillClock) -> None:
+    cache.set("k", 1, 1)
+    assert cache.touch("k", 100) is True
+    clock.now += 99
+    assert cache.get("k") == 1
+    assert cache.touch("k", 1) is True
+    clock.now += 1
     assert cache.get("k") is None
     assert cache.touch("k") is False
     cache.set("k", 1)
@@ -164,13 +172,13 @@ def test_has_key_and_in(cache: Any) -> None:
     assert "x" not in cache
 
 
-def test_timeouts(cache: Any, handler: Any) -> None:
-    cache.set("soon", 1, 0.001)
+def test_timeouts(cache: Any, handler: Any, clock: StillClock) -> None:
+    cache.set("soon", 1, 0.5)
     cache.set("forever", 1, None)
     cache.set("never", 1, 0)
     cache.set("k", 1)
     cache.set("k", 2, -1)
-    time.sleep(0.01)
+    clock.now += 1
     assert [cache.get(key) for key in ("soon", "forever", "never", "k")] == [None, 1, None, None]
     assert cache.cache.get(":1:forever", expire_time=True) == (1, None)
     handler["forever"].set("default", 1)
@@ -178,8 +186,7 @@ def test_timeouts(cache: Any, handler: Any) -> None:
     handler["never"].set("default", 2)
     assert cache.get("default") is None
     cache.set("default", 3)
-    until = cache.cache.get(":1:default", expire_time=True)[1]
-    assert 290 < until - time.time() <= 300
+    assert cache.cache.get(":1:default", expire_time=True) == (3, clock.now + 300)
 
 
 def test_prefixes(cache: Any, handler: Any) -> None:
@@ -262,9 +269,10 @@ def test_all_threads_have_one_cache(handler: Any) -> None:
     assert found[0].cache is found[1].cache is handler["prefixed"].cache
 
 
-def test_values_are_signed(cache: Any) -> None:
+def test_values_are_signed(cache: Any, clock: StillClock) -> None:
     cache.set("k", {1})
-    other = lsmkv.Cache(cache.cache.directory, codec=lsmkv.cache.codecs.PickleCodec(key=b"x"))
+    codec = lsmkv.cache.codecs.PickleCodec(key=b"x")
+    other = lsmkv.Cache(cache.cache.directory, codec=codec, clock=clock)
     with pytest.raises(lsmkv.CorruptionError, match="signature"):
         other.get(":1:k")
     other.set(":1:forged", {2})
@@ -303,6 +311,51 @@ def test_tags_pop_cull_and_memoize(cache: Any) -> None:
     with cache.transact():
         cache.set("k", 1)
     assert cache.cull() == 0
+
+
+def test_what_diskcache_adds(cache: Any, clock: StillClock) -> None:
+    assert cache.directory == cache.cache.directory
+    assert cache.set("f", io.BytesIO(b"bytes"), read=True, tag="t") is True
+    assert cache.add("g", io.BytesIO(bytes(100_000)), 5, read=True) is True
+    with cache.read("f") as file, cache.get("g", read=True) as other:
+        assert (file.read(), len(other.read())) == (b"bytes", 100_000)
+    with pytest.raises(KeyError):
+        cache.read("none")
+    assert cache.get("f", tag=True, expire_time=True) == (b"bytes", clock.now + 300, "t")
+    assert cache.pop("f", tag=True, expire_time=True) == (b"bytes", clock.now + 300, "t")
+    assert (cache.incr("n", 5, default=1), cache.decr("m", 2, default=0)) == (6, -2)
+    clock.now += 6
+    assert cache.expire() == 1
+    cache.stats()
+    cache.get("n"), cache.get("none")
+    assert cache.stats(reset=True) == (1, 1)
+    assert cache.clear() == 2
+
+
+def test_results_have_a_prefix_and_a_version(cache: Any, handler: Any) -> None:
+    calls: list[int] = []
+
+    def function(number: int) -> int:
+        calls.append(number)
+        return number
+
+    plain, typed = cache.memoize("f")(function), cache.memoize("f", typed=True)(function)
+    later, prefixed = cache.memoize("f", version=2)(function), handler["prefixed"].memoize("f")
+    for one in (plain, later, prefixed(function), typed):
+        assert one(3) == one(3) == 3
+    assert calls == [3, 3, 3, 3]
+    assert cache.delete(plain.__cache_key__(3)) is True
+    assert cache.get(later.__cache_key__(3), version=2) == 3
+    plain(3)
+    assert len(calls) == 5
+    assert (":1:f", 3, None) in cache.cache
+    with pytest.raises(TypeError, match="parentheses"):
+        cache.memoize(function)
+
+
+def test_keys_that_were_not_stored(cache: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "set", lambda key, *_: key != "b")
+    assert cache.set_many({"a": 1, "b": 2}) == ["b"]
 
 
 def test_the_asynchronous_methods(cache: Any) -> None:
@@ -344,7 +397,7 @@ def test_pages_are_cached(handler: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_other_processes_see_it(cache: Any, tmp_path: Path) -> None:
-    cache.set("k", {1, 2})
+    cache.set("k", {1, 2}, timeout=None)
     script = f"""
 import sys
 sys.path[:] = {sys.path!r}

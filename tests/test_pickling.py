@@ -32,6 +32,7 @@ import lsmkv.mapping
 import lsmkv.plyvel
 import lsmkv.shards
 import lsmkv.testing
+from lsmkv.cache import codecs, recipes
 from lsmkv.errors import Error
 from lsmkv.options import make_options
 from lsmkv.testing.scheduler import Scheduler
@@ -39,10 +40,11 @@ from lsmkv.testing.strategies import AsForced
 
 MODULES = {
     *("", ".aio", ".bulk", ".indexeddb", ".mapping", ".plot", ".plyvel", ".server", ".shards"),
-    ".testing",
+    *(".cache.codecs", ".cache.recipes", ".django", ".testing"),
 }
-NEEDED = {".plot": "matplotlib", ".server": "hiredis"}
+NEEDED = {".django": "django", ".plot": "matplotlib", ".server": "hiredis"}
 MADE_BY_USERS = {
+    "Codec",
     *("Comparator", "Env", "FilterPolicy", "HashedFilterPolicy", "PrefixExtractor"),
     *("Directory", "FileLock", "RandomAccessFile", "WritableFile"),
     *("OptionArguments", "TableArguments"),
@@ -87,8 +89,16 @@ class Place(ExitStack):
         """Close a store, or that of a part, at the end."""
         parts = lsmkv.PrefixedDB | lsmkv.mapping.KeyValueMapping
         store = made.db if isinstance(made, parts) else made
+        if isinstance(getattr(made, "_cache", None), lsmkv.Cache):
+            store = made._cache
         if isinstance(store, lsmkv.Cache | lsmkv.DB | lsmkv.shards.Shards):
             self.callback(store.close)
+
+    @cached_property
+    def index(self) -> recipes.Index:
+        index = recipes.Index(self.directory / "index", b=1, a=2)
+        self.callback(index.close)
+        return index
 
 
 Make = Callable[[Place], object]
@@ -162,10 +172,38 @@ def _moved(place: Place) -> object:
     return importlib.import_module("lsmkv.server").Moved(7, {"module": 1})
 
 
+def _django(place: Place) -> object:
+    if not find_spec("django"):
+        return place.db.tables()[0]
+    importlib.import_module("django_site").configure()
+    backend = importlib.import_module("lsmkv.django").LsmkvCache
+    made = backend(
+        place.directory / "django", {"KEY_PREFIX": "p", "OPTIONS": {"codec": codecs.DefaultCodec()}}
+    )
+    made.set("ant", 6)
+    return made
+
+
+def _django_key(made: Any) -> object:
+    return (made.directory, made.get("ant"), list(made.cache)) if find_spec("django") else made
+
+
 def _diff(place: Place) -> object:
     assert place.shards.version == 1
     lsmkv.bulk.build([(b"bee", b"six")], place.directory / "shards")
     return next(iter(lsmkv.bulk.diff(place.directory / "shards", 1, 2)))
+
+
+def _lock(made: Any) -> object:
+    with made:
+        parts = {name: part for name, part in vars(made).items() if name not in ("_cache", "_held")}
+        return made._cache.directory, parts
+
+
+def _averager(place: Place) -> recipes.Averager:
+    averager = recipes.Averager(place.cache, "times", tag="t")
+    averager.add(5)
+    return averager
 
 
 def _error_of(kind: type[Error], *arguments: object) -> tuple[Make, Callable[[Any], object]]:
@@ -175,6 +213,18 @@ def _error_of(kind: type[Error], *arguments: object) -> tuple[Make, Callable[[An
 SAME: list[tuple[Make, Callable[[Any], object]]] = [
     (lambda place: place.shared, lambda db: (db.name, db.get(b"key1"))),
     (lambda place: place.cache, lambda cache: (cache.directory, cache["ant"])),
+    (lambda place: codecs.DefaultCodec(), _identical),
+    (lambda place: codecs.PickleCodec(4, key=b"secret"), _identical),
+    (
+        lambda place: recipes.Deque("ab", place.directory / "deque", 5),
+        lambda it: (list(it), it.maxlen),
+    ),
+    (lambda place: place.index, lambda index: list(index.items())),
+    (lambda place: recipes.Lock(place.cache, "k", expire=5), _lock),
+    (lambda place: recipes.RLock(place.cache, ("k", 1)), _lock),
+    (lambda place: recipes.BoundedSemaphore(place.cache, "k", 3, expire=5), _lock),
+    (_averager, lambda averager: averager.get()),
+    (_django, _django_key),
     (lambda place: place.db.stats(), _identical),
     (lambda place: place.db.stats().levels[0], _identical),
     (lambda place: place.db.explain(b"key7"), _identical),

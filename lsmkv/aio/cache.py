@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
-import inspect
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Iterator
+from contextlib import asynccontextmanager
 from itertools import islice
 from types import TracebackType
-from typing import Any, Never, ParamSpec, Protocol, Self, TypeVar, Unpack, cast
+from typing import Any, Never, ParamSpec, Protocol, Self, TypeVar, Unpack
 
 from lsmkv.aio.iterator import CHUNK
 from lsmkv.aio.threads import CallThreads
 from lsmkv.cache import cache as _cache
 from lsmkv.cache.codecs import Codec
-from lsmkv.cache.memoizing import MISSING, Memoized, full_name, key_of
+from lsmkv.cache.leased import LONGEST, Flights, lease_of_task, outlasted
+from lsmkv.cache.memoizing import MISSING, Memoized, key_maker, memoized_awaiting
 from lsmkv.cache.opened import Eviction, OnError
 from lsmkv.cache.queues import Side
 from lsmkv.errors import ClosedError
@@ -191,6 +193,21 @@ class Cache:
         """The value of ``key``: :meth:`lsmkv.Cache.get`.  A file blocks the loop."""
         threads, cache = self._opened()
         return await threads.run(cache.get, key, default, read, expire_time, tag)
+
+    async def read(self, key: Any, retry: bool = False) -> Any:
+        """The value of ``key`` as a file: :meth:`lsmkv.Cache.read`.  The file blocks the loop.
+
+        >>> import asyncio, io
+        >>> async def main():
+        ...     async with Cache(shared=False) as cache:
+        ...         await cache.set("ant", io.BytesIO(b"six legs"), read=True)
+        ...         with await cache.read("ant") as file:
+        ...             return file.read(3)
+        >>> asyncio.run(main())
+        b'six'
+        """
+        threads, cache = self._opened()
+        return await threads.run(cache.read, key)
 
     async def contains(self, key: Any) -> bool:
         """Whether there is an entry: ``key in cache``, which cannot be awaited."""
@@ -378,6 +395,7 @@ class Cache:
         expire: float | None = None,
         tag: Any = None,
         ignore: Collection[int | str] = (),
+        lock: bool = False,
     ) -> Memoizing:
         """A decorator that keeps a function's results: :meth:`lsmkv.Cache.memoize`.
 
@@ -386,29 +404,48 @@ class Cache:
         if callable(name):
             raise TypeError("name is callable: write @cache.memoize(), with parentheses")
 
+        async def find(key: Any) -> Any:
+            return await self.get(key, MISSING)
+
+        async def keep(key: Any, result: Any) -> None:
+            await self.set(key, result, expire, tag=tag)
+
+        stores = expire is None or expire > 0
+
         def decorate(function: Callable[P, Awaitable[R]]) -> Memoized[P, Awaitable[R]]:
-            base = full_name(function) if name is None else name
-
-            def cache_key(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, ...]:
-                return key_of(base, args, kwargs, typed, ignore)
-
-            @functools.wraps(function)
-            async def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
-                key = cache_key(*args, **kwargs)
-                result = await self.get(key, MISSING)
-                if result is MISSING:
-                    result = cast(Any, function)(*args, **kwargs)
-                    if inspect.isawaitable(result):
-                        result = await result
-                    if expire is None or expire > 0:
-                        await self.set(key, result, expire, tag=tag)
-                return result
-
-            made: Any = wrapper
-            made.__cache_key__ = cache_key
-            return cast("Memoized[P, Awaitable[R]]", made)
+            cache_key = key_maker(function, name, typed, ignore)
+            turns = Flights(lambda: self._opened()[1]) if lock else None
+            return memoized_awaiting(function, cache_key, find, keep if stores else None, turns)
 
         return decorate
+
+    @asynccontextmanager
+    async def transact(
+        self, retry: bool = False, limit: float | None = LONGEST
+    ) -> AsyncIterator[None]:
+        """An ``async with`` block that no other caller is in: :meth:`lsmkv.Cache.transact`.
+
+        Tasks get in one after the other, too; a block inside a block of the same task waits for
+        nobody.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with Cache(shared=False) as cache:
+        ...         async with cache.transact():
+        ...             return await cache.incr("total", 5), await cache.incr("count")
+        >>> asyncio.run(main())
+        (5, 1)
+        """
+        cache = self._opened()[1]
+        holder = b"task %d" % id(asyncio.current_task())
+        lease = await lease_of_task(cache, b"transact", None, holder=holder, limit=limit)
+        try:
+            yield
+        except BaseException:
+            lease.release()
+            raise
+        if not lease.release() and not self.closed:
+            raise outlasted(limit)
 
 
 def _next_keys(keys: Iterator[Any]) -> list[Any]:

@@ -182,9 +182,13 @@ class Cache(LeasedCache):
 
         def find(step: Step) -> Any:
             found = None
-            for _, entry in step.scan(prefix=ORDER, reverse=last, limit=1):
+            for name, entry in step.scan(prefix=ORDER, reverse=last, limit=1):
                 key = entry[POSITION_SIZE:]
                 found = HEAD + key, decode_key(key, self._codec)
+                if step.get(HEAD + key) is None:  # only after a repair
+                    step.delete(name)
+                    step.changed = True
+                    return MISSING
             return self._take(step, found, expire_time, tag, False)
 
         result = MISSING
@@ -290,7 +294,7 @@ class Cache(LeasedCache):
             raise TypeError("name is callable: write @cache.memoize(), with parentheses")
 
         def decorate(function: Callable[P, R]) -> Memoized[P, R]:
-            turns = Flights(self) if lock else None
+            turns = Flights(lambda: self) if lock else None
             return memoized(self, function, name, typed, expire, tag, ignore, turns)
 
         return decorate

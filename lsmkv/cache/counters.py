@@ -36,7 +36,10 @@ class Counters(NamedTuple):
 
     def encode(self) -> bytes:
         """The bytes of a handle's part."""
-        return _FIELDS.pack(*self)
+        try:
+            return _FIELDS.pack(*self)
+        except struct.error as error:  # nobody counts that far
+            raise CorruptionError(f"counters beyond 63 bits: {tuple(self)}") from error
 
     @classmethod
     def decode(cls, data: bytes | None) -> Self:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from lsmkv.cache.entries import remove
-from lsmkv.cache.heads import parse
+from lsmkv.cache.heads import entry_size, parse
 from lsmkv.cache.names import (
     EVICTION,
     EXPIRY,
@@ -20,6 +20,7 @@ from lsmkv.cache.names import (
     tag_prefix,
 )
 from lsmkv.cache.steps import Step, Steps
+from lsmkv.errors import CorruptionError
 
 STEP: Final = 100
 """Entries that one step of ``expire``, ``evict`` and ``clear`` removes."""
@@ -42,8 +43,15 @@ def remove_numbers(step: Step, numbers: list[bytes], indexed: list[bytes]) -> in
             step.delete(key)
             step.changed = True
             continue
-        head = parse(data)
-        if head.number != number:
+        try:
+            head = parse(data)
+        except CorruptionError:
+            head = None
+            step.delete(name)
+            step.count -= 1
+            step.size -= entry_size(name, data, None)  # what it was counted for is not known
+            removed += 1
+        if head is None or head.number != number:
             step.delete(key)
             step.delete(order_name(number))
             step.changed = True
@@ -61,11 +69,14 @@ def remove_expired(step: Step, now: float, limit: int) -> int:
     return remove_numbers(step, numbers, keys)
 
 
-def evict_first(step: Step, limit: int) -> int:
-    """Remove the first entries in the order of eviction."""
-    keys = list(step.scan(prefix=EVICTION, include_value=False, limit=limit))
-    numbers = [key[-NUMBER_SIZE:] for key in keys]
-    return remove_numbers(step, numbers, keys)
+def evict_first(step: Step, limit: int, excess: int) -> int:
+    """Remove the first entries in the order of eviction, until so many bytes are gone."""
+    removed = 0
+    for key in list(step.scan(prefix=EVICTION, include_value=False, limit=limit)):
+        if -step.size >= excess:
+            break
+        removed += remove_numbers(step, [key[-NUMBER_SIZE:]], [key])
+    return removed
 
 
 def remove_first(step: Step, limit: int) -> int:
@@ -83,13 +94,16 @@ def remove_tagged(step: Step, tag: bytes, limit: int) -> int:
 
 
 def remove_all(steps: Steps, some: Any) -> int:
-    """Run a step that removes at most :data:`STEP` entries until it removes none."""
-    count = 0
-    while True:
-        removed: int = steps.run(some)
+    """Run a step that removes at most :data:`STEP` entries until it changes nothing."""
+
+    def one(step: Step) -> tuple[int, bool]:
+        return some(step), step.changed
+
+    count, changed = 0, True
+    while changed:
+        removed, changed = steps.run(one)
         count += removed
-        if removed == 0:
-            return count
+    return count
 
 
 def first_expiry(steps: Steps) -> float:

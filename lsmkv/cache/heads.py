@@ -28,6 +28,8 @@ _TIME: Final = struct.Struct(">d")
 _LENGTH: Final = struct.Struct(">H")
 _POINTER: Final = struct.Struct(">Q12s")
 _NONE: Final = b""
+LARGEST: Final = 1 << 32
+"""Bytes that a value is smaller than."""
 CHUNK_SIZE: Final = 1 << 20
 """Bytes of each chunk of a large value but the last one."""
 ENTRY_OVERHEAD: Final = 128
@@ -83,6 +85,8 @@ def parse(data: bytes) -> Head:
         if flags & CHUNKED:
             pointer = Pointer(*_POINTER.unpack_from(data, at))
             at += _POINTER.size
+            if pointer.size >= LARGEST:
+                raise CorruptionError(f"a value of {pointer.size:,} bytes, which is too large")
     except struct.error as error:
         raise CorruptionError("the head of an entry ends early", None, len(data)) from error
     return Head(flags, number, stored, expiry, tag, pointer, at)

@@ -93,6 +93,10 @@ class KeyedCache(OpenCache):
                         return self._with(value, head, expire_time, tag)
         except (OSError, CorruptionError) as error:
             self._forgive(error)
+        except IndexError:
+            if data:
+                raise  # of a user's codec
+            self._forgive(CorruptionError(f"the head of {key!r} is empty"))
         if self._statistics:
             self._steps.misses += 1
         return nothing(default, expire_time, tag)
@@ -157,10 +161,14 @@ class KeyedCache(OpenCache):
 
     def __contains__(self, key: object) -> bool:
         """Whether there is an entry that has not expired.  Costs as much as a Get."""
-        data = self._get(head_name(key, self._codec))
-        if data is None:
+        try:
+            data = self._get(head_name(key, self._codec))
+            if not data:
+                return False
+            return not data[0] & EXPIRES or not parse(data).expired(self._clock())
+        except (OSError, CorruptionError) as error:
+            self._forgive(error)
             return False
-        return not data[0] & EXPIRES or not parse(data).expired(self._clock())
 
     # Writing
 
@@ -216,7 +224,7 @@ class KeyedCache(OpenCache):
         name = head_name(key, self._codec)
         try:
             return self._store(name, None, value, expire, read, tag, only_new)
-        except OSError as error:
+        except (OSError, CorruptionError) as error:
             self._forgive(error)
             return False
 
@@ -301,7 +309,7 @@ class KeyedCache(OpenCache):
         expiry = None if expire is None else now + expire
         try:
             touched = self._steps.run(partial(_touch, name, now, expiry))
-        except OSError as error:
+        except (OSError, CorruptionError) as error:
             self._forgive(error)
             return False
         if touched and expiry is not None:

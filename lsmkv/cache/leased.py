@@ -6,12 +6,10 @@ order of arrival, across threads and processes, and they end with the process th
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.cache.keyed import KeyedCache
 from lsmkv.cache.memoizing import MISSING
@@ -19,6 +17,9 @@ from lsmkv.cache.names import encode_key
 from lsmkv.db.handles.named_leases import NamedLease
 from lsmkv.errors import ConflictError
 from lsmkv.util.threads import get_ident
+
+if TYPE_CHECKING:
+    import asyncio
 
 LONGEST: Final = 60.0
 """Seconds that a transaction may last by default."""
@@ -61,10 +62,7 @@ class LeasedCache(KeyedCache):
             lease.release()
             raise
         if not lease.release() and not self.closed:
-            raise ConflictError(
-                f"a transaction has lasted for longer than its limit of {limit} seconds: others may"
-                " have been in theirs meanwhile"
-            )
+            raise outlasted(limit)
 
     def _lease(
         self,
@@ -86,9 +84,19 @@ class LeasedCache(KeyedCache):
         )
 
 
+def outlasted(limit: float | None) -> ConflictError:
+    """What a transaction raises that has ended too late."""
+    return ConflictError(
+        f"a transaction has lasted for longer than its limit of {limit} seconds: others may"
+        " have been in theirs meanwhile"
+    )
+
+
 def lease_name(kind: bytes, key: bytes) -> bytes:
     """The name of a lease."""
     if len(key) > _LONGEST_KEY:
+        import hashlib  # noqa: PLC0415 - it loads OpenSSL, and few keys are that long
+
         key = hashlib.sha256(key).digest()
     return b"cache:%s:%s" % (kind, key)
 
@@ -96,13 +104,13 @@ def lease_name(kind: bytes, key: bytes) -> bytes:
 class Flights:
     """Lets one caller at a time compute a result that several want: ``memoize(lock=True)``."""
 
-    def __init__(self, cache: LeasedCache) -> None:
-        self._cache = cache
+    def __init__(self, opened: Callable[[], LeasedCache]) -> None:
+        self._opened = opened
         self._locks: dict[tuple[Any, Any], tuple[asyncio.Lock, int]] = {}  # by loop and key
 
     def call(self, key: Any, find: Callable[[], Any], compute: Callable[[], Any]) -> Any:
         """What ``find`` finds once it is this caller's turn, or else what ``compute`` returns."""
-        lease = self._cache._lease(b"memoize", key, holder=thread_holder())
+        lease = self._opened()._lease(b"memoize", key, holder=thread_holder())
         assert lease is not None
         try:
             result = find()
@@ -111,22 +119,24 @@ class Flights:
             lease.release()
 
     async def call_async(
-        self, key: Any, find: Callable[[], Any], compute: Callable[[], Awaitable[Any]]
+        self, key: Any, find: Callable[[], Awaitable[Any]], compute: Callable[[], Awaitable[Any]]
     ) -> Any:
         """The same, for a task: the tasks of a loop wait for each other there, and the first of
         them for other threads and processes."""
+        import asyncio  # noqa: PLC0415 - 6 MB, which a program with a loop has loaded
+
         place = asyncio.get_running_loop(), key
         lock, users = self._locks.get(place, (None, 0))
         lock = asyncio.Lock() if lock is None else lock
         self._locks[place] = lock, users + 1
         try:
             async with lock:
-                result = find()
+                result = await find()
                 if result is not MISSING:
                     return result
-                lease = await self._wait(key)
+                lease = await lease_of_task(self._opened(), b"memoize", key)
                 try:
-                    result = find()
+                    result = await find()
                     return await compute() if result is MISSING else result
                 finally:
                     lease.release()
@@ -135,27 +145,30 @@ class Flights:
             if users > 1:
                 self._locks[place] = lock, users - 1
 
-    async def _wait(self, key: Any) -> NamedLease:
-        """Wait for a lease, in a thread of its own if it is not free: those of the loop's pool may
-        be what its holder waits for."""
-        lease = self._cache._lease(b"memoize", key, timeout=0)
-        if lease is not None:
-            return lease
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[NamedLease] = loop.create_future()
-        threading.Thread(target=self._wait_in_thread, args=(key, loop, future), daemon=True).start()
-        return await future
 
-    def _wait_in_thread(
-        self,
-        key: Any,
-        loop: asyncio.AbstractEventLoop,
-        future: asyncio.Future[NamedLease],
-    ) -> None:
+async def lease_of_task(
+    cache: LeasedCache,
+    kind: bytes,
+    key: Any,
+    *,
+    holder: bytes | None = None,
+    limit: float | None = None,
+) -> NamedLease:
+    """Wait for a lease, in a thread of its own if it is not free: those of the loop's pool may be
+    what its holder waits for."""
+    lease = cache._lease(kind, key, holder=holder, timeout=0, limit=limit)
+    if lease is not None:
+        return lease
+    import asyncio  # noqa: PLC0415 - as above
+
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[NamedLease] = loop.create_future()
+
+    def wait() -> None:
         lease: NamedLease | None = None
         failure: BaseException | None = None
         try:
-            lease = self._cache._lease(b"memoize", key)
+            lease = cache._lease(kind, key, holder=holder, limit=limit)
         except BaseException as error:
             failure = error
 
@@ -174,3 +187,6 @@ class Flights:
         except RuntimeError:  # the loop is closed
             if lease is not None:
                 lease.release()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return await future

@@ -76,8 +76,20 @@ class TakesTurns(Protocol):
     def call(self, key: Any, find: Callable[[], Any], compute: Callable[[], Any]) -> Any: ...
 
     async def call_async(
-        self, key: Any, find: Callable[[], Any], compute: Callable[[], Awaitable[Any]]
+        self, key: Any, find: Callable[[], Awaitable[Any]], compute: Callable[[], Awaitable[Any]]
     ) -> Any: ...
+
+
+def key_maker(
+    function: Callable[P, Any], name: str | None, typed: bool, ignore: Collection[int | str]
+) -> Callable[P, tuple[Any, ...]]:
+    """What makes the keys of a function's results."""
+    base = full_name(function) if name is None else name
+
+    def cache_key(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, ...]:
+        return key_of(base, args, kwargs, typed, ignore)
+
+    return cache_key
 
 
 def memoized(
@@ -94,50 +106,67 @@ def memoized(
 
     With ``turns``, one caller computes what several want.
     """
-    base = full_name(function) if name is None else name
+    cache_key = key_maker(function, name, typed, ignore)
     stores = expire is None or expire > 0
-
-    def cache_key(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, ...]:
-        return key_of(base, args, kwargs, typed, ignore)
-
-    wrapper: Any
     if inspect.iscoroutinefunction(function):
 
-        @functools.wraps(function)
-        async def awaits(*args: P.args, **kwargs: P.kwargs) -> Any:
-            async def compute() -> Any:
-                result = await function(*args, **kwargs)
-                if stores:
-                    store.set(key, result, expire, tag=tag)
-                return result
+        async def find(key: Any) -> Any:
+            return store.get(key, MISSING)
 
-            key = cache_key(*args, **kwargs)
-            result = store.get(key, MISSING)
-            if result is not MISSING:
-                return result
-            if turns is None:
-                return await compute()
-            return await turns.call_async(key, lambda: store.get(key, MISSING), compute)
+        async def keep(key: Any, result: Any) -> None:
+            store.set(key, result, expire, tag=tag)
 
-        wrapper = awaits
-    else:
+        awaited = memoized_awaiting(function, cache_key, find, keep if stores else None, turns)
+        return cast("Memoized[P, R]", awaited)
 
-        @functools.wraps(function)
-        def calls(*args: P.args, **kwargs: P.kwargs) -> Any:
-            def compute() -> Any:
-                result = function(*args, **kwargs)
-                if stores:
-                    store.set(key, result, expire, tag=tag)
-                return result
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
+        def compute() -> Any:
+            result = function(*args, **kwargs)
+            if stores:
+                store.set(key, result, expire, tag=tag)
+            return result
 
-            key = cache_key(*args, **kwargs)
-            result = store.get(key, MISSING)
-            if result is not MISSING:
-                return result
-            if turns is None:
-                return compute()
-            return turns.call(key, lambda: store.get(key, MISSING), compute)
+        key = cache_key(*args, **kwargs)
+        result = store.get(key, MISSING)
+        if result is not MISSING:
+            return result
+        if turns is None:
+            return compute()
+        return turns.call(key, lambda: store.get(key, MISSING), compute)
 
-        wrapper = calls
-    wrapper.__cache_key__ = cache_key
-    return cast("Memoized[P, R]", wrapper)
+    made: Any = wrapper
+    made.__cache_key__ = cache_key
+    return cast("Memoized[P, R]", made)
+
+
+def memoized_awaiting(
+    function: Callable[P, Any],
+    cache_key: Callable[P, tuple[Any, ...]],
+    find: Callable[[Any], Awaitable[Any]],
+    keep: Callable[[Any, Any], Awaitable[Any]] | None,
+    turns: TakesTurns | None,
+) -> Memoized[P, Awaitable[Any]]:
+    """A function that is awaited, whether the given one is or not; ``keep`` stores its results."""
+
+    @functools.wraps(function)
+    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
+        async def compute() -> Any:
+            result = function(*args, **kwargs)
+            if inspect.isawaitable(result):
+                result = await result
+            if keep is not None:
+                await keep(key, result)
+            return result
+
+        key = cache_key(*args, **kwargs)
+        result = await find(key)
+        if result is not MISSING:
+            return result
+        if turns is None:
+            return await compute()
+        return await turns.call_async(key, lambda: find(key), compute)
+
+    made: Any = wrapper
+    made.__cache_key__ = cache_key
+    return cast("Memoized[P, Awaitable[Any]]", made)

@@ -139,13 +139,16 @@ def moment(time: float) -> bytes:
 
 def position_number(position: bytes) -> int:
     """The number in a position."""
-    number: int = _WORD.unpack(position)[0]
+    try:
+        number: int = _WORD.unpack(position)[0]
+    except struct.error as error:
+        raise CorruptionError("a position of a cache ends early", None, len(position)) from error
     return number
 
 
 def count_position(count: int) -> bytes:
     """A position for a count."""
-    return _WORD.pack(count)
+    return _WORD.pack(min(count, MOST))
 
 
 class _CannotOrder(Exception):

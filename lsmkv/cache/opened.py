@@ -25,7 +25,7 @@ from lsmkv.cache.steps import Step, Steps
 from lsmkv.cache.values import sweep
 from lsmkv.db.db import DB
 from lsmkv.env.place import absolute, make_directories, temporary_directory
-from lsmkv.errors import Error, raise_typed
+from lsmkv.errors import CorruptionError, Error, raise_typed
 from lsmkv.options import OptionArguments
 from lsmkv.shared.shared_db import SharedDB
 from lsmkv.util.threads import pause
@@ -37,6 +37,8 @@ OnError = Literal["raise", "skip"]
 _UNSET: Final = object()
 _LOOK_EVERY: Final = 64
 """Writes after which a handle looks at what other processes have changed."""
+_MANY: Final = 1 << 20
+"""Entries above which their number is compared with the bytes on disk."""
 _EXCESS: Final = 1.25
 """Times the limit, above which a write removes more than ``cull_limit`` entries."""
 _LEAST_BUFFER: Final = 1 << 16
@@ -45,6 +47,9 @@ _LEAST_FILE: Final = 1 << 18
 _TABLE_CACHE: Final = 6 << 20
 """Bytes of the indexes and filters that a handle keeps of open tables."""
 _BLOCK_CACHE: Final = 4 << 20
+_BLOCK: Final = 1 << 14
+"""Values of a cache are large, and the index has an entry for each block: with 4 KiB it would be
+four times as large, and a Get from a table that is not open 2.7 times as slow."""
 
 
 def wall_clock() -> float:
@@ -160,6 +165,7 @@ class OpenCache:
             "max_file_size": max(buffer, _LEAST_FILE),
             "table_cache_bytes": _TABLE_CACHE,
             "lru_cache_size": _BLOCK_CACHE,
+            "block_size": _BLOCK,
         }
         if "filter_policy" not in options:
             used["bloom_filter_bits"] = 10
@@ -268,7 +274,10 @@ class OpenCache:
 
     def __len__(self) -> int:
         """The number of entries; those that have expired and are not removed yet count too."""
-        return self._steps.totals().entries
+        entries = max(self._steps.totals().entries, 0)
+        if entries > _MANY and entries > self._space.on_disk():  # list(cache) allocates for them
+            raise CorruptionError(f"{entries:,} entries were counted, more than there are bytes")
+        return entries
 
     def __bool__(self) -> bool:
         """True: a cache without entries is a cache."""
@@ -352,18 +361,32 @@ class OpenCache:
                 steps.refresh()
             if steps.size >= size_limit:
                 self._recency.write()
-                evicted = steps.run(partial(_evict_some, limit))
-                while evicted and steps.size > size_limit * _EXCESS:
-                    evicted = steps.run(partial(_evict_some, limit))
+                least = size_limit // 2  # few entries fill a small cache: not all of them go
+                _, changed = self._evict_some(limit, least)
+                while changed and steps.size > size_limit * _EXCESS:
+                    _, changed = self._evict_some(limit, least)
+
+    def _evict_some(self, limit: int, size: int) -> tuple[int, bool]:
+        """Evict at most so many entries, and none once the cache has at most that size; how many,
+        and whether anything was changed."""
+        steps = self._steps
+        again = False
+
+        def evict(step: Step) -> tuple[int, bool]:
+            nonlocal again
+            if again:  # another process has evicted at the same time
+                steps.refresh()
+            again = True
+            return evict_first(step, limit, steps.size - size), step.changed
+
+        return steps.run(evict)
 
     def _evict_to_limit(self) -> int:
         """Evict until the cache is within its limit; how many entries."""
         self._recency.write()
-        count = 0
-        while self.volume() > self._settings.size_limit:
-            evicted = self._steps.run(partial(_evict_some, CULL_STEP))
-            if evicted == 0:
-                break
+        count, changed = 0, True
+        while changed and self.volume() > self._settings.size_limit:
+            evicted, changed = self._evict_some(CULL_STEP, self._settings.size_limit)
             count += evicted
         self._removed()
         return count
@@ -436,10 +459,6 @@ def _buffer_size(size_limit: int | None, options: OptionArguments) -> int:
 
 def _expire_some(now: float, limit: int, step: Step) -> int:
     return remove_expired(step, now, limit)
-
-
-def _evict_some(limit: int, step: Step) -> int:
-    return evict_first(step, limit)
 
 
 def _move_some(numbers: list[bytes], position: bytes, step: Step) -> None:

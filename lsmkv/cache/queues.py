@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 from lsmkv.cache.codecs import Codec
 from lsmkv.cache.names import HEAD, decode_key, head_name
 from lsmkv.cache.steps import Step
+from lsmkv.errors import Error
 
 FIRST: Final = 500_000_000_000_000
 _LAST: Final = 999_999_999_999_999
-_INT_SIZE: Final = 10
-"""Bytes of an integer's name, where a float between two integers has more."""
+_DIGITS: Final = 15
 
 Side = Literal["front", "back"]
 
@@ -46,7 +46,9 @@ class QueueKeys:
             reverse=side == "back",
         )
         for name in names:
-            if self._prefix is None and len(name) != _INT_SIZE:
+            if len(name) != len(self.start):  # a float, or a key that is not one of a queue
+                continue
+            if self._prefix is not None and not name[-_DIGITS:].isdigit():
                 continue
             return name, decode_key(name[len(HEAD) :], self._codec)
         return None
@@ -58,4 +60,7 @@ class QueueKeys:
             return self.key(FIRST)
         last = found[1]
         number = last if isinstance(last, int) else int(last[last.rfind("-") + 1 :])
-        return self.key(number + 1 if side == "back" else number - 1)
+        number += 1 if side == "back" else -1
+        if not 0 < number < _LAST:
+            raise Error("a queue has no room at this side")
+        return self.key(number)

@@ -8,6 +8,7 @@ are counted.  What was noted and not written is lost if the process is killed.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Final
 
@@ -26,7 +27,7 @@ from lsmkv.errors import Error
 
 MOST_NOTES: Final = 1000
 """Notes that are written at once, at the latest."""
-MOST_KNOWN: Final = 1 << 16
+MOST_KNOWN: Final = 1 << 14
 """Entries of which a handle remembers when they were noted last."""
 _BATCH: Final = 100
 """Entries that one step moves."""
@@ -51,10 +52,10 @@ class Recency:
         ``now`` is 0.0 if the caller has not asked the clock.  The read has succeeded: if the store
         fails, it keeps an older order.
         """
-        stored: float = START.unpack_from(data)[2]
         try:
+            stored: float = START.unpack_from(data)[2]
             self.used(data[1 : 1 + NUMBER_SIZE], stored, now or self._clock())
-        except (Error, OSError):
+        except (Error, OSError, struct.error):
             pass
 
     def note_count(self, data: bytes, now: float) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from lsmkv.cache.codecs import DefaultCodec
-from lsmkv.cache.names import LAYOUT, SETTING
+from lsmkv.cache.names import (
+    HEAD,
+    LAYOUT,
+    MOST,
+    NUMBER_SIZE,
+    ORDER,
+    POSITION_SIZE,
+    SETTING,
+)
 from lsmkv.db.db import DB
 from lsmkv.errors import CorruptionError, Error
 
@@ -23,6 +31,8 @@ DEFAULTS: Final[dict[str, Any]] = {
 }
 """The settings, as they are if nobody has set them."""
 _LAYOUT_VERSION: Final = b"1"
+_LOOKED_AT: Final = 1000
+"""Entries among which one is looked for that is whole."""
 _ALIASES: Final = {"eviction": "eviction_policy"}
 
 
@@ -48,7 +58,7 @@ class Settings:
         """
         layout = db.get(LAYOUT)
         if layout is None:
-            if next(iter(db.iterator(limit=1)), None) is not None:
+            if next(iter(db.iterator(limit=1)), None) is not None and not _has_entries(db):
                 raise Error(f"{db.path}: this store is not one of a cache")
             db.put(LAYOUT, _LAYOUT_VERSION)
         elif layout != _LAYOUT_VERSION:
@@ -69,6 +79,15 @@ class Settings:
         setattr(self, name, value)
 
 
+def _has_entries(db: DB) -> bool:
+    """Whether a store has entries of a cache, though a repair has lost what says that it is one."""
+    for key, entry in db.iterator(prefix=ORDER, limit=_LOOKED_AT):
+        data = db.get(HEAD + entry[POSITION_SIZE:])
+        if data is not None and data[1 : 1 + NUMBER_SIZE] == key[1:]:
+            return True
+    return False
+
+
 def known(name: str) -> str:
     """The name of a setting, of which there may be two; ``ValueError`` for any other name."""
     name = _ALIASES.get(name, name)
@@ -85,6 +104,6 @@ def checked(name: str, value: Any) -> Any:
         return value
     if not isinstance(value, int):
         raise TypeError(f"{name} is an int, not {type(value).__name__}")
-    if value < 0:
-        raise ValueError(f"{name} is at least 0, not {value}")
+    if not 0 <= value <= MOST:
+        raise ValueError(f"{name} is at least 0, and below 2**63; not {value}")
     return int(value)

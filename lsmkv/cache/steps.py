@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from lsmkv.cache.counters import BASE, ZERO, Counters
-from lsmkv.cache.names import COUNTERS, NUMBER_SIZE
+from lsmkv.cache.names import COUNTERS, MOST, NUMBER_SIZE
 from lsmkv.db.db import DB
 from lsmkv.errors import ClosedError, ConflictError
 from lsmkv.format.batch import Operation
@@ -171,9 +171,13 @@ class Steps:
         return nano.to_bytes(8, "big") + self._key[1:]
 
     def begin_after(self, number: bytes) -> None:
-        """Give numbers after this one only: a clock may have been set back."""
-        if len(number) == NUMBER_SIZE:
-            self._last = max(self._last, int.from_bytes(number[:8], "big"))
+        """Give numbers after this one only: a clock may have been set back.
+
+        One from after the year 2262 is damage, behind which few numbers are left.
+        """
+        nano = int.from_bytes(number[:8], "big")
+        if len(number) == NUMBER_SIZE and nano <= MOST:
+            self._last = max(self._last, nano)
 
     # Counters
 

@@ -15,8 +15,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
-from lsmkv.cache.heads import CHUNK_SIZE, Pointer
-from lsmkv.cache.names import CHUNK, PENDING, chunk_name
+from lsmkv.cache.heads import CHUNK_SIZE, LARGEST, Pointer
+from lsmkv.cache.names import CHUNK, NUMBER_SIZE, PENDING, chunk_name
 from lsmkv.db.db import DB
 from lsmkv.env.place import is_running
 from lsmkv.errors import CorruptionError
@@ -24,10 +24,9 @@ from lsmkv.format.batch import WriteBatch
 
 MOST_INLINE: Final = 1 << 16
 """Bytes of the largest value that is part of its entry's head."""
-LARGEST: Final = 1 << 32
-"""Bytes of the largest value that a cache takes."""
 _WRITER: Final = struct.Struct(">Qd")
 """Process id, and the time of the last chunk."""
+_MOST_PID: Final = (1 << 31) - 1
 _EVERY: Final = 64
 """Chunks after which the pending key is written again."""
 _ABANDONED: Final = 3600.0
@@ -107,12 +106,14 @@ def sweep(db: DB, now: float, alone: bool) -> int:
     swept = 0
     for key, writer in list(db.iterator(prefix=PENDING)):
         pid, since = _WRITER.unpack(writer) if len(writer) == _WRITER.size else (0, 0.0)
-        if not alone and pid and is_running(pid) and now - since < _ABANDONED:
+        alive = not alone and 0 < pid <= _MOST_PID and is_running(pid)
+        if alive and now - since < _ABANDONED:
             continue
         number = key[1:]
         batch = WriteBatch()
-        for chunk in db.iterator(prefix=CHUNK + number, include_value=False):
-            batch.delete(chunk)
+        if len(number) == NUMBER_SIZE:
+            for chunk in db.iterator(prefix=CHUNK + number, include_value=False):
+                batch.delete(chunk)
         batch.delete(key)
         db.write(batch)
         swept += 1

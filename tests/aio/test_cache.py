@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import pickle
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,87 @@ async def test_functions() -> None:
         assert await cache.get(waits.__cache_key__(2)) == 4  # type: ignore[attr-defined]
         with pytest.raises(TypeError, match="parentheses"):
             cache.memoize(half)  # type: ignore[arg-type]
+
+
+async def test_one_task_computes_for_all() -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+    calls: list[int] = []
+
+    async def slow(number: int) -> int:
+        calls.append(number)
+        begun.set()
+        await go.wait()
+        return number
+
+    async with opened() as cache:
+        computed = cache.memoize(lock=True)(slow)
+        tasks = [asyncio.create_task(computed(1))]  # type: ignore[arg-type]
+        await begun.wait()
+        tasks += [asyncio.create_task(computed(1)) for _ in range(5)]  # type: ignore[arg-type]
+        go.set()
+        assert await asyncio.gather(*tasks) == [1] * 6
+        assert calls == [1]
+
+
+async def test_transactions_of_tasks_follow_each_other() -> None:
+    async with opened() as cache:
+        inside = [0]
+
+        async def add(number: int) -> None:
+            async with cache.transact(), cache.transact():
+                inside[0] += 1
+                assert inside[0] == 1
+                total = await cache.get("total", 0)
+                await cache.set("total", total + number)
+                inside[0] -= 1
+
+        await asyncio.gather(*map(add, range(10)))
+        assert await cache.get("total") == 45
+        with pytest.raises(KeyError):
+            async with cache.transact():
+                raise KeyError
+        waiting, held = asyncio.Event(), asyncio.Event()
+
+        async def hold() -> None:
+            async with cache.transact():
+                held.set()
+                await waiting.wait()
+
+        task = asyncio.create_task(hold())
+        await held.wait()
+        other = asyncio.create_task(add(1))
+        await asyncio.sleep(0)
+        other.cancel()
+        waiting.set()
+        await task
+        with pytest.raises(asyncio.CancelledError):
+            await other
+        await add(5)
+        assert await cache.get("total") == 50
+
+
+async def test_a_transaction_that_passes_its_limit_says_so() -> None:
+    async with opened() as cache:
+
+        async def enter() -> None:
+            async with cache.transact(limit=0.001):
+                await asyncio.create_task(come_after())
+
+        async def come_after() -> None:
+            async with cache.transact():
+                pass
+
+        with pytest.raises(lsmkv.ConflictError, match="limit"):
+            await enter()
+
+
+async def test_files() -> None:
+    async with opened() as cache:
+        assert await cache.set("k", io.BytesIO(bytes(100_000)), read=True)
+        with await cache.read("k") as file:
+            assert len(file.read()) == 100_000
+        with pytest.raises(KeyError):
+            await cache.read("none")
 
 
 async def test_opening_and_closing(tmp_path: Path) -> None:

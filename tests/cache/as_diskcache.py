@@ -11,10 +11,14 @@ import json
 import pickle
 import sys
 import zlib
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from diskcache_suite import HAS_MORE, LEFT_OUT, left_out
+
 import lsmkv
+from lsmkv.cache import recipes
 from lsmkv.cache.codecs import PickleCodec
 from lsmkv.cache.settings import DEFAULTS
 
@@ -133,6 +137,42 @@ class Cache(lsmkv.Cache):
         return Cache, (self.directory, self.timeout, type(self._disk))
 
 
+class FanoutCache(Cache):
+    """One cache, where diskcache has several for more writers."""
+
+    def __init__(
+        self,
+        directory: Any = None,
+        shards: int = 8,
+        timeout: float = 0.01,
+        disk: Any = Disk,
+        **settings: Any,
+    ) -> None:
+        super().__init__(directory, timeout, disk, **settings)
+
+
+def django_cache() -> type:
+    """:class:`lsmkv.django.LsmkvCache` with diskcache's methods for an index that always is."""
+    from lsmkv.django import LsmkvCache
+
+    class DjangoCache(LsmkvCache):
+        def create_tag_index(self) -> None:
+            pass
+
+        def drop_tag_index(self) -> None:
+            pass
+
+    return DjangoCache
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave out the tests that are listed."""
+    listed = left_out(LEFT_OUT) | left_out(HAS_MORE)
+    dropped = [item for item in items if item.nodeid in listed]
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = [item for item in items if item.nodeid not in listed]
+
+
 def install() -> None:
     """Make this what ``import diskcache`` finds."""
     names: dict[str, Any] = {
@@ -142,6 +182,7 @@ def install() -> None:
         "ENOVAL": Constant("ENOVAL"),
         "EVICTION_POLICY": {},
         "EmptyDirWarning": UserWarning,
+        "FanoutCache": FanoutCache,
         "JSONDisk": JSONDisk,
         "Timeout": Timeout,
         "UNKNOWN": Constant("UNKNOWN"),
@@ -151,6 +192,9 @@ def install() -> None:
     for module in (package, core):
         vars(module).update(names)
     vars(package).update(core=core, __path__=[], __version__="5.6.3")
+    vars(package).update((name, getattr(recipes, name)) for name in recipes.__all__)
+    if find_spec("django") is not None:
+        vars(package).update(DjangoCache=django_cache())
     sys.modules["diskcache"] = package
     sys.modules["diskcache.core"] = core
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from still_clocks import StillClock
 
 from lsmkv.cache.cachelib import LsmkvCache
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Iterator[LsmkvCache]:
-    made = LsmkvCache(tmp_path / "c", default_timeout=300, shared=False)
+def cache(tmp_path: Path, clock: StillClock) -> Iterator[LsmkvCache]:
+    made = LsmkvCache(tmp_path / "c", default_timeout=300, shared=False, clock=clock)
     yield made
     made.close()
 
@@ -35,14 +35,14 @@ def test_its_methods_do_what_those_of_cachelib_do(cache: LsmkvCache) -> None:
     assert cache.get("a") is None
 
 
-def test_timeouts(cache: LsmkvCache) -> None:
+def test_timeouts(cache: LsmkvCache, clock: StillClock) -> None:
     cache.set("default", 1)
     cache.set("none", 1, timeout=0)
-    cache.set("soon", 1, timeout=0.001)
-    until = cache.cache.get("default", expire_time=True)[1]
-    assert 290 < until - time.time() <= 300
+    cache.set("soon", 1, timeout=1)
+    assert cache.cache.get("default", expire_time=True) == (1, clock.now + 300)
     assert cache.cache.get("none", expire_time=True) == (1, None)
-    time.sleep(0.01)
+    assert cache.get("soon") == 1
+    clock.now += 1
     assert cache.get("soon") is None
 
 

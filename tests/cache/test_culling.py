@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 from still_clocks import StillClock
 
 import lsmkv
-from lsmkv.cache.culling import evict_first, first_expiry, remove_all, remove_numbers
-from lsmkv.cache.names import EVICTION, ORDER
+from lsmkv.cache.culling import evict_first, first_expiry, remove_numbers
+from lsmkv.cache.names import EVICTION, HEAD, ORDER, encode_key, head_name, tag_prefix
 
 KIB = 1024
 
@@ -94,6 +95,28 @@ def test_a_write_evicts_no_more_than_it_may(cache: lsmkv.Cache) -> None:
     assert min(lengths[most:]) == most - 2
 
 
+def test_a_small_cache_is_never_nearly_empty(cache: lsmkv.Cache) -> None:
+    limited(cache, 6 * 1200)
+    lengths = []
+    for number in range(40):
+        cache[number] = bytes(KIB)
+        lengths.append(len(cache))
+    assert max(lengths) == 6
+    assert set(lengths[6:]) == {3, 4, 5, 6}
+    assert cache.volume() <= 6 * 1200
+    limited(cache, 3 * 1200)
+    assert cache.cull() == lengths[-1] - 3
+    assert len(cache) == 3
+
+
+def test_an_entry_larger_than_the_limit_leaves_an_empty_cache(cache: lsmkv.Cache) -> None:
+    limited(cache, 10 * KIB)
+    for number in range(4):
+        cache[number] = bytes(KIB)
+    cache["large"] = bytes(30 * KIB)
+    assert len(cache) == 0
+
+
 def test_large_values_evict_until_there_is_room(cache: lsmkv.Cache) -> None:
     limited(cache, 100 * KIB, cull=2)
     for number in range(80):
@@ -120,7 +143,7 @@ def test_cull_goes_down_to_the_limit(cache: lsmkv.Cache, clock: StillClock) -> N
 def test_a_key_of_an_index_that_leads_nowhere_is_removed(cache: lsmkv.Cache) -> None:
     number, position = b"number of 12", bytes(8)
     cache._db.put(EVICTION + position + number, b"")
-    assert cache._steps.run(lambda step: evict_first(step, 5)) == 0
+    assert cache._steps.run(lambda step: evict_first(step, 5, 1)) == 0
     assert list(cache._db.iterator(prefix=EVICTION)) == []
     cache["k"] = 1
     cache._db.put(ORDER + number, position + b"\x20k")  # the entry has another number
@@ -128,5 +151,60 @@ def test_a_key_of_an_index_that_leads_nowhere_is_removed(cache: lsmkv.Cache) -> 
     def remove(step: Any) -> int:
         return remove_numbers(step, [number], [EVICTION + position + number])
 
-    assert remove_all(cache._steps, remove) == 0
+    assert cache._steps.run(remove) == 0
     assert cache["k"] == 1
+
+
+def test_keys_that_lead_nowhere_do_not_end_a_removal(cache: lsmkv.Cache) -> None:
+    encoded = encode_key("t", cache.codec)
+    for number in range(150):
+        cache._db.put(tag_prefix(encoded) + number.to_bytes(12, "big"), b"")
+    cache.set("k", 1, tag="t")
+    assert cache.evict("t") == 1
+    assert len(cache) == 0
+
+
+def test_a_damaged_entry_is_evicted(cache: lsmkv.Cache) -> None:
+    cache["k"], cache["l"] = bytes(100), 1
+    cache._db.put(head_name("k", cache.codec), b"\2damaged")
+    assert cache.clear() == 2
+    assert list(cache._db.iterator(prefix=HEAD)) == []
+    cache.check(fix=True)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("limit", [6, 50])
+@pytest.mark.parametrize(
+    "policy", ["least-recently-used", "least-recently-stored", "least-frequently-used"]
+)
+def test_what_is_evicted_was_first_in_the_order(
+    clock: StillClock, policy: Any, limit: int, seed: int
+) -> None:
+    """A model of the order, under random operations; time passes when the test says so."""
+    rng = random.Random(seed)
+    size_limit = limit * 1200
+    order: dict[int, tuple[float, int]] = {}
+    """By key: what the policy goes by, and when the entry was stored first."""
+    with lsmkv.Cache(
+        ":memory:", shared=False, clock=clock, recency=0, size_limit=size_limit, eviction=policy
+    ) as cache:
+        for number in range(limit * 5):
+            clock.now += rng.choice((0.001, 1.0))
+            key = rng.randrange(limit * 2)
+            if rng.random() < 0.4:
+                assert (cache.get(key) is not None) == (key in order)
+                if key in order and policy != "least-recently-stored":
+                    used = policy == "least-recently-used"
+                    order[key] = (clock.now if used else order[key][0] + 1, order[key][1])
+                continue
+            position = 0.0 if policy == "least-frequently-used" else clock.now
+            order[key] = (position, order[key][1] if key in order else number)
+            cache[key] = bytes(rng.randrange(1200))
+            gone = sorted(order, key=order.__getitem__)[: len(order) - len(cache)]
+            for one in gone:
+                del order[one]
+            assert set(cache) == set(order)
+            assert len(gone) <= 10
+            assert cache.volume() < size_limit
+            assert not gone or cache.volume() > size_limit / 2 - 1400
+        assert cache.check() == []

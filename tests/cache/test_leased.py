@@ -258,4 +258,4 @@ def test_a_task_waits_for_another_process_and_can_be_cancelled(
     assert one.answer() == "done"
     with_lease = shared_cache._lease(b"memoize", ("slow", None), timeout=60)
     assert with_lease is not None
-    assert isinstance(Flights(shared_cache)._locks, dict)
+    assert isinstance(Flights(lambda: shared_cache)._locks, dict)

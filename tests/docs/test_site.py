@@ -42,6 +42,9 @@ MODULES = {
     **{f"lsmkv.{name}": (name,) for name in ("plyvel", "aio", "bulk", "shards", "testing", "plot")},
     **{f"lsmkv.{name}": (name,) for name in ("files", "indexeddb", "mapping", "server")},
     **{f"lsmkv.{name}": (name,) for name in ("filter_lab", "owner", "repair")},
+    **{f"lsmkv.cache.{name}": ("cache",) for name in ("recipes", "codecs", "cachelib")},
+    **{f"lsmkv.cache.{name}": ("cache",) for name in ("aiocache", "dogpile")},
+    "lsmkv.django": ("cache",),
 }
 """The public modules, and the pages of the reference that have their names."""
 

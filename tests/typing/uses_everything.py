@@ -252,8 +252,11 @@ async def caching_in_a_loop(path: pathlib.Path) -> None:
         assert_type(cache, lsmkv.aio.Cache)
         assert_type(await cache.set("k", 1), bool)
         assert_type(await cache.count(), int)
+        assert_type(await cache.read("k"), Any)
+        async with cache.transact(limit=5):
+            pass
 
-        @cache.memoize()
+        @cache.memoize(lock=True)
         async def half(number: int) -> float:
             return number / 2
 

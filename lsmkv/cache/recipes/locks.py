@@ -6,6 +6,7 @@ evicted, and who waits sleeps.  A process that dies releases all that it holds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Lock as ThreadLock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -89,6 +90,10 @@ class _Named:
 
     def __exit__(self, *error: object) -> None:
         self.release()
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """A lock is pickled as its cache and its key; what this process holds stays with it."""
+        return type(self), (self._cache, self._key, self._expire)
 
 
 def _hashable(key: Any) -> Any:
@@ -190,6 +195,9 @@ class BoundedSemaphore(_Named):
     ) -> None:
         super().__init__(cache, key, expire, tag)
         self._value = value
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return type(self), (self._cache, self._key, self._value, self._expire)
 
     def acquire(self) -> None:
         """Wait until fewer than ``value`` callers hold it."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from lsmkv.cache.cache import Cache
-from lsmkv.cache.memoizing import MISSING, Memoized, full_name, key_of
+from lsmkv.cache.memoizing import MISSING, Memoized, key_maker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,10 +56,7 @@ def memoize_stampede(
         raise TypeError("expire is callable: write @memoize_stampede(cache, expire=...)")
 
     def decorate(function: Callable[P, R]) -> Memoized[P, R]:
-        base = full_name(function) if name is None else name
-
-        def cache_key(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, ...]:
-            return key_of(base, args, kwargs, typed, ignore)
+        cache_key = key_maker(function, name, typed, ignore)
 
         @functools.wraps(function)
         def calls(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,0 +1,11 @@
+"""Django's settings in the process of the tests."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+
+def configure() -> None:
+    """Have some, unless another test has made them."""
+    if not settings.configured:
+        settings.configure(SECRET_KEY="a secret of the tests", USE_TZ=True, ALLOWED_HOSTS=["*"])
