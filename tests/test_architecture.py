@@ -58,6 +58,8 @@ ROOMS: list[tuple[str, ...]] = [
 ]
 
 LATE_IMPORTS = {
+    ("lsmkv.cache.leased", "asyncio"),
+    ("lsmkv.cache.leased", "hashlib"),
     ("lsmkv.util.checksum", "crc32c"),
     ("lsmkv.util.checksum", "crcmod._crcfunext"),
     ("lsmkv.util.checksum", "crcmod.predefined"),

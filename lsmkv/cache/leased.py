@@ -6,12 +6,10 @@ order of arrival, across threads and processes, and they end with the process th
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.cache.keyed import KeyedCache
 from lsmkv.cache.memoizing import MISSING
@@ -19,6 +17,9 @@ from lsmkv.cache.names import encode_key
 from lsmkv.db.handles.named_leases import NamedLease
 from lsmkv.errors import ConflictError
 from lsmkv.util.threads import get_ident
+
+if TYPE_CHECKING:
+    import asyncio
 
 LONGEST: Final = 60.0
 """Seconds that a transaction may last by default."""
@@ -94,6 +95,8 @@ def outlasted(limit: float | None) -> ConflictError:
 def lease_name(kind: bytes, key: bytes) -> bytes:
     """The name of a lease."""
     if len(key) > _LONGEST_KEY:
+        import hashlib  # noqa: PLC0415 - it loads OpenSSL, and few keys are that long
+
         key = hashlib.sha256(key).digest()
     return b"cache:%s:%s" % (kind, key)
 
@@ -120,6 +123,8 @@ class Flights:
     ) -> Any:
         """The same, for a task: the tasks of a loop wait for each other there, and the first of
         them for other threads and processes."""
+        import asyncio  # noqa: PLC0415 - 6 MB, which a program with a loop has loaded
+
         place = asyncio.get_running_loop(), key
         lock, users = self._locks.get(place, (None, 0))
         lock = asyncio.Lock() if lock is None else lock
@@ -154,6 +159,8 @@ async def lease_of_task(
     lease = cache._lease(kind, key, holder=holder, timeout=0, limit=limit)
     if lease is not None:
         return lease
+    import asyncio  # noqa: PLC0415 - as above
+
     loop = asyncio.get_running_loop()
     future: asyncio.Future[NamedLease] = loop.create_future()
 

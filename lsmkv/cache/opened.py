@@ -47,6 +47,9 @@ _LEAST_FILE: Final = 1 << 18
 _TABLE_CACHE: Final = 6 << 20
 """Bytes of the indexes and filters that a handle keeps of open tables."""
 _BLOCK_CACHE: Final = 4 << 20
+_BLOCK: Final = 1 << 14
+"""Values of a cache are large, and the index has an entry for each block: with 4 KiB it would be
+four times as large, and a Get from a table that is not open 2.7 times as slow."""
 
 
 def wall_clock() -> float:
@@ -162,6 +165,7 @@ class OpenCache:
             "max_file_size": max(buffer, _LEAST_FILE),
             "table_cache_bytes": _TABLE_CACHE,
             "lru_cache_size": _BLOCK_CACHE,
+            "block_size": _BLOCK,
         }
         if "filter_policy" not in options:
             used["bloom_filter_bits"] = 10

@@ -27,7 +27,7 @@ from lsmkv.errors import Error
 
 MOST_NOTES: Final = 1000
 """Notes that are written at once, at the latest."""
-MOST_KNOWN: Final = 1 << 16
+MOST_KNOWN: Final = 1 << 14
 """Entries of which a handle remembers when they were noted last."""
 _BATCH: Final = 100
 """Entries that one step moves."""

@@ -31,6 +31,7 @@ class Space:
         self._db = db
         self.delay = 0.0
         """Seconds by which each write is to be delayed."""
+        self._volume = self._limit = 0
         self._lock = new_lock()
         self._running = False
         self._done = new_lock()
@@ -43,10 +44,8 @@ class Space:
         Cost: the store's counters.  With too much garbage a thread begins to compact, and
         :attr:`delay` is more than 0 until there is less.
         """
-        allowed = max(LEAST, int(limit * MOST_GARBAGE))
-        stats = self._db.stats()
-        upper = stats.levels[0].bytes + stats.levels[1].bytes
-        excess = max(upper, self.on_disk() - volume) - allowed
+        self._volume, self._limit = volume, limit
+        excess = self._excess()
         self.delay = min(max(_DELAY * excess / max(limit, LEAST), 0.0), _LONGEST_DELAY)
         if excess <= 0 or self._running:
             return
@@ -60,6 +59,13 @@ class Space:
         else:
             self._compact()
 
+    def _excess(self) -> int:
+        """The bytes that are too many."""
+        stats = self._db.stats()
+        upper = stats.levels[0].bytes + stats.levels[1].bytes
+        garbage = self.on_disk() - self._volume
+        return max(upper, garbage) - max(LEAST, int(self._limit * MOST_GARBAGE))
+
     def on_disk(self) -> int:
         """Bytes of the store's tables and of its log."""
         stats = self._db.stats()
@@ -67,7 +73,13 @@ class Space:
 
     def _compact(self) -> None:
         try:
-            self._db.compact_range()
+            changed = True
+            while changed and self._excess() > 0 and not self._closed:
+                volume = self._volume
+                before = self.on_disk()
+                self._db.compact_range()
+                # Else there is what snapshots need, or new writes: the next look sees to it.
+                changed = self._volume < volume or self.on_disk() < before
         except (Error, OSError):
             pass  # the store is closed, or fails, which the next write reports
         finally:

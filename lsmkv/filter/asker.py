@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lsmkv.filter.bloom import bloom_may_match, is_bloom
+from lsmkv.filter.bloom import bloom_may_match, is_bloom, leveldb_hash
 from lsmkv.filter.fuse import filter64_may_match, is_filter64
 from lsmkv.filter.key_hashes import KeyHashes
 from lsmkv.filter.policy import (
@@ -35,6 +35,14 @@ class Asker:
         A filter of no bytes was made without any.  Raises what the policy does.
         """
         return start < stop and self._policy.key_may_match(hashes.key, data[start:stop])
+
+    def count_denied(self, keys: list[bytes], data: bytes, start: i64, stop: i64) -> int:
+        """How many of these keys the filter ``data[start:stop]`` denies."""
+        denied = 0
+        for key in keys:
+            if not self.may_match(KeyHashes(key), data, start, stop):
+                denied += 1
+        return denied
 
 
 class HashAsker(Asker):
@@ -64,6 +72,14 @@ class BloomAsker(Asker):
     def may_match(self, hashes: KeyHashes, data: bytes, start: i64, stop: i64) -> bool:
         """As in the base class.  At most k bits are read."""
         return bloom_may_match(hashes.leveldb(), data, start, stop)
+
+    def count_denied(self, keys: list[bytes], data: bytes, start: i64, stop: i64) -> int:
+        """As in the base class."""
+        denied = 0
+        for key in keys:
+            if not bloom_may_match(leveldb_hash(key), data, start, stop):
+                denied += 1
+        return denied
 
 
 class Filter64Asker(Asker):

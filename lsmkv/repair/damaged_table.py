@@ -13,6 +13,7 @@ position is tried, all in one pass.
 from __future__ import annotations
 
 import errno
+import operator
 from collections.abc import Callable, Iterator
 
 from lsmkv.env.base import RandomAccessFile
@@ -156,7 +157,9 @@ class Salvage:
         self._options = options
         self._file = file
         self._check_keys = check_keys
-        self._compare = InternalKeyComparator(options.comparator).compare
+        comparator = InternalKeyComparator(options.comparator)
+        self._compare = comparator.compare
+        self._is_bytewise = comparator.order.is_bytewise
         self.problems: list[Problem] = []
         self.false_negatives = 0
         """Keys of the blocks read so far that a Get misses because a filter wrongly says no."""
@@ -367,6 +370,12 @@ class Salvage:
         self._check_rising(lower, keys)
 
     def _check_rising(self, lower: bytes | None, keys: list[bytes]) -> None:
+        if self._is_bytewise:
+            # Nearly always no two keys have the same user key: a third of the time, interpreted.
+            rising = keys if lower is None else [lower, *keys]
+            users = [key[:-TAG_SIZE] for key in rising]
+            if all(map(operator.lt, users, users[1:])):
+                return
         for key in keys:
             if lower is not None and self._compare(lower, key) >= 0:
                 raise CorruptionError(OUT_OF_ORDER)

@@ -31,7 +31,13 @@ from lsmkv.format.filenames import (
     table_name,
 )
 from lsmkv.format.foreign import refuse_certain, refuse_foreign, unknown_field
-from lsmkv.format.keys import KIND_DELETION, InternalKeyComparator, unpack
+from lsmkv.format.keys import (
+    KIND_DELETION,
+    KIND_VALUE,
+    TAG_SIZE,
+    InternalKeyComparator,
+    unpack,
+)
 from lsmkv.format.log import LogReader
 from lsmkv.format.version_edit import MAX_LEVELS, FileMetaData, VersionEdit, unknown_tag
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
@@ -52,7 +58,8 @@ _ATTEMPTS = 500  # in each, the writer may be faster
 def check_internal_keys(keys: list[bytes]) -> None:
     """Raise :class:`CorruptionError` unless all of ``keys`` are internal keys."""
     for key in keys:
-        unpack(key)
+        if len(key) < TAG_SIZE or key[-TAG_SIZE] > KIND_VALUE:
+            unpack(key)  # which raises
 
 
 def survey_db(
@@ -411,10 +418,9 @@ class _Surveyor:
                 table.codec = salvage.codec_of(piece)
             table.blocks += 1
             table.entries += len(piece.keys)
-            for key in piece.keys:
-                _, sequence, kind = unpack(key)
-                table.deletions += 1 if kind == KIND_DELETION else 0
-                table.last_sequence = max(table.last_sequence, sequence)
+            tags = [int.from_bytes(key[-TAG_SIZE:], "little") for key in piece.keys]
+            table.deletions += sum([tag & 0xFF == KIND_DELETION for tag in tags])
+            table.last_sequence = max(table.last_sequence, max(tags) >> 8)
             table.smallest = table.smallest or piece.keys[0]
             table.largest = piece.keys[-1]
         stated = table._stated

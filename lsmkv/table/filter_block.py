@@ -347,9 +347,8 @@ def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list
     O(keys): a hash and some bits of each filter for every key.
     """
     denied = 0
-    for user_key in user_keys:
-        hashes = KeyHashes(user_key)
-        for reader in readers:
-            if not reader.may_match(block_offset, hashes):
-                denied += 1
+    for reader in readers:
+        start, stop = reader.place_for(block_offset)
+        if start >= 0:  # else the block has no filter
+            denied += reader._asker.count_denied(user_keys, reader.contents, start, stop)
     return denied

@@ -107,6 +107,20 @@ def test_every_file_is_verified(page: Any) -> None:
     page.locator(".sound", has_text="all is sound").wait_for(timeout=60_000)
 
 
+def test_a_check_is_ended_while_another_view_is_answered(page: Any) -> None:
+    page.get_by_role("button", name="Check every file").click()  # in a worker that has to load
+    page.locator("progress[aria-label='Files read']").wait_for()
+    visit(page, "Get")
+    page.locator(".view.get input[name=key]").fill("key 0200")
+    page.keyboard.press("Enter")
+    page.locator(".verdict", has_text="key 0200").wait_for()
+    visit(page, "Levels")
+    page.get_by_role("button", name="Check every file").click()
+    page.get_by_role("button", name="End the check").click()
+    page.locator("text=The files were not checked: the check was ended").wait_for()
+    assert not page.get_by_role("button", name="End the check").is_visible()
+
+
 def test_a_damaged_folder_shows_what_it_can(
     page: Any, playground_url: str, folder: Path, tmp_path: Path
 ) -> None:
@@ -119,6 +133,7 @@ def test_a_damaged_folder_shows_what_it_can(
     table.write_bytes(content)
     choose(page, playground_url, str(place))
     page.locator("text=The store cannot be opened").wait_for()
+    page.locator(".damaged li", has_text=f"{table.name}: block checksum").wait_for(timeout=60_000)
     visit(page, "Entries")
     page.locator(".entries tbody tr.damaged", has_text="damage at").first.wait_for()
     page.get_by_label("Keys that begin with").fill("log 1")

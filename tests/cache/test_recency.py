@@ -64,6 +64,7 @@ def test_an_entry_is_not_moved_twice_in_a_minute(tmp_path: Path, clock: StillClo
         assert order(cache) > moved
 
 
+@pytest.mark.skipif(lsmkv.COMPILED, reason="constants are compiled")
 def test_many_notes_are_written(
     tmp_path: Path, clock: StillClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

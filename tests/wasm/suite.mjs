@@ -10,11 +10,11 @@ const found = createRequire(`${folder}/package.json`).resolve("pyodide/pyodide.m
 const { loadPyodide } = await import(pathToFileURL(found).href);
 
 const checksum = pathToFileURL(`${root}/lsmkv/tools/playground/static/crc32c.js`);
-const { crc32c } = await import(checksum.href);
+const { install } = await import(checksum.href);
 
 try {
   const python = await loadPyodide();
-  python.registerJsModule("crc32c", { crc32c, hardware_based: true });
+  install(python);
   for (const name of readdirSync(wheels)) {
     const content = new Uint8Array(readFileSync(`${wheels}/${name}`));
     python.unpackArchive(content.buffer, "wheel", { extractDir: "/lib/python3.14/site-packages" });

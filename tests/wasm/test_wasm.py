@@ -10,6 +10,7 @@ import pytest
 
 import lsmkv
 from lsmkv import DB
+from lsmkv.util import checksum
 
 pytestmark = pytest.mark.skipif(sys.platform != "emscripten", reason="make test-wasm runs these")
 
@@ -60,4 +61,17 @@ def test_a_store_is_shared_by_no_processes(tmp_path: Path) -> None:
 
 
 def test_checksums_have_fast_code() -> None:
-    assert lsmkv.util.checksum.CRC32C_IMPLEMENTATION == "crc32c"
+    assert checksum.CRC32C_IMPLEMENTATION == "crc32c"
+
+
+def test_checksums_are_those_of_the_table() -> None:
+    content = random.Random(3).randbytes(100)
+    for start in range(9):
+        for stop in range(start, 100):
+            running = 0xFFFFFFFF
+            for byte in content[start:stop]:
+                running = checksum.TABLE[(running ^ byte) & 0xFF] ^ running >> 8
+            assert checksum.crc32c(content[start:stop]) == running ^ 0xFFFFFFFF
+            assert checksum._extend(running ^ 0xFFFFFFFF, b"more") == checksum.crc32c(
+                content[start:stop] + b"more"
+            )

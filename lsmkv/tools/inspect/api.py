@@ -276,6 +276,11 @@ def _check(api: Api, _: Query) -> Plain:
     return check_result(api.source)
 
 
+def _end_check(api: Api, _: Query) -> Plain:
+    api.source.end_check()
+    return check_result(api.source)
+
+
 def _reopen(api: Api, query: Query) -> Plain:
     api.reopen()
     return _state(api, query)
@@ -335,6 +340,7 @@ _WITHOUT_STORE = {"state", "scratch"}
 
 ACTIONS: dict[str, Callable[[Api, Query], Plain]] = {
     "check": _check,
+    "check/end": _end_check,
     "reopen": _reopen,
     "replay": _replay,
     "scratch/put": _scratch_put,

@@ -11,6 +11,7 @@ from lsmkv.errors import CorruptionError, DirectoryReplacedError, Error
 from lsmkv.files import LEVELS, TableFile
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.repair import FileSurvey, TableSurvey
+from lsmkv.tools.inspect.background import HAS_THREADS
 from lsmkv.tools.inspect.damage import describe, surveyed_effect
 from lsmkv.tools.inspect.edits import NO_FLUSHED_TABLES
 from lsmkv.tools.inspect.filters import filter_summary
@@ -30,7 +31,9 @@ def levels(source: Source) -> Plain:
     """Every table, level by level in the order of the level, and the findings of a survey.
 
     For a store that cannot be opened, this call begins a survey; until that is done there are no
-    tables.  Raises :class:`~lsmkv.errors.DirectoryReplacedError`.  O(tables log tables).
+    tables.  Where there are no threads it begins none, since the answer would wait for the end: the
+    page has another worker for it.  Raises :class:`~lsmkv.errors.DirectoryReplacedError`.  O(tables
+    log tables).
     """
     error = ""
     listed: list[Listed] = []
@@ -50,7 +53,7 @@ def levels(source: Source) -> Plain:
         raise
     except Error as failure:
         error = describe(source, failure) if isinstance(failure, CorruptionError) else str(failure)
-        if source.check.survey is None and not source.check.error:
+        if HAS_THREADS and source.check.survey is None and not source.check.error:
             source.start_check()
         listed = _surveyed(source)
         facts = {"comparator": source.comparator}

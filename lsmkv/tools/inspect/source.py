@@ -22,6 +22,7 @@ from lsmkv.db.opening.directory import open_remains
 from lsmkv.errors import DirectoryReplacedError, Error
 from lsmkv.files import (
     Current,
+    Edit,
     FileKind,
     Manifest,
     Readable,
@@ -33,6 +34,7 @@ from lsmkv.files import (
 from lsmkv.repair import Survey, survey_db
 from lsmkv.tools.inspect.background import Work
 from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_key
+from lsmkv.util.progress import Progress
 
 _BYTEWISE = "leveldb.BytewiseComparator"
 _CURRENT = make_name("current")
@@ -49,7 +51,7 @@ class _Stamp(NamedTuple):
 
 
 class _Ended(Exception):
-    """The source was closed during a survey."""
+    """A survey is to end: somebody asked for that, or the source is being closed."""
 
 
 class Check(NamedTuple):
@@ -99,14 +101,13 @@ class Source:
         compaction."""
         self._check = Check(False, 0, 0, None, "")
         self._checker: Work | None = None
-        self._closing = False
+        self._ending = False  # the survey that runs
+        self._order_name: str | None = None  # in the MANIFEST, if the store cannot be opened
 
     def close(self) -> None:
         """Close the store and its directory; a running survey ends at its next file."""
-        self._closing = True
-        checker = self._checker
-        if checker is not None:
-            checker.join()
+        self.end_check()
+        self.finish_check()
         with self._lock:
             if self._db is not None:
                 self._db.close()
@@ -176,6 +177,7 @@ class Source:
             raise
         except Error as error:
             self._failure = error
+            self._order_name = self._named_order()
             seen: object = self._stamp
         else:
             versions = self._db._open_store().versions
@@ -285,7 +287,18 @@ class Source:
             return self._db.options.comparator.name
         survey = self._check.survey
         manifest = None if survey is None else survey.manifest
-        return None if manifest is None else manifest.comparator
+        return self._order_name if manifest is None else manifest.comparator
+
+    def _named_order(self) -> str | None:
+        """The name of the key order in the MANIFEST; None if none can be read there."""
+        with (
+            contextlib.suppress(NotThereError, Error, OSError),
+            self.open_manifest(self.manifest_name()) as manifest,
+        ):
+            for part in manifest.walk_edits():
+                if isinstance(part, Edit) and part.comparator is not None:
+                    return part.comparator
+        return None
 
     def order(self) -> SortKey:
         """The order of the store's keys; found by the comparator's name if the store cannot be
@@ -308,16 +321,22 @@ class Source:
         """The progress of the survey, or its result."""
         return self._check
 
-    def start_check(self) -> None:
+    def start_check(self, progress: Progress | None = None) -> None:
         """Begin a survey of every file in a thread, unless one is running.  O(size of the store).
 
-        Files that a writer removes meanwhile look like damage.
+        Files that a writer removes meanwhile look like damage.  ``progress`` is called in that
+        thread.
         """
         with self._lock:
             if self._check.running:
                 return
+            self._ending = False
             self._check = Check(True, 0, 0, None, "", self.change)
-            self._checker = Work(self._survey, "lsmkv-check")
+            self._checker = Work(lambda: self._survey(progress), "lsmkv-check")
+
+    def end_check(self) -> None:
+        """Let the survey that runs end at its next file, without a result."""
+        self._ending = True
 
     def finish_check(self) -> Check:
         """Wait for the survey that runs, and return it."""
@@ -325,13 +344,15 @@ class Source:
             self._checker.join()
         return self._check
 
-    def _survey(self) -> None:
+    def _survey(self, progress: Progress | None) -> None:
         change = self._check.change
 
-        def report(done: int, total: int, _: str) -> None:
-            if self._closing:
+        def report(done: int, total: int, name: str) -> None:
+            if self._ending:
                 raise _Ended
             self._check = Check(True, done, total, None, "", change)
+            if progress is not None:
+                progress(done, total, name)
 
         survey: Survey | None = None
         try:
@@ -340,7 +361,7 @@ class Source:
             if self.directory.replaced():
                 survey, error = None, "the directory was replaced meanwhile"
         except _Ended:
-            error = "ended"
+            error = "the check was ended"
         except Error as failure:
             error = str(failure)
         done = 0 if survey is None else 1

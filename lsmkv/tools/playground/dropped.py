@@ -14,7 +14,9 @@ from typing import Never, Protocol
 from lsmkv import Directory, Env, FileLock, RandomAccessFile, WritableFile
 
 _CHUNK = 32 << 10
-"""Bytes that are read at once, of which the last ones are kept for the next small read."""
+"""The fewest bytes that are read at once; those of the last read are kept for the next one."""
+_LONGEST = 1 << 20
+"""The most bytes that are read ahead."""
 
 
 class Dropped(Protocol):
@@ -35,7 +37,8 @@ class Dropped(Protocol):
 class DroppedFile(RandomAccessFile):
     """A dropped file, open for reading.
 
-    Reads of less than :data:`_CHUNK` are answered from the last such piece, if it has them.
+    A read is answered from the last piece, if it has these bytes.  A read that continues where that
+    piece ends takes a piece twice as long; any other one begins with :data:`_CHUNK` again.
     """
 
     def __init__(self, path: str, file: Dropped) -> None:
@@ -52,18 +55,25 @@ class DroppedFile(RandomAccessFile):
         if offset < 0 or length < 0:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path)
         length = max(0, min(length, self.size - offset))
-        start, kept = self._kept
         if not length:
             return b""
-        if start <= offset and offset + length <= start + len(kept):
+        start, kept = self._kept
+        end = start + len(kept)
+        if start <= offset and offset + length <= end:
             return kept[offset - start : offset - start + length]
-        if length >= _CHUNK:
+        if length >= _LONGEST:
             return self._bytes(offset, length)
-        begin = offset // _CHUNK * _CHUNK
-        end = -(-(offset + length) // _CHUNK) * _CHUNK
-        kept = self._bytes(begin, min(end, self.size) - begin)
-        self._kept = begin, kept
-        return kept[offset - begin : offset - begin + length]
+        if kept and start <= offset <= end:
+            piece = kept[offset - start :]
+            ahead = min(2 * len(kept), _LONGEST, self.size - end)
+            piece += self._bytes(end, max(ahead, length - len(piece)))
+            start = offset
+        else:
+            start = offset // _CHUNK * _CHUNK
+            stop = -(-(offset + length) // _CHUNK) * _CHUNK
+            piece = self._bytes(start, min(stop, self.size) - start)
+        self._kept = start, piece
+        return piece[offset - start : offset - start + length]
 
     def close(self) -> None:
         """Drop what is kept of it."""

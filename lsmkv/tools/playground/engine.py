@@ -15,6 +15,7 @@ from typing import Any
 import lsmkv
 from lsmkv.errors import Error
 from lsmkv.tools.inspect.api import Api
+from lsmkv.tools.inspect.levels import check_result
 from lsmkv.tools.inspect.plain import NotThereError
 from lsmkv.tools.playground import filters
 from lsmkv.tools.playground.console import Console
@@ -59,6 +60,8 @@ class Engine:
                 raise ValueError("a question is a JSON object")
             if kind == "inspect":
                 return json.dumps(self.folder().answer(name, asked))
+            if view == "act/check":
+                return json.dumps(self._check(lambda one: _told(report, one)))
             if kind == "act":
                 return json.dumps(self.folder().act(name, asked))
             if view in self._more:
@@ -78,6 +81,17 @@ class Engine:
         if self._console is None:
             self._console = Console()
         return {"done": self._console.run(source, lambda text: report({"printed": text}))}
+
+    def _check(self, report: Callable[[Plain], object]) -> Plain:
+        """Survey every file of the folder; ``report`` takes how many bytes are done."""
+
+        def progress(done: int, total: int, _: str) -> None:
+            report({"done": done, "total": total})
+
+        source = self.folder().source
+        source.start_check(progress)
+        source.finish_check()
+        return check_result(source)
 
     def open_folder(self, name: str, files: Iterable[Any]) -> str:
         """Open dropped files, which take the place of earlier ones.

@@ -10,6 +10,7 @@ from inspected import damage, levelled_store
 from stores import contents, fill
 
 import lsmkv
+from lsmkv.indexeddb import IndexedDBComparator
 from lsmkv.tools.inspect.plain import NotThereError
 from lsmkv.tools.inspect.source import Source
 
@@ -176,6 +177,34 @@ def test_closing_ends_a_check(made_store: Path) -> None:
     source.start_check()
     source.close()
     assert not source.check.running
+
+
+def test_a_check_is_ended_and_begins_again(made_store: Path) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def end(done: int, total: int, _: str) -> None:
+        seen.append((done, total))
+        source.end_check()
+
+    with contextlib.closing(Source(str(made_store))) as source:
+        source.start_check(end)
+        ended = source.finish_check()
+        assert (ended.survey, ended.error) == (None, "the check was ended")
+        assert len(seen) == 1
+        source.start_check()
+        assert source.finish_check().survey is not None
+
+
+def test_the_key_order_of_a_store_that_cannot_be_opened_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with lsmkv.DB(path, create_if_missing=True, comparator=IndexedDBComparator()) as db:
+        db.put(b"\x00\x01\x01\x01\x01\x01\x00a", b"v")
+    (path / "CURRENT").unlink()
+    with contextlib.closing(Source(str(path))) as source:
+        with pytest.raises(lsmkv.Error):
+            source.db()
+        assert source.check.survey is None
+        assert source.comparator == "idb_cmp1"
 
 
 def test_a_directory_without_a_store_is_refused(tmp_path: Path) -> None:

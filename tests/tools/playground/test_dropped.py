@@ -36,11 +36,31 @@ def test_small_reads_share_a_piece() -> None:
         assert opened.read(5, 3) == b"\x05\x06\x07"
         assert opened.read(32 * 1024 - 1, 1) == b"\xff"
         assert file.reads == [(0, 32 * 1024)]
-        assert opened.read(32 * 1024 - 1, 2) == b"\xff\x00"
-        assert opened.read(0, 100_000) == file.content[:100_000]
-        assert file.reads[1:] == [(0, 64 * 1024), (0, 100_000)]
+        assert opened.read(100_000, 2) == file.content[100_000:100_002]
+        assert file.reads[1:] == [(96 * 1024, 32 * 1024)]
         assert opened.read((1 << 18) - 2, 10) == b"\xfe\xff"
         assert opened.read(1 << 20, 10) == b""
+
+
+def test_reads_that_continue_take_longer_pieces_and_ask_for_no_byte_twice() -> None:
+    file = File(bytes(range(256)) * (5 << 12))
+    with directory(a=file).open("a") as opened:
+        for offset in range(0, file.size, 4099):
+            assert opened.read(offset, 4099) == file.content[offset : offset + 4099]
+    ends = [offset + length for offset, length in file.reads]
+    assert [0, *ends] == [*(offset for offset, _ in file.reads), file.size]
+    lengths = [length for _, length in file.reads]
+    assert lengths[0] == 32 << 10
+    assert lengths[:-1] == sorted(lengths[:-1])
+    assert lengths[-2] == 1 << 20
+
+
+def test_long_reads_are_not_kept() -> None:
+    file = File(bytes(3 << 20))
+    with directory(a=file).open("a") as opened:
+        assert opened.read(7, 2 << 20) == bytes(2 << 20)
+        assert opened.read(7, 1) == b"\0"
+    assert file.reads == [(7, 2 << 20), (0, 32 << 10)]
 
 
 def test_every_read_gives_what_the_file_has() -> None:

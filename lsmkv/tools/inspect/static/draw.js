@@ -45,9 +45,8 @@ export class BitGrid {
     this.root.addEventListener("keydown", (event) => this.move(event));
   }
 
-  /** Draw `bits` cells into `width` pixels. */
-  layOut(bits, width) {
-    const least = width < NARROW ? SMALLEST.touched : bits > MANY ? SMALLEST.many : SMALLEST.few;
+  /** Draw `bits` cells into `width` pixels, each with `least` pixels a side or more. */
+  layOut(bits, width, least = width < NARROW ? SMALLEST.touched : bits > MANY ? SMALLEST.many : SMALLEST.few) {
     const pitchOf = (bytes) => Math.floor((width - MARGIN - bytes * GAP) / (8 * bytes));
     const bytes = [8, 4, 2].find((some) => pitchOf(some) >= least) ?? 1;
     const pitch = Math.min(pitchOf(bytes), LARGEST);

@@ -44,17 +44,19 @@ function mount(root, page) {
     button("+", () => bars.zoomBy(2), { "aria-label": "Zoom in" }),
     button("−", () => bars.zoomBy(0.5), { "aria-label": "Zoom out" }),
     button("all keys", () => bars.zoomOut()));
-  const checker = isReport ? null : button("Check every file", async () => {
+  const doing = (action) => async () => {
     try {
-      await act("check");
+      await act(action);
       await load();
     } catch (error) {
       page.fail(error);
     }
-  }, { title: "Reads every byte, like 'lsmkv verify'" });
+  };
+  const checker = isReport ? null : button("Check every file", doing("check"), { title: "Reads every byte, like 'lsmkv verify'" });
+  const ender = button("End the check", doing("check/end"), { hidden: true });
   const memtable = new Memtable(page, (at) => page.go("levels", { ...query, at }, { replace: true }));
   show(trouble, h("p", { class: "quiet", role: "status" }, "The store is being read …"));
-  show(root, trouble, figures, h("div", { class: "bar-tools" }, modes, zooming, checker),
+  show(root, trouble, figures, h("div", { class: "bar-tools" }, modes, zooming, checker, isReport ? null : ender),
     bars.element, why, picked, memtable.element, fullness, list);
 
   async function load() {
@@ -85,6 +87,7 @@ function mount(root, page) {
       facts.filters && data.tables ? figure("filters of the newest table", facts.filter_damage ? "damaged" : facts.filters.join(", ") || "none") : null,
       facts.comparator ? figure("key order", facts.comparator) : null);
     const missing = data.levels.reduce((sum, level) => sum + (level.left_out ?? 0), 0);
+    ender.hidden = data.check.state !== "running";
     show(trouble, damage(data, page),
       facts.filter_damage ? h("section", { class: "card damaged", "aria-label": "A damaged filter" }, h("p", {}, facts.filter_damage)) : null,
       facts.saving ? h("p", { class: "saving" }, facts.saving) : null,
@@ -155,10 +158,11 @@ function damage(data, page) {
   if (!data.readable) parts.push(h("p", {}, h("strong", {}, "The store cannot be opened: "), data.error));
   if (check.state === "running") {
     parts.push(h("p", {}, "Every file is being read … ",
-      h("progress", { max: check.total || 1, value: check.done, "aria-label": "Files read" })));
+      h("progress", { max: check.total || 1, value: check.done, "aria-label": "Files read" }),
+      check.total ? ` ${bytes(check.done)} of ${bytes(check.total)}` : null));
   }
   if (check.older) parts.push(h("p", { class: "quiet" }, `This check ran at ${clock(1000 * check.time)}. The store has changed since then.`));
-  if (check.error) parts.push(h("p", {}, `The files could not be checked: ${check.error}`));
+  if (check.error) parts.push(h("p", {}, `The files were not checked: ${check.error}`));
   if (check.state === "done" && !check.files.length) {
     const when = `Every file was read at ${clock(1000 * check.time)}: all `;
     return h("p", { class: "sound", role: "status" }, check.older

@@ -16,7 +16,7 @@ class Console {
     this.running = false;
     this.log = h("div", { class: "transcript", role: "log", tabindex: "0", "aria-label": "What was run, and what it printed" });
     this.field = h("textarea", { id: "source", rows: "3", autocomplete: "off", spellcheck: "false", autocapitalize: "off",
-      placeholder: 'db = lsmkv.DB(":memory:")', onkeydown: (event) => this.key(event) });
+      placeholder: 'db = lsmkv.DB("library", create_if_missing=True)', onkeydown: (event) => this.key(event) });
     this.runner = button("Run", () => this.run(this.field.value, true), { class: "main" });
     this.ender = button("End", () => this.end(), { disabled: true, title: "Ends what runs; names and files are lost" });
     const all = button("Run all examples", async () => {

@@ -70,16 +70,17 @@ class Course {
     this.results = h("ul", { class: "results", "aria-live": "polite" });
     this.printed = h("pre", { class: "printed", tabindex: "0", "aria-label": "What the code printed", hidden: true });
     const loader = h("input", { type: "file", multiple: "", accept: ".py", class: "sr", tabindex: "-1", "aria-hidden": "true", onchange: () => this.take(loader.files) });
+    const work = h("section", { class: "work", "aria-label": "Your file", tabindex: "-1" });
     show(place, h("nav", { class: "labs-nav", "aria-label": "Labs" }, this.list),
-      h("div", { class: "course" },
-        h("div", {}, this.text, this.hints),
-        h("section", { class: "work", "aria-label": "Your file" },
-          h("div", { class: "work-head" }, this.name, this.saved), this.frame,
-          h("p", { class: "actions" }, this.runner, this.ender, h("span", { class: "quiet" }, "Ctrl-Enter runs. Escape, then Tab, leaves the editor.")),
-          this.results, this.printed,
-          h("p", { class: "actions" }, button("Save as a folder", () => this.save(), { title: "A ZIP archive of the folder that 'lsmkv course' takes" }),
-            button("Open files", () => loader.click(), { title: "Files of labs, such as lab4_bloom.py" }),
-            button("Start this file over", () => this.startOver()), loader))));
+      button("To your file ↓", () => { work.scrollIntoView(); work.focus({ preventScroll: true }); }, { class: "to-work" }),
+      h("div", { class: "course" }, h("div", {}, this.text, this.hints), work));
+    show(work,
+      h("div", { class: "work-head" }, this.name, this.saved), this.frame,
+      h("p", { class: "actions" }, this.runner, this.ender, h("span", { class: "quiet" }, "Ctrl-Enter runs; Escape, then Tab leaves the editor.")),
+      this.results, this.printed,
+      h("p", { class: "actions" }, button("Save as a folder", () => this.save(), { title: "A ZIP archive of the folder that 'lsmkv course' takes" }),
+        button("Open files", () => loader.click(), { title: "Files of labs, such as lab4_bloom.py" }),
+        button("Start this file over", () => this.startOver()), loader));
     this.editor = editor(this.frame, "The lab's file, in Python", (text) => this.keep(text));
     this.frame.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {

@@ -43,7 +43,7 @@ export function editor(place, label, onchange) {
   const extensions = [
     lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), indentUnit.of("    "),
     EditorState.tabSize.of(4), python(), syntaxHighlighting(style), theme, EditorView.contentAttributes.of({ "aria-label": label }),
-    replacing, keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
+    EditorView.lineWrapping, replacing, keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
     EditorView.updateListener.of((update) => { if (update.docChanged) onchange(update.state.doc.toString()); }),
   ];
   const view = new EditorView({ root, parent: root, state: EditorState.create({ extensions }) });
@@ -52,9 +52,10 @@ export function editor(place, label, onchange) {
     get text() {
       return view.state.doc.toString();
     },
-    /** Show another text, whose changes begin anew. */
+    /** Show another text from its first line on, with a history of its own. */
     set text(text) {
       view.setState(EditorState.create({ doc: text, extensions }));
+      view.scrollDOM.scrollTop = 0;
     },
     focus: () => view.focus(),
     /** Go to a line. */

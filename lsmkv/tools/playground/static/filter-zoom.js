@@ -7,6 +7,8 @@ import { Lines } from "./lines.js";
 import { NumberedBits } from "./numbered.js";
 import { shortName } from "./tree.js";
 
+const SMALLEST = 12; // pixels of a bit, for its number: a phone shows all bits below each other
+
 /** Opens on a filter's step of a Get. */
 export class FilterZoom {
   constructor(engine) {
@@ -69,7 +71,7 @@ export class FilterZoom {
     const width = Math.max(220, Math.floor(this.stage.clientWidth) - 6);
     if (`${width}` !== this.layout) {
       this.layout = `${width}`;
-      this.grid.layOut(this.found.bits, width);
+      this.grid.layOut(this.found.bits, width, SMALLEST);
       const bytes = Uint8Array.from(this.found.hex.match(/../g), (pair) => Number.parseInt(pair, 16));
       this.grid.color((at) => ((bytes[at >> 3] >> (at & 7)) & 1) === 1, this.found.positions);
       this.lines.draw(this.found.positions.flatMap((at, probe) =>

@@ -102,9 +102,9 @@ async function open(where, inside) {
   const name = where || (inside.length === 1 ? inside[0].name : "files");
   show(choices, h("p", {}, `${name} is being opened …`));
   try {
-    await engine.open(name, renamed(inside));
-    opened.engine = engine;
-    opened.name = name;
+    const named = renamed(inside);
+    await engine.open(name, named);
+    Object.assign(opened, { engine, name, files: named });
     await showInspector(name, inside);
   } catch (error) {
     fail(error);

@@ -9,8 +9,8 @@ export class NumberedBits extends BitGrid {
     this.marks = shape("g", { class: "probe-marks" });
   }
 
-  layOut(bits, width) {
-    super.layOut(bits, width);
+  layOut(...place) {
+    super.layOut(...place);
     this.root.append(this.marks);
   }
 

@@ -1,6 +1,6 @@
 // The worker of a page: Python, lsmkv, and the answers to the page's questions.
 
-import { crc32c } from "./crc32c.js";
+import { install } from "./crc32c.js";
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
 const PACKAGES = "/lib/python3.14/site-packages";
@@ -54,7 +54,7 @@ async function start() {
   const python = await loadPyodide({ indexURL: new URL("pyodide/", base).href });
   done = total;
   report("Starting lsmkv");
-  python.registerJsModule("crc32c", { crc32c, hardware_based: true });
+  install(python);
   for (const archive of archives) python.unpackArchive(await archive, "wheel", { extractDir: PACKAGES });
   const engine = python.runPython("import importlib; importlib.invalidate_caches()\n" + (self.name === "course" ? COURSE : PLAIN));
   return engine;

@@ -1,6 +1,7 @@
 // The source of the inspector's data in the playground: the engine in this page's worker.  It stands for the inspector's own
 // module of this name, which asks a server.
 
+import { checking } from "../checking.js";
 import { opened } from "../opened.js";
 
 const KEPT = 40; // answers, for their JSON twins
@@ -26,7 +27,7 @@ export function onAnswer() {}
 
 /** The data of a view. */
 export async function ask(view, query = {}, signal = undefined) {
-  const found = await opened.engine.ask(`inspect/${view}`, texts(query));
+  const found = view === "levels" ? await levels() : await opened.engine.ask(`inspect/${view}`, texts(query));
   signal?.throwIfAborted();
   const name = question(view, query);
   kept.delete(name);
@@ -35,8 +36,17 @@ export async function ask(view, query = {}, signal = undefined) {
   return found;
 }
 
+/** The levels, with what the check has found; one that cannot be opened is checked at once. */
+async function levels() {
+  const found = checking.levels ?? await opened.engine.ask("inspect/levels");
+  if (!found.readable && !checking.found) checking.begin();
+  return { ...found, check: checking.found ?? found.check };
+}
+
 /** Let the engine do something that does not change the folder. */
-export function act(action, body = {}) {
+export async function act(action, body = {}) {
+  if (action === "check") return checking.begin();
+  if (action === "check/end") return checking.end();
   return opened.engine.ask(`act/${action}`, texts(body));
 }
 
