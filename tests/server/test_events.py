@@ -79,7 +79,8 @@ def test_expired_keys(client: Client) -> None:
     while client("GET k") is not None:
         pass
     client.engine.tidy_once()
-    assert heard(listener) == [("space@0__:k", "expired"), ("space@0__:other", "expired")]
+    # The server's own tidying may have come to the other one first.
+    assert sorted(heard(listener)) == [("space@0__:k", "expired"), ("space@0__:other", "expired")]
 
 
 def test_new_and_missed_keys(client: Client) -> None:
