@@ -17,7 +17,14 @@ from lsmkv.cache.checking import check
 from lsmkv.cache.codecs import Codec, DefaultCodec
 from lsmkv.cache.culling import CULL_STEP, evict_first, first_expiry, remove_expired
 from lsmkv.cache.entries import move
-from lsmkv.cache.names import ORDER, count_position, moment
+from lsmkv.cache.names import (
+    CHUNK,
+    NUMBER_SIZE,
+    ORDER,
+    PENDING,
+    count_position,
+    moment,
+)
 from lsmkv.cache.recency import Recency
 from lsmkv.cache.settings import Settings, known
 from lsmkv.cache.space import Space
@@ -43,7 +50,7 @@ _EXCESS: Final = 1.25
 """Times the limit, above which a write removes more than ``cull_limit`` entries."""
 _LEAST_BUFFER: Final = 1 << 16
 _MOST_BUFFER: Final = 2 << 20
-_LEAST_FILE: Final = 1 << 18
+_LEAST_FILE, _MOST_FILE = 1 << 17, 2 << 20
 _TABLE_CACHE: Final = 6 << 20
 """Bytes of the indexes and filters that a handle keeps of open tables."""
 _BLOCK_CACHE: Final = 4 << 20
@@ -124,8 +131,7 @@ class OpenCache:
         self._settings = Settings()
         self._writes = 0
         self._closed = False
-        buffer = _buffer_size(size_limit, options)
-        self._db = self._open(directory, shared, buffer, options)
+        self._db = self._open(directory, shared, size_limit, options)
         try:
             self._settings.read(self._db)
             for name, value in given.items():
@@ -149,7 +155,7 @@ class OpenCache:
         self,
         directory: str | os.PathLike[str] | None,
         shared: bool,
-        buffer: int,
+        size_limit: int | None,
         options: OptionArguments,
     ) -> DB:
         where = os.fsdecode(temporary_directory("lsmkv-cache-") if directory is None else directory)
@@ -159,10 +165,13 @@ class OpenCache:
             except OSError as error:
                 raise_typed(error)
         self._directory = where
+        # A small cache has a small memtable and small tables, to stay near its limit on disk:
+        # what a compaction reads is there until its output is whole.
+        limit = (1 << 30) if size_limit is None else size_limit
         used: OptionArguments = {
             "create_if_missing": True,
-            "write_buffer_size": buffer,
-            "max_file_size": max(buffer, _LEAST_FILE),
+            "write_buffer_size": min(max(limit // 64, _LEAST_BUFFER), _MOST_BUFFER),
+            "max_file_size": min(max(limit // 256, _LEAST_FILE), _MOST_FILE),
             "table_cache_bytes": _TABLE_CACHE,
             "lru_cache_size": _BLOCK_CACHE,
             "block_size": _BLOCK,
@@ -175,8 +184,9 @@ class OpenCache:
     def _begin(self, shared: bool) -> None:
         """Take over what other handles have left."""
         steps = self._steps
-        for key in self._db.iterator(prefix=ORDER, include_value=False, reverse=True, limit=1):
-            steps.begin_after(key[1:])
+        for kind in (ORDER, CHUNK, PENDING):
+            for key in self._db.iterator(prefix=kind, include_value=False, reverse=True, limit=1):
+                steps.begin_after(key[1 : 1 + NUMBER_SIZE])
         sweep(self._db, self._clock(), alone=not shared)
         if shared:
             steps.merge_if_many()
@@ -446,15 +456,6 @@ _BY_COUNT: Final = "least-frequently-used"
 
 def _reopen(kind: Callable[..., Any], directory: str, arguments: dict[str, Any]) -> Any:
     return kind(directory, **arguments)
-
-
-def _buffer_size(size_limit: int | None, options: OptionArguments) -> int:
-    """A memtable of a 64th of the limit, so that a small cache stays within it on disk."""
-    given = options.get("write_buffer_size")
-    if given is not None:
-        return given
-    limit = (1 << 30) if size_limit is None else size_limit
-    return min(max(limit // 64, _LEAST_BUFFER), _MOST_BUFFER)
 
 
 def _expire_some(now: float, limit: int, step: Step) -> int:

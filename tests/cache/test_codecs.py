@@ -341,7 +341,7 @@ def test_arguments_of_pickle_codec() -> None:
         PickleCodec(-2)
     with pytest.raises(ValueError, match="empty key"):
         PickleCodec(key=b"")
-    with pytest.raises(TypeError, match="key"):
+    with pytest.raises(TypeError, match="bytes"):
         PickleCodec(key="text")  # type: ignore[arg-type]
     assert PickleCodec(-1).protocol == pickle.HIGHEST_PROTOCOL
     assert PickleCodec(3).protocol == 3

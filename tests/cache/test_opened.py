@@ -34,6 +34,19 @@ def test_a_small_cache_has_a_small_memtable(tmp_path: Path) -> None:
         assert cache._db.options.write_buffer_size == 5 << 20
 
 
+def test_a_large_value_gets_no_number_of_another_one(tmp_path: Path) -> None:
+    """The value's number is later than its entry's, and the clock stands, or was set back."""
+    clock = StillClock()
+    arguments: Any = {"shared": False, "clock": clock}
+    with lsmkv.Cache(tmp_path, **arguments) as cache:
+        cache["k"] = b""
+        cache["k"] = bytes(70_000)
+    with lsmkv.Cache(tmp_path, **arguments) as cache:
+        assert not cache.add("k", bytes(70_000))
+        assert cache["k"] == bytes(70_000)
+        assert cache.check() == []
+
+
 # Several handles
 
 
