@@ -45,6 +45,7 @@ from mypy_extensions import mypyc_attr
 from lsmkv.errors import CorruptionError, UnsupportedValueError
 from lsmkv.util.arguments import as_bytes
 from lsmkv.util.coding import decode_varint32, encode_varint
+from lsmkv.util.introspection import described
 
 __all__ = ["Codec", "DefaultCodec", "PickleCodec"]
 
@@ -90,6 +91,7 @@ class Codec(Protocol):
         ...
 
 
+@described
 @mypyc_attr(native_class=False)
 class DefaultCodec:
     """bytes, str, int, float, None, bool, and tuples, lists and dicts of them, and nothing else.
@@ -161,6 +163,7 @@ class DefaultCodec:
         return hash(type(self))
 
 
+@described
 @mypyc_attr(native_class=False)
 class PickleCodec:
     """Any object that ``pickle`` takes.  Only for a directory to which no stranger can write.

@@ -31,11 +31,13 @@ from lsmkv.cache.values import (
     store,
 )
 from lsmkv.errors import CorruptionError, Error
+from lsmkv.util.introspection import described
 
 _DATA = START.size
 """Where the value of a plain head begins."""
 
 
+@described
 @mypyc_attr(native_class=False)
 class KeyedCache(OpenCache):
     """The part of :class:`lsmkv.Cache` that is about one key.
