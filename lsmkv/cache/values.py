@@ -2,9 +2,10 @@
 
 A value is stored under a number of its own.  Its chunks come first, and one batch then publishes it
 with the head of its entry.  Until then a *pending* key names the value and the process that stores
-it.  Opening a cache removes the chunks of those whose process is gone, so half-stored values are
-found without a scan.  The batch that publishes a value also removes its pending key, and fails if
-that is gone: a value that was removed by mistake is never published.
+it, and is written again with each chunk.  Opening a cache removes the chunks of those whose process
+is gone, so half-stored values are found without a scan.  The batch that publishes a value also
+removes its pending key, and fails if that is gone: a value that was removed by mistake is never
+published.
 """
 
 from __future__ import annotations
@@ -19,16 +20,14 @@ from lsmkv.cache.heads import CHUNK_SIZE, LARGEST, Pointer
 from lsmkv.cache.names import CHUNK, NUMBER_SIZE, PENDING, chunk_name
 from lsmkv.db.db import DB
 from lsmkv.env.place import is_running
-from lsmkv.errors import CorruptionError
-from lsmkv.format.batch import WriteBatch
+from lsmkv.errors import ConflictError, CorruptionError, Error
+from lsmkv.format.batch import Operation, WriteBatch
 
 MOST_INLINE: Final = 1 << 16
 """Bytes of the largest value that is part of its entry's head."""
 _WRITER: Final = struct.Struct(">Qd")
 """Process id, and the time of the last chunk."""
 _MOST_PID: Final = (1 << 31) - 1
-_EVERY: Final = 64
-"""Chunks after which the pending key is written again."""
 _ABANDONED: Final = 3600.0
 """Seconds without a chunk after which a value's writer is taken for gone."""
 
@@ -77,15 +76,32 @@ def store(db: DB, number: bytes, pieces: Iterator[bytes], clock: Callable[[], fl
         for piece in pieces:
             if size + len(piece) >= LARGEST:
                 raise ValueError("a value of a cache is smaller than 4 GiB")
-            if index % _EVERY == 0:
-                db.put(PENDING + number, _WRITER.pack(os.getpid(), clock()))
-            db.put(chunk_name(number, index), piece)
+            pending = PENDING + number, _WRITER.pack(os.getpid(), clock())
+            _write_pending(db, [pending, (chunk_name(number, index), piece)], index > 0)
             size += len(piece)
             index += 1
     except BaseException:
         discard(db, number, index + 1)
         raise
     return Pointer(size, number)
+
+
+def _write_pending(db: DB, operations: list[Operation], begun: bool) -> None:
+    """Write a chunk with the pending key of its value, which is there already if it was ``begun``.
+
+    A process that is killed may have sent a chunk that the owner of the store comes to later, when
+    another one has swept the value.
+    """
+    key = operations[0][0]
+    while True:
+        writer, sequence = db._open_writer(), db.sequence
+        if begun and db.get(key) is None:
+            raise Error("a large value was removed before it was published")
+        try:
+            writer.write_unless_changed(operations, sequence, [key])
+            return
+        except ConflictError:
+            pass  # a table has appeared, or the value is gone
 
 
 def discard(db: DB, number: bytes, chunks: int) -> None:
@@ -103,21 +119,31 @@ def sweep(db: DB, now: float, alone: bool) -> int:
     ``alone`` says that no other process has the store.  Cost: a seek, and a deletion for each
     chunk.
     """
-    swept = 0
-    for key, writer in list(db.iterator(prefix=PENDING)):
+    pending = list(db.iterator(prefix=PENDING, include_value=False))
+    return sum(_sweep_one(db, key, now, alone) for key in pending)
+
+
+def _sweep_one(db: DB, key: bytes, now: float, alone: bool) -> bool:
+    """Remove one value if nobody stores it any more."""
+    while True:
+        path, sequence = db._open_writer(), db.sequence
+        writer = db.get(key)
+        if writer is None:
+            return False
         pid, since = _WRITER.unpack(writer) if len(writer) == _WRITER.size else (0, 0.0)
         alive = not alone and 0 < pid <= _MOST_PID and is_running(pid)
         if alive and now - since < _ABANDONED:
-            continue
+            return False
         number = key[1:]
-        batch = WriteBatch()
+        operations: list[Operation] = [(key, None)]
         if len(number) == NUMBER_SIZE:
             for chunk in db.iterator(prefix=CHUNK + number, include_value=False):
-                batch.delete(chunk)
-        batch.delete(key)
-        db.write(batch)
-        swept += 1
-    return swept
+                operations.append((chunk, None))
+        try:
+            path.write_unless_changed(operations, sequence, [key])
+            return True
+        except ConflictError:
+            pass  # the owner has come to another chunk; or a table has appeared
 
 
 class MissingChunk(Exception):

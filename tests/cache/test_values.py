@@ -149,3 +149,40 @@ def test_a_reader_of_damage(db: lsmkv.DB) -> None:
     with pytest.raises(ValueError, match="closed"):
         reader.read()
     reader.close()
+
+
+def test_a_chunk_that_comes_after_the_sweep_is_refused(
+    db: lsmkv.DB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that was killed had sent it, and the owner of the store comes to it only now."""
+    pieces = list(pieces_of(VALUE))
+    monkeypatch.setattr(values, "discard", lambda *_: None)  # killed, it removes nothing
+
+    def sent() -> Iterator[bytes]:
+        yield pieces[0]
+        assert sweep(db, now(), alone=True) == 1
+        yield pieces[1]
+
+    with pytest.raises(lsmkv.Error, match="was removed before it was published"):
+        store(db, NUMBER, sent(), now)
+    assert list(db) == []
+
+
+def test_a_chunk_that_comes_in_the_middle_of_the_sweep_is_removed_too(
+    db: lsmkv.DB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces = list(pieces_of(VALUE))
+    pending = (PENDING + NUMBER, bytes(16))
+    values._write_pending(db, [pending, (chunk_name(NUMBER, 0), pieces[0])], False)
+    late = [(chunk_name(NUMBER, 1), pieces[1])]
+
+    def is_running(pid: int) -> bool:
+        if late:  # asked after the pending key was read
+            values._write_pending(db, [pending, late.pop()], True)
+        return False
+
+    db.put(*(PENDING + NUMBER, values._WRITER.pack(7, now())))
+    monkeypatch.setattr(values, "is_running", is_running)
+    assert sweep(db, now(), alone=False) == 1
+    assert not late
+    assert list(db) == []
