@@ -14,7 +14,7 @@ from lsmkv.db.db import DB
 from lsmkv.errors import Error
 from lsmkv.util.threads import HAS_THREADS, new_lock, start_new_thread
 
-MOST_GARBAGE: Final = 0.1
+MOST_GARBAGE: Final = 0.08
 """The share of the limit that bytes which no entry has may take on disk, and the upper two levels
 as well, which a compaction rewrites: above it, the store is compacted."""
 LEAST: Final = 1 << 18
