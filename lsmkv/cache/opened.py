@@ -167,7 +167,7 @@ class OpenCache:
         self._directory = where
         # A small cache has a small memtable and small tables, to stay near its limit on disk:
         # what a compaction reads is there until its output is whole.
-        limit = (1 << 30) if size_limit is None else size_limit
+        limit = self._settings.size_limit if size_limit is None else size_limit
         used: OptionArguments = {
             "create_if_missing": True,
             "write_buffer_size": min(max(limit // 64, _LEAST_BUFFER), _MOST_BUFFER),

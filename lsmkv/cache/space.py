@@ -12,6 +12,7 @@ from typing import Final
 
 from lsmkv.db.db import DB
 from lsmkv.errors import Error
+from lsmkv.stats import Stats
 from lsmkv.util.threads import HAS_THREADS, new_lock, start_new_thread
 
 MOST_GARBAGE: Final = 0.08
@@ -63,13 +64,12 @@ class Space:
         """The bytes that are too many."""
         stats = self._db.stats()
         upper = stats.levels[0].bytes + stats.levels[1].bytes
-        garbage = self.on_disk() - self._volume
+        garbage = _bytes_of(stats) - self._volume
         return max(upper, garbage) - max(LEAST, int(self._limit * MOST_GARBAGE))
 
     def on_disk(self) -> int:
         """Bytes of the store's tables and of its log."""
-        stats = self._db.stats()
-        return sum(level.bytes for level in stats.levels) + stats.memtable_bytes
+        return _bytes_of(self._db.stats())
 
     def _compact(self) -> None:
         try:
@@ -96,3 +96,7 @@ class Space:
         """End soon what is running; the store is closed afterwards, which ends its compaction."""
         with self._lock:
             self._closed = True
+
+
+def _bytes_of(stats: Stats) -> int:
+    return sum(level.bytes for level in stats.levels) + stats.memtable_bytes

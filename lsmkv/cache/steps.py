@@ -82,8 +82,6 @@ class Steps:
         self.hits = 0
         """Reads that found an entry, and are not in the counters yet."""
         self.misses = 0
-        self._counting = 0, 0
-        """Hits and misses that the step under way adds to the counters."""
         self._last = 0
 
     def run(self, function: Callable[[Step], T]) -> T:
@@ -113,9 +111,10 @@ class Steps:
         step = Step(db.get, db.iterator)
         result = function(step)
         if step.changed:
-            part = self._count(step, self._own)
+            before = self._own
+            part = self._count(step, before)
             db._open_writer().write(step.operations, False)
-            self._counted(part)
+            self._counted(before, part)
         return result
 
     def _run_once(self, function: Callable[[Step], T]) -> T:
@@ -125,9 +124,10 @@ class Steps:
         step = Step(db.get, db.iterator)
         result = function(step)
         if step.changed:
-            part = self._count(step, Counters.decode(step.get(self._key)))  # it may be merged
+            before = Counters.decode(step.get(self._key))  # another may have merged it
+            part = self._count(step, before)
             writer.write_unless_changed(step.operations, sequence, step.reads)
-            self._counted(part)
+            self._counted(before, part)
         return result
 
     def _run_in_transaction(self, function: Callable[[Step], T]) -> T:
@@ -136,14 +136,15 @@ class Steps:
             step = Step(transaction.get, transaction.iterator)
             result = function(step)
             if step.changed:
-                part = self._count(step, Counters.decode(step.get(self._key)))
+                before = Counters.decode(step.get(self._key))
+                part = self._count(step, before)
                 for key, value in step.operations:
                     if value is None:
                         transaction.delete(key)
                     else:
                         transaction.put(key, value)
                 transaction.commit()
-                self._counted(part)
+                self._counted(before, part)
             return result
         finally:
             transaction.rollback()
@@ -152,15 +153,13 @@ class Steps:
         """The part of this handle after the step, which becomes one of the step's operations."""
         part = before.plus(Counters(step.count, step.size, self.hits, self.misses))
         step.put(self._key, part.encode())
-        self._counting = part.hits - before.hits, part.misses - before.misses
         return part
 
-    def _counted(self, part: Counters) -> None:
-        """The step is committed."""
+    def _counted(self, before: Counters, part: Counters) -> None:
+        """The step is committed: reads that were counted meanwhile are left for the next one."""
         self._own = part
-        hits, misses = self._counting
-        self.hits -= hits
-        self.misses -= misses
+        self.hits -= part.hits - before.hits
+        self.misses -= part.misses - before.misses
 
     # Numbers
 
