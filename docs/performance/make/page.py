@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
@@ -30,7 +31,7 @@ from lsmkv.tools.text import count
 Runs = dict[str, dict[str, Any]]
 """The JSON of ``lsmkv bench`` by the name of the run."""
 
-_STUDIES = ("sustained", "growth", "footprint", "absent", "memory", "import")
+_STUDIES = (*("sustained", "growth", "incompressible", "footprint", "absent", "memory", "import"),)
 _MODES = {"compiled": rows.COMPILED, "pure": rows.PURE}
 _BLURB = {
     "entries": "",
@@ -40,6 +41,8 @@ _BLURB = {
     "large": "",
 }
 _BENCH_HEAD = ("workload", "ahead", "lsmkv us/op", "plyvel us/op", "ratio (spread)")
+_PERCENTILES = {"p50": "p50", "p99": "p99", "p99.9": "p999", "slowest": "high"}
+"""Of a histogram, by what the page calls them."""
 _STUDY_HEAD = ("study", "ahead", "lsmkv", "plyvel", "ratio")
 _BEGIN = "<!-- targets -->"
 _END = "<!-- end targets -->"
@@ -121,6 +124,8 @@ def _summary(compiled: Runs, pure: Runs) -> list[str]:
         if "entries" in found:
             compared = rows.workload_rows(found["entries"], {})
             parts.append(summary_of(name, [(row.title, row.ahead) for row in compared]))
+    if "peers" in compiled:
+        parts.append(fastest_of(compiled["peers"]))
     return [f"**Who is ahead**: {'; '.join(parts)}."] if parts else []
 
 
@@ -138,6 +143,23 @@ def summary_of(mode: str, ahead: list[tuple[str, str]]) -> str:
     return f"{summary} ({few})" if won and lost else summary
 
 
+def fastest_of(results: dict[str, Any]) -> str:
+    """In how many workloads each engine is the fastest of all, the most often first."""
+    counts = Counter(map(_fastest, results["workloads"].values()))
+    found = [f"{name} in {number}" for name, number in counts.most_common()]
+    return f"of all engines, the fastest is {', '.join(found)}"
+
+
+def _fastest(workload: dict[str, Any]) -> str:
+    """The engine with the best median."""
+    medians = {
+        name: figures["micros"]["median"]
+        for name, figures in workload["engines"].items()
+        if "micros" in figures
+    }
+    return min(medians, key=lambda name: medians[name])
+
+
 def _mode(mode: str, found: Runs) -> list[str]:
     parts = [prose.MODES[mode]]
     for name in _BLURB:
@@ -148,7 +170,21 @@ def _mode(mode: str, found: Runs) -> list[str]:
             if name == "defaults":
                 parts.append(prose.OWN_DEFAULTS)
             parts += _table(_BENCH_HEAD, rows.workload_rows(results, {}))
+    if "latencies" in found:
+        parts += [prose.LATENCIES, *_latencies(found["latencies"])]
     return parts
+
+
+def _latencies(results: dict[str, Any]) -> list[str]:
+    """A row for each workload and engine."""
+    lines = [_line(["workload", "engine", *_PERCENTILES]), _line(["---", "---", *["--:"] * 4])]
+    for workload, summary in results["workloads"].items():
+        for engine, figures in summary["engines"].items():
+            if "histogram" in figures:
+                histogram = figures["histogram"]
+                cells = [micros(histogram[name]) for name in _PERCENTILES.values()]
+                lines.append(_line([workload, engine, *cells]))
+    return ["\n".join(lines)]
 
 
 def _title(name: str, results: dict[str, Any]) -> str:
@@ -190,10 +226,13 @@ def _peers(results: dict[str, Any]) -> list[str]:
     names = [
         name for name, about in results["engines"].items() if "missing" not in about and name != OWN
     ]
-    lines = [_line(["us/op", OWN, *names]), _line(["---", *["--:"] * (len(names) + 1)])]
+    lines = [
+        _line(["us/op", "fastest", OWN, *names]),
+        _line(["---", ":-:", *["--:"] * (len(names) + 1)]),
+    ]
     for workload, summary in results["workloads"].items():
         by_engine = summary["engines"]
-        cells = [workload, micros(by_engine[OWN]["micros"]["median"])]
+        cells = [workload, _fastest(summary), micros(by_engine[OWN]["micros"]["median"])]
         for name in names:
             one = by_engine[name]
             if "skipped" in one:

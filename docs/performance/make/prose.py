@@ -7,7 +7,7 @@ from lsmkv.tools.bench.settings import Settings
 DEFAULTS = {
     name: value
     for name, value in Settings().to_dict().items()
-    if name not in ("histogram", "write_buffer_size")
+    if name not in ("histogram", "write_buffer_size", "compressible")
 }
 """Settings that are options of ``lsmkv bench``, which a command need not repeat."""
 
@@ -41,20 +41,29 @@ The other tables give both the same cache (8 MiB) and filters (10 bits a key). H
 block cache of 32 MiB and its filters, plyvel LevelDB's 8 MiB and no filters.
 """
 
+LATENCIES = """
+### The slowest operations: compiled
+
+Each operation by itself, in microseconds, in the round whose time is the median: p99.9 is the time
+that one in a thousand exceeds. The clock costs some 0.1 us an operation.
+"""
+
 STUDIES = """
 ## Larger studies
 
 Each of these is one run. A ratio of times is plyvel's over lsmkv's; of bytes, lsmkv's over
 plyvel's. What tables cost to write is reported by the engines themselves (the property
 `leveldb.stats`), in whole MiB a level. Gets of absent keys meet three overlapping levels; LevelDB
-charges a seek to every table whose filter said no, and compacts for it.
+charges a seek to every table whose filter said no, and compacts for it. Gets among values that do
+not compress have a block cache of 1 MiB, so that each reads a block from the system's cache, which
+plyvel maps and lsmkv reads; then the memory that the process holds, mapped files included.
 """
 
 PEERS = """
 ## Other stores
 
-The time of an operation, then the ratio with its spread. They promise different things: see the
-table of settings below.
+The time of an operation, then the ratio with its spread. *Fastest* is the engine with the best
+median. They promise different things: see the table of settings below.
 """
 
 METHOD = """

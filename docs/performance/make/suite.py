@@ -25,9 +25,12 @@ LARGE_WORKLOADS = (
 )
 """What is run with more entries, too."""
 
+TIMED = ("fillrandom", "readrandom", "readwhilewriting")
+"""What is run once more with a clock for each operation."""
+
 COMPILED_RUNS = (
-    *("entries", "threads", "cached", "defaults", "large", "peers"),
-    *("sustained", "growth", "footprint", "absent", "memory", "import"),
+    *("entries", "threads", "cached", "defaults", "large", "latencies", "peers"),
+    *("sustained", "growth", "incompressible", "footprint", "absent", "memory", "import"),
 )
 PURE_RUNS = ("entries", "threads", "cached")
 """What there are bars for in pure mode."""
@@ -43,6 +46,7 @@ class Scale(NamedTuple):
     large: int
     sustained: int
     growth: int
+    incompressible: int
     rounds: int
 
 
@@ -56,9 +60,8 @@ class Run(NamedTuple):
 
 
 def runs(scale: Scale, compiled: bool) -> dict[str, Run]:
-    """All runs, by name.  Pure Python and slow peers go fewer rounds."""
+    """All runs, by name.  Pure Python goes fewer rounds."""
     rounds = scale.rounds if compiled else (scale.rounds + 1) // 2
-    few = max(1, scale.rounds // 2)
     plain = Settings(num=scale.num)
     large = Settings(num=scale.large)
     cached = Settings(num=scale.num, cache_size=_ALL_CACHED)
@@ -68,9 +71,11 @@ def runs(scale: Scale, compiled: bool) -> dict[str, Run]:
         "cached": Run(["readrandom"], cached, rounds),
         "defaults": Run([], Settings(num=scale.num, own_defaults=True), rounds),
         "large": Run(list(LARGE_WORKLOADS), large, rounds),
-        "peers": Run([], plain, few, "rocksdict,lmdb,sqlite3,dbm"),
+        "latencies": Run(list(TIMED), Settings(num=scale.num, histogram=True), rounds),
+        "peers": Run([], plain, rounds, "plyvel,rocksdict,lmdb,sqlite3,dbm"),
         "sustained": Run(["sustained"], Settings(num=scale.sustained), 1),
         "growth": Run(["growth"], Settings(num=scale.growth), 1),
+        "incompressible": Run(["incompressible"], Settings(num=scale.incompressible), 1),
         "footprint": Run(["footprint"], large, 1),
         "absent": Run(["absent"], plain, 1),
         "memory": Run(["memory"], large, 1),
@@ -91,6 +96,7 @@ def suite(
         int,
         typer.Option(metavar="N", min=1, help="Entries of the largest store; 10000000 takes long."),
     ] = 1_000_000,
+    incompressible: Annotated[int, typer.Option(metavar="N", min=1)] = 8_000_000,
     rounds: Annotated[int, typer.Option(metavar="N", min=1)] = 5,
     stores: Annotated[
         str | None, typer.Option("--dir", metavar="DIR", help="Make the stores in here.")
@@ -101,7 +107,7 @@ def suite(
     for name in names or []:
         if name not in listed:
             raise ValueError(f"no such run: {name} (there are {' '.join(listed)})")
-    every = runs(Scale(num, large, sustained, growth, rounds), lsmkv.COMPILED)
+    every = runs(Scale(num, large, sustained, growth, incompressible, rounds), lsmkv.COMPILED)
     folder = os.path.join(directory, "compiled" if lsmkv.COMPILED else "pure")
     os.makedirs(folder, exist_ok=True)
     chosen = [name for name in listed if not names or name in names]

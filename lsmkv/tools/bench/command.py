@@ -73,8 +73,8 @@ def bench(
     compact open.
 
     Studies, each run once: sustained (the slowest of many puts), growth (Gets in larger and
-    larger stores), footprint (bytes on disk, and written), absent (bytes that Gets write), memory,
-    import.
+    larger stores), incompressible (Gets of values that do not compress), footprint (bytes on
+    disk, and written), absent (bytes that Gets write), memory, import.
 
     Each engine runs in a process of its own, in turn, round after round, on the same keys and
     values (half compressible). Medians are printed, and ratios to lsmkv with their spread. Every

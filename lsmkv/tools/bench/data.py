@@ -21,7 +21,8 @@ class Data:
     def __init__(self, settings: Settings) -> None:
         self._seed = settings.seed
         self.num = settings.num
-        self.values = compressible_values(settings.value_size, self._random("values"))
+        make = compressible_values if settings.compressible else random_values
+        self.values = make(settings.value_size, self._random("values"))
 
     def key(self, index: int) -> bytes:
         """The key of an entry: its number, as db_bench writes it."""
@@ -66,6 +67,11 @@ class Data:
 
     def _random(self, purpose: str) -> random.Random:
         return random.Random(f"{self._seed} {purpose}")
+
+
+def random_values(size: int, rng: random.Random) -> list[bytes]:
+    """Different values of ``size`` random bytes, which no codec makes smaller."""
+    return [rng.randbytes(size) for _ in range(_MOST_VALUES)] if size else [b""]
 
 
 def compressible_values(size: int, rng: random.Random) -> list[bytes]:

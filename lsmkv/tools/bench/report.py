@@ -146,6 +146,12 @@ def _growth(figures: dict[str, Any]) -> str:
     return f"us a Get by entries: {'; '.join(points)}"
 
 
+def _incompressible(figures: dict[str, Any]) -> str:
+    held = figures["resident_bytes"]
+    memory = "unknown memory" if held is None else f"{size(held)} of memory"
+    return f"{micros(figures['micros_per_get'])} us a Get, {memory}"
+
+
 def _footprint(figures: dict[str, Any]) -> str:
     return (
         f"{size(figures['disk_bytes'])} on disk, {size(figures['disk_bytes_compacted'])} compacted;"
@@ -172,6 +178,7 @@ def _import(figures: dict[str, Any]) -> str:
 _STUDY_LINES = {
     "sustained": _sustained,
     "growth": _growth,
+    "incompressible": _incompressible,
     "footprint": _footprint,
     "absent": _absent,
     "memory": _memory,

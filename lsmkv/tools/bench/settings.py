@@ -26,6 +26,8 @@ class Settings:
     cache_size: int = 8 * MIB
     """Size of the block cache, or of the page cache of engines that have one of their own."""
     compression: Compression = "snappy"
+    compressible: bool = True
+    """Whether values compress to half, as db_bench's do, or not at all."""
     histogram: bool = False
     """Whether each operation is timed by itself, which costs about 0.1 us an operation."""
     seed: int = 1

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import random
+import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from lsmkv.tools.bench import loops
 from lsmkv.tools.bench.engines.base import Store
+from lsmkv.tools.bench.memory import resident
+from lsmkv.tools.bench.settings import MIB
 from lsmkv.tools.bench.workloads import BATCH, Bench
 
 _GETS = 100_000
+_PASSES = 5
+_SMALL_CACHE = MIB
 _MANY = 10_000_000
 _SLOW_MICROSECONDS = 50_000
 _GIB = 1024**3
@@ -61,6 +66,34 @@ def growth(bench: Bench) -> dict[str, Any]:
             }
         )
     return {"points": points}
+
+
+def incompressible(bench: Bench) -> dict[str, Any]:
+    """Gets of random keys among values that do not compress, in a block cache of 1 MiB, and the
+    memory that the process holds then.
+
+    Each Get reads a block that no cache of the engine has; the system's cache has them all.
+    """
+    settings = replace(bench.settings, compressible=False, cache_size=_SMALL_CACHE)
+    larger = Bench(bench.engine, bench.directory, settings)
+    path = os.path.join(bench.directory, "incompressible")
+    with larger.opened(path) as store:
+        _load(larger, store)
+        store.settle()
+    with larger.opened(path) as store:
+        indices = larger.data.drawn("incompressible", min(_GETS, 10 * settings.num))
+        keys = larger.data.keys(indices)
+        seconds = []
+        for _ in range(_PASSES):
+            outcome = larger.look_up(store, indices, keys, len(keys))
+            require_right(outcome.seen, outcome.expected)
+            seconds.append(outcome.seconds)
+        return {
+            "entries": settings.num,
+            "micros_per_get": 1e6 * statistics.median(seconds) / len(keys),
+            "resident_bytes": resident(),
+            "levels": store.levels(),
+        }
 
 
 def footprint(bench: Bench) -> dict[str, Any]:
@@ -122,6 +155,7 @@ def absent(bench: Bench) -> dict[str, Any]:
 STUDIES: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "sustained": sustained,
     "growth": growth,
+    "incompressible": incompressible,
     "footprint": footprint,
     "absent": absent,
 }

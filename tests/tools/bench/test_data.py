@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from benches import NUM, SETTINGS
 
-from lsmkv.tools.bench.data import Data, compressible_values
+from lsmkv.tools.bench.data import Data, compressible_values, random_values
 from lsmkv.util.compression import SNAPPY, compress
 
 
@@ -35,3 +35,16 @@ def test_values_compress_to_half(size: int) -> None:
         whole = b"".join(values[:50])
         stored = compress(whole, SNAPPY)
         assert 0.4 * len(whole) < len(stored) < 0.65 * len(whole)
+
+
+def test_random_values_do_not_compress() -> None:
+    values = random_values(100, Data(SETTINGS)._random("x"))
+    assert len(set(values)) == len(values) > 1000
+    whole = b"".join(values[:1000])
+    assert len(compress(whole, SNAPPY)) >= len(whole)
+    assert random_values(0, Data(SETTINGS)._random("x")) == [b""]
+
+
+def test_the_settings_say_whether_values_compress() -> None:
+    whole = b"".join(Data(replace(SETTINGS, compressible=False)).values[:500])
+    assert len(compress(whole, SNAPPY)) >= len(whole)

@@ -25,6 +25,10 @@ def test_a_study(engine: str, name: str, tmp_path: Path) -> None:
         assert figures["over_50_ms"] <= NUM
     elif name == "growth":
         assert [point["entries"] for point in figures["points"]] == [NUM // 10, NUM]
+    elif name == "incompressible":
+        assert figures["entries"] == NUM
+        assert figures["micros_per_get"] > 0
+        assert figures["resident_bytes"] is None or figures["resident_bytes"] > MIB
     elif name == "footprint":
         assert NUM * 50 < figures["disk_bytes_compacted"] < NUM * 116
     else:
