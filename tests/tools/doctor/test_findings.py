@@ -98,6 +98,11 @@ def test_remarks(changes: dict[str, Any], what: str, do: str) -> None:
     assert do in lesser[0].do
 
 
+def test_pure_python_is_advised_to_use_filters_that_suit_it() -> None:
+    (advice,) = found({"compiled": False, "pure": Advice("so", "Do that.")})[1]
+    assert advice.do.startswith("Do that. Without that, filter_policy=lsmkv.Bloom64Policy()")
+
+
 def test_slow_checksums_are_remarked_where_nothing_is_compiled() -> None:
     pure = {"compiled": False, "pure": Advice("so", "do that"), "crc32c": "lsmkv"}
     assert ["checksums" in one.what for one in found(pure)[1]] == [False, True]
