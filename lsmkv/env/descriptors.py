@@ -80,8 +80,8 @@ class OpenTables:
                 key, reference = next(iter(self._queue.items()))
                 table = reference()
                 entry = None if table is None else table.entry
-                if entry is not None and entry.used and entry.value is not None:
-                    entry.used = False
+                if entry is not None and entry.uses and entry.value is not None:
+                    entry.uses = 0
                     self._queue.move_to_end(key)
                     continue
                 if entry is not None:

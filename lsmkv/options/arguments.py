@@ -140,8 +140,8 @@ class OptionArguments(TableArguments, total=False):
     """How large a memtable grows before it becomes a table; up to two are in memory. 1 KiB to 1
     GiB."""
     lru_cache_size: Annotated[int | None, Size(32 * MIB, leveldb="`block_cache`")]
-    """Bytes of decoded blocks in the block cache, and up to half as many again for values in the
-    row cache; 0 caches nothing."""
+    """Bytes of blocks in the block cache, and up to half as many again for values in the row cache;
+    0 caches nothing.  Blocks are kept decompressed until the cache is full, and compressed then."""
     block_cache: Annotated[BlockCache[Any, Any] | None, Option(None)]
     """An ``lsmkv.BlockCache``, which several stores may share; it takes the place of
     ``lru_cache_size``."""

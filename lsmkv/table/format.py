@@ -117,6 +117,12 @@ def open_block(
     return decompress(data, kind, max_block_bytes)
 
 
+def reopen_block(stored: bytes, max_block_bytes: int) -> bytes:
+    """:func:`open_block` for bytes that it has verified before."""
+    end = len(stored) - BLOCK_TRAILER_SIZE
+    return decompress(stored[:end], stored[end], max_block_bytes)
+
+
 def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int) -> bytes:
     """One block read from ``file`` with one ``read``, verified and decompressed.
 
@@ -129,7 +135,7 @@ def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int
     stored = read_stored(file, offset, length)
     if len(stored) < length:
         raise CorruptionError("block cut short", file.path, offset)
-    return unpack_block(stored, file.path, offset, max_block_bytes)
+    return unpack_block(stored, file, offset, max_block_bytes)
 
 
 _LARGE: Final = 1 << 24  # bytes; no read of a sound table has so many
@@ -151,7 +157,7 @@ def read_stored(file: RandomAccessFile, offset: int, length: int) -> bytes:
 
 def unpack_block(
     stored: bytes,
-    path: str,
+    file: RandomAccessFile,
     offset: int,
     max_block_bytes: int,
     start: int = 0,
@@ -161,6 +167,6 @@ def unpack_block(
     try:
         return open_block(stored, max_block_bytes, start, stop)
     except CorruptionError as error:
-        raise CorruptionError(error.reason, path, offset) from None
+        raise CorruptionError(error.reason, file.path, offset) from None
     except UnsupportedCompressionError as error:
-        raise UnsupportedCompressionError(f"{path}: {error} (at offset {offset})") from None
+        raise UnsupportedCompressionError(f"{file.path}: {error} (at offset {offset})") from None

@@ -22,7 +22,7 @@ from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.table.block import Block
 from lsmkv.table.filter_block import TableFilters
-from lsmkv.table.format import read_block, read_stored, unpack_block
+from lsmkv.table.format import read_block, read_stored, reopen_block, unpack_block
 from lsmkv.table.metadata import TableMetadata
 from lsmkv.util.cache_entry import CacheEntry
 
@@ -32,8 +32,11 @@ FROM_CACHE: Final = 1
 """A lookup's outcome: one data block was searched, found in the block cache."""
 FROM_FILE: Final = 2
 """A lookup's outcome: one data block was read from the file and searched."""
-
+FROM_PACKED: Final = 3
+"""A lookup's outcome: one data block was searched, found in the block cache, but compressed."""
+ANY_SIZE: Final = 1 << 62  # room in the block cache for a block of any size
 _MOST_AHEAD: Final = 1 << 16  # bytes of several blocks that a scan reads at once
+_USES_BEFORE_UNPACKING: Final = 8  # of a block that the cache keeps compressed
 
 
 class Table:
@@ -102,31 +105,24 @@ class Table:
         # The filter comes before any data block: if it denies the key, the file is not read.
         if not filter_first and not filters.may_match(number, hashes, counters):
             return RULED_OUT, 0, None
-        outcome, block = self.load_block(number, counters, fill_cache)
+        outcome, block = self.load_block(number, counters, ANY_SIZE if fill_cache else 0)
         try:
             tag, value = block.get(user_key, sequence, self._order)
         except CorruptionError as error:
             raise self.damaged(error, number) from None
         return outcome, tag, value
 
-    def load_block(
-        self, number: i64, counters: ReadCounters, fill_cache: bool
-    ) -> tuple[i64, Block]:
-        """A data block, with :data:`FROM_CACHE` or :data:`FROM_FILE` before it."""
-        held = self._cached[number]
-        cached: Block | None = None if held is None else held.take()
+    def load_block(self, number: i64, counters: ReadCounters, room: i64 = 0) -> tuple[i64, Block]:
+        """A data block, and before it where it comes from, as a lookup's outcome.
+
+        One that is read goes into the block cache if it has at most ``room`` bytes.
+        """
+        outcome, cached = self._block_in_cache(number)
         if cached is not None:
             counters.block_cache_hits += 1
-            return FROM_CACHE, cached
-        block = self.read(number, counters)
-        if fill_cache:
-            self.keep(number, block)
-        return FROM_FILE, block
-
-    def read(self, number: i64, counters: ReadCounters) -> Block:
-        """A data block, from the file."""
+            return outcome, cached
         stored = self._read_stored(number, number + 1, counters)
-        return self._block_in(stored, self.index.offsets[number], number)
+        return FROM_FILE, self._admit(stored, self.index.offsets[number], number, room)
 
     def _read_stored(self, first: i64, stop: i64, counters: ReadCounters) -> bytes:
         """The data blocks from ``first`` to ``stop``, which adjoin, as they are stored."""
@@ -150,7 +146,7 @@ class Table:
         offset = self.index.offsets[number]
         contents = unpack_block(
             stored,
-            self.path,
+            self.file,
             offset,
             self._max_block_bytes,
             offset - begin,
@@ -160,6 +156,11 @@ class Table:
 
     # Beyond the tour: everything but Get
 
+    def read(self, number: i64, counters: ReadCounters) -> Block:
+        """A data block, from the file."""
+        stored = self._read_stored(number, number + 1, counters)
+        return self._block_in(stored, self.index.offsets[number], number)
+
     def _block_of(self, contents: bytes, number: i64) -> Block:
         """The block with these decompressed contents."""
         try:
@@ -167,15 +168,43 @@ class Table:
         except CorruptionError as error:
             raise self.damaged(error, number) from None
 
-    def keep(self, number: i64, block: Block) -> None:
-        """Put a data block into the cache, if there is one and it does not hold the block."""
+    def _admit(self, stored: bytes, begin: i64, number: i64, room: i64) -> Block:
+        """A data block, as :meth:`_block_in` returns it, which goes into the cache if it has at
+        most ``room`` bytes.  A full cache takes it as it is stored, if that is smaller."""
+        block = self._block_in(stored, begin, number)
         cache = self._cache
-        if cache is not None:
-            held = self._cached[number]
-            if held is None:
-                self._cached[number] = cache.add(block, len(block))
-            else:
-                cache.refill(held, block, len(block))
+        if cache is None or len(block) > room:
+            return block
+        value: Any = block
+        charge: i64 = len(block)
+        packed = self.index.sizes[number]
+        if packed < charge and cache.is_full(charge):
+            begin = self.index.offsets[number] - begin
+            value = stored if len(stored) == packed else stored[begin : begin + packed]
+            charge = packed
+        held = self._cached[number]
+        if held is None:
+            self._cached[number] = cache.add(value, charge)
+        else:
+            cache.refill(held, value, charge)
+        return block
+
+    def _block_in_cache(self, number: i64) -> tuple[i64, Block | None]:
+        """:data:`FROM_CACHE` or :data:`FROM_PACKED`, and the data block if the cache has it.
+
+        One that it has compressed is kept decompressed from its eighth use on.
+        """
+        held = self._cached[number]
+        value = None if held is None else held.take()
+        if held is None or value is None or isinstance(value, Block):
+            return FROM_CACHE, value
+        block = self._block_of(reopen_block(value, self._max_block_bytes), number)
+        cache = self._cache
+        if held.uses >= _USES_BEFORE_UNPACKING and cache is not None:
+            charge = len(block)
+            if charge <= cache.capacity:
+                cache.replace(held, block, charge)
+        return FROM_PACKED, block
 
     def may_contain(self, sort_key: Any, hashes: KeyHashes, counters: ReadCounters) -> bool:
         """False if the index or a filter rules a user key out; no data block is read.
@@ -254,15 +283,13 @@ class Table:
     # Fast paths: neighboring blocks with one read
 
     def find_ahead(
-        self, number: i64, counters: ReadCounters, ahead: Readahead | None
+        self, number: i64, counters: ReadCounters, ahead: Readahead | None, room: i64 = 0
     ) -> tuple[i64, Block]:
-        """:meth:`load_block` for a scan: from the readahead, if that has the block.
-
-        :meth:`keep` puts it into the cache.
-        """
+        """:meth:`load_block` for a scan: from the readahead, if that has the block."""
         if ahead is None or not ahead.has(self, number):
-            return self.load_block(number, counters, False)
-        return FROM_FILE, self._block_in(ahead.stored, self.index.offsets[ahead.first], number)
+            return self.load_block(number, counters, room)
+        begin = self.index.offsets[ahead.first]
+        return FROM_FILE, self._admit(ahead.stored, begin, number, room)
 
     def read_ahead(
         self, number: i64, most: i64, back: bool, counters: ReadCounters

@@ -1,7 +1,12 @@
-"""The block cache: decompressed data blocks, bounded in bytes, with S3-FIFO's admission policy.
+"""The block cache: data blocks, bounded in bytes, with S3-FIFO's admission policy.
 
 Tables insert their blocks (:meth:`BlockCache.add`) and keep the entries that they get, so a hit
 needs neither a key nor a lock.  One cache serves one store or several.
+
+Tables add blocks decompressed, which saves work at each hit, until the cache is full
+(:meth:`BlockCache.is_full`).  From then on they add them as they are stored, so that about twice as
+many fit, and put the decompressed form of one that is used often in its place
+(:meth:`BlockCache.replace`).
 
 *Admission* decides whether a new block stays.  It begins in the *probation queue*, which has a
 tenth of the capacity once the *main queue* fills the rest.  A block that is used on probation moves
@@ -150,11 +155,50 @@ class BlockCache(Generic[K, V]):
                 return
             try:
                 entry.charge = charge
-                entry.used = False
+                entry.uses = 0
                 self._insert(entry, value, not self._was_evicted_lately(entry))
             except BaseException:
                 self._recount()
                 raise
+
+    def replace(self, entry: CacheEntry, value: V, charge: int) -> None:
+        """Put another form of its value into an entry, unless that has lost its value meanwhile.
+
+        It keeps its place in the queue.  The caller checks that the charge is within the capacity.
+
+        >>> cache = BlockCache[str, str](capacity=2)
+        >>> entry = cache.add("packed", charge=1)
+        >>> cache.replace(entry, "unpacked", charge=2)
+        >>> entry.take(), cache.usage
+        ('unpacked', 2)
+        """
+        if self._lock.locked():
+            return
+        with self._lock:
+            if entry.value is None:
+                return
+            try:
+                more = charge - entry.charge
+                entry.value = value
+                entry.charge = charge
+                self.usage += more
+                if entry.on_probation:
+                    self._probation_usage += more
+                while self.usage > self.capacity:
+                    self._evict_one()
+            except BaseException:
+                self._recount()
+                raise
+
+    def is_full(self, charge: int) -> bool:
+        """Whether a value of this charge would push out others.
+
+        >>> cache = BlockCache[str, str](capacity=2)
+        >>> entry = cache.add("a", charge=1)
+        >>> cache.is_full(1), cache.is_full(2)
+        (False, True)
+        """
+        return self.usage + charge > self.capacity
 
     def forget(self, entries: list[CacheEntry]) -> None:
         """Remove the values of these entries, which will not be used again.  O(entries).
@@ -327,8 +371,8 @@ class BlockCache(Generic[K, V]):
             return
         entry = self._main[0]
         if entry.value is not None and not entry.on_probation:
-            if entry.used:
-                entry.used = False
+            if entry.uses:
+                entry.uses = 0
                 self._main.rotate(-1)
                 return
             self._remove(entry)
@@ -338,8 +382,8 @@ class BlockCache(Generic[K, V]):
         """Admit the oldest entry on probation to the main queue if it was used, else evict it."""
         entry = self._probation[0]
         if entry.value is not None and entry.on_probation:
-            if entry.used:
-                entry.used = False
+            if entry.uses:
+                entry.uses = 0
                 self._main.append(entry)
                 entry.on_probation = False  # until here it counts as on probation
                 self._probation_usage -= entry.charge

@@ -6,24 +6,27 @@ call of :meth:`CacheEntry.take`, without a lock.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 
 class CacheEntry:
     """A value in a cache, or what remains of one that the cache has evicted.
 
-    Only its cache writes to it, and the code that closes open tables (``descriptors.py``); ``used``
-    is also set by :meth:`take`, which any thread calls without a lock.
+    Only its cache writes to it, and the code that closes open tables (``descriptors.py``); ``uses``
+    is also counted by :meth:`take`, which any thread calls without a lock.
     """
 
-    __slots__ = ("charge", "evicted_at", "on_probation", "used", "value")
+    __slots__ = ("charge", "evicted_at", "on_probation", "uses", "value")
 
     def __init__(self, charge: int) -> None:
         self.value: Any = None
         """None before the value is inserted, and after it is evicted or removed."""
         self.charge = charge
-        self.used = False
-        """Whether the value was used since it was inserted, or since the cache last spared it."""
+        self.uses: i64 = 0
+        """How often the value was used since it was inserted, or since the cache last spared it."""
         self.on_probation = False
         """In a block cache: whether the entry waits in the probation queue, if it has a value."""
         self.evicted_at = 0
@@ -34,7 +37,7 @@ class CacheEntry:
         """The value, which the cache then spares once; None if it was evicted."""
         value = self.value
         if value is not None:
-            self.used = True
+            self.uses += 1
         return value
 
     def empty(self) -> Any:

@@ -105,8 +105,8 @@ class SecondChanceCache(Generic[K, V]):
         instead, if another thread has changed the queue meanwhile, or if there is none."""
         try:
             key, entry = next(iter(self._entries.items()))
-            if entry.used and entry.value is not None:
-                entry.used = False
+            if entry.uses and entry.value is not None:
+                entry.uses = 0
                 self._entries.move_to_end(key)
                 return None
             self.discard(key)

@@ -53,10 +53,19 @@ from lsmkv.filter.prefix import FixedPrefix
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, pack
 from lsmkv.options import FilterLayout, Options
+from lsmkv.table.block import Block
 from lsmkv.table.block_iterator import ALL, BlockIterator
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer, seal_block
 from lsmkv.table.inspection import check
-from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, Readahead, Table
+from lsmkv.table.reader import (
+    ANY_SIZE,
+    FROM_CACHE,
+    FROM_FILE,
+    FROM_PACKED,
+    RULED_OUT,
+    Readahead,
+    Table,
+)
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.checksum import masked_crc32c
 from lsmkv.util.compression import NO_COMPRESSION, SNAPPY, ZSTD
@@ -78,7 +87,7 @@ def rows_from(table: Table, start: bytes, counters: ReadCounters, fill_cache: bo
     rows: list[Row] = []
     first = table.index.block_for(order.of(start), MAX_SEQUENCE)
     for number in range(first, table.num_blocks):
-        _, block = table.load_block(number, counters, fill_cache)
+        _, block = table.load_block(number, counters, ANY_SIZE if fill_cache else 0)
         try:
             if number == first:
                 iterator = BlockIterator(block, order, MAX_SEQUENCE, start)
@@ -372,7 +381,7 @@ def test_keys_that_are_equal_in_the_order_are_one_key() -> None:
 def on_the_way(table: Table, number: int, back: bool) -> list[bytes]:
     """The content of a block and of all that follow it."""
     numbers = range(number, -1, -1) if back else range(number, table.num_blocks)
-    return [table.load_block(at, ReadCounters(), False)[1].data for at in numbers]
+    return [table.load_block(at, ReadCounters())[1].data for at in numbers]
 
 
 def numbers_of(ahead: Readahead, back: bool) -> list[int]:
@@ -397,14 +406,12 @@ def test_neighbors_come_with_a_block(back: bool, number: int, most: int) -> None
         return
     assert ahead is not None
     numbers = numbers_of(ahead, back)
-    blocks = [table.find_ahead(at, counters, ahead)[1] for at in numbers]
+    blocks = [table.find_ahead(at, counters, ahead, ANY_SIZE)[1] for at in numbers]
     assert numbers[0] == number
     assert [block.data for block in blocks] == expected
     assert len(file.reads) == 1
     assert counters.blocks_read == len(blocks)
     assert counters.bytes_read == file.reads[0][1]
-    for at, block in zip(numbers, blocks, strict=True):
-        table.keep(at, block)
     for at, block in zip(numbers, blocks, strict=True):
         assert table.read_ahead(at, most, back, counters) is None
         assert table.find_ahead(at, counters, None) == (FROM_CACHE, block)
@@ -425,7 +432,7 @@ def test_what_is_cached_is_not_read_with_a_block(back: bool) -> None:
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for number in (45, 55):
-        table.keep(number, table.load_block(number, counters, False)[1])
+        table.load_block(number, counters, ANY_SIZE)
     for _ in range(2):  # nothing is kept of what is read past the cache
         ahead = table.read_ahead(50, 100, back, counters)
         assert ahead is not None
@@ -599,16 +606,114 @@ def test_the_caches_charge_is_the_block_decompressed() -> None:
 
 
 def test_a_block_that_two_have_read_is_charged_once() -> None:
+    """The second read begins and ends in the middle of the first, as another thread's may."""
+    cache: BlockCache[object, object] = BlockCache(1 << 20)
+    table, file = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
+    nested: list[bool] = []
+    inner: list[Block] = []
+
+    def read(offset: int, length: int) -> bytes:
+        if not nested:
+            nested.append(True)
+            inner.append(table.load_block(1, ReadCounters(), ANY_SIZE)[1])
+        return file.data[offset : offset + length]
+
+    file.read = read  # type: ignore[method-assign]
+    outcome, outer = table.load_block(1, ReadCounters(), ANY_SIZE)
+    assert (outcome, outer.data) == (FROM_FILE, inner[0].data)
+    assert (len(cache), cache.usage) == (1, len(outer))
+    assert table.load_block(1, ReadCounters(), ANY_SIZE) == (FROM_CACHE, inner[0])
+
+
+# The cache, once it is full
+
+
+COMPRESSED = PLAIN._replace(compression=SNAPPY, block_size=4000)
+COMPRESSIBLE: list[Row] = [(b"k%04d" % number, b"%04d" % number * 250) for number in range(40)]
+FREE = 3900
+"""Bytes: less than a block has, and more than all of them have as they are stored."""
+
+
+def full_cache() -> tuple[BlockCache[object, object], int]:
+    """A cache with few bytes free, and how many bytes are used."""
+    cache: BlockCache[object, object] = BlockCache(1 << 16)
+    cache.add("others", cache.capacity - FREE)
+    return cache, cache.usage
+
+
+def test_a_full_cache_takes_blocks_as_they_are_stored() -> None:
+    cache, others = full_cache()
+    table, file = opened(build(COMPRESSIBLE, COMPRESSED), COMPRESSED._replace(block_cache=cache))
+    counters = ReadCounters()
+    assert rows_from(table, b"", counters, True) == COMPRESSIBLE
+    assert len(cache) == 1 + table.num_blocks > 5  # decompressed, not one of them would fit
+    assert cache.usage == others + sum(table.index.sizes)
+    cache.check()
+    assert rows_from(table, b"", counters, True) == COMPRESSIBLE
+    assert len(file.reads) == table.num_blocks
+    assert counters.block_cache_hits == table.num_blocks
+    for key, value in COMPRESSIBLE:
+        assert get(table, key) == found(value, FROM_PACKED)
+
+
+def test_a_block_that_is_used_often_is_kept_decompressed() -> None:
+    cache, others = full_cache()
+    table, _ = opened(build(COMPRESSIBLE, COMPRESSED), COMPRESSED._replace(block_cache=cache))
+    key, value = COMPRESSIBLE[0]
+    usages = []
+    for _ in range(10):
+        get(table, key)
+        usages.append(cache.usage)
+    packed, size = table.index.sizes[0], len(table.read(0, ReadCounters()))
+    assert packed < FREE < size
+    assert usages == [others + packed] * 8 + [size] * 2  # the others give way
+    assert get(table, key) == found(value, FROM_CACHE)
+    cache.check()
+
+
+def test_a_block_larger_than_the_cache_stays_as_it_is_stored() -> None:
+    cache: BlockCache[object, object] = BlockCache(FREE)
+    table, _ = opened(build(COMPRESSIBLE, COMPRESSED), COMPRESSED._replace(block_cache=cache))
+    key, value = COMPRESSIBLE[0]
+    for _ in range(20):
+        assert get(table, key)[1:] == found(value)[1:]
+    assert cache.usage == table.index.sizes[0]
+    cache.check()
+
+
+def test_a_full_cache_takes_blocks_that_do_not_compress_as_they_are() -> None:
+    cache, others = full_cache()
+    table, _ = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
+    for number in range(60):
+        table.load_block(number, ReadCounters(), ANY_SIZE)
+    assert others < cache.capacity
+    assert cache.usage == sum(len(table.read(number, ReadCounters())) for number in range(60))
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_what_is_read_ahead_goes_into_a_full_cache_as_it_is_stored(back: bool) -> None:
+    cache, others = full_cache()
+    table, _ = opened(build(COMPRESSIBLE, COMPRESSED), COMPRESSED._replace(block_cache=cache))
+    expected = [table.read(number, ReadCounters()).data for number in range(table.num_blocks)]
+    ahead = table.read_ahead(5, 3, back, ReadCounters())
+    assert ahead is not None
+    numbers = numbers_of(ahead, back)
+    for number in numbers:
+        table.find_ahead(number, ReadCounters(), ahead, ANY_SIZE)
+    assert cache.usage == others + sum(table.index.sizes[number] for number in numbers)
+    for number in numbers:
+        outcome, block = table.load_block(number, ReadCounters())
+        assert (outcome, block.data) == (FROM_PACKED, expected[number])
+
+
+def test_a_block_without_room_is_not_cached() -> None:
     cache: BlockCache[object, object] = BlockCache(1 << 20)
     table, _ = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
-    (_, first), (_, second) = (table.load_block(1, ReadCounters(), False) for _ in range(2))
-    for block in (first, second):
-        table.keep(1, block)
-        assert (len(cache), cache.usage) == (1, len(first))
-    assert table.load_block(1, ReadCounters(), True) == (FROM_CACHE, first)
-    cache.clear()
-    table.keep(1, second)
-    assert table.load_block(1, ReadCounters(), True) == (FROM_CACHE, second)
+    size = len(table.read(1, ReadCounters()))
+    table.load_block(1, ReadCounters(), size - 1)
+    assert len(cache) == 0
+    table.load_block(1, ReadCounters(), size)
+    assert cache.usage == size
 
 
 def test_tables_that_share_a_cache_and_a_path_do_not_mix() -> None:

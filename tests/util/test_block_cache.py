@@ -107,6 +107,31 @@ def test_forget_and_clear() -> None:
     assert named.take("a") == "A"
 
 
+def test_another_form_of_a_value_takes_its_place() -> None:
+    named = NamedEntries(5, "abcd")
+    cache, entry = named.cache, named.entries["a"]
+    assert entry is not None
+    assert named.take("a") == "A"
+    cache.replace(entry, "another A", 3)
+    assert named.kept == "acd"  # b gives way, the oldest that was not used
+    assert named.take("a") == "another A"
+    cache.check()
+
+
+def test_a_value_that_was_evicted_is_not_replaced() -> None:
+    named = NamedEntries(3, "abcd")
+    entry = named.entries["a"]
+    assert entry is not None
+    named.cache.replace(entry, "again", 1)
+    assert named.kept == "bcd"
+    named.cache.check()
+
+
+def test_a_cache_is_full_where_a_value_would_push_out_another() -> None:
+    named = NamedEntries(5, "abc")
+    assert [named.cache.is_full(charge) for charge in (2, 3, 6)] == [False, True, True]
+
+
 def test_none_is_not_kept() -> None:
     """None would look the same as a value that was removed."""
     cache = BlockCache[None, str | None](5)

@@ -31,17 +31,18 @@ def test_an_entry_is_spared_if_used_but_not_if_looked_at() -> None:
     named.add("c", "C", 1)
     assert named.kept == "bc"
     named = NamedEntries(2, "ab")
-    named.entries["a"].used = True
+    named.entries["a"].uses = 1
     named.add("c", "C", 1)
     assert named.kept == "ac"
 
 
-def test_taking_marks_a_value_as_used_and_emptying_returns_it_once() -> None:
+def test_taking_counts_uses_and_emptying_returns_the_value_once() -> None:
     entry = CacheEntry(7)
-    assert (entry.take(), entry.used, entry.charge) == (None, False, 7)
+    assert (entry.take(), entry.uses, entry.charge) == (None, 0, 7)
     entry.value = "value"
     assert entry.take() == "value"
-    assert entry.used
+    assert entry.take() == "value"
+    assert entry.uses == 2
     assert entry.empty() == "value"
     assert entry.empty() is entry.take() is None
 

@@ -19,7 +19,7 @@ from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.block_iterator import ALL, WITH_SEQUENCES, BlockIterator
 from lsmkv.table.deletion_run import DeletionRun
-from lsmkv.table.reader import FROM_FILE, Readahead, Table
+from lsmkv.table.reader import ANY_SIZE, FROM_FILE, Readahead, Table
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -32,17 +32,15 @@ _FEW: Final = 8
 class CacheShare:
     """The bytes of blocks that the levels of one scan may still put into the block cache."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("left",)
 
     def __init__(self, size: i64) -> None:
-        self._left: i64 = size
+        self.left: i64 = size
 
-    def takes(self, size: i64) -> bool:
-        """Whether a block of this size may go in; if so, it is charged."""
-        if size > self._left:
-            return False
-        self._left -= size
-        return True
+    def take(self, size: i64) -> None:
+        """Charge a block of this size, if it fits."""
+        if size <= self.left:
+            self.left -= size
 
 
 class LevelReader:
@@ -145,11 +143,13 @@ class LevelReader:
                 most = min(most, (number - last if back else last - number) + 1)
             ahead = table.read_ahead(number, most, back, self._counters)
             self._ahead = ahead
-        outcome, block = table.find_ahead(number, self._counters, ahead)
         share = self._share
-        is_seek = self._blocks == 0  # its block may be read again, as a Get's
-        if outcome == FROM_FILE and share is not None and (is_seek or share.takes(len(block))):
-            table.keep(number, block)
+        room: i64 = 0 if share is None else share.left
+        if self._blocks == 0 and share is not None:
+            room = ANY_SIZE  # the block of a seek may be read again, as a Get's
+        outcome, block = table.find_ahead(number, self._counters, ahead, room)
+        if outcome == FROM_FILE and share is not None and self._blocks > 0:
+            share.take(len(block))
         self._blocks += 1
         try:
             return BlockIterator(block, self.order, self._sequence, start, before, settled)

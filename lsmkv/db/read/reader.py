@@ -57,8 +57,8 @@ def look_up(
 
     LevelDB charges a seek to the first table that a lookup asks, if it asks a second one, even if
     the filter of the first says no.  So lookups of absent keys can rewrite a database that is not
-    written to.  Here a file is charged only if a block of it was read, the key was not in it, and a
-    block of a second file had to be read too.
+    written to.  Here a file is charged only if a block of it was read or decompressed, the key was
+    not in it, and a block of a second file was read or decompressed too.
     """
     sort_key = store.order.of(user_key)
     hashes = KeyHashes(user_key)
@@ -73,7 +73,7 @@ def look_up(
         table = store.tables.find(version.file_in(place))
         outcome, tag, value = table.get(user_key, sort_key, bound, hashes, counters, fill_cache)
         if outcome != RULED_OUT:
-            if outcome == FROM_FILE:
+            if outcome != FROM_CACHE:
                 blocks_read += 1
                 if blocks_read == 2 and missed > 0 and version.charge_seek(missed):
                     flags = COMPACTION_DUE
@@ -82,12 +82,12 @@ def look_up(
                 if kind > KIND_VALUE:
                     key = pack(user_key, (tag >> 8) & MAX_SEQUENCE, kind)
                     raise CorruptionError(f"not an internal key: {key!r}", table.path)
-                if outcome == FROM_CACHE:
+                if outcome != FROM_FILE:
                     flags |= BLOCK_CACHED
                 return flags, tag, value if kind == KIND_VALUE else None
             if table.has_filter:
                 counters.filter_false_positives += 1
-            if outcome == FROM_FILE and missed == 0:
+            if outcome != FROM_CACHE and missed == 0:
                 missed = place
         place = version.next_candidate(place, sort_key, bound)
     return flags, 0, None
