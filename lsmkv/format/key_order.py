@@ -13,12 +13,15 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from mypy_extensions import mypyc_attr
+
 from lsmkv.util.comparator import Comparator, ReverseBytewiseComparator, sort_key
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
 
+@mypyc_attr(free_list_len=1)
 class Position:
     """A position between user keys: just before all versions of one, or just after them."""
 

@@ -25,6 +25,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import read_i64_le
+from mypy_extensions import mypyc_attr
 
 from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import KeyOrder
@@ -40,6 +41,7 @@ _SEARCHES_BEFORE_DECODING: Final = 4
 """Decoding costs about as much as this many searches, and most blocks are evicted before."""
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)  # it holds bytes; a new one reuses the last one's place
 class Block:
     """The reader of one block.  Every length is checked before it is used."""
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from mypy_extensions import mypyc_attr
+
 from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import Position
@@ -29,6 +31,7 @@ _FEW: Final = 8
 ``SHORTEST_RUN``, so that none of them is a run."""
 
 
+@mypyc_attr(free_list_len=1)
 class CacheShare:
     """The bytes of blocks that the levels of one scan may still put into the block cache."""
 
@@ -43,6 +46,7 @@ class CacheShare:
             self.left -= size
 
 
+@mypyc_attr(free_list_len=1)
 class LevelReader:
     """Reads the blocks of a level, or of one file, for one scan."""
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import mypyc_attr
+
 from lsmkv.db.read.internal_iterator import InternalIterator
 from lsmkv.db.read.level_iterator import (
     FIRST_CHUNK,
@@ -43,6 +45,7 @@ there and evicts one that Gets use.  A repeated scan finds that part, and adds t
 _LARGEST_SHARE: Final = 1 << 48  # fits a machine integer, whatever capacity the cache has
 
 
+@mypyc_attr(free_list_len=1)
 class Bounds:
     """The range of an iterator, as two positions between keys; None is no bound."""
 
@@ -133,6 +136,7 @@ def files_in(
     return found
 
 
+@mypyc_attr(free_list_len=1)
 class Scan:
     """The pairs of a range that are visible to a reader, from any position in either direction."""
 

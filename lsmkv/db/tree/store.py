@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from mypy_extensions import mypyc_attr
+
 from lsmkv.counters import Counters
 from lsmkv.db.tree.info_log import InfoLog
 from lsmkv.db.tree.listener import Listener
@@ -50,6 +52,7 @@ class View:
         """Whether level 0 has so many files that writes are slowed down."""
 
 
+@mypyc_attr(free_list_len=1)
 class ReadView:
     """A view, and the sequence at which a reader reads it.
 
