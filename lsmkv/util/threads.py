@@ -18,10 +18,12 @@ import sys
 from collections.abc import Callable
 from importlib.machinery import BuiltinImporter, PathFinder
 from importlib.util import module_from_spec
+from types import TracebackType
 from typing import Any, Final, cast
 
 from librt.threading import Lock
 
+from lsmkv.util.reentrant import released_when_interrupted
 from lsmkv.util.search import IS_COMPILED
 
 
@@ -34,7 +36,9 @@ def second_instance(name: str) -> Any:
 
 
 system: Final[Any] = second_instance("_thread")
-"""The module ``_thread`` as the interpreter made it."""
+"""The module ``_thread`` as the interpreter made it, but for its reentrant lock."""
+if sys.version_info >= (3, 14):
+    system.RLock = released_when_interrupted(system.RLock)
 
 HAS_THREADS: Final[bool] = sys.platform not in ("emscripten", "wasi")
 """Whether this platform can start a thread.  In a browser there is but one."""
@@ -85,9 +89,9 @@ class ThreadLock:
 
     def __init__(self) -> None:
         # An RLock would cost a compiled put a tenth of its time, and librt's lock costs 7 ns.
-        self.guard: Lock = Lock() if IS_COMPILED else cast(Lock, new_reentrant_lock())
+        self.guard: Guard = Guard(self) if IS_COMPILED else cast(Guard, new_reentrant_lock())
         self.owner: object = None
-        """The number of the thread that holds the lock, or held it last."""
+        """The number of the thread that holds the lock; interpreted, or held it last."""
         self.ident: Any = get_ident  # a faster lookup than that of a global name
 
     def claim(self) -> None:
@@ -97,7 +101,7 @@ class ThreadLock:
     def mine(self) -> bool:
         """Whether the calling thread holds the lock."""
         if IS_COMPILED:
-            return self.guard.locked() and bool(self.owner == get_ident())
+            return bool(self.owner == get_ident())
         return bool(cast(Any, self.guard)._is_owned())
 
     def taken(self) -> bool:
@@ -105,3 +109,41 @@ class ThreadLock:
         if IS_COMPILED:
             return self.guard.locked()
         return self.owner is not None and is_locked(self.guard)
+
+
+class Guard:
+    """What takes a compiled :class:`ThreadLock`; it forgets the holder before it is released.
+
+    Without the interpreter's lock another thread may have taken the guard and not noted itself
+    yet.  The one that was noted last would then take the lock for its own.
+    """
+
+    def __init__(self, guarded: ThreadLock) -> None:
+        self._guarded = guarded
+        self._lock = Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        self._guarded.owner = None
+        self._lock.release()
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take the lock, if it is free or ``blocking``; whether that was done."""
+        return self._lock.acquire(blocking)
+
+    def release(self) -> None:
+        """Release the lock."""
+        self._guarded.owner = None
+        self._lock.release()
+
+    def locked(self) -> bool:
+        """Whether any thread holds the lock."""
+        return self._lock.locked()

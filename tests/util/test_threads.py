@@ -22,6 +22,36 @@ def test_a_lock_is_its_holders_alone() -> None:
     assert (lock.mine(), lock.taken()) == (False, False)
 
 
+def test_who_held_it_last_does_not_take_anothers_lock_for_its_own() -> None:
+    """Without the interpreter's lock that is asked before the other has noted itself."""
+    lock = ThreadLock()
+    with lock.guard:
+        lock.claim()
+    taken, asked = threading.Event(), threading.Event()
+
+    def take() -> None:
+        with lock.guard:
+            taken.set()
+            asked.wait(60)
+
+    other = threading.Thread(target=take)
+    other.start()
+    assert taken.wait(60)
+    mine = lock.mine()
+    asked.set()
+    other.join()
+    assert not mine
+
+
+def test_a_guard_that_is_taken_step_by_step_forgets_its_holder() -> None:
+    lock = ThreadLock()
+    assert lock.guard.acquire(False)
+    lock.claim()
+    assert lock.mine()
+    lock.guard.release()
+    assert (lock.mine(), lock.taken()) == (False, False)
+
+
 def test_threads_and_pauses_are_the_systems() -> None:
     ended = threading.Event()
     threads: list[int] = []
