@@ -29,7 +29,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 ARGS ?=
 
-.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server bench-processes bench-cache test-queues test-scale test-server test-redis-tcl wheel lint clean
+.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server bench-processes bench-cache bench-choosing test-queues test-scale test-server test-redis-tcl wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -173,6 +173,10 @@ bench-processes: $(BENCH)/.made  ## measures stores that several processes share
 bench-cache: $(BENCH)/.made  ## measures lsmkv.Cache beside diskcache, and writes the tables of docs/guides/caching.md (needs redis-server)
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	$(BENCH)/bin/python docs/performance/make/cache.py docs/guides/caching.md $(BENCH_ARGS)
+
+bench-choosing: $(BENCH)/.made  ## measures seven stores, and writes the table of docs/guides/choosing.md (needs redis-server)
+	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	$(BENCH)/bin/python docs/performance/make/choosing.py docs/guides/choosing.md $(BENCH_ARGS)
 
 bench-scale: $(BENCH)/.made  ## measures bulk builds and reads over a network, and writes the tables of docs/scale.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,scale]'

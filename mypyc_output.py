@@ -17,6 +17,9 @@ release once more, a value that is gone.  :func:`store_before_release` swaps the
 ``emitfunc.py: visit_set_attr`` and ``emitclass.py: generate_setter``, a ``Py_XSETREF`` would do;
 mypyc has one for free-threaded Python.)
 
+**Free-threaded Python.**  mypyc declares that its modules need no interpreter lock.  lsmkv has not
+shown that of its own (``docs/platforms.md``): :func:`ask_for_the_lock` lets its modules ask for it.
+
 **Units.**  mypyc writes one C file, or one for each module.  :func:`join_units` has something in
 between: some modules and mypyc's own functions in one file, so that the C compiler inlines them.
 """
@@ -76,6 +79,7 @@ def mend_output(extensions: Sequence[HasSources], modules: list[str]) -> None:
     """Change the C that mypyc wrote for these modules in all ways but its units."""
     add_docstrings_and_names(extensions, modules)
     store_before_release(extensions)
+    ask_for_the_lock(extensions)
 
 
 def add_docstrings_and_names(extensions: Sequence[HasSources], modules: list[str]) -> None:
@@ -106,6 +110,15 @@ def store_before_release(extensions: Sequence[HasSources]) -> None:
     for path in sorted({source for extension in extensions for source in extension.sources}):
         code = Path(path).read_text(encoding="utf-8")
         Path(path).write_text(_STORE.sub(_STORED_FIRST, code), encoding="utf-8")
+
+
+def ask_for_the_lock(extensions: Sequence[HasSources]) -> None:
+    """Let a free-threaded interpreter turn its lock on when it imports these modules."""
+    for path in sorted({source for extension in extensions for source in extension.sources}):
+        code = Path(path).read_text(encoding="utf-8")
+        if "Py_MOD_GIL_NOT_USED" in code:
+            changed = code.replace("Py_MOD_GIL_NOT_USED", "Py_MOD_GIL_USED")
+            Path(path).write_text(changed, encoding="utf-8")
 
 
 def with_docstring(text: str, place: Described) -> str:

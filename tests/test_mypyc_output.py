@@ -151,3 +151,12 @@ def test_attributes_are_stored_before_the_old_value_is_released(
 
 def test_the_build_reads_as_little_as_it_says() -> None:
     assert len((ROOT / "setup.py").read_text(encoding="utf-8").splitlines()) <= 80
+
+
+def test_a_free_threaded_interpreter_is_asked_for_its_lock(
+    patching: ModuleType, tmp_path: Path
+) -> None:
+    source = tmp_path / "m.c"
+    source.write_text("{Py_mod_gil, Py_MOD_GIL_NOT_USED},\n{0, NULL},\n", encoding="utf-8")
+    patching.ask_for_the_lock([Extension(str(source))])
+    assert source.read_text(encoding="utf-8") == "{Py_mod_gil, Py_MOD_GIL_USED},\n{0, NULL},\n"

@@ -64,6 +64,7 @@ PEERS = """
 
 The time of an operation, then the ratio with its spread. *Fastest* is the engine with the best
 median. They promise different things: see the table of settings below.
+[Choosing a store](guides/choosing.md) says what each is better at.
 """
 
 METHOD = """
