@@ -14,10 +14,13 @@ several, an increment may on rare occasions be lost, never invented.
 
 from __future__ import annotations
 
-from types import GetSetDescriptorType
-from typing import Any, Final
+from types import GetSetDescriptorType, TracebackType
+from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import mypyc_attr
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 NUM_LEVELS: Final = 7
 """Levels 0 to 6, as LevelDB has them."""
@@ -101,7 +104,7 @@ class StoreCounts:
         self.log_syncs = 0
         """Syncs of the log."""
         self.slowdowns = 0
-        """Writes that were delayed by a millisecond, so that level 0 gets fewer files."""
+        """Writes that slept, a millisecond at most, so that level 0 gets fewer files."""
         self.stalls = 0
         """Writes that waited for a flush or a compaction."""
         self.stall_seconds = 0.0
@@ -172,3 +175,33 @@ def names_of(counts: StoreCounts | LevelCounts) -> list[str]:
 
 LEVEL_COUNTERS: Final = names_of(LevelCounts())
 STORE_COUNTERS: Final = names_of(StoreCounts())
+
+
+class BlockReads:
+    """The reads of data blocks that are under way in this process: a hint, which no lock guards.
+
+    A thread that reads and decompresses a block lets other threads run meanwhile.  One that writes
+    looks here, and gives way (``lsmkv/db/write/writer.py``).
+    """
+
+    def __init__(self) -> None:
+        self.under_way: i64 = 0
+        """How many there are now."""
+        self.ended: i64 = 0
+        """How many have ended."""
+
+    def __enter__(self) -> None:
+        self.under_way += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        self.under_way -= 1
+        self.ended += 1
+
+
+BLOCK_READS: Final = BlockReads()

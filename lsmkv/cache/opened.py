@@ -35,7 +35,6 @@ from lsmkv.env.place import absolute, make_directories, temporary_directory
 from lsmkv.errors import CorruptionError, Error, raise_typed
 from lsmkv.options import OptionArguments
 from lsmkv.shared.shared_db import SharedDB
-from lsmkv.util.threads import pause
 
 Eviction = Literal["least-recently-used", "least-recently-stored", "least-frequently-used", "none"]
 """Which entries a full cache removes first."""
@@ -344,7 +343,7 @@ class OpenCache:
                 self._look()
             space.look(steps.size, settings.size_limit)
         if space.delay > 0:
-            pause(space.delay)
+            space.slow_down()
         if settings.cull_limit == 0:
             return
         if now <= self._next_expiry and steps.size < settings.size_limit:

@@ -13,6 +13,7 @@ from typing import Final
 from lsmkv.db.db import DB
 from lsmkv.errors import Error
 from lsmkv.stats import Stats
+from lsmkv.util.pace import Pace
 from lsmkv.util.threads import HAS_THREADS, new_lock, start_new_thread
 
 MOST_GARBAGE: Final = 0.08
@@ -32,6 +33,7 @@ class Space:
         self._db = db
         self.delay = 0.0
         """Seconds by which each write is to be delayed."""
+        self._pace = Pace(_LONGEST_DELAY)
         self._volume = self._limit = 0
         self._lock = new_lock()
         self._running = False
@@ -59,6 +61,10 @@ class Space:
             start_new_thread(self._compact, ())
         else:
             self._compact()
+
+    def slow_down(self) -> None:
+        """Delay a write by :attr:`delay`: sleep, if it and those before it owe enough for that."""
+        self._pace.owe(self.delay)
 
     def _excess(self) -> int:
         """The bytes that are too many."""

@@ -2,9 +2,8 @@
 
 A Get in a table has four steps: the index names the block where the key would be; the filter is
 asked; only then that block comes from the block cache or the file; and the block is searched.  A
-filter of 64-bit hashes for the whole table is asked even before the index.
-Scans read the blocks one by one, or several with one read.  The table cache opens tables; any
-thread may read one without a lock.
+filter of 64-bit hashes for the whole table is asked even before the index.  Scans read the blocks
+one by one, or several with one read.  Any thread may read a table without a lock.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from lsmkv.counters import ReadCounters
+from lsmkv.counters import BLOCK_READS, ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.key_hashes import KeyHashes
@@ -121,8 +120,10 @@ class Table:
         if cached is not None:
             counters.block_cache_hits += 1
             return outcome, cached
-        stored = self._read_stored(number, number + 1, counters)
-        return FROM_FILE, self._admit(stored, self.index.offsets[number], number, room)
+        with BLOCK_READS:
+            stored = self._read_stored(number, number + 1, counters)
+            block = self._admit(stored, self.index.offsets[number], number, room)
+        return FROM_FILE, block
 
     def _read_stored(self, first: i64, stop: i64, counters: ReadCounters) -> bytes:
         """The data blocks from ``first`` to ``stop``, which adjoin, as they are stored."""
@@ -198,7 +199,8 @@ class Table:
         value = None if held is None else held.take()
         if held is None or value is None or isinstance(value, Block):
             return FROM_CACHE, value
-        block = self._block_of(reopen_block(value, self._max_block_bytes), number)
+        with BLOCK_READS:
+            block = self._block_of(reopen_block(value, self._max_block_bytes), number)
         cache = self._cache
         if held.uses >= _USES_BEFORE_UNPACKING and cache is not None:
             charge = len(block)

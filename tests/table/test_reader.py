@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import tracemalloc
 from collections.abc import Callable, Sequence
 
 import pytest
 from byte_files import BytesFile
+from hooked import HookedEnv
 from hostile_filters import hostile_filters
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +43,9 @@ from plain import (
     without_tag,
 )
 
-from lsmkv.counters import ReadCounters
+import lsmkv
+from lsmkv import DB
+from lsmkv.counters import BLOCK_READS, ReadCounters
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy
@@ -1160,3 +1164,29 @@ def test_an_unknown_codec_is_named() -> None:
     table, _ = opened(assemble([], extra=extra, index_rows=index))
     with pytest.raises(UnsupportedCompressionError, match=r"000005\.ldb: unknown .* type 9"):
         get(table, b"a")
+
+
+def test_a_block_read_is_under_way_until_it_ends_or_fails() -> None:
+    seen: list[int] = []
+    fails = False
+
+    def before(call: str, name: str) -> None:
+        if call == "read" and name.endswith(".ldb"):
+            seen.append(BLOCK_READS.under_way)
+            if fails:
+                raise OSError(errno.EIO, "unreadable")
+
+    with DB("db", create_if_missing=True, env=HookedEnv(before), lru_cache_size=0) as db:
+        db.put(b"k", b"v")
+        db.flush()
+        assert b"k" in db  # opens the table
+        seen.clear()
+        ended = BLOCK_READS.ended
+        db.get(b"k")
+        list(db)
+        fails = True
+        with pytest.raises(lsmkv.IOError):
+            db.get(b"k")
+    assert seen == [1, 1, 1]
+    assert BLOCK_READS.under_way == 0
+    assert BLOCK_READS.ended == ended + 3

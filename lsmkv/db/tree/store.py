@@ -8,7 +8,7 @@ each version by a weak one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from mypy_extensions import mypyc_attr
 
@@ -27,12 +27,17 @@ from lsmkv.env.base import Directory
 from lsmkv.errors import ClosedError, ForkedError, raise_typed
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
-from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
+from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, L0_STOP_WRITES_TRIGGER, Options
 from lsmkv.table.reader import Table
 from lsmkv.util.ticket import Ticket
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
+
+_DELAY: Final = 10e-9
+"""Seconds a byte by which writes are delayed once level 0 has 8 files."""
+_GROWTH: Final = 4.0
+"""How much longer the delay is with each file more."""
 
 
 class View:
@@ -42,14 +47,22 @@ class View:
     moves the data meanwhile.
     """
 
-    __slots__ = ("crowded", "immutable", "memtable", "version")
+    __slots__ = ("delay", "immutable", "memtable", "version")
 
     def __init__(self, memtable: MemTable, immutable: MemTable | None, version: Version) -> None:
         self.memtable = memtable
         self.immutable = immutable
         self.version = version
-        self.crowded = len(version.levels[0]) >= L0_SLOWDOWN_WRITES_TRIGGER
-        """Whether level 0 has so many files that writes are slowed down."""
+        self.delay = _delay(len(version.levels[0]) + (immutable is not None))
+        """Seconds by which a write is delayed for each of its bytes, since level 0 has so many
+        files, or will have them after the flush: 0.0 if it has few."""
+
+
+def _delay(files: int) -> float:
+    """See :attr:`View.delay`."""
+    if files < L0_SLOWDOWN_WRITES_TRIGGER:
+        return 0.0
+    return _DELAY * _GROWTH ** (min(files, L0_STOP_WRITES_TRIGGER) - L0_SLOWDOWN_WRITES_TRIGGER)
 
 
 @mypyc_attr(free_list_len=1)

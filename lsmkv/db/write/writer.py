@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from lsmkv.counters import BLOCK_READS
 from lsmkv.db.compact.background import Background
 from lsmkv.db.compact.background_jobs import Publication
 from lsmkv.db.tree.store import Store, View
@@ -27,10 +28,14 @@ from lsmkv.db.write.wal import WriteAheadLog
 from lsmkv.db.write.write_path import WritePath
 from lsmkv.db.write.write_queue import PendingWrite, WriteQueue
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import Operation
+from lsmkv.format.batch import Operation, encoded_size
 from lsmkv.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.util.comparator import equal_means_identical
+from lsmkv.util.pace import Pace
 from lsmkv.util.threads import get_ident, pause
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 T = TypeVar("T")
 
@@ -40,6 +45,9 @@ class _WorkFirst(Exception):
 
 
 _LONGEST_COMMIT_DELAY = 0.001  # seconds that a sync may be put off for others to share it
+_LONGEST_DELAY = 0.001  # seconds for which a write sleeps because level 0 has many files
+_TURN = 0.002  # seconds after which writers give way to readers again
+_WAY = 0.00005  # seconds of a pause that is long enough for a thread that waits for the interpreter
 
 
 class Writer(WritePath):
@@ -65,6 +73,12 @@ class Writer(WritePath):
         """When the memtable was an eighth full."""
         self._stalled_since = 0.0
         """When the write stall under way began (``time.monotonic``); 0.0 if there is none."""
+        self._pace = Pace(_LONGEST_DELAY)
+        """What writes owe that are delayed."""
+        self._turn_ends = 0.0
+        """When writers give way to readers again."""
+        self._reads_before: i64 = 0
+        """How many block reads had ended when they did last."""
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
 
@@ -134,8 +148,15 @@ class Writer(WritePath):
             queue.wake_first()
         if pending.error is not None:
             raise pending.error
-        if self._background.threadless and self._background.is_due:
-            self._background.run_next_job()
+        if self._background.threadless:
+            if self._background.is_due:
+                self._background.run_next_job()
+        else:
+            view = store.view
+            if view is not None and view.delay > 0.0:
+                self._delay(view, operations)
+        if BLOCK_READS.under_way > 0:
+            self._give_way()
         if listener is not None:
             listener.wrote(operations, started)
 
@@ -342,7 +363,7 @@ class Writer(WritePath):
         return (
             view is not None
             and self._background.error is None
-            and not view.crowded
+            and view.delay <= 0.0
             and view.memtable.usage <= self._mark
         )
 
@@ -371,6 +392,35 @@ class Writer(WritePath):
                 "A write by a signal handler or finalizer, in the middle of another call, was"
                 f" lost: {pending.error}"
             )
+
+    # After a write.  The caller holds no lock.
+
+    def _delay(self, view: View, operations: list[Operation]) -> None:
+        """Let compactions gain on the writers before level 0 has 12 files and writes stop.
+
+        The delay of a byte grows with the files of level 0 and with the memtable, which will be
+        one.  So writes become as slow as compactions are, with a delay that is never much longer
+        than that of the write before.
+        """
+        full = view.memtable.usage / self._write_buffer_size
+        delay = view.delay * (1.0 + 3.0 * min(full, 1.0))
+        if self._pace.owe(delay * encoded_size(operations)):
+            self._store.counters.slowdowns += 1
+
+    def _give_way(self) -> None:
+        """Let the readers go on that wait for the interpreter, unless they had their turn just now.
+
+        A reader lets others run while it reads or decompresses a block.  A writer that takes over
+        then would keep the interpreter for its switch interval, 5 ms.  If no read has ended since
+        the last turn, they wait for a file.
+        """
+        reads = BLOCK_READS.ended
+        now = time.monotonic()
+        if reads != self._reads_before and now >= self._turn_ends:
+            self._reads_before = reads
+            self._turn_ends = now + _TURN
+            pause(_WAY)
+            self._turn_ends = time.monotonic() + _TURN
 
     # Leading.  The caller of everything that follows holds the writers' lock.
 
@@ -405,25 +455,19 @@ class Writer(WritePath):
     def _make_room(self) -> None:
         """Wait until the memtable may grow, or begin a new one.
 
-        With 8 files on level 0 each write is delayed by a millisecond, so that compaction gains on
-        the writers before level 0 has 12 files and writes stop.
+        Writes are delayed before level 0 has 12 files and they stop: see :meth:`_delay`.
         """
         store = self._store
         background = self._background
-        may_delay = True
         while True:
             if background.error is not None:
                 background.raise_error()
             if store.closing:
                 raise ClosedError("the database is closed")
             view = store.view or store.open_view()
-            if may_delay and view.crowded and not background.threadless:
-                may_delay = False
-                store.counters.slowdowns += 1
-                pause(0.001)
-            elif view.memtable.usage <= self._mark:
+            if view.memtable.usage <= self._mark:
                 return
-            elif self._mark < self._write_buffer_size:
+            if self._mark < self._write_buffer_size:
                 self._pass_mark(view.memtable.usage)
             elif (
                 view.immutable is not None or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER

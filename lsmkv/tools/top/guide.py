@@ -31,8 +31,8 @@ HELP: tuple[tuple[str, str], ...] = (
     ),
     (
         "Background",
-        "Stalls: writers waited for a flush or a compaction. Slowdowns: writes that were held up"
-        " for a millisecond, for level 0 to thin out.",
+        "Stalls: writers waited for a flush or a compaction. Slowdowns: writes that slept for up"
+        " to a millisecond, for level 0 to thin out.",
     ),
     ("Keys", "q quits, p pauses and goes on, d changes dark and light, ? shows this."),
 )

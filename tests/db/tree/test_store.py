@@ -8,8 +8,14 @@ import pytest
 from processes import python_without_warnings
 
 from lsmkv import DB
-from lsmkv.db.tree.store import StateChange
+from lsmkv.db.tree.memtable import MemTable
+from lsmkv.db.tree.store import StateChange, View
+from lsmkv.db.tree.store_lock import StoreLock
+from lsmkv.db.tree.version import Version
 from lsmkv.format.batch import Operation
+from lsmkv.format.keys import InternalKeyComparator, pack
+from lsmkv.format.version_edit import FileMetaData
+from lsmkv.util.comparator import BYTEWISE
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -162,3 +168,19 @@ def test_a_nested_view_holds_all_of_the_batch_that_is_being_applied() -> None:
             store.versions.last_sequence = 3
             memtable.applying = None
         assert dict(db) == {b"k": b"new", b"new": b"v"}
+
+
+def test_each_file_of_level_0_from_the_eighth_on_delays_writes_more() -> None:
+    """A memtable that is being flushed counts as the file that it will be."""
+    comparator = InternalKeyComparator(BYTEWISE)
+    memtable = MemTable(BYTEWISE, StoreLock())
+
+    def delay(files: int, immutable: MemTable | None = None) -> float:
+        key = pack(b"k", 1, 1)
+        levels = [[FileMetaData(number, 1, key, key) for number in range(files)]]
+        levels += [[] for _ in range(6)]
+        return View(memtable, immutable, Version(comparator, levels)).delay
+
+    assert delay(0) == delay(7) == 0.0 < delay(8) < delay(9) < delay(11) < delay(12)
+    assert delay(7, memtable) == delay(8)
+    assert delay(1000) == delay(12)

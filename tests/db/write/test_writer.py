@@ -14,6 +14,7 @@ from stores import contents
 
 import lsmkv
 from lsmkv import DB
+from lsmkv.counters import BLOCK_READS
 from lsmkv.db.write.write_queue import PendingWrite
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.local import LocalWritableFile
@@ -242,3 +243,34 @@ def test_a_call_that_gets_the_lock_after_the_log_was_closed(call: str, tmp_path:
         writer.close()
         with pytest.raises(lsmkv.ClosedError):
             calls[call]()
+
+
+def test_a_write_is_delayed_while_level_0_is_crowded(db: DB) -> None:
+    store: Any = db._store
+    db.put(b"k", b"v")
+    assert db.stats().slowdowns == 0
+    store.view.delay = 0.001
+    db.put(b"k", b"v")
+    assert db.stats().slowdowns == 1
+    store.view.delay = 0.0
+    db.put(b"k", b"v")
+    assert db.stats().slowdowns == 1
+
+
+def test_a_writer_gives_way_to_readers_that_wait(db: DB) -> None:
+    """Once for each turn, and not again before a read has ended: they may wait for the disk."""
+    writer: Any = db._writer
+    db.put(b"k", b"v")
+    assert writer._turn_ends == 0.0  # no reader waits
+    with BLOCK_READS:
+        pass
+    with BLOCK_READS:
+        db.put(b"k", b"v")
+        assert writer._turn_ends > 0.0
+        writer._turn_ends = 0.0
+        db.put(b"k", b"v")
+        assert writer._turn_ends == 0.0
+        with BLOCK_READS:
+            pass
+        db.put(b"k", b"v")
+        assert writer._turn_ends > 0.0
