@@ -152,7 +152,7 @@ def fastest_of(results: dict[str, Any]) -> str:
 
 def _fastest(workload: dict[str, Any]) -> str:
     """The engine with the best median."""
-    medians = {
+    medians: dict[str, float] = {
         name: figures["micros"]["median"]
         for name, figures in workload["engines"].items()
         if "micros" in figures
