@@ -97,6 +97,8 @@ METHOD = """
   three above it, flushed by hand from large memtables so that every engine starts from the same
   tables. The time is for each version read.
 - `open` is the median of eleven openings of a closed store.
+- `openlog` is the same for a store that was closed with 1,000 new values in its log, `openkilled`
+  for one with 4 MiB there: a copy of an open store's directory, which is what a kill leaves.
 - Threads share the keys of a workload.
 
 | | filters | block cache | compression | a write outlives the process | `fillsync` |

@@ -38,6 +38,8 @@ COMPILED: dict[str, float] = {
     "readwhilewriting": 1.2,
     "compact": 1.5,
     "open": 1.0,
+    "openlog": 1.0,
+    "openkilled": 1.0,
 }
 """plyvel's time over lsmkv's, at least."""
 

@@ -21,7 +21,7 @@ from lsmkv.tools.output import open_output
 LARGE_WORKLOADS = (
     *("fillseq", "fillbatch", "fillrandom", "overwrite", "readrandom", "readmissing", "readhot"),
     *("readseq", "readreverse", "seek10", "deleterandom", "scandeleted", "queue"),
-    *("compact", "open"),
+    *("compact", "open", "openlog", "openkilled"),
 )
 """What is run with more entries, too."""
 

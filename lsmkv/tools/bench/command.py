@@ -70,7 +70,7 @@ def bench(
 
     Workloads: fillseq fillbatch fillrandom overwrite fillsync readrandom readmissing readhot
     readseq readreverse seekrandom seek10 deleterandom scandeleted queue readwhilewriting
-    compact open.
+    compact open openlog openkilled.
 
     Studies, each run once: sustained (the slowest of many puts), growth (Gets in larger and
     larger stores), incompressible (Gets of values that do not compress), footprint (bytes on

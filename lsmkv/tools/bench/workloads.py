@@ -35,6 +35,8 @@ _OVERWRITES = 3
 _LEFT_PART = 100
 _QUEUE_PART = 20
 _LONGEST_QUEUE = 10_000
+_LOGGED = 1000
+_KILLED_LOG = 4 * 1024**2
 _GIB = 1024**3
 
 Seen = dict[str, int]
@@ -80,7 +82,7 @@ class Bench:
     @contextlib.contextmanager
     def fresh(self, settings: Settings | None = None, sync: bool = False) -> Iterator[Store]:
         """An empty store, removed in the end."""
-        path = self._new_path()
+        path = self.new_path()
         with self.opened(path, settings, sync) as store:
             yield store
         shutil.rmtree(path)
@@ -111,14 +113,14 @@ class Bench:
     @contextlib.contextmanager
     def copy(self) -> Iterator[str]:
         """The path of a closed copy of the store of ``fillrandom``."""
-        path = self._new_path()
+        path = self.new_path()
         shutil.copytree(self._require_loaded(), path)
         yield path
         shutil.rmtree(path)
 
     def fill_loaded(self) -> Outcome:
         """Make the store of ``fillrandom``: all entries in random order."""
-        path = self._new_path()
+        path = self.new_path()
         with self.opened(path) as store:
             outcome = self.fill(store, self.data.shuffled("fillrandom"), settle=True)
         self._loaded = path
@@ -130,7 +132,8 @@ class Bench:
         assert self._loaded is not None
         return self._loaded
 
-    def _new_path(self) -> str:
+    def new_path(self) -> str:
+        """The path of a store that is still to be made."""
         self._stores += 1
         return os.path.join(self.directory, f"store-{self._stores}")
 
@@ -515,6 +518,80 @@ def open_(bench: Bench) -> Outcome:
     return Outcome(1, statistics.median(times), {"hits": hits}, {"hits": OPENINGS})
 
 
+def openlog(bench: Bench) -> Outcome:
+    """Open a closed store that has 1,000 new values in its log: the median of eleven."""
+    data = bench.data
+    written = range(min(data.num, _LOGGED))
+    with bench.copy() as path:
+        with bench.opened(path) as store:
+            store.flush()
+            _put_all(store, data, written, 1)
+        return _open_copies(bench, path, written[-1], 1)
+
+
+def openkilled(bench: Bench) -> Outcome:
+    """Open a store whose process was killed with 4 MiB in its log, or all entries: the median of
+    eleven.
+
+    No process is killed: a copy of an open store's directory, made while nothing writes, holds
+    what a kill leaves.
+    """
+    data, settings = bench.data, bench.settings
+    written = range(min(data.num, _KILLED_LOG // (len(data.key(0)) + settings.value_size)))
+    path, killed = bench.new_path(), bench.new_path()
+    with bench.opened(path, replace(settings, write_buffer_size=_GIB)) as store:
+        _put_all(store, data, written, 0)
+        shutil.copytree(path, killed)
+    outcome = _open_copies(bench, killed, written[-1], 0)
+    shutil.rmtree(path)
+    shutil.rmtree(killed)
+    return outcome
+
+
+def _put_all(store: Store, data: Data, written: range, generation: int) -> None:
+    put = store.putter()
+    for index in written:
+        put(data.key(index), data.value(index, generation))
+
+
+def _sync_all(directory: str) -> None:
+    """Make a directory and its files durable, as far as the system can sync a directory."""
+    paths = [os.path.join(directory, name) for name in os.listdir(directory)]
+    for path in [*paths, directory, os.path.dirname(directory)]:
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except OSError:
+            continue  # a directory, on Windows
+        try:
+            os.fsync(fd)
+        except OSError:
+            pass  # of a descriptor for reading, on Windows
+        finally:
+            os.close(fd)
+
+
+def _open_copies(bench: Bench, path: str, last: int, generation: int) -> Outcome:
+    """Open eleven copies of a store, since opening one changes it; ``last`` is an entry's index.
+
+    The copies are durable before the clock starts: no engine's first sync writes them out.
+    """
+    data = bench.data
+    hits, times = 0, []
+    for _ in range(OPENINGS):
+        copied = bench.new_path()
+        shutil.copytree(path, copied)
+        _sync_all(copied)
+        started = time.perf_counter()
+        store = bench.engine.open(copied, bench.settings)
+        times.append(time.perf_counter() - started)
+        try:
+            hits += store.getter(False)(data.key(last)) == data.value(last, generation)
+        finally:
+            store.close()
+        shutil.rmtree(copied)
+    return Outcome(1, statistics.median(times), {"hits": hits}, {"hits": OPENINGS})
+
+
 WORKLOADS: dict[str, Callable[[Bench], Outcome]] = {
     "fillseq": fillseq,
     "fillbatch": fillbatch,
@@ -534,6 +611,8 @@ WORKLOADS: dict[str, Callable[[Bench], Outcome]] = {
     "readwhilewriting": readwhilewriting,
     "compact": compact,
     "open": open_,
+    "openlog": openlog,
+    "openkilled": openkilled,
 }
 
 THREADED = frozenset(

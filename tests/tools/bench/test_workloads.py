@@ -36,6 +36,8 @@ SEEN: dict[str, dict[str, int]] = {
     "readwhilewriting": {"hits": NUM // 10},
     "compact": FILLED | {"levels_changed": 1},
     "open": {"hits": OPENINGS},
+    "openlog": {"hits": OPENINGS},
+    "openkilled": {"hits": OPENINGS},
 }
 OPS = {
     "fillsync": NUM // 100,
@@ -45,6 +47,8 @@ OPS = {
     "readwhilewriting": NUM // 10,
     "compact": 2 * NUM,
     "open": 1,
+    "openlog": 1,
+    "openkilled": 1,
 }
 
 

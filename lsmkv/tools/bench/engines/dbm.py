@@ -23,6 +23,7 @@ _UNORDERED = dict.fromkeys(
     ("readseq", "readreverse", "seekrandom", "seek10", "scandeleted", "queue"),
     "its keys are in no order",
 )
+_NO_LOG = {"openkilled": "a killed process loses what it has buffered"}
 _NO_SYNC = {"fillsync": "it cannot sync a single write"}
 _NO_BATCH = {"fillbatch": "it has no batches"}
 _WHOLE_INDEX = {"deleterandom": "each deletion writes the whole index"}
@@ -36,7 +37,7 @@ class DBMEngine:
     def __init__(self) -> None:
         self._kind, self._module = _best_kind()
         self.version = self._kind.removeprefix("dbm.")
-        self.cannot = _UNORDERED | NO_LEVELS | FOREIGN_FILES | _NO_BATCH
+        self.cannot = _UNORDERED | NO_LEVELS | FOREIGN_FILES | _NO_BATCH | _NO_LOG
         if self._kind != "dbm.gnu":
             self.cannot = self.cannot | _NO_SYNC
         if self._kind == "dbm.dumb":
