@@ -86,8 +86,13 @@ class TableOutput:
 
 def remove_table(directory: Directory, number: int) -> None:
     """Remove a table that no version names; if that fails, the next open removes it."""
+    remove_file(directory, table_name(number))
+
+
+def remove_file(directory: Directory, name: str) -> None:
+    """Remove a file that the store does not use; if that fails, the next open removes it."""
     try:
-        directory.remove(table_name(number))
+        directory.remove(name)
     except OSError:
         pass
 

@@ -57,6 +57,8 @@ class VersionSet:
         self._manifest: WritableFile | None = None
         self._manifest_log: LogWriter | None = None
         self._snapshot_size = 0  # bytes of the MANIFEST's first record
+        self._named: tuple[int, WritableFile] | None = None
+        """The number and the empty file of the next MANIFEST, if its name is durable."""
         self.failure: BaseException | None = None
         """The error of a write of the MANIFEST, after which nothing is committed."""
         self._applying: tuple[VersionEdit, Version] | None = None
@@ -106,6 +108,16 @@ class VersionSet:
         """Make ``version`` current without writing to the MANIFEST, from which recovery read it."""
         self.current = version
         self._lease(version)
+
+    def name_manifest(self) -> str:
+        """Create the file of the next MANIFEST, and return its name.
+
+        The caller syncs the directory before the next commit, which then need not do so.
+        """
+        number = self.new_file_number()
+        name = manifest_name(number)
+        self._named = number, self._directory.create(name)
+        return name
 
     def log_and_apply(self, edit: VersionEdit) -> Version:
         """Commit ``edit``: make it durable, then its version current.  Returns that version.
@@ -168,6 +180,9 @@ class VersionSet:
 
     def close(self) -> None:
         """Close the MANIFEST."""
+        named, self._named = self._named, None
+        if named is not None:
+            named[1].close()
         if self._manifest is not None:
             self._manifest.close()
             self._manifest = None
@@ -194,16 +209,18 @@ class VersionSet:
 
     def _begin_manifest(self, edit: VersionEdit) -> None:
         """Begin a new MANIFEST with the current version, then the edit; let CURRENT name it."""
-        number = self.new_file_number()
+        named, self._named = self._named, None
+        number = self.new_file_number() if named is None else named[0]
         edit.next_file_number = self.next_file_number
-        file = self._directory.create(manifest_name(number))
+        file = self._directory.create(manifest_name(number)) if named is None else named[1]
         try:
             writer = LogWriter(file)
             writer.add_record(self._snapshot().encode())
             self._snapshot_size = writer.end
             writer.add_record(edit.encode())
             file.sync()
-            self._directory.sync()
+            if named is None:
+                self._directory.sync()
             set_current(self._directory, number)
             self.close()
             self._manifest = file

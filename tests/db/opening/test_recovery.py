@@ -129,6 +129,34 @@ def test_a_store_with_a_file_too_many_is_not_settled(name: str) -> None:
     assert manifest != before
 
 
+def test_a_log_becomes_a_table_with_two_syncs_of_the_directory() -> None:
+    """One for the names of table, log and MANIFEST, and one for that of CURRENT."""
+    env, expected = made()
+    start = len(env.history)
+    with DB(PATH, env=env) as db:
+        calls = env.history[start:]
+        assert dict(db) == expected.states[-1]
+    assert calls.count("dir_sync") == 2
+    assert calls.count("sync") == 3  # the table, the MANIFEST, and what becomes CURRENT
+    # LOG, the log, the MANIFEST and the table
+    assert calls[: calls.index("dir_sync")].count("create") == 4
+
+
+@pytest.mark.parametrize(
+    ("call", "n"),
+    [("create", 2), ("create", 3), ("create", 4), *((call, 1) for call in ("sync", "dir_sync"))],
+)
+def test_an_opening_that_fails_leaves_nothing_that_it_made(call: str, n: int) -> None:
+    env, expected = made()
+    before = {name for name in everything(env) if not name.startswith("LOG")}
+    env.fail_at(n, calls={call})
+    with pytest.raises(lsmkv.IOError):
+        DB(PATH, env=env)
+    assert env.failures == 1
+    assert {name for name in everything(env) if not name.startswith("LOG")} == before
+    assert opened(env) == expected.states[-1]
+
+
 def test_the_names_of_a_settled_store_are_durable_before_it_is_written_to() -> None:
     """LevelDB does not sync the name of a log."""
     env = FaultyEnv()
