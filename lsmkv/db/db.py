@@ -19,7 +19,6 @@ from lsmkv.db.handles.prefixed import PrefixedDB
 from lsmkv.db.handles.scannable import Scannable
 from lsmkv.db.handles.snapshot import Snapshot
 from lsmkv.db.handles.transaction import ConflictCheck, Isolation, Transaction, refuse_unknown
-from lsmkv.db.read.batches import Batches
 from lsmkv.db.read.iterator import Iterator, IteratorArguments
 from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.db.read.scan import Bounds
@@ -36,6 +35,7 @@ from lsmkv.util.introspection import described
 
 if TYPE_CHECKING:
     from lsmkv.db.handles.explanation import Explanation
+    from lsmkv.db.read.batches import Batches
 
 T = TypeVar("T")
 
@@ -501,6 +501,8 @@ class DB(Maintenance, Scannable):
         ...     [(batch.sequence, batch.operations) for batch in db.batches(since=1)]
         [(2, [(b'b', b'2')])]
         """
+        from lsmkv.db.read.batches import Batches  # noqa: PLC0415 - few follow a store
+
         return Batches(self, since, timeout)
 
     def _follow_logs(self, hold: LogHold) -> tuple[Store, int]:

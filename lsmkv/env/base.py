@@ -23,9 +23,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
-from typing import TypeVar
-
-_Self = TypeVar("_Self", bound="_Closeable")
+from typing import Self
 
 NO_LIMIT = 1 << 62
 """The result of :meth:`WritableFile.reserve` for a file without reserved space."""
@@ -38,7 +36,7 @@ class _Closeable(ABC):
     def close(self) -> None:
         """Close the descriptor.  A second close has no effect."""
 
-    def __enter__(self: _Self) -> _Self:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -14,8 +14,8 @@ import os
 import stat
 import sys
 import time
+from typing import TYPE_CHECKING
 
-from lsmkv.env import windows
 from lsmkv.env.base import Directory, Env, RandomAccessFile, WritableFile, check_name
 from lsmkv.env.descriptors import with_room
 from lsmkv.env.local_file import (
@@ -27,12 +27,14 @@ from lsmkv.env.local_file import (
     sync_descriptor,
 )
 from lsmkv.env.local_log import LocalLogFile
-from lsmkv.env.local_sharing import SHARES, Claim, forget
 from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, lock_holder, take_lock
 from lsmkv.env.mounts import keeps_reservations
 from lsmkv.env.shared_file import SharedFile, open_shared
 from lsmkv.env.shared_page import fcntl
 from lsmkv.env.sharing import SharingDirectory
+
+if TYPE_CHECKING:
+    from lsmkv.env.local_sharing import Claim
 
 _CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
@@ -232,15 +234,15 @@ class LocalDirectory(Descriptor, SharingDirectory):
 
     def is_shared(self, name: str) -> bool:
         """Whether processes share the store.  ``OSError`` if that cannot be found out."""
-        if not SHARES:
-            return False
         try:
             flags = os.O_RDONLY | _NOFOLLOW
             file = open_shared(lambda: self._open(name, flags)[0], self._path_of(name))
         except FileNotFoundError:
             return False
         try:
-            return file.is_leased_at_all()
+            from lsmkv.env.local_sharing import SHARES  # noqa: PLC0415 - few stores are shared
+
+            return SHARES and file.is_leased_at_all()
         except OSError as error:
             if error.errno == errno.EINVAL:
                 return False  # a kernel without OFD locks: nobody shares a store on it
@@ -249,14 +251,15 @@ class LocalDirectory(Descriptor, SharingDirectory):
             file.close()
 
     def forget_sharing(self, name: str) -> None:
-        if not SHARES:
-            return
         try:
             file = self.shared_file(name, False)
         except OSError:
             return  # it is none that a process has written
         try:
-            forget(file)
+            from lsmkv.env.local_sharing import SHARES, forget  # noqa: PLC0415 - as above
+
+            if SHARES:
+                forget(file)
         finally:
             file.close()
 
@@ -264,6 +267,8 @@ class LocalDirectory(Descriptor, SharingDirectory):
         return os.access(".", os.W_OK, dir_fd=self._fd, effective_ids=True)
 
     def claim_start(self) -> bool:
+        from lsmkv.env.local_sharing import Claim  # noqa: PLC0415 - as above
+
         with naming(self.path):
             try:
                 self._claim = Claim(lambda: self._open_directory("."))
@@ -400,6 +405,8 @@ class LocalEnv(Env):
         platform has no directory descriptors and is not Windows.
         """
         if sys.platform == "win32":
+            from lsmkv.env import windows  # noqa: PLC0415 - nowhere else
+
             return windows.open_directory(path, create, self.follow_symlinks)
         return self._open_directory(path, create)
 
@@ -425,6 +432,8 @@ class LocalEnv(Env):
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory; ``OSError`` with ``ENOTEMPTY`` if it is not."""
         if sys.platform == "win32":
+            from lsmkv.env import windows  # noqa: PLC0415 - as above
+
             windows.remove_directory(path)
         else:
             os.rmdir(path)
@@ -438,6 +447,8 @@ class LocalEnv(Env):
         if os.path.lexists(new):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
         if sys.platform == "win32":
+            from lsmkv.env import windows  # noqa: PLC0415 - as above
+
             windows.rename_directory(old, new)
             return
         os.rename(old, new)

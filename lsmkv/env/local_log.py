@@ -20,7 +20,6 @@ import os
 import sys
 import weakref
 from collections.abc import Callable
-from typing import NamedTuple
 
 from lsmkv.env.base import NO_LIMIT
 from lsmkv.env.local_file import LocalWritableFile, naming
@@ -36,12 +35,15 @@ _TOUCHED = 64 * 1024
 holding the interpreter's lock."""
 
 
-class _Window(NamedTuple):
+class _Window:
     """What is mapped.  It is replaced as a whole, so an interrupt finds the old or the new one."""
 
-    start: int
-    """The offset in the file."""
-    view: mmap.mmap
+    __slots__ = ("start", "view")
+
+    def __init__(self, start: int, view: mmap.mmap) -> None:
+        self.start = start
+        """The offset in the file."""
+        self.view = view
 
 
 class LocalLogFile(LocalWritableFile):

@@ -9,11 +9,9 @@ ones.  Network and user-space file systems guarantee nothing.
 from __future__ import annotations
 
 import os
-import re
 import struct
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
 
 try:
     import fcntl
@@ -29,7 +27,6 @@ _OF_SEVERAL_MACHINES = frozenset(
         "smb2", "smb3", "smbfs", "sshfs",
     )
 )  # fmt: skip
-_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 # struct xfs_fsop_geom_v1, 112 bytes, with its flags at 92 (source: Linux, ``libxfs/xfs_fs.h``).
 _XFS_GEOMETRY = 0x80705864
 _XFS_GEOMETRY_SIZE = 112
@@ -82,9 +79,9 @@ def _type_of_device(device: int) -> str:
     if sys.platform == "win32":
         raise NotImplementedError
     number = b"%d:%d" % (os.major(device), os.minor(device))
-    for mount in _mounts():
-        if mount.device == number:
-            return mount.kind
+    for own, _, kind in _mounts():
+        if own == number:
+            return kind
     return ""
 
 
@@ -92,30 +89,37 @@ def _type_of_path(path: str) -> str:
     """The type of the deepest mount that contains a path without links; the later one of two."""
     inside = os.fsencode(path.rstrip(os.sep) + os.sep)
     deepest, kind = -1, ""
-    for mount in _mounts():
-        point = mount.point.rstrip(b"/") + b"/"
-        if inside.startswith(point) and len(point) >= deepest:
-            deepest, kind = len(point), mount.kind
+    for _, point, its_kind in _mounts():
+        beginning = point.rstrip(b"/") + b"/"
+        if inside.startswith(beginning) and len(beginning) >= deepest:
+            deepest, kind = len(beginning), its_kind
     return kind
 
 
-class _Mount(NamedTuple):
-    """A line of ``/proc/self/mountinfo``."""
-
-    device: bytes
-    point: bytes
-    kind: str
-
-
-def _mounts() -> Iterator[_Mount]:
+def _mounts() -> Iterator[tuple[bytes, bytes, str]]:
+    """For each line of ``/proc/self/mountinfo``: the device's number, where it is mounted, and the
+    type of the file system."""
     with open(MOUNTS, "rb") as mounts:
         for line in mounts:
             # 36 35 98:0 /root /mount/point options optional-fields... - type source options
             before, _, after = line.partition(b" - ")
             fields = before.split(b" ")
             if len(fields) > 5:
-                point = _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), fields[4])
-                yield _Mount(fields[2], point, after.split(b" ", 1)[0].decode("ascii", "replace"))
+                kind = after.split(b" ", 1)[0].decode("ascii", "replace")
+                yield fields[2], _unescaped(fields[4]), kind
+
+
+def _unescaped(point: bytes) -> bytes:
+    """A path whose spaces, tabs, line ends and backslashes were written in octal: ``\\040``."""
+    first, *rest = point.split(b"\\")
+    parts = [first]
+    for part in rest:
+        octal = part[:3]
+        if len(octal) == 3 and octal.isdigit() and octal < b"400" and not octal.strip(b"01234567"):
+            parts += bytes([int(octal, 8)]), part[3:]
+        else:
+            parts += b"\\", part
+    return b"".join(parts)
 
 
 def _has_reflinks(descriptor: int) -> bool:

@@ -10,9 +10,7 @@ even if the owner is killed.
 from __future__ import annotations
 
 import os
-import re
 import select
-import signal
 import sys
 from collections import deque
 from typing import Any
@@ -27,7 +25,6 @@ except ImportError:  # Windows, where no process is started: see can_start
 
 HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The directory of the package."""
-_INTERPRETER = re.compile(r"(python|pypy)[0-9.]*[a-z]*", re.ASCII | re.IGNORECASE)
 _CHUNK = 65536
 _CHECK_OWNER_EVERY = 0.5  # seconds
 _MAX_KILL_WAIT = 2.0  # seconds
@@ -70,7 +67,12 @@ def has_interpreter() -> bool:
         or not sys.executable
     ):
         return False
-    return _INTERPRETER.fullmatch(os.path.basename(sys.executable)) is not None
+    name = os.path.basename(sys.executable)
+    for kind in ("python", "pypy"):
+        if name[: len(kind)].lower() == kind:
+            letters = name[len(kind) :].lstrip("0123456789.")
+            return not letters or (letters.isascii() and letters.isalpha())
+    return False
 
 
 def get_ready() -> None:
@@ -226,6 +228,8 @@ class Port:
 
         Takes over standard input and output: what a library prints does not mix with the lines.
         """
+        import signal  # noqa: PLC0415 - for the started process alone
+
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._owner = owner
         self._input = os.dup(0)

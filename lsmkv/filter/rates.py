@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
 _SPAN: Final = 1 << 32
 """Where LevelDB's sums wrap around."""
@@ -35,16 +35,19 @@ _FEW_BITS: Final = 8
 """In a filter of fewer bits a probe than this, probes far apart meet too."""
 
 
-class _Law(NamedTuple):
+class _Law:
     """The statistics of k probes in m bits."""
 
-    distinct: list[dict[int, float]]
-    """For each power of two that divides d, from 1 up to that of m: the share of hashes with it
-    that probe r different bits."""
-    mean: float
-    """Different bits that a hash probes, on average."""
-    overlaps: dict[int, float]
-    """How many pairs of offsets, on average, make a key with the same d share s bits."""
+    def __init__(
+        self, distinct: list[dict[int, float]], mean: float, overlaps: dict[int, float]
+    ) -> None:
+        self.distinct = distinct
+        """For each power of two that divides d, from 1 up to that of m: the share of hashes with it
+        that probe r different bits."""
+        self.mean = mean
+        """Different bits that a hash probes, on average."""
+        self.overlaps = overlaps
+        """How many pairs of offsets, on average, make a key with the same d share s bits."""
 
 
 def expected_rate(keys: float, bits: int, probes: int) -> float:

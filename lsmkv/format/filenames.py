@@ -23,7 +23,6 @@ engine's, and is never touched.
 from __future__ import annotations
 
 import enum
-import re
 from typing import Final
 
 from lsmkv.env.base import Directory
@@ -81,8 +80,8 @@ _SUFFIXES = {
     "dbtmp": FileType.TEMPORARY,
 }
 _MOST_DIGITS = 20
-_WORKER_TABLE = re.compile(r"\.worker-([0-9a-f]{16})-[0-9]{1,20}\.tmp", re.ASCII)
-_CURRENT_CONTENT = re.compile(rb"MANIFEST-[0-9]{1,20}\n")
+_TOKEN_DIGITS = 16
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def log_name(number: int) -> str:
@@ -112,8 +111,12 @@ def worker_table_name(token: str, number: int) -> str:
 
 def worker_token(name: str) -> str | None:
     """The token in the name of a worker process's table; None for any other name."""
-    match = _WORKER_TABLE.fullmatch(name)
-    return None if match is None else match[1]
+    rest = name.removeprefix(".worker-")
+    token, _, number = rest.partition("-")
+    if rest == name or len(token) != _TOKEN_DIGITS or not _HEXADECIMAL.issuperset(token):
+        return None
+    digits = number.removesuffix(".tmp")
+    return token if digits != number and _is_number(digits) else None
 
 
 def parse_filename(name: str) -> tuple[int, FileType] | None:
@@ -134,7 +137,7 @@ def parse_filename(name: str) -> tuple[int, FileType] | None:
         if digits == name:
             return None if worker_token(name) is None else (0, FileType.TEMPORARY)
         kind = FileType.MANIFEST
-    if not digits.isdigit() or not digits.isascii() or len(digits) > _MOST_DIGITS:
+    if not _is_number(digits):
         return None
     number = int(digits)
     return (number, kind) if number <= MAX_FILE_NUMBER else None
@@ -147,9 +150,16 @@ def read_current(directory: Directory) -> str:
         content = directory.read_file(CURRENT, 64)
     except ValueError:
         raise CorruptionError("CURRENT is longer than any MANIFEST's name", path, 0) from None
-    if _CURRENT_CONTENT.fullmatch(content) is None:
+    name = content[:-1].decode("ascii", "replace")
+    digits = name.removeprefix("MANIFEST-")
+    if not content.endswith(b"\n") or digits == name or not _is_number(digits):
         raise CorruptionError(f"CURRENT does not name a MANIFEST: {content!r}", path, 0)
-    return content[:-1].decode("ascii")
+    return name
+
+
+def _is_number(digits: str) -> bool:
+    """Whether this is a number in ASCII digits, of no more than a file's number can have."""
+    return digits.isdigit() and digits.isascii() and len(digits) <= _MOST_DIGITS
 
 
 def set_current(directory: Directory, manifest_number: int) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from librt.vecs import append, vec
 from mypy_extensions import i64
@@ -22,14 +22,20 @@ POLYNOMIAL: Final = 0x82F63B78
 """Castagnoli's polynomial, with its bits in reverse order, as these CRCs need it."""
 
 
-class _Crc32c(NamedTuple):
+class _Crc32c:
     """An implementation."""
 
-    package: str
-    value: Callable[[bytes], int]
-    """The CRC of some bytes."""
-    extend: Callable[[int, bytes], int]
-    """The CRC of the bytes whose CRC is given, followed by more bytes."""
+    def __init__(
+        self,
+        package: str,
+        value: Callable[[bytes], int],
+        extend: Callable[[int, bytes], int],
+    ) -> None:
+        self.package = package
+        self.value = value
+        """The CRC of some bytes."""
+        self.extend = extend
+        """The CRC of the bytes whose CRC is given, followed by more bytes."""
 
 
 def _google() -> _Crc32c | None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib.machinery import BuiltinImporter, PathFinder
-from importlib.util import module_from_spec
 from types import TracebackType
 from typing import Any, Final, cast
 
@@ -30,7 +29,7 @@ from lsmkv.util.search import IS_COMPILED
 def second_instance(name: str) -> Any:
     """Another instance of a module of the interpreter that is written in C."""
     spec: Any = BuiltinImporter.find_spec(name) or PathFinder.find_spec(name)
-    module = module_from_spec(spec)
+    module = spec.loader.create_module(spec)
     spec.loader.exec_module(module)
     return module
 

@@ -6,7 +6,6 @@ The handle's methods of these names call it, in any thread.  It takes the curren
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from lsmkv.db.tree.merge import merge
@@ -19,7 +18,8 @@ from lsmkv.util.introspection import described
 if TYPE_CHECKING:
     pass
 
-_FILES_AT_LEVEL = re.compile(r"num-files-at-level([0-9]{1,9})", re.ASCII)
+_FILES_AT_LEVEL = "num-files-at-level"
+_MOST_DIGITS = 9
 _PREFIX = "leveldb."
 _MB = 1048576.0
 _READAHEAD = 64 * 1024  # bytes of a table that are read at once
@@ -56,9 +56,11 @@ def get_property(store: Store, name: str) -> str | None:
         return None
     view = store.open_view()
     name = name[len(_PREFIX) :]
-    at_level = _FILES_AT_LEVEL.fullmatch(name)
-    if at_level is not None:
-        level = int(at_level[1])
+    digits = name.removeprefix(_FILES_AT_LEVEL)
+    if digits != name:
+        if not digits.isdigit() or not digits.isascii() or len(digits) > _MOST_DIGITS:
+            return None
+        level = int(digits)
         levels = view.version.levels
         return str(len(levels[level])) if level < len(levels) else None
     if name == "stats":

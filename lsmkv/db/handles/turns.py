@@ -23,7 +23,7 @@ is raised.  It comes to that if a function writes, by another call, what its own
 
 from __future__ import annotations
 
-import random
+import os
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -190,8 +190,8 @@ class Attempts:
             raise conflict
         if self._turn is not None:
             return 0.0
-        longest = min(_FIRST_PAUSE * 2 ** min(self._conflicts - 1, 10), _LONGEST_PAUSE)
-        return random.uniform(0, longest)
+        longest: float = min(_FIRST_PAUSE * 2 ** min(self._conflicts - 1, 10), _LONGEST_PAUSE)
+        return longest * int.from_bytes(os.urandom(4), "big") / (1 << 32)
 
     def end(self) -> None:
         """Give up the turn, or the place in the queue."""

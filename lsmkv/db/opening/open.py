@@ -22,7 +22,6 @@ from lsmkv.db.tree.store_lock import StoreLock
 from lsmkv.db.write.writer import Writer
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
-from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import ComparatorMismatchError, Error, ForeignFormatError, raise_typed
 from lsmkv.format.filenames import CURRENT
 from lsmkv.format.keys import InternalKeyComparator
@@ -124,10 +123,15 @@ def open_store(path: str, arguments: OptionArguments, share: Share | None = None
     name for its order decides.  ``share`` is called once the store's lock is held, and returns what
     publishes the store to other processes.
     """
+    # Not first in a thread of the engine, which would be taken for the main thread.
+    import threading  # noqa: F401, PLC0415 - a program that opens no store does without
+
     options = make_options(**arguments)
     create = options.create_if_missing
     env = options.env
     if env is None and path == MEMORY:
+        from lsmkv.env.memory import MemoryEnv  # noqa: PLC0415 - most stores are on disk
+
         env = MemoryEnv()
         create = True
     elif env is None:
