@@ -41,7 +41,7 @@ _SEARCHES_BEFORE_DECODING: Final = 4
 """Decoding costs about as much as this many searches, and most blocks are evicted before."""
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)  # it holds bytes; a new one reuses the last one's place
+@mypyc_attr(free_list_len=1)  # a new block reuses the place of the last one
 class Block:
     """The reader of one block.  Every length is checked before it is used."""
 
