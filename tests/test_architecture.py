@@ -86,8 +86,6 @@ LATE_IMPORTS = {
     ("lsmkv.db.tree.store_stats", "lsmkv.stats.Stats"),
     ("lsmkv.db.db", "lsmkv.db.handles.explain.Explainer"),
     ("lsmkv.db.db", "lsmkv.db.read.batches.Batches"),
-    ("lsmkv.db.tree.memtable", "sortedcontainers.SortedDict"),
-    ("lsmkv.db.opening.open", "threading"),
     ("lsmkv.db.opening.open", "lsmkv.env.memory.MemoryEnv"),
     ("lsmkv.db.admin.maintenance", "lsmkv.db.admin.checkpoint.hold"),
     ("lsmkv.db.admin.maintenance", "lsmkv.db.admin.checkpoint.write_checkpoint"),

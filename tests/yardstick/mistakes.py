@@ -536,8 +536,8 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "digits of other scripts count as numbers",
         "files",
-        "parse_filename",
-        " or not digits.isascii()",
+        "_is_number",
+        " and digits.isascii()",
         "",
         "A user's file is taken for a table, and removed.",
     ),

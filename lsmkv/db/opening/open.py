@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading  # noqa: F401 - imported first in a thread, it would take that for the main one
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -123,9 +124,6 @@ def open_store(path: str, arguments: OptionArguments, share: Share | None = None
     name for its order decides.  ``share`` is called once the store's lock is held, and returns what
     publishes the store to other processes.
     """
-    # Not first in a thread of the engine, which would be taken for the main thread.
-    import threading  # noqa: F401, PLC0415 - a program that opens no store does without
-
     options = make_options(**arguments)
     create = options.create_if_missing
     env = options.env

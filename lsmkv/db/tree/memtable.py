@@ -25,6 +25,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter
+from sortedcontainers import SortedDict
 
 from lsmkv.db.tree.key_list import KeyList
 from lsmkv.db.tree.older_versions import OlderVersions
@@ -85,7 +86,7 @@ class MemTable:
         self._compare = comparator.compare
         self._identical = equal_means_identical(comparator)
         self._order = sort_key(comparator)
-        self._sorted: Any = _sorted_dict()(self._order)
+        self._sorted: Any = SortedDict(self._order)
         """The newest version of each key."""
         self._older = OlderVersions()
         # Fast paths: where writes wait to be sorted, and what a scan keeps.
@@ -236,7 +237,7 @@ class MemTable:
         if self._merging:
             # Ctrl-C has interrupted a merge: the dict part is whole, the order is not.  Only dict's
             # own items() does not use the order.
-            self._sorted = type(self._sorted)(self._order, dict(dict.items(self._sorted)))
+            self._sorted = SortedDict(self._order, dict(dict.items(self._sorted)))
         if self._pending:
             self._merging = True
             every = self._key_list
@@ -609,18 +610,3 @@ def _rise(keys: list[bytes]) -> bool:
             return False
         last = key
     return True
-
-
-_sorted_dicts: list[Any] = []
-"""``SortedDict``, once it has been imported."""
-
-
-def _sorted_dict() -> Any:
-    """``SortedDict``.  The first memtable of the process imports it, when a store is opened: it is
-    a tenth of what ``import lsmkv`` would take.  It is kept here, since nothing can be imported
-    while the interpreter shuts down, when finalizers may still write."""
-    if not _sorted_dicts:
-        from sortedcontainers import SortedDict  # noqa: PLC0415 - see above
-
-        _sorted_dicts.append(SortedDict)
-    return _sorted_dicts[0]
