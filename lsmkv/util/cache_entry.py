@@ -33,6 +33,11 @@ class CacheEntry:
         """In a block cache: its count of evictions from the probation queue when it evicted this
         entry from there; 0 if it did not."""
 
+    @property
+    def used(self) -> bool:
+        """Whether the value was used since it was inserted, or since the cache last spared it."""
+        return self.uses > 0
+
     def take(self) -> Any:
         """The value, which the cache then spares once; None if it was evicted."""
         value = self.value

@@ -38,11 +38,11 @@ def test_an_entry_is_spared_if_used_but_not_if_looked_at() -> None:
 
 def test_taking_counts_uses_and_emptying_returns_the_value_once() -> None:
     entry = CacheEntry(7)
-    assert (entry.take(), entry.uses, entry.charge) == (None, 0, 7)
+    assert (entry.take(), entry.used, entry.uses, entry.charge) == (None, False, 0, 7)
     entry.value = "value"
     assert entry.take() == "value"
     assert entry.take() == "value"
-    assert entry.uses == 2
+    assert (entry.used, entry.uses) == (True, 2)
     assert entry.empty() == "value"
     assert entry.empty() is entry.take() is None
 
