@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from others import Other
 from processes import ENVIRON
+from waiting import wait_until
 
 import lsmkv
 from lsmkv import SharedDB
@@ -188,6 +190,15 @@ def test_what_it_leaves_out_of_a_damaged_log_is_a_warning_here(path: Path) -> No
         assert len(list(shared)) == 4
 
 
+def opened_by(process: int) -> list[str]:
+    """What the descriptors of a process lead to; it may close some meanwhile."""
+    found = []
+    for fd in os.listdir(f"/proc/{process}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{process}/fd/{fd}"))
+    return found
+
+
 def test_it_inherits_nothing_and_has_a_session_of_its_own(path: Path) -> None:
     with socket.socket() as listening, open(path.parent / "other", "wb") as file:
         os.set_inheritable(listening.fileno(), True)
@@ -196,14 +207,13 @@ def test_it_inherits_nothing_and_has_a_session_of_its_own(path: Path) -> None:
             owner = db.owner
             assert os.getsid(owner) == os.getpgid(owner) != os.getsid(0)
             assert os.readlink(f"/proc/{owner}/cwd") == "/"
-            for fd in os.listdir(f"/proc/{owner}/fd"):
-                there = os.readlink(f"/proc/{owner}/fd/{fd}")
+            # It has answered through a pipe, and closes that afterwards.
+            wait_until(lambda: not any(there.startswith("pipe:") for there in opened_by(owner)))
+            for there in opened_by(owner):
                 assert str(path) in there or there.startswith(
                     ("/dev/null", "anon_inode:", "/memfd:lsmkv", "/dev/shm/lsmkv-", "socket:")
                 )
-            sockets = {
-                os.readlink(f"/proc/{owner}/fd/{fd}") for fd in os.listdir(f"/proc/{owner}/fd")
-            }
+            sockets = set(opened_by(owner))
             assert f"socket:[{os.fstat(listening.fileno()).st_ino}]" not in sockets
             status = Path(f"/proc/{owner}/status").read_text()
             assert f"PPid:\t{os.getpid()}\n" not in status
