@@ -5,6 +5,7 @@ engine.  ``simulation.py`` starts it through ``lsmkv.env.interpreted``; ``world.
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from typing import Any
 
 from lsmkv.env.interpreted import import_package
@@ -15,6 +16,10 @@ def main(request: dict[str, Any]) -> Any:
     """Do what :func:`lsmkv.testing.simulate` asks for."""
     install()
     import_package()
-    # The package imports it late, and each run takes place in a copy: each would import it again.
+    # What the engine imports late is imported now.  Each run takes place in a copy, which would
+    # import it again; and the scheduler does not see a thread that waits for another's import.
+    engine = importlib.import_module("lsmkv.db")
+    for module in pkgutil.walk_packages(engine.__path__, "lsmkv.db."):
+        importlib.import_module(module.name)
     importlib.import_module("lsmkv.stats")
     return importlib.import_module("lsmkv.testing.world").answer(request)
