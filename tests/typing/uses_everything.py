@@ -148,9 +148,11 @@ def opening(path: pathlib.Path) -> None:
         assert_type(entry.used, bool)
         entry.take()
     added = cache.add("value", charge=5)
+    assert_type(cache.is_full(5), bool)
     if added is not None:
         assert_type(added.charge, int)
         cache.refill(added, "another", charge=7)
+        cache.replace(added, "a third", charge=9)
         cache.forget([added])
     cache.discard((1, 2))
     cache.clear()
