@@ -25,7 +25,6 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import read_i64_le
-from mypy_extensions import mypyc_attr
 
 from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import KeyOrder
@@ -41,7 +40,6 @@ _SEARCHES_BEFORE_DECODING: Final = 4
 """Decoding costs about as much as this many searches, and most blocks are evicted before."""
 
 
-@mypyc_attr(free_list_len=1)  # a new block reuses the place of the last one
 class Block:
     """The reader of one block.  Every length is checked before it is used."""
 

@@ -80,7 +80,7 @@ def look(table: Table, user_key: bytes) -> TableLook:
             filters.append(FilterLook(reader.layout, reader.policy, data, may_match))
             if not may_match:
                 break
-    outcome, block = table.load_block(number, ReadCounters())
+    outcome, block = table.load_block(number, ReadCounters(), False)
     codec = codec_at(table.file, handle)
     try:
         entries = block.entries()

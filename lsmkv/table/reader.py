@@ -104,26 +104,28 @@ class Table:
         # The filter comes before any data block: if it denies the key, the file is not read.
         if not filter_first and not filters.may_match(number, hashes, counters):
             return RULED_OUT, 0, None
-        outcome, block = self.load_block(number, counters, ANY_SIZE if fill_cache else 0)
+        outcome, block = self.load_block(number, counters, fill_cache)
         try:
             tag, value = block.get(user_key, sequence, self._order)
         except CorruptionError as error:
             raise self.damaged(error, number) from None
         return outcome, tag, value
 
-    def load_block(self, number: i64, counters: ReadCounters, room: i64 = 0) -> tuple[i64, Block]:
-        """A data block, and before it where it comes from, as a lookup's outcome.
+    def load_block(
+        self, number: i64, counters: ReadCounters, fill_cache: bool
+    ) -> tuple[i64, Block]:
+        """A data block, and before it where it comes from, as a lookup's outcome."""
+        return self._load(number, counters, ANY_SIZE if fill_cache else 0)
 
-        One that is read goes into the block cache if it has at most ``room`` bytes.
-        """
+    def _load(self, number: i64, counters: ReadCounters, room: i64) -> tuple[i64, Block]:
+        """The same.  A block that is read goes into the cache if it has ``room`` bytes at most."""
         outcome, cached = self._block_in_cache(number)
         if cached is not None:
             counters.block_cache_hits += 1
             return outcome, cached
         with BLOCK_READS:
             stored = self._read_stored(number, number + 1, counters)
-            block = self._admit(stored, self.index.offsets[number], number, room)
-        return FROM_FILE, block
+            return FROM_FILE, self._admit(stored, self.index.offsets[number], number, room)
 
     def _read_stored(self, first: i64, stop: i64, counters: ReadCounters) -> bytes:
         """The data blocks from ``first`` to ``stop``, which adjoin, as they are stored."""
@@ -289,7 +291,7 @@ class Table:
     ) -> tuple[i64, Block]:
         """:meth:`load_block` for a scan: from the readahead, if that has the block."""
         if ahead is None or not ahead.has(self, number):
-            return self.load_block(number, counters, room)
+            return self._load(number, counters, room)
         begin = self.index.offsets[ahead.first]
         return FROM_FILE, self._admit(ahead.stored, begin, number, room)
 

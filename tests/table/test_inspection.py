@@ -23,7 +23,6 @@ from lsmkv.table.inspection import (
     first_and_last_key,
     look,
 )
-from lsmkv.table.reader import ANY_SIZE
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.checksum import masked_crc32c
 from lsmkv.util.comparator import REVERSE_BYTEWISE
@@ -292,7 +291,7 @@ def test_check_reads_every_block_past_the_cache() -> None:
     data = build(ROWS)
     table, file = opened(data, SMALL._replace(block_cache=cache))
     for number in range(table.num_blocks):
-        table.load_block(number, ReadCounters(), ANY_SIZE)
+        table.load_block(number, ReadCounters(), True)
     held = len(cache)
     for number in (0, table.num_blocks // 2, table.num_blocks - 1):
         offset = table.index.offsets[number]

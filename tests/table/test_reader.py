@@ -91,7 +91,7 @@ def rows_from(table: Table, start: bytes, counters: ReadCounters, fill_cache: bo
     rows: list[Row] = []
     first = table.index.block_for(order.of(start), MAX_SEQUENCE)
     for number in range(first, table.num_blocks):
-        _, block = table.load_block(number, counters, ANY_SIZE if fill_cache else 0)
+        _, block = table.load_block(number, counters, fill_cache)
         try:
             if number == first:
                 iterator = BlockIterator(block, order, MAX_SEQUENCE, start)
@@ -385,7 +385,7 @@ def test_keys_that_are_equal_in_the_order_are_one_key() -> None:
 def on_the_way(table: Table, number: int, back: bool) -> list[bytes]:
     """The content of a block and of all that follow it."""
     numbers = range(number, -1, -1) if back else range(number, table.num_blocks)
-    return [table.load_block(at, ReadCounters())[1].data for at in numbers]
+    return [table.load_block(at, ReadCounters(), False)[1].data for at in numbers]
 
 
 def numbers_of(ahead: Readahead, back: bool) -> list[int]:
@@ -436,7 +436,7 @@ def test_what_is_cached_is_not_read_with_a_block(back: bool) -> None:
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for number in (45, 55):
-        table.load_block(number, counters, ANY_SIZE)
+        table.load_block(number, counters, True)
     for _ in range(2):  # nothing is kept of what is read past the cache
         ahead = table.read_ahead(50, 100, back, counters)
         assert ahead is not None
@@ -619,14 +619,14 @@ def test_a_block_that_two_have_read_is_charged_once() -> None:
     def read(offset: int, length: int) -> bytes:
         if not nested:
             nested.append(True)
-            inner.append(table.load_block(1, ReadCounters(), ANY_SIZE)[1])
+            inner.append(table.load_block(1, ReadCounters(), True)[1])
         return file.data[offset : offset + length]
 
     file.read = read  # type: ignore[method-assign]
-    outcome, outer = table.load_block(1, ReadCounters(), ANY_SIZE)
+    outcome, outer = table.load_block(1, ReadCounters(), True)
     assert (outcome, outer.data) == (FROM_FILE, inner[0].data)
     assert (len(cache), cache.usage) == (1, len(outer))
-    assert table.load_block(1, ReadCounters(), ANY_SIZE) == (FROM_CACHE, inner[0])
+    assert table.load_block(1, ReadCounters(), True) == (FROM_CACHE, inner[0])
 
 
 # The cache, once it is full
@@ -689,7 +689,7 @@ def test_a_full_cache_takes_blocks_that_do_not_compress_as_they_are() -> None:
     cache, others = full_cache()
     table, _ = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
     for number in range(60):
-        table.load_block(number, ReadCounters(), ANY_SIZE)
+        table.load_block(number, ReadCounters(), True)
     assert others < cache.capacity
     assert cache.usage == sum(len(table.read(number, ReadCounters())) for number in range(60))
 
@@ -706,7 +706,7 @@ def test_what_is_read_ahead_goes_into_a_full_cache_as_it_is_stored(back: bool) -
         table.find_ahead(number, ReadCounters(), ahead, ANY_SIZE)
     assert cache.usage == others + sum(table.index.sizes[number] for number in numbers)
     for number in numbers:
-        outcome, block = table.load_block(number, ReadCounters())
+        outcome, block = table.load_block(number, ReadCounters(), False)
         assert (outcome, block.data) == (FROM_PACKED, expected[number])
 
 
@@ -714,9 +714,9 @@ def test_a_block_without_room_is_not_cached() -> None:
     cache: BlockCache[object, object] = BlockCache(1 << 20)
     table, _ = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
     size = len(table.read(1, ReadCounters()))
-    table.load_block(1, ReadCounters(), size - 1)
+    table.find_ahead(1, ReadCounters(), None, size - 1)
     assert len(cache) == 0
-    table.load_block(1, ReadCounters(), size)
+    table.find_ahead(1, ReadCounters(), None, size)
     assert cache.usage == size
 
 

@@ -1,7 +1,6 @@
 """The methods that maintain a store's files: compaction, copies, loading, statistics, checks.
 
-Most of them call just one module of ``lsmkv/db/admin``, and import it when it is first called: no
-small part of the time of ``import lsmkv``, and few programs call more than one.
+Most of them call just one module of ``lsmkv/db/admin``.
 """
 
 from __future__ import annotations
@@ -12,6 +11,9 @@ from typing import TYPE_CHECKING, overload
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.db.admin.checkpoint import hold, write_checkpoint
+from lsmkv.db.admin.compact_range import compact_range
+from lsmkv.db.admin.ingest import Ingestion, as_paths
 from lsmkv.db.admin.properties import (
     TableInfo,
     approximate_size,
@@ -19,6 +21,8 @@ from lsmkv.db.admin.properties import (
     list_tables,
     written_keys,
 )
+from lsmkv.db.admin.rewrite_tables import rewrite_tables
+from lsmkv.db.admin.verify import verify_tables
 from lsmkv.db.handle import Handle
 from lsmkv.db.opening.lost import acknowledge, lost_damage
 from lsmkv.db.opening.open import MEMORY
@@ -72,8 +76,6 @@ class Maintenance(Handle):
         self._open_writer().flush_memtable()
         background = self._background
         assert background is not None
-        from lsmkv.db.admin.compact_range import compact_range  # noqa: PLC0415 - few call it
-
         compact_range(self._open_store(), background, begin, end, progress)
 
     def rewrite_tables(self, *, progress: Progress | None = None) -> None:
@@ -102,8 +104,6 @@ class Maintenance(Handle):
         self._open_writer().flush_memtable()
         background = self._background
         assert background is not None
-        from lsmkv.db.admin.rewrite_tables import rewrite_tables  # noqa: PLC0415 - few call it
-
         rewrite_tables(self._open_store(), background, progress)
 
     def checkpoint(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
@@ -142,8 +142,6 @@ class Maintenance(Handle):
 
     def _write_checkpoint(self, path: str, progress: Progress | None) -> None:
         store = self._open_store()
-        from lsmkv.db.admin.checkpoint import hold, write_checkpoint  # noqa: PLC0415 - few call it
-
         follower = self._opened.follower
         if follower is not None:
             source = follower.hold(store)  # whose files are the follower's
@@ -187,8 +185,6 @@ class Maintenance(Handle):
         writer = self._own_writer()
         background = self._background
         assert background is not None
-        from lsmkv.db.admin.ingest import Ingestion, as_paths  # noqa: PLC0415 - few call it
-
         paths = as_paths(files)
         env = self._opened.env
         if self.path == MEMORY and self.options.env is None:
@@ -397,8 +393,6 @@ class Maintenance(Handle):
         []
         """
         store = self._open_store()
-        from lsmkv.db.admin.verify import verify_tables  # noqa: PLC0415 - few call it
-
         try:
             damage = verify_tables(store, progress, self._move_on)
             return damage + lost_damage(store.directory, self.recovery)
@@ -433,8 +427,6 @@ class Maintenance(Handle):
         ...     db.check()
         """
         store = self._open_store()
-        from lsmkv.db.admin.verify import verify_tables  # noqa: PLC0415 - few call it
-
         store.open_view().memtable.check()
         try:
             damage = verify_tables(store, None, self._move_on)

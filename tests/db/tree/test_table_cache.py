@@ -20,7 +20,6 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.format import BLOCK_TRAILER_SIZE, BlockHandle, Footer, seal_block
-from lsmkv.table.reader import ANY_SIZE
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
 from lsmkv.util.compression import NO_COMPRESSION
@@ -113,7 +112,7 @@ def test_evicting_a_table_frees_its_blocks_in_the_block_cache() -> None:
     for file in files:
         table = bench.cache.find(file)
         for number in range(table.num_blocks):
-            table.load_block(number, bench.reads, ANY_SIZE)
+            table.load_block(number, bench.reads, True)
         usages.append(blocks.usage)
     bench.cache.evict(1)
     assert 0 < blocks.usage == usages[1] - usages[0]
@@ -324,7 +323,7 @@ def test_entries_do_not_use_the_block_cache() -> None:
     table = bench.cache.find(file)
     bench.entries(file)
     assert cache.usage == 0
-    table.load_block(0, bench.reads, ANY_SIZE)
+    table.load_block(0, bench.reads, True)
     before = cache.usage
     assert before > 0
     bench.entries(file)
