@@ -205,9 +205,7 @@ class Table:
             block = self._block_of(reopen_block(value, self._max_block_bytes), number)
         cache = self._cache
         if held.uses >= _USES_BEFORE_UNPACKING and cache is not None:
-            charge = len(block)
-            if charge <= cache.capacity:
-                cache.replace(held, block, charge)
+            cache.replace(held, block, len(block))
         return FROM_PACKED, block
 
     def may_contain(self, sort_key: Any, hashes: KeyHashes, counters: ReadCounters) -> bool:

@@ -162,9 +162,8 @@ class BlockCache(Generic[K, V]):
                 raise
 
     def replace(self, entry: CacheEntry, value: V, charge: int) -> None:
-        """Put another form of its value into an entry, unless that has lost its value meanwhile.
-
-        It keeps its place in the queue.  The caller checks that the charge is within the capacity.
+        """Put another form of its value into an entry, unless that has lost its value meanwhile, or the
+        new form is too large to be kept.  It keeps its place in the queue.
 
         >>> cache = BlockCache[str, str](capacity=2)
         >>> entry = cache.add("packed", charge=1)
@@ -175,7 +174,7 @@ class BlockCache(Generic[K, V]):
         if self._lock.locked():
             return
         with self._lock:
-            if entry.value is None:
+            if entry.value is None or charge > self.capacity:
                 return
             try:
                 more = charge - entry.charge

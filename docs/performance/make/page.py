@@ -42,7 +42,7 @@ _BLURB = {
 }
 _BENCH_HEAD = ("workload", "ahead", "lsmkv us/op", "plyvel us/op", "ratio (spread)")
 _PERCENTILES = {"p50": "p50", "p99": "p99", "p99.9": "p999", "slowest": "high"}
-"""Of a histogram, by what the page calls them."""
+"""The names of a histogram's fields, by the column headings."""
 _STUDY_HEAD = ("study", "ahead", "lsmkv", "plyvel", "ratio")
 _BEGIN = "<!-- targets -->"
 _END = "<!-- end targets -->"

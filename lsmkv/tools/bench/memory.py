@@ -43,19 +43,19 @@ def main() -> None:
 
 
 def _peak() -> int | None:
-    try:
-        with open("/proc/self/status", encoding="ascii") as lines:
-            return next(1024 * int(line.split()[1]) for line in lines if "VmHWM" in line)
-    except OSError:
-        return None
+    return of_process("VmHWM")
 
 
-def resident() -> int | None:
-    """The memory that this process holds now, mapped files included, in bytes; None if the system
-    does not say."""
+def of_process(field: str) -> int | None:
+    """The bytes in a field of this process's status; None if the system has no such field.
+
+    ``VmHWM`` is the most memory that the process ever had, and ``VmRSS`` what it has now, with
+    mapped files.  Not ``getrusage``: on Linux its figure begins with that of the process that
+    started this one.
+    """
     try:
         with open("/proc/self/status", encoding="ascii") as lines:
-            return next(1024 * int(line.split()[1]) for line in lines if "VmRSS" in line)
+            return next((1024 * int(line.split()[1]) for line in lines if field in line), None)
     except OSError:
         return None
 

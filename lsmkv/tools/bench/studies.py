@@ -11,7 +11,7 @@ from typing import Any
 
 from lsmkv.tools.bench import loops
 from lsmkv.tools.bench.engines.base import Store
-from lsmkv.tools.bench.memory import resident
+from lsmkv.tools.bench.memory import of_process
 from lsmkv.tools.bench.settings import MIB
 from lsmkv.tools.bench.workloads import BATCH, Bench
 
@@ -91,7 +91,7 @@ def incompressible(bench: Bench) -> dict[str, Any]:
         return {
             "entries": settings.num,
             "micros_per_get": 1e6 * statistics.median(seconds) / len(keys),
-            "resident_bytes": resident(),
+            "resident_bytes": of_process("VmRSS"),
             "levels": store.levels(),
         }
 

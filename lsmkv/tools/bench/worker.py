@@ -14,6 +14,7 @@ from typing import Any
 
 from lsmkv.tools.bench.engines.base import Engine
 from lsmkv.tools.bench.engines.registry import make_engine
+from lsmkv.tools.bench.memory import of_process
 from lsmkv.tools.bench.settings import Settings
 from lsmkv.tools.bench.studies import STUDIES, require_right
 from lsmkv.tools.bench.workloads import THREADED, WORKLOADS, Bench
@@ -83,18 +84,8 @@ def _run(engine: Engine, bench: Bench, name: str, threads: int) -> dict[str, Any
 
 
 def peak_rss() -> int | None:
-    """The most memory that this process ever had, in bytes; None if the system does not say.
-
-    Not ``getrusage``: on Linux its figure begins with that of the process that started this one.
-    """
-    try:
-        with open("/proc/self/status", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("VmHWM:"):
-                    return 1024 * int(line.split()[1])
-    except OSError:
-        pass
-    return None
+    """The most memory that this process ever had, in bytes; None if the system does not say."""
+    return of_process("VmHWM")
 
 
 def _report(message: dict[str, Any]) -> None:
