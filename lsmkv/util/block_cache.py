@@ -162,8 +162,9 @@ class BlockCache(Generic[K, V]):
                 raise
 
     def replace(self, entry: CacheEntry, value: V, charge: int) -> None:
-        """Put another form of its value into an entry, unless that has lost its value meanwhile, or the
-        new form is too large to be kept.  It keeps its place in the queue.
+        """Put another form of its value into an entry, which keeps its place in the queue.
+
+        Nothing changes if the entry has lost its value, or the new form is too large to be kept.
 
         >>> cache = BlockCache[str, str](capacity=2)
         >>> entry = cache.add("packed", charge=1)

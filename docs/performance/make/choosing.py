@@ -16,7 +16,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -28,7 +28,7 @@ from page_parts import table, write_measured
 from processes import SPAWN
 
 import lsmkv
-from lsmkv.tools.bench.engines.base import Delete, Engine, Get, Put, Records, Store
+from lsmkv.tools.bench.engines.base import Delete, Engine, Get, Put, Unordered
 from lsmkv.tools.bench.engines.registry import make_engine
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.bench.settings import Settings
@@ -57,22 +57,6 @@ WORK: Final[dict[str, str]] = {
 _CACHE = dict.fromkeys(
     ("fillbatch", "readseq", "seek10", "readwhilewriting"), "it is no ordered store"
 )
-
-
-class Unordered(Store):
-    """A store without what needs an order, or batches."""
-
-    def batch_writer(self) -> Callable[[Records], object]:
-        raise NotImplementedError
-
-    def scan(self, reverse: bool) -> Iterable[tuple[bytes, bytes]]:
-        raise NotImplementedError
-
-    def seeker(self) -> Callable[[bytes], bytes | None]:
-        raise NotImplementedError
-
-    def range_reader(self, count: int) -> Callable[[bytes], int]:
-        raise NotImplementedError
 
 
 class DiskcacheEngine:

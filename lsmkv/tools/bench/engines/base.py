@@ -98,3 +98,19 @@ class Engine(Protocol):
         ``sync``: a write survives a power cut once it is acknowledged; otherwise the death of the
         process, as far as the engine promises that at all.
         """
+
+
+class Unordered(Store):
+    """A store without what needs an order, or batches."""
+
+    def batch_writer(self) -> Callable[[Records], object]:
+        raise NotImplementedError
+
+    def scan(self, reverse: bool) -> Iterable[tuple[bytes, bytes]]:
+        raise NotImplementedError
+
+    def seeker(self) -> Callable[[bytes], bytes | None]:
+        raise NotImplementedError
+
+    def range_reader(self, count: int) -> Callable[[bytes], int]:
+        raise NotImplementedError

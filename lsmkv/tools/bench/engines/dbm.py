@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from lsmkv.tools.bench.engines.base import (
@@ -13,8 +12,7 @@ from lsmkv.tools.bench.engines.base import (
     Delete,
     Get,
     Put,
-    Records,
-    Store,
+    Unordered,
 )
 from lsmkv.tools.bench.settings import Settings
 
@@ -49,7 +47,7 @@ class DBMEngine:
         return DBMStore(self._module.open(os.path.join(path, "kv"), "c"), sync)
 
 
-class DBMStore(Store):
+class DBMStore(Unordered):
     """An open one."""
 
     def __init__(self, db: Any, sync: bool) -> None:
@@ -75,18 +73,6 @@ class DBMStore(Store):
     def deleter(self) -> Delete:
         delete: Delete = self._db.__delitem__
         return delete
-
-    def batch_writer(self) -> Callable[[Records], object]:
-        raise NotImplementedError
-
-    def scan(self, reverse: bool) -> Iterable[tuple[bytes, bytes]]:
-        raise NotImplementedError
-
-    def seeker(self) -> Callable[[bytes], bytes | None]:
-        raise NotImplementedError
-
-    def range_reader(self, count: int) -> Callable[[bytes], int]:
-        raise NotImplementedError
 
     def close(self) -> None:
         self._db.close()
