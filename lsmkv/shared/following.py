@@ -79,14 +79,14 @@ class Leases:
         self.file = file
         self.logs: LogHolds = _LeasedLogs(file)
         """The logs that it leases."""
-        self._readers: dict[int, list[weakref.ref[frozenset[int]]]] = {}
+        self._readers: dict[int, list[weakref.ref[set[int]]]] = {}
         self._newest = -1
 
     def take(self, version: int) -> None:
         """Lease a version; :meth:`keep` or :meth:`drop` follows."""
         self.file.lease(version)
 
-    def keep(self, version: int, numbers: frozenset[int]) -> None:
+    def keep(self, version: int, numbers: set[int]) -> None:
         """Keep the lease as long as this set of numbers lives, which belongs to one version."""
         readers = self._readers.setdefault(version, [])
         if numbers:
@@ -156,7 +156,7 @@ class _PageBound(Bound):
         words = self._page.words
         if last > self.last() or words[VERSIONS] != self._leased:
             raise NotYet
-        self._leases.keep(self._leased, version.numbers)
+        self._leases.keep(self._leased, version.lease)
         self._shown = self._leased
 
 

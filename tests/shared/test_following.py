@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from others import Other, new
 
 from lsmkv.env.shared_page import SEQUENCE
@@ -53,7 +54,8 @@ def test_flushes_and_compactions_while_a_member_reads(path: Path, other: Start) 
         assert first("db.get(b'x2')") == b"299" * 300
 
 
-def test_leases_end_when_nobody_reads_a_version(path: Path, other: Start) -> None:
+@pytest.mark.parametrize("end", ["del snapshot{}", "snapshot{}.close()"])
+def test_leases_end_when_nobody_reads_a_version(path: Path, other: Start, end: str) -> None:
     with new(path) as db:
         file = db._part.publishing.file  # type: ignore[union-attr]
         first = other()
@@ -66,7 +68,8 @@ def test_leases_end_when_nobody_reads_a_version(path: Path, other: Start) -> Non
         def newest() -> int:
             return int(db._part.publishing._version)  # type: ignore[union-attr]
 
-        first("del snapshot0, snapshot1, snapshot2, snapshot3, snapshot4")
+        for n in range(5):
+            first(end.format(n))
         first("import gc; gc.collect()")
         before = newest()
         for n in range(3):  # compiled, the version before may end one step later

@@ -58,8 +58,7 @@ class Version:
         levels[0].sort(key=lambda file: -file.number)
         for files in levels[1:]:
             files.sort(key=lambda file: comparator.sort_key(file.smallest))
-        # For lookups: the sort keys of the first and last user key of each file, one file after the
-        # other.
+        # For lookups: the sort keys of the first and last user key of each file, file by file.
         self._edges: list[list[Any]] = [edges_of(files, comparator.order) for files in levels]
         self._places = [SortedKeys(edges) for edges in self._edges]
         used = [level for level in range(len(levels)) if levels[level]]
@@ -70,6 +69,8 @@ class Version:
         self.size = sum(self.sizes)
         """Bytes of all tables."""
         self.numbers = frozenset(file.number for files in levels for file in files)
+        self.lease = set(self.numbers)
+        """The same, for the version alone to refer to: while it lives, its tables are in use."""
         self.compaction_level, self.compaction_score = self._score()
         self.row_cache = RowCache()
         """Values that Gets found in these tables, valid as long as the version is current."""

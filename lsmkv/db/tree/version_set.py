@@ -66,7 +66,7 @@ class VersionSet:
         self.unsettled = False
         """Whether an edit is being written, or an interrupt has come while it was: the MANIFEST may
         name its tables or not, and the next record begins a new one."""
-        self._leases: list[weakref.ref[frozenset[int]]] = []
+        self._leases: list[weakref.ref[set[int]]] = []
         self._lease(self.current)
 
     def new_file_number(self) -> int:
@@ -169,7 +169,7 @@ class VersionSet:
     def live_numbers(self) -> set[int]:
         """The tables that a version names, the current one or one that a reader holds."""
         alive: set[int] = set()
-        leases: list[weakref.ref[frozenset[int]]] = []
+        leases: list[weakref.ref[set[int]]] = []
         for lease in self._leases:
             numbers = lease()
             if numbers is not None:
@@ -189,9 +189,8 @@ class VersionSet:
             self._manifest_log = None
 
     def _lease(self, version: Version) -> None:
-        # The set lives exactly as long as the version, which has the only reference to it.
         if version.numbers:
-            self._leases.append(weakref.ref(version.numbers))
+            self._leases.append(weakref.ref(version.lease))
 
     def _write(self, edit: VersionEdit) -> None:
         """Append the edit to the MANIFEST; to a new one if there is none or it has grown large."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
+from typing import Any
 
+import pytest
 from stores import ENTRIES, TINY, files, files_at, fill, settle
 
 from lsmkv import DB
@@ -35,6 +38,38 @@ def test_an_iterator_outlives_compaction(path: str) -> None:
         now = files(path, FileType.TABLE)
         assert not held & now
         assert len(now) == sum(files_at(db))
+
+
+@pytest.mark.parametrize(
+    ("make", "is_open"),
+    [
+        (DB.snapshot, True),  # it keeps versions of keys, which later tables have
+        (DB.snapshot, False),
+        (lambda db: db.snapshot().iterator(), False),
+        (DB.iterator, False),
+        (DB.raw_iterator, False),
+        (DB.transaction, True),
+        (DB.write_batch, True),
+    ],
+)
+def test_a_handle_keeps_no_table_but_those_that_it_reads(
+    path: str, make: Callable[[DB], Any], is_open: bool
+) -> None:
+    with DB(path, create_if_missing=True, **TINY) as db:
+        fill(db)
+        db.flush()
+        handle = make(db)
+        if not is_open:
+            handle.close()
+        before = files(path, FileType.TABLE)
+        for key in ENTRIES:
+            db.put(key, b"new")
+        db.compact_range()
+        settle(db)
+        now = files(path, FileType.TABLE)
+        assert not before & now
+        assert len(now) == sum(files_at(db))
+        del handle  # till here
 
 
 def test_obsolete_files_go(path: str) -> None:
