@@ -104,7 +104,7 @@ class StoreCounts:
         self.log_syncs = 0
         """Syncs of the log."""
         self.slowdowns = 0
-        """Writes that slept, a millisecond at most, so that level 0 gets fewer files."""
+        """Writes that slept, a millisecond at most, so that a flush or compactions gain on them."""
         self.stalls = 0
         """Writes that waited for a flush or a compaction."""
         self.stall_seconds = 0.0

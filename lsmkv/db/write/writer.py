@@ -45,6 +45,7 @@ class _WorkFirst(Exception):
 
 
 _LONGEST_COMMIT_DELAY = 0.001  # seconds that a sync may be put off for others to share it
+_FLUSH_DELAY = 60e-9  # seconds a byte for a full memtable while the one before is flushed
 _LONGEST_DELAY = 0.001  # seconds for which a write sleeps because level 0 has many files
 _TURN = 0.002  # seconds after which writers give way to readers again
 _WAY = 0.00005  # seconds of a pause that is long enough for a thread that waits for the interpreter
@@ -153,7 +154,7 @@ class Writer(WritePath):
                 self._background.run_next_job()
         else:
             view = store.view
-            if view is not None and view.delay > 0.0:
+            if view is not None and (view.delay > 0.0 or view.immutable is not None):
                 self._delay(view, operations)
         if BLOCK_READS.under_way > 0:
             self._give_way()
@@ -396,14 +397,17 @@ class Writer(WritePath):
     # After a write.  The caller holds no lock.
 
     def _delay(self, view: View, operations: list[Operation]) -> None:
-        """Let compactions gain on the writers before level 0 has 12 files and writes stop.
+        """Let background work gain on the writers before they have to wait for it.
 
-        The delay of a byte grows with the files of level 0 and with the memtable, which will be
-        one.  So writes become as slow as compactions are, with a delay that is never much longer
-        than that of the write before.
+        Before level 0 has 12 files and writes stop, the delay of a byte grows with these files and
+        with the memtable, which will be one.  Before the memtable is full and writes wait for the
+        flush of the one before, it grows too.  So writes become as slow as flushes and compactions
+        are, with a delay that is never much longer than that of the write before.
         """
-        full = view.memtable.usage / self._write_buffer_size
-        delay = view.delay * (1.0 + 3.0 * min(full, 1.0))
+        full = min(view.memtable.usage / self._write_buffer_size, 1.0)
+        delay = view.delay * (1.0 + 3.0 * full)
+        if view.immutable is not None and full > 0.5:
+            delay += _FLUSH_DELAY * (2.0 * full - 1.0) ** 2
         if self._pace.owe(delay * encoded_size(operations)):
             self._store.counters.slowdowns += 1
 

@@ -257,6 +257,22 @@ def test_a_write_is_delayed_while_level_0_is_crowded(db: DB) -> None:
     assert db.stats().slowdowns == 1
 
 
+def test_a_write_is_delayed_as_it_nears_a_wait_for_the_flush(path: str) -> None:
+    """In the second half of a memtable, as long as the one before is flushed."""
+    with DB(path, create_if_missing=True, write_buffer_size=1 << 20) as db:
+        store: Any = db._store
+        small, large = b"x" * 60_000, b"x" * 400_000
+        for name in (b"a", b"b"):
+            db.put(name, large)
+        assert db.stats().slowdowns == 0
+        store.view.immutable = store.view.memtable
+        db.put(b"c", small)  # the memtable is more than half full
+        store.view.immutable = None
+        assert db.stats().slowdowns == 1
+        db.put(b"d", small)
+        assert db.stats().slowdowns == 1
+
+
 def test_a_writer_gives_way_to_readers_that_wait(db: DB) -> None:
     """Once for each turn, and not again before a read has ended: they may wait for the disk."""
     writer: Any = db._writer
