@@ -46,6 +46,7 @@ class _WorkFirst(Exception):
 
 _LONGEST_COMMIT_DELAY = 0.001  # seconds that a sync may be put off for others to share it
 _FLUSH_DELAY = 60e-9  # seconds a byte for a full memtable while the one before is flushed
+_SMALL_BATCH = 16 * 1024  # bytes; a larger one takes long in any case
 _LONGEST_DELAY = 0.001  # seconds for which a write sleeps because level 0 has many files
 _TURN = 0.002  # seconds after which writers give way to readers again
 _WAY = 0.00005  # seconds of a pause that is long enough for a thread that waits for the interpreter
@@ -154,8 +155,16 @@ class Writer(WritePath):
                 self._background.run_next_job()
         else:
             view = store.view
-            if view is not None and (view.delay > 0.0 or view.immutable is not None):
-                self._delay(view, operations)
+            if view is not None and (
+                view.delay > 0.0
+                or (
+                    view.immutable is not None and 2 * view.memtable.usage > self._write_buffer_size
+                )
+            ):
+                seconds = self._delay_of(view, operations)
+                view = None  # a sleep must not keep its tables on disk
+                if self._pace.owe(seconds):
+                    store.counters.slowdowns += 1
         if BLOCK_READS.under_way > 0:
             self._give_way()
         if listener is not None:
@@ -396,20 +405,22 @@ class Writer(WritePath):
 
     # After a write.  The caller holds no lock.
 
-    def _delay(self, view: View, operations: list[Operation]) -> None:
-        """Let background work gain on the writers before they have to wait for it.
+    def _delay_of(self, view: View, operations: list[Operation]) -> float:
+        """For how many seconds a write is delayed, so that background work gains on the writers
+        before they have to wait for it.
 
         Before level 0 has 12 files and writes stop, the delay of a byte grows with these files and
         with the memtable, which will be one.  Before the memtable is full and writes wait for the
-        flush of the one before, it grows too.  So writes become as slow as flushes and compactions
-        are, with a delay that is never much longer than that of the write before.
+        flush of the one before, the delay of a small batch grows too.  So writes become as slow as
+        flushes and compactions are, with a delay that is never much longer than that of the write
+        before.
         """
         full = min(view.memtable.usage / self._write_buffer_size, 1.0)
+        size = encoded_size(operations)
         delay = view.delay * (1.0 + 3.0 * full)
-        if view.immutable is not None and full > 0.5:
+        if view.immutable is not None and full > 0.5 and size < _SMALL_BATCH:
             delay += _FLUSH_DELAY * (2.0 * full - 1.0) ** 2
-        if self._pace.owe(delay * encoded_size(operations)):
-            self._store.counters.slowdowns += 1
+        return delay * size
 
     def _give_way(self) -> None:
         """Let the readers go on that wait for the interpreter, unless they had their turn just now.
@@ -459,7 +470,7 @@ class Writer(WritePath):
     def _make_room(self) -> None:
         """Wait until the memtable may grow, or begin a new one.
 
-        Writes are delayed before level 0 has 12 files and they stop: see :meth:`_delay`.
+        Writes are delayed before level 0 has 12 files and they stop: see :meth:`_delay_of`.
         """
         store = self._store
         background = self._background
