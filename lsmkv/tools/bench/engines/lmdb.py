@@ -92,7 +92,8 @@ class LMDBStore(Store):
         return write
 
     def scan(self, reverse: bool) -> Iterable[tuple[bytes, bytes]]:
-        cursor = self._reader().cursor()
+        # The transaction ends with the rows: a queue makes thousands of them, one after the other.
+        cursor = self._environment.begin().cursor()
         rows: Iterator[tuple[bytes, bytes]] = cursor.iterprev() if reverse else cursor.iternext()
         return rows
 
