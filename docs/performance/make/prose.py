@@ -55,8 +55,8 @@ Each of these is one run. A ratio of times is plyvel's over lsmkv's; of bytes, l
 plyvel's. What tables cost to write is reported by the engines themselves (the property
 `leveldb.stats`), in whole MiB a level. Gets of absent keys meet three overlapping levels; LevelDB
 charges a seek to every table whose filter said no, and compacts for it. Gets among values that do
-not compress have a block cache of 1 MiB, so that each reads a block from the system's cache, which
-plyvel maps and lsmkv reads; then the memory that the process holds, mapped files included.
+not compress have a block cache of 1 MiB, so that each takes a block from the system's cache. plyvel
+maps it, and lsmkv reads it. The memory that the process holds then includes mapped files.
 """
 
 PEERS = """
@@ -76,8 +76,8 @@ METHOD = """
   timed loop calls the engine's own bound method (`put = db.put`) and does nothing else. What is
   alive then is frozen for the garbage collector, which stays on.
 - **Every answer is checked**: a first pass over the keys, or a sample of what was put, is compared
-  with what should be there, and a wrong answer ends the run. For reads this pass also brings the
-  caches into the state that they then stay in.
+  with what should be there. A wrong answer ends the run. For reads this pass also brings the caches
+  into the state that they then stay in.
 - **Reads find a settled store**: `fillrandom`'s, when its background work has come to rest, closed
   and opened again. What changes a store works on a copy of it.
 - `fillseq`, `fillrandom`, `overwrite`, `deleterandom`: one operation for each entry, each in a
@@ -94,8 +94,8 @@ METHOD = """
   takes the first entry and deletes it, 10,000 times at most: each step is a new iterator, which
   finds its entry after all those that were deleted before, in the memtable.
 - `compact` merges a store whose keys are all there twice: in one table on a lower level, and in
-  three above it, flushed by hand from large memtables so that every engine starts from the same
-  tables. The time is for each version read.
+  three above it. These are flushed by hand from large memtables, so that every engine starts from
+  the same tables. The time is for each version read.
 - `open` is the median of eleven openings of a closed store.
 - `openlog` is the same for a store that was closed with 1,000 new values in its log, `openkilled`
   for one with 4 MiB there: a copy of an open store's directory, which is what a kill leaves.
