@@ -32,10 +32,14 @@ def ratio_plot(results: dict[str, Any]) -> bytes:
         for at, name in enumerate(names):
             one = measured[name]
             ahead = OWN if one["median"] > 1 else PEER
-            axes.barh(at, one["median"], color=_COLORS[ahead], height=0.6)
+            axes.barh(at, one["median"] - 1, left=1, color=_COLORS[ahead], height=0.6)
             axes.plot([one["low"], one["high"]], [at, at], color="black", linewidth=1)
         axes.axvline(1, color="grey", linewidth=0.8, linestyle="--")
         axes.set_yticks(range(len(names)), names)
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(
+            lambda ratio, _: f"{ratio:g}" if ratio >= 1 else f"1/{1 / ratio:g}"
+        )
         axes.set_xlabel(
             f"time of {PEER} / time of {OWN}; line: spread; blue: {OWN} is faster, orange: {PEER}"
         )
