@@ -65,6 +65,12 @@ def test_it_says_who_reads_faster() -> None:
     assert "there, lmdb and rocksdict read faster, and lmdb by far" in " ".join(PAGE.split())
     opening = row(table, "open")
     assert max(opening["lmdb"], opening["sqlite3"]) < opening["lsmkv"]
+    ranges = row(table, "seek, then ten entries")
+    assert 1.3 < ranges["lsmkv"] / ranges["plyvel"] < 1.7
+    assert "half as long again as plyvel's" in PAGE
+    beside = row(table, "Get beside a writing thread")
+    assert sorted(beside, key=lambda name: beside[name])[-2:] == ["lsmkv", "sqlite3"]
+    assert "only sqlite3's Gets take longer" in PAGE
     imports = row(table, "import")
     assert max(imports["lmdb"], imports["sqlite3"]) < imports["lsmkv"]
 
