@@ -149,7 +149,7 @@ docs: $(VENV)/.docs  ## the documentation as a site, in build/site
 docs-serve: $(VENV)/.docs  ## that site at http://127.0.0.1:8000/, built anew when a page is saved
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
-bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 45 minutes, and writes docs/performance.md and the targets in CONTRIBUTING.md
+bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, for more than an hour, and writes docs/performance.md and the targets in CONTRIBUTING.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	LSMKV_MYPYC=0 $(BENCH)-pure/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	$(BENCH)/bin/python docs/performance/make/suite.py build/bench $(BENCH_ARGS)

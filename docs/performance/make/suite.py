@@ -102,7 +102,7 @@ def suite(
         str | None, typer.Option("--dir", metavar="DIR", help="Make the stores in here.")
     ] = None,
 ) -> None:
-    """Run what docs/performance.md tells of, and keep the JSON.  It takes about 40 minutes."""
+    """Run what docs/performance.md tells of, and keep the JSON.  It takes more than an hour."""
     listed = COMPILED_RUNS if lsmkv.COMPILED else PURE_RUNS
     for name in names or []:
         if name not in listed:
