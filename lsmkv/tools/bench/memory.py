@@ -25,7 +25,7 @@ def main() -> None:
     rng = random.Random(1)
     half = -(-value_size // 2)
     values = [(rng.randbytes(half) * 2)[:value_size] for _ in range(1000)]
-    imported = _peak()
+    imported = peak_rss()
     db = module.DB(
         directory,
         create_if_missing=True,
@@ -34,15 +34,16 @@ def main() -> None:
     )
     for at in range(num):
         db.put(b"%016d" % (at * _STEP % num), values[at % 1000])
-    filled = _peak()
+    filled = peak_rss()
     hits = sum(db.get(b"%016d" % (at * _STEP % num)) is not None for at in range(min(num, _GETS)))
     entries = sum(1 for _ in db.iterator())
     db.close()
     assert (hits, entries) == (min(num, _GETS), num)
-    print(json.dumps({"imported": imported, "filled": filled, "peak": _peak(), "entries": num}))
+    print(json.dumps({"imported": imported, "filled": filled, "peak": peak_rss(), "entries": num}))
 
 
-def _peak() -> int | None:
+def peak_rss() -> int | None:
+    """The most memory that this process ever had, in bytes; None if the system does not say."""
     return of_process("VmHWM")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from lsmkv.tools.bench.engines.base import Engine
 from lsmkv.tools.bench.engines.registry import make_engine
-from lsmkv.tools.bench.memory import of_process
+from lsmkv.tools.bench.memory import peak_rss
 from lsmkv.tools.bench.settings import Settings
 from lsmkv.tools.bench.studies import STUDIES, require_right
 from lsmkv.tools.bench.workloads import THREADED, WORKLOADS, Bench
@@ -81,11 +81,6 @@ def _run(engine: Engine, bench: Bench, name: str, threads: int) -> dict[str, Any
     outcome = WORKLOADS[name](bench)
     require_right(outcome.seen, outcome.expected)
     return {"result": outcome.to_dict()}
-
-
-def peak_rss() -> int | None:
-    """The most memory that this process ever had, in bytes; None if the system does not say."""
-    return of_process("VmHWM")
 
 
 def _report(message: dict[str, Any]) -> None:
