@@ -157,6 +157,10 @@ def test_the_project_shows_who_is_ahead_on_the_page_and_its_targets_in_contribut
         assert words in text
     for word in ("target", "reached", " bar ", ">="):
         assert word not in text
+    first = re.search(r"\*\*Who is ahead\*\*: compiled, .*? in (\d+ of \d+) workloads", text)
+    assert first is not None
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"faster than LevelDB's C++ through plyvel in {first[1]} benchmarks." in readme
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     page.with_targets(contributing, [])
     for target in ("| readmissing | >= 2.50 |", "| readmissing | >= 0.20 |", "**47.3**"):

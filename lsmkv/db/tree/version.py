@@ -43,7 +43,7 @@ class Version:
     """The files of each level.
 
     A version that is still referenced keeps its files on disk: the version set knows the
-    ``numbers`` of every version by a weak reference, and only files that none of them names are
+    ``lease`` of every version by a weak reference, and only files that none of them names are
     removed.
     """
 
