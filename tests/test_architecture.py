@@ -575,6 +575,64 @@ def test_whoever_takes_a_lock_is_known_as_its_holder() -> None:
     assert unclaimed("with lock.guard:\n    count += 1\n    lock.claim()") == [1]
 
 
+# Freed objects of these types run no code of anyone's and release no lock of the interpreter's.
+HARMLESS = {"bytes", "bool", "float", "int", "i64", "None", "LogDamage", "Position"}
+
+
+def unsafely_reused(source: str) -> dict[str, list[str]]:
+    """The classes whose freed instances are reused, each with the attributes that forbid it.
+
+    mypyc gives such an instance to the next caller before it has dropped what its attributes refer
+    to.  If that runs a finalizer or closes a file, another thread takes the instance meanwhile, and
+    finds its own attributes gone.
+    """
+    found = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef) and any(
+            "free_list_len" in ast.unparse(decorator) for decorator in node.decorator_list
+        ):
+            kinds = {}
+            for method in node.body:
+                if isinstance(method, ast.FunctionDef):
+                    given = {one.arg: one.annotation for one in method.args.args}
+                    for step in ast.walk(method):
+                        if isinstance(step, ast.AnnAssign):
+                            kinds[ast.unparse(step.target)] = ast.unparse(step.annotation)
+                        elif isinstance(step, ast.Assign):
+                            kind = given.get(ast.unparse(step.value))
+                            for target in step.targets:
+                                name = ast.unparse(target)
+                                kinds.setdefault(name, ast.unparse(kind) if kind else "unknown")
+            found[node.name] = [
+                name
+                for name, kind in kinds.items()
+                if name.startswith("self.") and not HARMLESS.issuperset(kind.split(" | "))
+            ]
+    return found
+
+
+def test_only_objects_of_bytes_and_numbers_are_reused() -> None:
+    reused: dict[str, list[str]] = {}
+    for path in ROOT.rglob("*.py"):
+        reused.update(unsafely_reused(path.read_text(encoding="utf-8")))
+    assert reused == dict.fromkeys(reused, [])
+    assert {"KeyHashes", "LogRecord", "Position"} <= reused.keys()
+
+
+def test_an_object_that_must_not_be_reused_is_noticed() -> None:
+    source = (
+        "@mypyc_attr(free_list_len=1)\n"
+        "class Reader:\n"
+        "    def __init__(self, key: bytes, table: Table | None) -> None:\n"
+        "        self.key = key\n"
+        "        self.table = table\n"
+        "        self.at: i64 = 0\n"
+        "    def read(self) -> None:\n"
+        "        self.block = self.table.read()\n"
+    )
+    assert unsafely_reused(source) == {"Reader": ["self.table", "self.block"]}
+
+
 def test_what_students_are_given_does_not_name_the_engines_rooms() -> None:
     starters = [module for module in SOURCES if in_room(module, "course.starters")]
     assert len(starters) > 12

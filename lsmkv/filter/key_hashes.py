@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from lsmkv.filter.policy import HashedFilterPolicy
 
 
-# The next lookup's hashes reuse the memory of the last one's; no policy refers to them.
+# The next lookup's hashes reuse the memory of the last one's.  Only an object of bytes and numbers
+# may be reused (tests/test_architecture.py says why).
 @mypyc_attr(acyclic=True, free_list_len=1)
 class KeyHashes:
     """A key, and those of its hashes that filters have asked for: each is computed at most once.
@@ -34,7 +35,7 @@ class KeyHashes:
         self._leveldb: i64 = -1
         self._xxh3: i64 = -1
         self._other: i64 = -1
-        self._hasher: HashedFilterPolicy | None = None  # whose hash the other one is
+        self._hasher: i64 = 0  # the identity of the policy whose hash the other one is
 
     def leveldb(self) -> i64:
         """LevelDB's hash, 32 bits."""
@@ -49,8 +50,9 @@ class KeyHashes:
         return self._xxh3
 
     def other(self, policy: HashedFilterPolicy) -> i64:
-        """The hash that is the policy's own."""
-        if self._hasher is not policy:
+        """The hash that is the policy's own.  The policy must outlive this object, as those of a
+        store outlive its lookups."""
+        if self._hasher != id(policy):
             self._other = policy.key_hash(self.key)
-            self._hasher = policy
+            self._hasher = id(policy)
         return self._other

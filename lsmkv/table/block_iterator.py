@@ -17,8 +17,6 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import read_i64_le
-from mypy_extensions import mypyc_attr
-
 from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE
@@ -42,7 +40,6 @@ WITH_SEQUENCES: Final = 2
 the sequences of their deletions."""
 
 
-@mypyc_attr(free_list_len=1)
 class BlockIterator:
     """Returns the visible entries of a block, in order.
 

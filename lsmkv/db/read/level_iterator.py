@@ -14,8 +14,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
-from mypy_extensions import mypyc_attr
-
 from lsmkv.db.read.internal_iterator import InternalIterator
 from lsmkv.db.read.level_reader import LevelReader
 from lsmkv.env.breath import breathe
@@ -48,7 +46,6 @@ class BaseLevelIterator(InternalIterator):
         self._reader.form = PAIRS
 
 
-@mypyc_attr(free_list_len=1)
 class LevelIterator(BaseLevelIterator):
     """The pairs of a level after a position, a block or so at a time."""
 

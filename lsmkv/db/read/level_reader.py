@@ -46,7 +46,6 @@ class CacheShare:
             self.left -= size
 
 
-@mypyc_attr(free_list_len=1)
 class LevelReader:
     """Reads the blocks of a level, or of one file, for one scan."""
 

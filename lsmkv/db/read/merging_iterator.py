@@ -19,8 +19,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
-from mypy_extensions import mypyc_attr
-
 from lsmkv.db.read.internal_iterator import InternalIterator
 from lsmkv.env.breath import breathe
 from lsmkv.errors import Error
@@ -34,7 +32,6 @@ _MOST: Final = 512
 """The most pairs in a chunk."""
 
 
-@mypyc_attr(free_list_len=1)
 class _Source:
     """A source, and what was taken from it but not used yet."""
 
@@ -192,7 +189,6 @@ class _Source:
         return bisect_left(keys, limit, self._run_at + 1, key=of)
 
 
-@mypyc_attr(free_list_len=1)
 class MergingIterator(InternalIterator):
     """The pairs of several sources; each chunk is in ascending order."""
 

@@ -136,7 +136,6 @@ def files_in(
     return found
 
 
-@mypyc_attr(free_list_len=1)
 class Scan:
     """The pairs of a range that are visible to a reader, from any position in either direction."""
 

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mypy_extensions import mypyc_attr
-
 from lsmkv.db.tree.store import Store
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
 
-@mypyc_attr(free_list_len=1)
 class Window:
     """The pairs around an iterator's gap that were read already."""
 

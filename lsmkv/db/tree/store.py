@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from mypy_extensions import mypyc_attr
-
 from lsmkv.counters import Counters
 from lsmkv.db.tree.info_log import InfoLog
 from lsmkv.db.tree.listener import Listener
@@ -65,7 +63,6 @@ def _delay(files: int) -> float:
     return _DELAY * _GROWTH ** (min(files, L0_STOP_WRITES_TRIGGER) - L0_SLOWDOWN_WRITES_TRIGGER)
 
 
-@mypyc_attr(free_list_len=1)
 class ReadView:
     """A view, and the sequence at which a reader reads it.
 

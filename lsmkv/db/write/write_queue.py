@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from mypy_extensions import mypyc_attr
-
 from lsmkv.format.batch import Operation, encoded_size
 from lsmkv.util.threads import ThreadLock
 from lsmkv.util.ticket import Ticket
@@ -22,7 +20,6 @@ _LARGEST_GROUP: Final = 1024 * 1024
 _SMALL_BATCH: Final = 128 * 1024
 
 
-@mypyc_attr(free_list_len=1)  # the next one takes the place of the last
 class PendingWrite:
     """A batch that is to be committed, and its outcome; or a group of batches, committed as one."""
 
