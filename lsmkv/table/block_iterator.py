@@ -17,6 +17,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import read_i64_le
+
 from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE

@@ -163,7 +163,9 @@ def test_the_project_shows_who_is_ahead_on_the_page_and_its_targets_in_contribut
     assert f"faster than LevelDB's C++ through plyvel in {first[1]} benchmarks." in readme
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     page.with_targets(contributing, [])
-    for target in ("| readmissing | >= 2.50 |", "| readmissing | >= 0.20 |", "**47.3**"):
+    missed = re.search(r"^\| import, milliseconds \|[^|]*\| ([\d.]+) ", text, re.MULTILINE)
+    assert missed is not None
+    for target in ("| readmissing | >= 2.50 |", "| readmissing | >= 0.20 |", f"**{missed[1]}**"):
         assert target in contributing
 
 
