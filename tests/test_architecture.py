@@ -551,11 +551,11 @@ def test_a_name_of_the_engine_more_is_noticed(monkeypatch: pytest.MonkeyPatch) -
         test_programs_take_few_names_from_the_engine("tools")
 
 
-def unclaimed(source: str) -> list[int]:
+def unclaimed(tree: ast.Module) -> list[int]:
     """The lines of ``with`` statements that take a guard of a ThreadLock and do not note at once
     that this thread is its holder."""
     lines = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.With) and any(
             isinstance(item.context_expr, ast.Attribute) and item.context_expr.attr == "guard"
             for item in node.items
@@ -567,54 +567,55 @@ def unclaimed(source: str) -> list[int]:
 
 
 def test_whoever_takes_a_lock_is_known_as_its_holder() -> None:
-    assert {
-        str(path): lines
-        for path in ROOT.rglob("*.py")
-        if (lines := unclaimed(path.read_text(encoding="utf-8")))
-    } == {}
-    assert unclaimed("with lock.guard:\n    count += 1\n    lock.claim()") == [1]
+    assert {module: lines for module, tree in SOURCES.items() if (lines := unclaimed(tree))} == {}
+    assert unclaimed(ast.parse("with lock.guard:\n    count += 1\n    lock.claim()")) == [1]
 
 
 # Freed objects of these types run no code of anyone's and release no lock of the interpreter's.
 HARMLESS = {"bytes", "bool", "float", "int", "i64", "None", "LogDamage", "Position"}
 
 
-def unsafely_reused(source: str) -> dict[str, list[str]]:
+def unsafely_reused(tree: ast.Module) -> dict[str, list[str]]:
     """The classes whose freed instances are reused, each with the attributes that forbid it.
 
     mypyc gives such an instance to the next caller before it has dropped what its attributes refer
     to.  If that runs a finalizer or closes a file, another thread takes the instance meanwhile, and
     finds its own attributes gone.
     """
-    found = {}
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ClassDef) and any(
-            "free_list_len" in ast.unparse(decorator) for decorator in node.decorator_list
-        ):
-            kinds = {}
-            for method in node.body:
-                if isinstance(method, ast.FunctionDef):
-                    given = {one.arg: one.annotation for one in method.args.args}
-                    for step in ast.walk(method):
-                        if isinstance(step, ast.AnnAssign):
-                            kinds[ast.unparse(step.target)] = ast.unparse(step.annotation)
-                        elif isinstance(step, ast.Assign):
-                            kind = given.get(ast.unparse(step.value))
-                            for target in step.targets:
-                                name = ast.unparse(target)
-                                kinds.setdefault(name, ast.unparse(kind) if kind else "unknown")
-            found[node.name] = [
-                name
-                for name, kind in kinds.items()
-                if name.startswith("self.") and not HARMLESS.issuperset(kind.split(" | "))
-            ]
-    return found
+    return {
+        node.name: [
+            name
+            for name, kind in attribute_types(node).items()
+            if not HARMLESS.issuperset(kind.split(" | "))
+        ]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and any("free_list_len" in ast.unparse(decorator) for decorator in node.decorator_list)
+    }
+
+
+def attribute_types(node: ast.ClassDef) -> dict[str, str]:
+    """The attributes that the methods of a class assign, with their types as the source has them:
+    that of the assignment, or of the parameter that is assigned; else ``unknown``."""
+    types: dict[str, str] = {}
+    for method in node.body:
+        if not isinstance(method, ast.FunctionDef):
+            continue
+        given = {one.arg: one.annotation for one in method.args.args}
+        for step in ast.walk(method):
+            if isinstance(step, ast.AnnAssign):
+                types[ast.unparse(step.target)] = ast.unparse(step.annotation)
+            elif isinstance(step, ast.Assign):
+                kind = given.get(ast.unparse(step.value))
+                for target in step.targets:
+                    types.setdefault(ast.unparse(target), ast.unparse(kind) if kind else "unknown")
+    return {name: kind for name, kind in types.items() if name.startswith("self.")}
 
 
 def test_only_objects_of_bytes_and_numbers_are_reused() -> None:
     reused: dict[str, list[str]] = {}
-    for path in ROOT.rglob("*.py"):
-        reused.update(unsafely_reused(path.read_text(encoding="utf-8")))
+    for tree in SOURCES.values():
+        reused.update(unsafely_reused(tree))
     assert {name: kinds for name, kinds in reused.items() if kinds} == {}
     assert {"KeyHashes", "LogRecord", "Position"} <= reused.keys()
 
@@ -630,7 +631,7 @@ def test_an_object_that_must_not_be_reused_is_noticed() -> None:
         "    def read(self) -> None:\n"
         "        self.block = self.table.read()\n"
     )
-    assert unsafely_reused(source) == {"Reader": ["self.table", "self.block"]}
+    assert unsafely_reused(ast.parse(source)) == {"Reader": ["self.table", "self.block"]}
 
 
 def test_what_students_are_given_does_not_name_the_engines_rooms() -> None:
