@@ -13,6 +13,7 @@ the options as well.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import lsmkv.env.main_interpreter as _main_interpreter  # noqa: F401 - before compiled modules
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.db.db import DB
 from lsmkv.db.handles.prefixed import PrefixedDB
