@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno as _errno
 import os as _os
-from typing import NoReturn
+from typing import Any, NoReturn
 
 __all__ = [
     "ClosedError",
@@ -191,9 +191,29 @@ class ForeignFormatError(Error):
     """
 
 
-class IOError(Error, OSError):
+class _ClassOfErrno(type):
+    """The type of :class:`IOError`, calls of which choose a class, as calls of ``OSError`` do.
+
+    A ``__new__`` of ``IOError`` could not: with one, ``OSError`` takes its arguments there, and no
+    longer from the ``__init__`` of a subclass.
+    """
+
+    def __call__(cls, *arguments: Any, **named: Any) -> Any:
+        """An instance of ``cls``; of ``IOError`` itself, of the subclass for its errno."""
+        if cls is IOError:
+            builtin = type(OSError(*arguments))
+            cls = _IO_ERRORS.get(builtin) or _add_io_error(builtin)
+        return type.__call__(cls, *arguments, **named)
+
+
+class IOError(Error, OSError, metaclass=_ClassOfErrno):
     """A call to the operating system failed; see ``errno``, ``strerror`` and ``filename``.
 
+    The error is also an instance of the built-in class that ``OSError`` has for its ``errno``:
+    ``PermissionError``, ``FileNotFoundError``, ``FileExistsError``, ``TimeoutError``, and so on.
+
+    >>> isinstance(IOError(13, "Permission denied"), PermissionError)
+    True
     >>> import errno
     >>> import lsmkv
     >>> with lsmkv.DB("store", create_if_missing=True, env=lsmkv.MemoryEnv()) as db:
@@ -204,6 +224,30 @@ class IOError(Error, OSError):
     ...         type(error).__name__, errno.errorcode[error.errno], error.filename
     ('IOError', 'EEXIST', 'copy')
     """
+
+
+def _add_io_error(builtin: type[OSError]) -> type[IOError]:
+    """Make the class of those errors that are both :class:`IOError` and ``builtin``.
+
+    It has the name of ``IOError``, and pickles as it: whoever makes an error from its class's name
+    and its arguments makes one of the same class.
+    """
+
+    def reduce(self: IOError) -> Any:
+        return (IOError, *builtin.__reduce__(self)[1:])
+
+    members = {
+        "__module__": __name__,
+        "__qualname__": IOError.__qualname__,
+        "__doc__": IOError.__doc__,
+        "__reduce__": reduce,
+    }
+    made: Any = _ClassOfErrno(IOError.__name__, (IOError, builtin), members)
+    return _IO_ERRORS.setdefault(builtin, made)
+
+
+_IO_ERRORS: dict[type[OSError], type[IOError]] = {OSError: IOError}
+"""The class of an ``IOError``, by the class of an ``OSError`` with the same arguments."""
 
 
 class NotFoundError(Error, FileNotFoundError):
@@ -406,6 +450,38 @@ class IteratorInvalidError(Error):
     """
 
 
+def errno_of(error: OSError) -> int | None:
+    """The number of an error; for one that was raised without a number, that of its class.
+
+    >>> errno_of(TimeoutError("timed out")) == _errno.ETIMEDOUT, errno_of(OSError("reason"))
+    (True, None)
+    """
+    if error.errno is None:
+        for kind in type(error).__mro__:
+            if kind in _ERRNO_OF_CLASS:
+                return _ERRNO_OF_CLASS[kind]
+    return error.errno
+
+
+_ERRNO_OF_CLASS: dict[type, int] = {
+    BlockingIOError: _errno.EAGAIN,
+    BrokenPipeError: _errno.EPIPE,
+    ChildProcessError: _errno.ECHILD,
+    ConnectionAbortedError: _errno.ECONNABORTED,
+    ConnectionRefusedError: _errno.ECONNREFUSED,
+    ConnectionResetError: _errno.ECONNRESET,
+    ConnectionError: _errno.ECONNRESET,
+    FileExistsError: _errno.EEXIST,
+    FileNotFoundError: _errno.ENOENT,
+    InterruptedError: _errno.EINTR,
+    IsADirectoryError: _errno.EISDIR,
+    NotADirectoryError: _errno.ENOTDIR,
+    PermissionError: _errno.EACCES,
+    ProcessLookupError: _errno.ESRCH,
+    TimeoutError: _errno.ETIMEDOUT,
+}
+
+
 def is_full_disk(error: OSError) -> bool:
     """Whether a call failed because the file system is full or a quota is exhausted."""
     return error.errno in _FULL_DISK
@@ -427,7 +503,10 @@ def io_error(error: OSError) -> Error:
     """An error that an env raised, as :class:`IOError`; lsmkv's own errors stay as they are."""
     if isinstance(error, Error):
         return error
-    typed = IOError(error.errno, error.strerror or str(error), error.filename)
+    names = (
+        (error.filename,) if error.filename2 is None else (error.filename, None, error.filename2)
+    )
+    typed = IOError(errno_of(error), error.strerror or str(error), *names)
     typed.__cause__ = error
     return typed
 

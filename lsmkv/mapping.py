@@ -127,6 +127,8 @@ def open(
         try:
             return KeyValueMapping(_opened(where, shared, options), read_only=flag == "r")
         except NotFoundError as error:
+            if not where:
+                raise
             reason = f"no database here, and {flag=} makes none: flag='c' does"
             raise NotFoundError(errno.ENOENT, reason, error.filename or where) from None
     if flag == "n" and not in_memory:

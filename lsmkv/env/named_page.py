@@ -11,6 +11,7 @@ or the machine starts again.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from importlib import import_module
@@ -39,7 +40,8 @@ class SharedPage(shared_page.SharedPage):
 
     def supersede(self) -> None:
         if not end_page([], self.words[TOKEN]):
-            raise PermissionError(f"no access to the memory {_name(self.words[TOKEN])}")
+            name = _name(self.words[TOKEN])
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
 
     def end(self) -> None:
         super().end()

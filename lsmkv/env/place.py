@@ -3,19 +3,37 @@ processes."""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
+
+from lsmkv.errors import NotFoundError
+
+EMPTY_PATH = "the path is empty"
 
 
 def resolve(path: str) -> str:
     """The path with symbolic links resolved, so that the directory that they lead to can be
-    replaced."""
+    replaced.
+
+    Raises :class:`NotFoundError` for an empty path, which is not the working directory.
+    """
+    _refuse_empty(path)
     return os.path.realpath(path)
 
 
 def absolute(path: str) -> str:
-    """The path for another process, whose working directory is another one."""
+    """The path for another process, whose working directory is another one.
+
+    Raises as :func:`resolve` does.
+    """
+    _refuse_empty(path)
     return os.path.abspath(path)
+
+
+def _refuse_empty(path: str) -> None:
+    if not path:
+        raise NotFoundError(errno.ENOENT, EMPTY_PATH, path)
 
 
 def make_directory(path: str, mode: int) -> bool:

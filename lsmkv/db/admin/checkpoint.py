@@ -18,7 +18,7 @@ from lsmkv.db.tree.store import Store
 from lsmkv.db.write.wal import WriteAheadLog
 from lsmkv.db.write.writer import Writer
 from lsmkv.env.base import Directory, Env
-from lsmkv.errors import StaleViewError
+from lsmkv.errors import CorruptionError, StaleViewError
 from lsmkv.format.filenames import (
     FileType,
     log_name,
@@ -109,9 +109,12 @@ def _link_tables(
         try:
             link_or_copy(store.directory, name, directory)
         except FileNotFoundError:
-            if not store.options.read_only:
+            path = f"{store.directory.path}/{table_name(number)}"
+            if store.options.read_only:
+                raise StaleViewError(path) from None
+            if store.directory.exists(name):
                 raise
-            raise StaleViewError(f"{store.directory.path}/{table_name(number)}") from None
+            raise CorruptionError("the table is missing", path) from None
         if progress is not None:
             progress(done + 1, len(numbers), "tables")
 

@@ -12,6 +12,7 @@ import time
 
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
+from lsmkv.env.place import EMPTY_PATH
 from lsmkv.env.sharing import SharingDirectory
 from lsmkv.errors import CorruptionError, LockedError, NotFoundError, raise_typed
 from lsmkv.format.filenames import (
@@ -44,7 +45,7 @@ def open_database_directory(env: Env, path: str, create: bool) -> Directory:
         directory = env.open_directory(path, create=create)
     except FileNotFoundError:
         reason = "the directory above it does not exist" if create else _NOT_FOUND
-        raise NotFoundError(errno.ENOENT, reason, path) from None
+        raise NotFoundError(errno.ENOENT, reason if path else EMPTY_PATH, path) from None
     try:
         if not directory.exists(CURRENT):
             _refuse_remains(directory)
@@ -102,7 +103,7 @@ def open_remains(env: Env, path: str) -> Directory:
     try:
         directory = env.open_directory(path)
     except FileNotFoundError:
-        raise NotFoundError(errno.ENOENT, NO_DATABASE, path) from None
+        raise NotFoundError(errno.ENOENT, NO_DATABASE if path else EMPTY_PATH, path) from None
     for name in directory.names():
         parsed = parse_filename(name)
         if parsed is not None and parsed[1] in _DATA:

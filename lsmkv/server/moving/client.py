@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import hiredis
 
 from lsmkv.env.unix_sockets import new_unix_socket
+from lsmkv.errors import errno_of
 
 _SECONDS = 60.0
 _CHUNK = 1 << 16
@@ -75,7 +76,7 @@ class Client:
             self._socket = self._connect()
         except OSError as error:
             reason = error.strerror or str(error)
-            raise OSError(error.errno or 0, reason, address.shown) from None
+            raise OSError(_errno(error), reason, address.shown) from None
         if address.password:
             user = [address.user.encode()] if address.user else []
             try:
@@ -120,7 +121,7 @@ class Client:
             return [self._receive() for _ in requests]
         except OSError as error:
             reason = "no reply within a minute" if isinstance(error, TimeoutError) else str(error)
-            raise OSError(0, reason, self._address.shown) from None
+            raise OSError(_errno(error), reason, self._address.shown) from None
 
     def _receive(self) -> Any:
         while (reply := self._reader.gets()) is self:
@@ -142,3 +143,10 @@ def encoded(words: Sequence[bytes]) -> bytes:
     parts = [b"*%d\r\n" % len(words)]
     parts += [b"$%d\r\n%b\r\n" % (len(word), word) for word in words]
     return b"".join(parts)
+
+
+def _errno(error: OSError) -> int:
+    """The system's number of an error, 0 if it has none: those of TLS and of names are others."""
+    if isinstance(error, ssl.SSLError | socket.gaierror):
+        return 0
+    return errno_of(error) or 0

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
+from lsmkv.env.place import absolute
 from lsmkv.shards.remote.objects.base import ObjectStore
 from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.remote.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
@@ -26,7 +27,7 @@ def absolute_url(url: str | os.PathLike[str]) -> str:
     ('s3://bucket/set', True)
     """
     text = os.fspath(url)
-    return text if is_url(text) else os.path.abspath(text)
+    return text if is_url(text) else absolute(text)
 
 
 def open_objects(
@@ -81,7 +82,7 @@ def _open_local(
     if options:
         raise ValueError(f"a local directory takes no options: {sorted(options)}")
     if env is None:
-        return LocalObjects(LocalEnv(), os.path.abspath(path), create, durable)
+        return LocalObjects(LocalEnv(), absolute(path), create, durable)
     return LocalObjects(env, path, create, durable)
 
 
