@@ -48,6 +48,7 @@ from datetime import UTC, datetime, timedelta
 
 from lsmkv.errors import CorruptionError
 from lsmkv.util.coding import decode_varint64
+from lsmkv.util.record import Value
 
 __all__ = ["Date", "DecodedKey", "IndexedDBComparator", "decode_key"]
 
@@ -223,7 +224,7 @@ def _double(payload: bytes) -> float:
 # Order
 
 
-class IndexedDBComparator:
+class IndexedDBComparator(Value):
     """The order ``idb_cmp1``: pass it as ``comparator=`` to open Chromium's IndexedDB.
 
     Every pair of well-formed keys compares as in Chromium.  Different bytes may be equal: -0 and 0,

@@ -33,25 +33,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from faces import FACES
 
 import lsmkv
 
 PACKAGE = Path(lsmkv.__file__).parent
-FACES = (
-    "lsmkv",
-    "lsmkv.aio",
-    "lsmkv.bulk",
-    "lsmkv.files",
-    "lsmkv.filter_lab",
-    "lsmkv.indexeddb",
-    "lsmkv.mapping",
-    "lsmkv.owner",
-    "lsmkv.plot",
-    "lsmkv.plyvel",
-    "lsmkv.repair",
-    "lsmkv.shards",
-    "lsmkv.testing",
-)
 OPERATORS = {
     *("__len__", "__bool__", "__contains__", "__getitem__", "__setitem__", "__delitem__"),
     *("__iter__", "__reversed__", "__next__", "__aiter__", "__anext__", "__sub__", "__str__"),

@@ -14,7 +14,7 @@ import os
 import stat
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lsmkv.env.base import Directory, Env, RandomAccessFile, WritableFile, check_name
 from lsmkv.env.descriptors import with_room
@@ -32,6 +32,7 @@ from lsmkv.env.mounts import keeps_reservations
 from lsmkv.env.shared_file import SharedFile, open_shared
 from lsmkv.env.shared_page import fcntl
 from lsmkv.env.sharing import SharingDirectory
+from lsmkv.util.record import Value
 
 if TYPE_CHECKING:
     from lsmkv.env.local_sharing import Claim
@@ -361,7 +362,7 @@ class LocalDirectory(Descriptor, SharingDirectory):
                 os.sync()
 
 
-class LocalEnv(Env):
+class LocalEnv(Value, Env):
     """The local file system.
 
     With ``follow_symlinks`` files are *read* through symbolic links, too (nothing is ever written
@@ -397,6 +398,13 @@ class LocalEnv(Env):
     def __init__(self, *, follow_symlinks: bool = False, ofd_locks: bool = HAS_OFD_LOCKS) -> None:
         self.follow_symlinks = follow_symlinks
         self.ofd_locks = ofd_locks
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.follow_symlinks, self.ofd_locks
+
+    def __repr__(self) -> str:
+        links, locks = self._arguments()
+        return f"{type(self).__name__}(follow_symlinks={links}, ofd_locks={locks})"
 
     def open_directory(self, path: str, create: bool = False) -> Directory:
         """Open a directory; with ``create`` it is made if missing, and its name is durable.

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter, read_i64_le
 
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.filter.rates import expected_rate, keys_from_fill
+from lsmkv.util.record import Value
 
 if TYPE_CHECKING:
     from mypy_extensions import i64, u8
@@ -73,7 +74,7 @@ def leveldb_hash(data: bytes, seed: int = BLOOM_SEED) -> int:
     return h
 
 
-class BloomFilterPolicy:
+class BloomFilterPolicy(Value):
     """``leveldb.BuiltinBloomFilter2``: bits packed low first, then one byte that holds k.
 
     ``bits_per_key`` may be a fraction; k = int(bits_per_key * 0.69), limited to 1..30.
@@ -116,6 +117,9 @@ class BloomFilterPolicy:
         while predicted_rate(bits, cls(bits).probes) > rate:
             bits += 1  # whole probes fall short of the ideal number
         return cls(bits)
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return (self.bits_per_key,)
 
     def __repr__(self) -> str:
         return f"BloomFilterPolicy({self.bits_per_key:g})"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter
 from librt.vecs import vec
@@ -24,6 +24,7 @@ from mypy_extensions import i64
 
 from lsmkv.filter.bloom import MAX_PROBES, MIN_BITS, checked_bits
 from lsmkv.filter.hash64 import HALF_BITS, HALF_MASK, append_hashes, packed, xxh3_hash
+from lsmkv.util.record import Value
 from lsmkv.util.threads import pause
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ PAUSE_EVERY: Final = 1 << 13
 """Keys after which a builder lets other threads run and signals be handled."""
 
 
-class Bloom64Policy:
+class Bloom64Policy(Value):
     """``lsmkv.Bloom64``: a Bloom filter of 64-bit hashes; LevelDB reads such tables unfiltered.
 
     ``bits_per_key`` may be a fraction; k = round(bits_per_key * ln 2), limited to 1..30.
@@ -62,6 +63,9 @@ class Bloom64Policy:
     def __init__(self, bits_per_key: int | float = 10) -> None:
         self.bits_per_key: int | float = checked_bits(bits_per_key)
         self.probes: int = best_probes(bits_per_key)
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return (self.bits_per_key,)
 
     def __repr__(self) -> str:
         return f"Bloom64Policy({self.bits_per_key:g})"

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from librt.strings import BytesWriter
 from librt.vecs import append, vec
@@ -39,6 +39,7 @@ from lsmkv.filter.bloom64 import (
 from lsmkv.filter.hash64 import HALF_BITS, HALF_MASK, append_hashes, packed, xxh3_hash
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.util.coding import decode_fixed32, encode_fixed32
+from lsmkv.util.record import Value
 from lsmkv.util.threads import pause
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _shape(keys: int, arity: int, segment_bits: int, factor: float) -> FuseShape
     return FuseShape(arity, bits, max(1, segments))
 
 
-class BinaryFusePolicy:
+class BinaryFusePolicy(Value):
     """``lsmkv.BinaryFuse8``: a binary fuse filter for each table; LevelDB reads them unfiltered.
 
     With 10,000 keys or more it takes 9 to 10 bits a key; with fewer keys it takes up to 11.4.  It
@@ -136,6 +137,9 @@ class BinaryFusePolicy:
 
     def __init__(self, bloom_bits_per_key: int | float = 10) -> None:
         self.bloom_bits_per_key: int | float = checked_bits(bloom_bits_per_key)
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return (self.bloom_bits_per_key,)
 
     def __repr__(self) -> str:
         bits = self.bloom_bits_per_key

@@ -7,7 +7,7 @@ filter says no.  Source: RocksDB, ``include/rocksdb/slice_transform.h``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from librt.vecs import append, vec
 from mypy_extensions import i64
@@ -16,6 +16,7 @@ from lsmkv.errors import Error
 from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.util.arguments import as_bytes
 from lsmkv.util.comparator import after_prefix
+from lsmkv.util.record import Value
 
 
 class PrefixExtractor(Protocol):
@@ -57,7 +58,7 @@ class PrefixExtractor(Protocol):
         ...
 
 
-class FixedPrefix:
+class FixedPrefix(Value):
     """The first ``size`` bytes; a shorter key has no prefix.
 
     >>> FixedPrefix(4).extract(b"2026-11-26"), FixedPrefix(4).extract(b"202")
@@ -80,8 +81,8 @@ class FixedPrefix:
         """The name on disk: it holds the size."""
         return f"lsmkv.FixedPrefix.{self.size}"
 
-    def __repr__(self) -> str:
-        return f"FixedPrefix({self.size})"
+    def _arguments(self) -> tuple[Any, ...]:
+        return (self.size,)
 
     def __reduce__(self) -> tuple[type[FixedPrefix], tuple[int]]:
         return FixedPrefix, (self.size,)
@@ -91,7 +92,7 @@ class FixedPrefix:
         return key[: self.size] if len(key) >= self.size else None
 
 
-class DelimitedPrefix:
+class DelimitedPrefix(Value):
     """Everything up to and including the first delimiter; a key without one has no prefix.
 
     >>> DelimitedPrefix(b":").extract(b"user:ann"), DelimitedPrefix(b":").extract(b"user")
@@ -114,8 +115,8 @@ class DelimitedPrefix:
         """The name on disk: it holds the delimiter, in hexadecimal digits."""
         return f"lsmkv.DelimitedPrefix.{self.delimiter.hex()}"
 
-    def __repr__(self) -> str:
-        return f"DelimitedPrefix({self.delimiter!r})"
+    def _arguments(self) -> tuple[Any, ...]:
+        return (self.delimiter,)
 
     def __reduce__(self) -> tuple[type[DelimitedPrefix], tuple[bytes]]:
         return DelimitedPrefix, (self.delimiter,)
@@ -126,7 +127,7 @@ class DelimitedPrefix:
         return key[: at + len(self.delimiter)] if at >= 0 else None
 
 
-class CallablePrefix:
+class CallablePrefix(Value):
     """A function as a prefix extractor, under a name that is stored.
 
     >>> first_two = CallablePrefix(lambda key: key[:2] if len(key) >= 2 else None, "example.First2")
@@ -138,8 +139,8 @@ class CallablePrefix:
         self._function = function
         self.name = name
 
-    def __repr__(self) -> str:
-        return f"CallablePrefix({self._function!r}, {self.name!r})"
+    def _arguments(self) -> tuple[Any, ...]:
+        return self._function, self.name
 
     def extract(self, key: bytes, /) -> bytes | None:
         """What the function returns."""

@@ -58,7 +58,7 @@ _REACH = 1024 * 1024
 largest block seen.  A larger block is found by the search that tries every likely start."""
 
 
-class Problem:
+class Problem:  # noqa: PLW1641 - it changes, so it has no hash
     """Damage at an offset of a file.  Plain data: it raises nothing and costs nothing.
 
     >>> Problem(offset=7, size=3, reason="bad checksum")
@@ -75,6 +75,14 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"Problem({self.offset}, {self.size}, {self.reason!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Problem) or type(self) is not type(other):
+            return False
+        return self._state() == other._state()
+
+    def _state(self) -> tuple[object, ...]:
+        return self.offset, self.size, self.reason
 
 
 class Hole(Problem):
@@ -109,6 +117,13 @@ class Hole(Problem):
         """Bytes after it that the file lacks, according to the size that the MANIFEST states: data,
         and the rest of the table after the data."""
         self._filters = filters
+
+    def __repr__(self) -> str:
+        problem = f"{self.offset}, {self.size}, {self.reason!r}"
+        return f"Hole({problem}, {self.lower!r}, {self.upper!r})"
+
+    def _state(self) -> tuple[object, ...]:
+        return self.offset, self.size, self.reason, self.lower, self.upper, self.missing
 
     @property
     def user_range(self) -> tuple[bytes | None, bytes | None]:

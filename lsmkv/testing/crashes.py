@@ -28,6 +28,15 @@ class Violation:
     error: Exception
     """The error of the check."""
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Violation) and self._state() == other._state()
+
+    def __hash__(self) -> int:
+        return hash((self.label, self.moment))
+
+    def _state(self) -> tuple[object, ...]:
+        return self.label, self.moment, type(self.error), self.error.args
+
     def __str__(self) -> str:
         """One line: label, moment, error."""
         return f"{self.label}: {self.moment}: {type(self.error).__name__}: {self.error}"

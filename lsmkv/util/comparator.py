@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from lsmkv.util.record import Value
+
 
 class Comparator(Protocol):
     """A total order on byte strings, with two ways to shorten the keys of an index.
@@ -78,7 +80,7 @@ def equal_means_identical(comparator: Comparator) -> bool:
     return isinstance(comparator, (BytewiseComparator, ReverseBytewiseComparator))
 
 
-class BytewiseComparator:
+class BytewiseComparator(Value):
     """Lexicographic order of unsigned bytes: LevelDB's default, and Python's own for ``bytes``.
 
     O(length of the common prefix).  Raises nothing.
@@ -125,7 +127,7 @@ class BytewiseComparator:
         return key
 
 
-class ReverseBytewiseComparator:
+class ReverseBytewiseComparator(Value):
     """The bytewise order in reverse.  Keys are not shortened in the index.
 
     O(length of the common prefix).  Raises nothing.
@@ -160,7 +162,7 @@ class ReverseBytewiseComparator:
         return key
 
 
-class CallableComparator:
+class CallableComparator(Value):
     """A comparator from a plain function and a name, the form that plyvel takes.
 
     The function gets two ``bytes`` and returns a negative number, zero or a positive one.
@@ -170,6 +172,9 @@ class CallableComparator:
     def __init__(self, compare: Callable[[bytes, bytes], int], name: str) -> None:
         self._compare = compare
         self.name = name
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self._compare, self.name
 
     def compare(self, a: bytes, b: bytes, /) -> int:
         return self._compare(a, b)

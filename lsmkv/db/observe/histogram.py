@@ -24,7 +24,7 @@ BUCKETS: Final = _EXACT + _PARTS * 34
 """Buckets of every histogram."""
 
 
-class Histogram:
+class Histogram:  # noqa: PLW1641 - it changes, so it has no hash
     """How often a duration was seen, in buckets.
 
     Exact when one thread adds; under several, an addition may on rare occasions be lost.  Raises
@@ -48,6 +48,15 @@ class Histogram:
         self._counts = [0] * BUCKETS
         self.total = 0
         """Sum of all durations, in nanoseconds."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both have counted the same durations, as far as the buckets distinguish them."""
+        if not isinstance(other, Histogram):
+            return False
+        return self.total == other.total and self._counts == other._counts
+
+    def __repr__(self) -> str:
+        return f"<lsmkv.owner.Histogram of {self.count} durations, {self.total} ns>"
 
     def add(self, nanoseconds: int) -> None:
         """Count a duration.  O(1)."""
