@@ -275,14 +275,15 @@ class Background:
 
     def run_next_job(self) -> bool:
         """Do the most urgent job, and remove the files that it makes obsolete, in the calling
-        thread.  Returns False, and does nothing, if another call is doing a job.
+        thread.  Returns False, and does nothing, if another call is doing a job, or the thread is:
+        at the exit of the interpreter it may still be, while other threads write.
 
         An error is kept, as the thread's is.  Anything that is not an ``Exception``, such as a
         KeyboardInterrupt, is raised; a later call starts the job over.
         """
         store = self._store
         work = store.lock.work
-        if work.taken():
+        if work.taken() or self._running_thread is not None:
             return False
         with store.lock.afterwards, work.guard:
             work.claim()
