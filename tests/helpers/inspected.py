@@ -68,6 +68,7 @@ def request(
     method: str = "GET",
     query: str = "",
     body: bytes = b"",
+    port: int = 8000,
     **headers: str,
 ) -> Answer:
     """One request to an ASGI application, past any socket; ``_`` stands for ``-`` in headers."""
@@ -95,7 +96,7 @@ def request(
         "root_path": "",
         "query_string": query.encode(),
         "headers": [(name.encode(), value.encode()) for name, value in given.items()],
-        "server": ("127.0.0.1", 8000),
+        "server": ("127.0.0.1", port),
         "client": ("127.0.0.1", 50000),
     }
     asyncio.run(app(scope, receive, send))

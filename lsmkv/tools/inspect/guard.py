@@ -1,23 +1,32 @@
 """Decides whose requests the server answers: every request passes these checks first.
 
 A page of another site must not reach anything: neither through a name that it resolves to this
-machine (the ``Host`` header shows that), nor through a form or a script (``Origin`` shows that).  A
-token, if there is one, comes once in the URL and is then kept in a cookie that scripts cannot read.
+machine (the ``Host`` header shows that), nor through a form or a script (``Origin`` shows that), nor
+through a frame or an image (``Sec-Fetch-Site`` shows that, and a browser that does not send it gets
+no further than the browser's own rules).  It may link to the page ``/``, as a whole document.
+
+A token, if there is one, comes once in the URL and is then kept in a cookie that scripts cannot
+read.  Browsers send a cookie to every port of a host, so its name has the port, and its value is a
+hash of token, host and port: another server that sees it neither learns the token, nor can use it
+at another port.
 """
 
 from __future__ import annotations
 
 import hmac
+import html
 import ipaddress
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "lsmkv-token"
+"""The cookie's name, which a hyphen and the port follow."""
+PAGE = "/"
+"""The only address to which a page of another site may link."""
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -109,7 +118,7 @@ class Guard:
             return PlainTextResponse("this host is not served here\n", 403)
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return PlainTextResponse("only GET and POST\n", 405)
-        if not _is_own(headers, host, scope["method"]):
+        if not _is_own(headers, host, scope["method"], scope["path"]):
             return PlainTextResponse("a request from another page\n", 403)
         return self._without_token(scope, headers)
 
@@ -117,34 +126,64 @@ class Guard:
         if self._token is None:
             return None
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["path"] == "/" and _same(given, self._token):
-            # Remove it from the address bar, the history and the referrer.
-            answer = RedirectResponse("/", 303)
-            answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict")
+        name, value = _cookie_for(self._token, headers.get("host", ""), scope.get("server"))
+        if scope["path"] == PAGE and _same(given, self._token):
+            answer = HTMLResponse(moved_to(PAGE))
+            answer.set_cookie(name, value, path="/", httponly=True, samesite="strict")
             return answer
         bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        if _same(_cookie(headers), self._token) or _same(bearer, self._token):
+        if _same(_cookie(headers, name), value) or _same(bearer, self._token):
             return None
         return PlainTextResponse("open the URL that 'lsmkv inspect' printed: it has a token\n", 401)
 
 
-def _is_own(headers: Headers, host: str, method: str) -> bool:
-    """Whether a request comes from a page of this server, or from no page."""
+def moved_to(url: str) -> str:
+    """A document that leads on to a URL, and is replaced by it in the history.
+
+    The browser sends a strict cookie there if the document came from the same site, which it does
+    not after a redirect whose first link was on another site, or in a file.
+    """
+    refresh = f'<meta http-equiv="refresh" content="0;url={html.escape(url)}">'
+    quiet = '<meta name="referrer" content="no-referrer">'
+    return f'<!doctype html><meta charset="utf-8">{quiet}{refresh}<title>lsmkv</title>\n'
+
+
+def _is_own(headers: Headers, host: str, method: str, path: str) -> bool:
+    """Whether a request comes from a page of this server, from the user, or from no browser."""
     origin = headers.get("origin")
-    if origin is not None:
-        return origin in (f"http://{host}", f"https://{host}")
-    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+    if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+        return False
+    site = headers.get("sec-fetch-site")
+    if site is None or site == "same-origin":
         return True
-    # A link on another page may lead here, like any link; that page sees nothing of the answer.
-    return method != "POST" and headers.get("sec-fetch-mode") == "navigate"
+    is_document = (
+        method != "POST"
+        and headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest") == "document"
+    )
+    # "none" is the address bar or a bookmark.  A link of another page leads to the page alone: that
+    # page sees nothing of it, and no answer has to be found.
+    return is_document and (site == "none" or path == PAGE)
 
 
-def _cookie(headers: Headers) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+def _cookie_for(token: str, host: str, server: tuple[str, int | None] | None) -> tuple[str, str]:
+    """Name and value of the cookie for a host, with its port, as the browser knows it.
+
+    The value is bound to the port on which the server listens as well, since the ``Host`` header
+    says what its sender likes.
+    """
+    port = host.rpartition(":")[2]
+    listening = None if server is None else server[1]
+    value = hmac.new(token.encode(), f"{listening} {host}".encode(), "sha256").hexdigest()
+    return (f"{COOKIE}-{port}" if port.isascii() and port.isdigit() else COOKIE), value
+
+
+def _cookie(headers: Headers, name: str) -> str:
+    for part in headers.get("cookie", "").split(";"):
+        key, _, value = part.strip().partition("=")
+        if key == name:
+            return value
+    return ""
 
 
 def _same(given: str, token: str) -> bool:

@@ -8,8 +8,8 @@ import json
 import os
 import socket
 import sys
-import webbrowser
 from collections.abc import Callable, Iterator
+from urllib.parse import quote
 
 import uvicorn
 from starlette.applications import Starlette
@@ -24,6 +24,7 @@ from lsmkv.errors import DirectoryReplacedError, Error
 from lsmkv.tools.console import say, write_line
 from lsmkv.tools.inspect.api import Api, Query
 from lsmkv.tools.inspect.guard import Guard, require_token
+from lsmkv.tools.inspect.opening import opened_page
 from lsmkv.tools.inspect.plain import NotThereError, Plain
 
 STATIC = os.path.join(os.path.dirname(__file__), "static")
@@ -149,7 +150,8 @@ def announced(
         taken = f"port {port} is in use (--port 0 takes a free one)"
         reason = taken if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
         raise OSError(error.errno, reason, host) from None
-    with listener:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(listener)
         url = address(host, listener.getsockname()[1], token)
         if as_json:
             write_line(json.dumps({"path": path, "url": url}))
@@ -157,18 +159,18 @@ def announced(
         else:
             say(f"{path} {words} {url} (Ctrl-C ends it)")
         if open_page:
-            webbrowser.open(url)
+            stack.enter_context(opened_page(url, has_token=token is not None))
         yield listener
 
 
 def address(host: str, port: int, token: str | None) -> str:
     """The URL of the page.
 
-    >>> address("::1", 80, None), address("127.0.0.1", 80, "secret")
-    ('http://[::1]:80/', 'http://127.0.0.1:80/?token=secret')
+    >>> address("::1", 80, None), address("127.0.0.1", 80, "a secret")
+    ('http://[::1]:80/', 'http://127.0.0.1:80/?token=a%20secret')
     """
     where = f"[{host}]" if ":" in host else host
-    return f"http://{where}:{port}/" + ("" if token is None else f"?token={token}")
+    return f"http://{where}:{port}/" + ("" if token is None else f"?token={quote(token, safe='')}")
 
 
 def serve(api: Api, listener: socket.socket, host: str, token: str | None) -> None:

@@ -6,7 +6,7 @@ import pytest
 from inspected import Answer, request
 from starlette.responses import PlainTextResponse
 
-from lsmkv.tools.inspect.guard import COOKIE, POLICY, Guard
+from lsmkv.tools.inspect.guard import COOKIE, POLICY, Guard, moved_to
 
 TOKEN = "correct horse"
 
@@ -38,13 +38,45 @@ def test_other_origins_are_refused(guard: Guard, method: str) -> None:
         assert ask(guard, method=method, origin=origin).status == 403
 
 
-def test_requests_of_another_site_are_refused(guard: Guard) -> None:
-    for site in ("cross-site", "same-site"):
-        assert ask(guard, sec_fetch_site=site, sec_fetch_mode="no-cors").status == 403
-    assert ask(guard, sec_fetch_site="cross-site", sec_fetch_mode="navigate").status == 200
-    posted = ask(guard, method="POST", sec_fetch_site="same-site", sec_fetch_mode="navigate")
-    assert posted.status == 403
-    assert ask(guard, sec_fetch_site="same-origin").status == 200
+MODES = ["navigate", "no-cors", "cors", "same-origin", "websocket"]
+DESTINATIONS = ["document", "iframe", "frame", "embed", "object", "image", "script", "empty"]
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
+@pytest.mark.parametrize("path", ["/", "/api/levels", "/static/app.js"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_other_sites_reach_the_page_alone_and_as_a_document(
+    guard: Guard, site: str, path: str, method: str
+) -> None:
+    answered = {
+        (mode, destination)
+        for mode in MODES
+        for destination in DESTINATIONS
+        if ask(
+            guard,
+            path,
+            method=method,
+            sec_fetch_site=site,
+            sec_fetch_mode=mode,
+            sec_fetch_dest=destination,
+        ).status
+        == 200
+    }
+    allowed = method != "POST" and (site == "none" or path == "/")
+    assert answered == ({("navigate", "document")} if allowed else set())
+
+
+def test_the_own_page_and_programs_reach_everything(guard: Guard) -> None:
+    for path in ("/", "/api/levels", "/static/app.js"):
+        for destination in DESTINATIONS:
+            own = {"sec_fetch_site": "same-origin", "sec_fetch_dest": destination}
+            assert ask(guard, path, **own).status == 200
+        assert ask(guard, path).status == 200
+
+
+def test_an_own_origin_does_not_excuse_another_site(guard: Guard) -> None:
+    own = "http://127.0.0.1:8000"
+    assert ask(guard, origin=own, sec_fetch_site="cross-site").status == 403
 
 
 def test_other_methods_are_refused(guard: Guard) -> None:
@@ -70,19 +102,52 @@ def test_another_host_needs_a_token() -> None:
 def test_a_token_is_asked_for(host: str) -> None:
     guard = Guard(PlainTextResponse("data"), host, TOKEN)
     assert ask(guard).status == 401
-    assert ask(guard, cookie=f"{COOKIE}=wrong").status == 401
-    assert ask(guard, cookie="a=b; \x00").status == 401
+    for cookie in (f"{COOKIE}-8000=wrong", f"{COOKIE}-8000={TOKEN}", f"{COOKIE}={TOKEN}", "a; =\x00"):
+        assert ask(guard, cookie=cookie).status == 401
     assert ask(guard, authorization=f"Bearer {TOKEN}").status == 200
     assert ask(guard, authorization="Bearer wrong").status == 401
     assert ask(guard, query="token=correct+horse").status == 401  # the page alone takes it
     assert ask(guard, "/", query="token=wrong").status == 401
 
 
+def cookie_of(guard: Guard, host: str = "127.0.0.1:8000") -> str:
+    """What the page sets, with its attributes."""
+    answer = ask(guard, "/", query="token=correct%20horse", host=host)
+    assert answer.status == 200
+    return answer.headers["set-cookie"]
+
+
 def test_the_token_moves_into_a_cookie() -> None:
     guard = Guard(PlainTextResponse("data"), "127.0.0.1", TOKEN)
     answer = ask(guard, "/", query="token=correct%20horse")
-    assert (answer.status, answer.headers["location"]) == (303, "/")
-    cookie = answer.headers["set-cookie"]
-    assert "HttpOnly" in cookie
-    assert "SameSite=strict" in cookie
-    assert ask(guard, cookie=cookie.partition(";")[0]).status == 200
+    assert answer.status == 200
+    assert b'http-equiv="refresh" content="0;url=/"' in answer.body
+    pair, *attributes = cookie_of(guard).split("; ")
+    assert sorted(attributes) == ["HttpOnly", "Path=/", "SameSite=strict"]
+    assert ask(guard, cookie=pair).status == 200
+    assert ask(guard, cookie=f"other=1; {pair}; broken").status == 200
+
+
+def test_the_cookie_is_of_one_port_and_hides_the_token() -> None:
+    guard = Guard(PlainTextResponse("data"), "127.0.0.1", TOKEN)
+    pair = cookie_of(guard).partition(";")[0]
+    name, _, value = pair.partition("=")
+    assert name == f"{COOKIE}-8000"
+    assert TOKEN not in value
+    for host in ("127.0.0.1:8001", "localhost:8000", "127.0.0.1"):
+        other = cookie_of(guard, host).partition("=")
+        assert other[2].partition(";")[0] != value
+        assert ask(guard, host=host, cookie=pair).status == 401
+        assert ask(guard, host=host, cookie=f"{other[0]}={value}").status == 401
+
+
+def test_the_cookie_is_of_one_server_whatever_host_is_stated() -> None:
+    guard = Guard(PlainTextResponse("data"), "127.0.0.1", TOKEN)
+    pair = cookie_of(guard).partition(";")[0]
+    assert ask(guard, cookie=pair).status == 200
+    assert ask(guard, cookie=pair, port=8001).status == 401
+
+
+def test_a_document_leads_on_to_a_url() -> None:
+    url = "http://127.0.0.1:1/?token=a&b\"><script>"
+    assert 'url=http://127.0.0.1:1/?token=a&amp;b&quot;&gt;&lt;script&gt;"' in moved_to(url)
