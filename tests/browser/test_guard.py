@@ -54,15 +54,19 @@ def test_another_page_cannot_embed_or_ask_but_link(browser: Any, api: Api, name:
             <script>fetch("{url}api/filters", {{ mode: "no-cors" }})</script>
             <a href="{url}">the page</a> <a href="{url}api/levels">its data</a>
         """
-        with running(HTMLResponse(ways)) as other, contextlib.closing(browser.new_context()) as used:
+        with (
+            running(HTMLResponse(ways)) as other,
+            contextlib.closing(browser.new_context()) as used,
+        ):
             page = used.new_page()
             there = other.replace("127.0.0.1", name)
             page.goto(there)
             page.wait_for_load_state("networkidle")
             asked = ("levels", "state", "history", "live", "filters")
-            assert noting.statuses == dict.fromkeys(
-                ["/", "/static/app.js", *(f"/api/{view}" for view in asked)], {403}
-            )
+            assert noting.statuses == {
+                path: {403}
+                for path in ("/", "/static/app.js", *(f"/api/{view}" for view in asked))
+            }
             with page.expect_navigation() as followed:
                 page.get_by_text("its data").click()
             assert followed.value.status == 403

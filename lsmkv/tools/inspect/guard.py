@@ -1,9 +1,9 @@
 """Decides whose requests the server answers: every request passes these checks first.
 
 A page of another site must not reach anything: neither through a name that it resolves to this
-machine (the ``Host`` header shows that), nor through a form or a script (``Origin`` shows that), nor
-through a frame or an image (``Sec-Fetch-Site`` shows that, and a browser that does not send it gets
-no further than the browser's own rules).  It may link to the page ``/``, as a whole document.
+machine (the ``Host`` header shows that), nor through a form or a script (``Origin`` shows that),
+nor through a frame or an image (``Sec-Fetch-Site`` shows that, and a browser that does not send it
+gets no further than the browser's own rules). It may link to the page ``/``, as a whole document.
 
 A token, if there is one, comes once in the URL and is then kept in a cookie that scripts cannot
 read.  Browsers send a cookie to every port of a host, so its name has the port, and its value is a

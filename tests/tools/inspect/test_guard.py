@@ -102,7 +102,8 @@ def test_another_host_needs_a_token() -> None:
 def test_a_token_is_asked_for(host: str) -> None:
     guard = Guard(PlainTextResponse("data"), host, TOKEN)
     assert ask(guard).status == 401
-    for cookie in (f"{COOKIE}-8000=wrong", f"{COOKIE}-8000={TOKEN}", f"{COOKIE}={TOKEN}", "a; =\x00"):
+    wrong = (f"{COOKIE}-8000=wrong", f"{COOKIE}-8000={TOKEN}", f"{COOKIE}={TOKEN}", "a; =\x00")
+    for cookie in wrong:
         assert ask(guard, cookie=cookie).status == 401
     assert ask(guard, authorization=f"Bearer {TOKEN}").status == 200
     assert ask(guard, authorization="Bearer wrong").status == 401
