@@ -43,6 +43,7 @@ from lsmkv.errors import (
     IOError,
     NestedCallError,
     ReadOnlyError,
+    errno_of,
 )
 from lsmkv.format.key_order import Position
 
@@ -141,7 +142,7 @@ def error_frame(request: int, error: BaseException) -> bytes:
     if isinstance(error, OSError):
         text = (error.strerror or str(error))[:_LONGEST_TEXT]
         path = error.filename if isinstance(error.filename, str) else None
-        value |= {"errno": error.errno, "text": text, "path": path}
+        value |= {"errno": errno_of(error), "text": text, "path": path}
     elif isinstance(error, CorruptionError):
         value |= {"text": error.reason, "path": error.path, "offset": error.offset}
     elif isinstance(error, ComparatorMismatchError):

@@ -111,6 +111,10 @@ def test_errors_of_the_system_and_of_damage() -> None:
         "no room",
         "store/1.log",
     )
+    for refused in (OSError(errno.EACCES, "refused", "store"), TimeoutError("no answer")):
+        arrived = error_in(content_of(error_frame(3, refused)))
+        assert isinstance(arrived, lsmkv.IOError)
+        assert isinstance(arrived, type(refused))
     damage = error_in(content_of(error_frame(3, CorruptionError("bad", "store/1.ldb", 7))))
     assert isinstance(damage, CorruptionError)
     assert (damage.reason, damage.path, damage.offset) == ("bad", "store/1.ldb", 7)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from lsmkv.counters import NUM_LEVELS, Counters
 from lsmkv.db.compact.picking import Compaction
 from lsmkv.db.tree.version import Version
-from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError
+from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError, errno_of
 from lsmkv.filter.known import policy_from_text, policy_text
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.filter.prefix import own_extractor
@@ -234,7 +234,7 @@ def _describe(error: Exception) -> list[Any]:
     if isinstance(error, UnsupportedCompressionError):
         return ["compression", str(error)]
     if isinstance(error, OSError):
-        return ["os", error.errno, error.strerror or str(error), error.filename]
+        return ["os", errno_of(error), error.strerror or str(error), error.filename]
     if isinstance(error, Error):
         return ["error", str(error)]
     return ["error", f"background work failed: {type(error).__name__}: {error}"]

@@ -17,7 +17,7 @@ from lsmkv.db.compact.messages import (
 )
 from lsmkv.db.compact.picking import Compaction, compaction_of_range
 from lsmkv.db.tree.version import Version
-from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError
+from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError, errno_of
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy
 from lsmkv.filter.fuse import BinaryFusePolicy
@@ -174,6 +174,8 @@ def test_report_of_a_declined_job_round_trip() -> None:
         (CorruptionError("bad key"), CorruptionError),
         (UnsupportedCompressionError("unknown compression type 77"), UnsupportedCompressionError),
         (OSError(errno.ENOSPC, "No space left on device", "/db/x.tmp"), IOError),
+        (OSError(errno.EACCES, "Permission denied", "/db/x.tmp"), type(IOError(errno.EACCES, ""))),
+        (TimeoutError("without a number"), type(IOError(errno.ETIMEDOUT, ""))),
         (IOError(errno.EIO, "bad", None), IOError),
         (OSError("without a number"), IOError),
         (Error("background work failed"), Error),
@@ -188,7 +190,8 @@ def test_errors_keep_their_type_and_arguments(error: Exception, kind: type[Excep
         assert str(decoded.error) == str(error)
     elif isinstance(error, OSError):
         assert isinstance(decoded.error, IOError)
-        assert (decoded.error.errno, decoded.error.filename) == (error.errno, error.filename)
+        assert isinstance(decoded.error, type(error))
+        assert (decoded.error.errno, decoded.error.filename) == (errno_of(error), error.filename)
         assert (error.strerror or "without a number") in str(decoded.error)
     else:
         assert str(error) in str(decoded.error)
