@@ -48,7 +48,7 @@ from datetime import UTC, datetime, timedelta
 
 from lsmkv.errors import CorruptionError
 from lsmkv.util.coding import decode_varint64
-from lsmkv.util.record import Value
+from lsmkv.util.value import Value
 
 __all__ = ["Date", "DecodedKey", "IndexedDBComparator", "decode_key"]
 

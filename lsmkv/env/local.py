@@ -32,7 +32,7 @@ from lsmkv.env.mounts import keeps_reservations
 from lsmkv.env.shared_file import SharedFile, open_shared
 from lsmkv.env.shared_page import fcntl
 from lsmkv.env.sharing import SharingDirectory
-from lsmkv.util.record import Value
+from lsmkv.util.value import Value
 
 if TYPE_CHECKING:
     from lsmkv.env.local_sharing import Claim

@@ -21,7 +21,7 @@ from librt.strings import BytesWriter, read_i64_le
 
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.filter.rates import expected_rate, keys_from_fill
-from lsmkv.util.record import Value
+from lsmkv.util.value import Value
 
 if TYPE_CHECKING:
     from mypy_extensions import i64, u8

@@ -24,8 +24,8 @@ from mypy_extensions import i64
 
 from lsmkv.filter.bloom import MAX_PROBES, MIN_BITS, checked_bits
 from lsmkv.filter.hash64 import HALF_BITS, HALF_MASK, append_hashes, packed, xxh3_hash
-from lsmkv.util.record import Value
 from lsmkv.util.threads import pause
+from lsmkv.util.value import Value
 
 if TYPE_CHECKING:
     from mypy_extensions import u8

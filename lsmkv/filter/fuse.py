@@ -39,8 +39,8 @@ from lsmkv.filter.bloom64 import (
 from lsmkv.filter.hash64 import HALF_BITS, HALF_MASK, append_hashes, packed, xxh3_hash
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.util.coding import decode_fixed32, encode_fixed32
-from lsmkv.util.record import Value
 from lsmkv.util.threads import pause
+from lsmkv.util.value import Value
 
 if TYPE_CHECKING:
     from mypy_extensions import u8

@@ -16,7 +16,7 @@ from lsmkv.errors import Error
 from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.util.arguments import as_bytes
 from lsmkv.util.comparator import after_prefix
-from lsmkv.util.record import Value
+from lsmkv.util.value import Value
 
 
 class PrefixExtractor(Protocol):

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from lsmkv.util.record import Value
+from lsmkv.util.value import Value
 
 
 class Comparator(Protocol):

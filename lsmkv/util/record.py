@@ -1,11 +1,9 @@
-"""Base classes of what users compare, copy and pickle by its content."""
+"""The base class of frozen dataclasses for users, which are copied and pickled by their fields."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any
-
-from mypy_extensions import mypyc_attr
 
 
 class Record:
@@ -18,27 +16,3 @@ class Record:
     def __reduce__(self) -> tuple[Any, ...]:
         whole: Any = self
         return type(self), tuple([getattr(self, field.name) for field in fields(whole)])
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Value:
-    """The base class of settings that are no dataclass: equal if their types and arguments are.
-
-    A subclass returns the arguments of its ``__init__`` from ``_arguments``.  Attributes that a
-    user's subclass adds are compared as well.
-    """
-
-    def _arguments(self) -> tuple[Any, ...]:
-        return ()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self._arguments()))})"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Value) or type(self) is not type(other):
-            return False
-        ours: object = getattr(self, "__dict__", None)
-        return self._arguments() == other._arguments() and ours == getattr(other, "__dict__", None)
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._arguments()))
