@@ -41,10 +41,10 @@ from lsmkv.tools.text import count, printable, wrap
 _INTERVAL = 0.3
 """Seconds between checks of a watched file."""
 
-_PICTURE = re.compile(r"!\[([^]]*)\]\([^)]*\)")
+_PICTURE = re.compile(r"!\[([^][]*)\]\([^()]*\)")
 """A picture; a terminal shows its alternative text."""
 
-_COMMENT = re.compile(r"<!--.*?-->\n?")
+_COMMENT = re.compile(r"<!--[^<>]*-->\n?")
 """For programs only."""
 
 _INDENT = " " * 15

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_HINT = re.compile(r"(?s)<details[^>]*>\s*<summary>([^<]*)</summary>\n\n(.*?)\n\n</details>\n?")
-_HINTS = re.compile(r"(?ms)^## Hints\n.*?(?=^## |\Z)")
 
 
 @dataclass(frozen=True)
@@ -50,11 +47,17 @@ class Lab:
 
     def text_without_hints(self) -> str:
         """The text without the hints, which are shown one by one."""
-        return _HINTS.sub("", self.text()).rstrip() + "\n"
+        before, _, rest = self.text().partition("\n## Hints\n")
+        _, heading, after = rest.partition("\n## ")
+        return (before + heading + after).rstrip() + "\n"
 
     def hints(self) -> list[str]:
         """The hints in order, from a first idea to nearly the solution."""
-        return [f"{found[1]}: {found[2]}" for found in _HINT.finditer(self.text())]
+        found: list[str] = []
+        for part in self.text().split("<details")[1:]:
+            title, _, rest = part.partition("<summary>")[2].partition("</summary>")
+            found.append(f"{title}: {rest.partition('</details>')[0].strip(chr(10))}")
+        return found
 
 
 def _read(directory: str, name: str) -> str:

@@ -11,7 +11,6 @@ import functools
 import linecache
 import logging
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -28,6 +27,7 @@ from lsmkv.course.failure import CheckFailure, Place, place_of, shown
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.pipe import Peer, PipeError
 from lsmkv.course.submissions import labs_beside
+from lsmkv.course.traces import MOST_BYTES, places_in
 from lsmkv.errors import RecoveryWarning
 from lsmkv.tools.signals import Terminated
 
@@ -57,7 +57,6 @@ _BOOT = (
     "import sys; paths = sys.argv[4:]; sys.path[:] = paths;"
     "from lsmkv.course.student import main; main(sys.argv[1:4])"
 )
-_FRAME = re.compile(r'File "(.*)", line (\d+) in (.*)')
 
 
 @dataclass(frozen=True)
@@ -275,12 +274,8 @@ class Student:
     def _place(self) -> Place | None:
         """The innermost line of the student's files in what the process wrote last."""
         self._traces.seek(0)
-        for line in self._traces.read(1 << 16).decode(errors="replace").splitlines():
-            found = _FRAME.search(line)
-            if found is not None and os.path.dirname(found[1]) in self._folders:
-                text = linecache.getline(found[1], int(found[2])).strip()
-                other = "" if found[1] == self._path else os.path.basename(found[1])
-                return Place(found[1], int(found[2]), text, found[3], other)
+        for place in places_in(self._traces.read(MOST_BYTES), self._folders):
+            return place._replace(other="") if place.file == self._path else place
         return None
 
     def _traced(self) -> str:

@@ -95,7 +95,7 @@ def lab_file_of(name: str) -> str | None:
     """
     for lab in LABS:
         stem = lab.file_name.removesuffix(".py")
-        if name.lower().startswith(stem) and _COPY.fullmatch(name, len(stem)):
+        if name.lower().startswith(stem) and _COPY.fullmatch(name[len(stem) :]):
             return lab.file_name
     return None
 

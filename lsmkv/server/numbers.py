@@ -12,10 +12,10 @@ MIN_INT = -(2**63)
 MAX_INT = 2**63 - 1
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _FLOAT = re.compile(
-    rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE
+    rb"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE
 )
 _HEXADECIMAL = re.compile(
-    rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?", re.IGNORECASE
+    rb"[+-]?0x(?:[0-9a-f]+(?:\.[0-9a-f]*)?|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?", re.IGNORECASE
 )
 _EXACT = Context(prec=60)
 _MAX_LONG_DOUBLE = Decimal("1.1897e4932")

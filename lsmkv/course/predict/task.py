@@ -32,7 +32,7 @@ def answer_in(text: str) -> Answer:
 
 
 def _plain(word: str) -> str:
-    if re.fullmatch(r"\d+", word):
+    if re.fullmatch(r"\d{1,1000}", word):
         return str(int(word))
     if re.fullmatch(r"\d*\.\d+", word):
         return f"{float(word):.9f}"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import linecache
 import os
-import re
 import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,10 +14,10 @@ from lsmkv.course.running import PASSED, Limits, run_checks
 from lsmkv.course.steps import has_begun
 from lsmkv.course.store.guard import PartFailure
 from lsmkv.course.store.parts import PARTS, Part, in_use
+from lsmkv.course.traces import MOST_BYTES, places_in
 from lsmkv.env.interpreted import ChildFailedError, InterpretedChild
 
 _CHILD = "lsmkv.course.store.child"
-_FRAME = re.compile(r'File "(.*)", line (\d+) in (.*)')
 
 
 def passed_checks(
@@ -150,14 +148,8 @@ class Session:
 
     def _place(self) -> Place | None:
         """The innermost line of the student's files in what the process wrote at its end."""
-        with open(self._path("traces"), encoding="utf-8", errors="replace") as file:
-            for line in file:
-                found = _FRAME.search(line)
-                if found is not None and os.path.dirname(found[1]) == self.folder:
-                    text = linecache.getline(found[1], int(found[2])).strip()
-                    other = os.path.basename(found[1])
-                    return Place(found[1], int(found[2]), text, found[3], other)
-        return None
+        with open(self._path("traces"), "rb") as file:
+            return next(places_in(file.read(MOST_BYTES), {self.folder}), None)
 
 
 def state_of(part: Part, passed: dict[int, list[str]], folder: str) -> str:

@@ -43,6 +43,7 @@ def with_frames(source: bytes) -> bytes:
     code = [at for at, token in enumerate(tokens) if not (token.isspace() or token[:2] == b"--")]
     words = [tokens[at] for at in code]
     parts = tokens.copy()
+    ends = _ends_of_calls(words)
     blocks: list[bytes] = []
     for at, word in enumerate(words):
         if word in _OPENS:
@@ -52,8 +53,8 @@ def with_frames(source: bytes) -> bytes:
         elif word == b"return":
             call = _call_behind(words, at + 1)
             if call and (b"function" not in blocks or words[at + 1] in _SINGLE):
-                end = _end_of_call(words, call)
-                if end:
+                end = ends.get(call)
+                if end is not None:
                     parts[code[at + 1]] = b"(" + parts[code[at + 1]]
                     parts[code[end]] += b")"
     return b"".join(parts)
@@ -63,7 +64,7 @@ def _call_behind(words: list[bytes], at: int) -> int:
     """Where the parenthesis of a call ``a.b:c(`` is; 0 if there is none."""
     if words[at : at + 1] in ([b"function"], [b"not"]):
         return 0
-    while at + 1 < len(words) and words[at][:1].isalpha():
+    while at + 1 < len(words) and words[at][:1].isalpha() and words[at] != b"return":
         if words[at + 1] == b"(":
             return at + 1
         if words[at + 1] not in (b".", b":"):
@@ -72,14 +73,15 @@ def _call_behind(words: list[bytes], at: int) -> int:
     return 0
 
 
-def _end_of_call(words: list[bytes], start: int) -> int:
-    """Where a parenthesis is closed; 0 if it is not, or if more of the expression follows."""
-    depth = 0
-    for at in range(start, len(words)):
-        if words[at] == b"(":
-            depth += 1
-        elif words[at] == b")":
-            depth -= 1
-            if depth == 0:
-                return at if at + 1 == len(words) or words[at + 1] in _ENDS else 0
-    return 0
+def _ends_of_calls(words: list[bytes]) -> dict[int, int]:
+    """Where parentheses are closed, by where they are opened, unless the expression goes on."""
+    ends: dict[int, int] = {}
+    open_at: list[int] = []
+    for at, word in enumerate(words):
+        if word == b"(":
+            open_at.append(at)
+        elif word == b")" and open_at:
+            start = open_at.pop()
+            if at + 1 == len(words) or words[at + 1] in _ENDS:
+                ends[start] = at
+    return ends

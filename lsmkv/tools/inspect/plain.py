@@ -23,7 +23,6 @@ Plain = dict[str, Any]
 
 
 _LONG_NUMBER = re.compile(r"(?<![\w.,/-])[1-9]\d{3,}(?!\.?\w)")
-_QUOTED = re.compile(r"'.*'", re.DOTALL)  # from the first quotation mark to the last one
 
 
 class NotThereError(LookupError):
@@ -55,11 +54,11 @@ def grouped(text: str) -> str:
     >>> print(grouped("000005.ldb: key '49161', for blocks at 6144 to 8191, at offset 49161"))
     000005.ldb: key '49161', for blocks at 6,144 to 8,191, at offset 49,161
     """
-    quoted = _QUOTED.search(text)
-    if quoted is None:
+    first, last = text.find("'"), text.rfind("'")
+    if first == last:
         return _LONG_NUMBER.sub(_grouped, text)
-    before, after = text[: quoted.start()], text[quoted.end() :]
-    return _LONG_NUMBER.sub(_grouped, before) + quoted[0] + _LONG_NUMBER.sub(_grouped, after)
+    before, quoted, after = text[:first], text[first : last + 1], text[last + 1 :]
+    return _LONG_NUMBER.sub(_grouped, before) + quoted + _LONG_NUMBER.sub(_grouped, after)
 
 
 def _grouped(number: re.Match[str]) -> str:

@@ -13,14 +13,14 @@ import re
 from collections.abc import Callable
 
 _IMPORT = re.compile(
-    r"""^import\s+(?:(?P<names>\{[^}]*\})\s+from\s+|\*\s+as\s+(?P<all>[\w$]+)\s+from\s+)?"""
+    r"""^import\s+(?:(?P<names>\{[^{}]*\})\s+from\s+|\*\s+as\s+(?P<all>[\w$]+)\s+from\s+)?"""
     r"""["'](?P<path>\./[\w./-]+)["'];?[ \t]*$""",
     re.MULTILINE,
 )
 _EXPORT = re.compile(
     r"^export\s+(?P<what>(?:async\s+)?function\*?|class|const|let)\s+(?P<name>[\w$]+)", re.MULTILINE
 )
-_EXPORT_LIST = re.compile(r"^export\s*\{(?P<names>[^}]*)\};?[ \t]*$", re.MULTILINE)
+_EXPORT_LIST = re.compile(r"^export\s*\{(?P<names>[^{}]*)\};?[ \t]*$", re.MULTILINE)
 _LEFT_OVER = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 
 

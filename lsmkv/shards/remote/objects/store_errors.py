@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 _STATUS = re.compile(r"status code: (\d{3})([^:\n]*)")
 _CODE = re.compile(r"<Code>\s*(\w+)\s*</Code>|\"code\":\s*\"(\w+)\"")
-_MESSAGE = re.compile(r"<Message>\s*([^<]+?)\s*</Message>|\"message\":\s*\"([^\"]+)\"")
+_MESSAGE = re.compile(r"<Message>([^<]+)</Message>|\"message\":\s*\"([^\"]+)\"")
 # obstore appends debugging details after this, with the causes of failures below HTTP.
 _DEBUG = "Debug source:"
 _WHERE = re.compile(
-    r"Generic \w+ error: |Error performing .* in [0-9.]+\S* - "
+    r"Generic \w+ error: |Error performing \S+ \S+ in [0-9]\S* - "
 )  # of no use to readers
 _CAUSE = re.compile(
     r"\b(ConnectionRefused|ConnectionReset|BrokenPipe|TimedOut|IncompleteMessage)\b"
@@ -92,7 +92,11 @@ def read_reply(text: str) -> Reply:
     if status is None:
         line = _WHERE.sub("", summary).splitlines()[0] if summary else ""
         return found._replace(text=f"{line} ({found.cause})" if found.cause else line)
-    parts = [f"{status[1]}{status[2]}", found.code, (message[1] or message[2]) if message else ""]
+    parts = [
+        f"{status[1]}{status[2]}",
+        found.code,
+        (message[1] or message[2]).strip() if message else "",
+    ]
     return found._replace(text=": ".join(part for part in parts if part))
 
 
