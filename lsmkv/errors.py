@@ -35,7 +35,6 @@ __all__ = [
     "UnsupportedValueError",
 ]
 
-
 _FULL_DISK = (_errno.ENOSPC, _errno.EDQUOT)
 
 
@@ -236,12 +235,7 @@ def _add_io_error(builtin: type[OSError]) -> type[IOError]:
     def reduce(self: IOError) -> Any:
         return (IOError, *builtin.__reduce__(self)[1:])
 
-    members = {
-        "__module__": __name__,
-        "__qualname__": IOError.__qualname__,
-        "__doc__": IOError.__doc__,
-        "__reduce__": reduce,
-    }
+    members = {"__module__": __name__, "__doc__": IOError.__doc__, "__reduce__": reduce}
     made: Any = _ClassOfErrno(IOError.__name__, (IOError, builtin), members)
     return _IO_ERRORS.setdefault(builtin, made)
 
@@ -456,29 +450,16 @@ def errno_of(error: OSError) -> int | None:
     >>> errno_of(TimeoutError("timed out")) == _errno.ETIMEDOUT, errno_of(OSError("reason"))
     (True, None)
     """
-    if error.errno is None:
-        for kind in type(error).__mro__:
-            if kind in _ERRNO_OF_CLASS:
-                return _ERRNO_OF_CLASS[kind]
-    return error.errno
+    if error.errno is not None:
+        return error.errno
+    return next(_ERRNO_OF_CLASS[kind] for kind in type(error).__mro__ if kind in _ERRNO_OF_CLASS)
 
 
-_ERRNO_OF_CLASS: dict[type, int] = {
-    BlockingIOError: _errno.EAGAIN,
-    BrokenPipeError: _errno.EPIPE,
-    ChildProcessError: _errno.ECHILD,
-    ConnectionAbortedError: _errno.ECONNABORTED,
-    ConnectionRefusedError: _errno.ECONNREFUSED,
-    ConnectionResetError: _errno.ECONNRESET,
-    ConnectionError: _errno.ECONNRESET,
-    FileExistsError: _errno.EEXIST,
-    FileNotFoundError: _errno.ENOENT,
-    InterruptedError: _errno.EINTR,
-    IsADirectoryError: _errno.EISDIR,
-    NotADirectoryError: _errno.ENOTDIR,
+_ERRNO_OF_CLASS: dict[type, int | None] = {
+    **{type(OSError(one, "")): one for one in sorted(_errno.errorcode, reverse=True)},
     PermissionError: _errno.EACCES,
-    ProcessLookupError: _errno.ESRCH,
-    TimeoutError: _errno.ETIMEDOUT,
+    ConnectionError: _errno.ECONNRESET,
+    OSError: None,
 }
 
 
