@@ -48,7 +48,6 @@ from datetime import UTC, datetime, timedelta
 
 from lsmkv.errors import CorruptionError
 from lsmkv.util.coding import decode_varint64
-from lsmkv.util.value import Value
 
 __all__ = ["Date", "DecodedKey", "IndexedDBComparator", "decode_key"]
 
@@ -224,7 +223,7 @@ def _double(payload: bytes) -> float:
 # Order
 
 
-class IndexedDBComparator(Value):
+class IndexedDBComparator:
     """The order ``idb_cmp1``: pass it as ``comparator=`` to open Chromium's IndexedDB.
 
     Every pair of well-formed keys compares as in Chromium.  Different bytes may be equal: -0 and 0,
@@ -249,6 +248,15 @@ class IndexedDBComparator(Value):
     """
 
     name: str = "idb_cmp1"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
     def compare(self, a: bytes, b: bytes, /) -> int:
         """-1, 0 or 1 as ``a`` sorts before, with or after ``b``."""

@@ -14,7 +14,7 @@ import os
 import stat
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lsmkv.env.base import Directory, Env, RandomAccessFile, WritableFile, check_name
 from lsmkv.env.descriptors import with_room
@@ -32,7 +32,6 @@ from lsmkv.env.mounts import keeps_reservations
 from lsmkv.env.shared_file import SharedFile, open_shared
 from lsmkv.env.shared_page import fcntl
 from lsmkv.env.sharing import SharingDirectory
-from lsmkv.util.value import Value
 
 if TYPE_CHECKING:
     from lsmkv.env.local_sharing import Claim
@@ -362,7 +361,7 @@ class LocalDirectory(Descriptor, SharingDirectory):
                 os.sync()
 
 
-class LocalEnv(Value, Env):
+class LocalEnv(Env):
     """The local file system.
 
     With ``follow_symlinks`` files are *read* through symbolic links, too (nothing is ever written
@@ -399,11 +398,14 @@ class LocalEnv(Value, Env):
         self.follow_symlinks = follow_symlinks
         self.ofd_locks = ofd_locks
 
-    def _arguments(self) -> tuple[Any, ...]:
-        return self.follow_symlinks, self.ofd_locks
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.follow_symlinks, self.ofd_locks))
 
     def __repr__(self) -> str:
-        links, locks = self._arguments()
+        links, locks = self.follow_symlinks, self.ofd_locks
         return f"{type(self).__name__}(follow_symlinks={links}, ofd_locks={locks})"
 
     def open_directory(self, path: str, create: bool = False) -> Directory:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import operator
 from collections.abc import Callable, Iterator
+from typing import Any, Never
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
@@ -42,6 +43,7 @@ from lsmkv.table.format import (
 from lsmkv.table.metadata import usable_policies
 from lsmkv.util.coding import decode_varint32
 from lsmkv.util.compression import NO_COMPRESSION, codec_of
+from lsmkv.util.copying import refuse_copy
 
 CheckKeys = Callable[[list[bytes]], None]
 """A check that raises :class:`CorruptionError` unless all keys can be keys of entries."""
@@ -84,6 +86,9 @@ class Problem:  # noqa: PLW1641 - it changes, so it has no hash
     def _state(self) -> tuple[object, ...]:
         return self.offset, self.size, self.reason
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Problem, (self.offset, self.size, self.reason)
+
 
 class Hole(Problem):
     """One or several data blocks that cannot be read, and what is known of their keys.
@@ -121,6 +126,9 @@ class Hole(Problem):
     def __repr__(self) -> str:
         problem = f"{self.offset}, {self.size}, {self.reason!r}"
         return f"Hole({problem}, {self.lower!r}, {self.upper!r})"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a hole in a table", "it asks the filters of the file")
 
     def _state(self) -> tuple[object, ...]:
         return self.offset, self.size, self.reason, self.lower, self.upper, self.missing

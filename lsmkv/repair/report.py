@@ -227,6 +227,9 @@ class Survey:
         self.obsolete: set[int] = set()
         """Numbers of the tables that some MANIFEST has removed from the store."""
 
+    def __reduce__(self) -> Never:
+        refuse_copy("the survey of a store", "take its severity and its files' as plain data")
+
     @property
     def levels_known(self) -> bool:
         """Whether an intact MANIFEST names the tables of the store and their levels."""

@@ -16,7 +16,8 @@ class Value:
     """The base class of settings that are no dataclass: equal if their types and arguments are.
 
     A subclass returns the arguments of its ``__init__`` from ``_arguments``.  Attributes that a
-    user's subclass adds are compared as well.
+    user's subclass adds are compared as well.  Classes that stay interpreted do not derive from it:
+    ``pickle`` loses their attributes if their base is compiled.
     """
 
     def _arguments(self) -> tuple[Any, ...]:
