@@ -152,7 +152,11 @@ def test_an_ingest_is_newer_than_earlier_writes(place: str) -> None:
 def copied(env: MemoryEnv) -> MemoryEnv:
     """A copy of the directory as a killed process would leave it."""
     copy = MemoryEnv()
-    with env.open_directory(PATH) as source, copy.open_directory(PATH, create=True) as target:
+    with (
+        env.open_directory(PATH) as source,
+        copy.open_directory(PATH, create=True) as target,
+        env.mutex,  # the background thread may remove a file meanwhile
+    ):
         for name in source.names():
             with source.open(name) as file, target.create(name) as made:
                 made.append(file.read(0, file.size))
