@@ -64,8 +64,7 @@ def test_another_page_cannot_embed_or_ask_but_link(browser: Any, api: Api, name:
             page.wait_for_load_state("networkidle")
             asked = ("levels", "state", "history", "live", "filters")
             assert noting.statuses == {
-                path: {403}
-                for path in ("/", "/static/app.js", *(f"/api/{view}" for view in asked))
+                path: {403} for path in ("/", "/static/app.js", *(f"/api/{view}" for view in asked))
             }
             with page.expect_navigation() as followed:
                 page.get_by_text("its data").click()

@@ -150,5 +150,5 @@ def test_the_cookie_is_of_one_server_whatever_host_is_stated() -> None:
 
 
 def test_a_document_leads_on_to_a_url() -> None:
-    url = "http://127.0.0.1:1/?token=a&b\"><script>"
+    url = 'http://127.0.0.1:1/?token=a&b"><script>'
     assert 'url=http://127.0.0.1:1/?token=a&amp;b&quot;&gt;&lt;script&gt;"' in moved_to(url)
