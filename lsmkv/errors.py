@@ -228,8 +228,8 @@ class IOError(Error, OSError, metaclass=_ClassOfErrno):
 def _add_io_error(builtin: type[OSError]) -> type[IOError]:
     """Make the class of those errors that are both :class:`IOError` and ``builtin``.
 
-    It has the name of ``IOError``, and pickles as it: whoever makes an error from its class's name
-    and its arguments makes one of the same class.
+    It has the name of ``IOError`` and pickles as ``IOError``, which chooses the same class from the
+    same arguments.
     """
 
     def reduce(self: IOError) -> Any:

@@ -56,7 +56,8 @@ class Lab:
         found: list[str] = []
         for part in self.text().split("<details")[1:]:
             title, _, rest = part.partition("<summary>")[2].partition("</summary>")
-            found.append(f"{title}: {rest.partition('</details>')[0].strip(chr(10))}")
+            hint = rest.partition("</details>")[0].strip("\n")
+            found.append(f"{title}: {hint}")
         return found
 
 

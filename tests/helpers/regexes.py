@@ -19,7 +19,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 AT_THE_START = frozenset({"match", "fullmatch"})
 _OTHERS = frozenset({"purge", "escape", "Pattern", "Match"})
@@ -79,9 +79,10 @@ def _methods(tree: ast.Module) -> dict[str, set[str]]:
                 node.func.attr if whole else "search"
             )
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Name, ast.Attribute)) and node not in called:  # noqa: SIM102
-            if isinstance(node.ctx, ast.Load):
-                found.setdefault(_name(node), set()).add("search")  # called elsewhere
+        if not isinstance(node, (ast.Name, ast.Attribute)) or node in called:
+            continue
+        if isinstance(node.ctx, ast.Load):
+            found.setdefault(_name(node), set()).add("search")  # called elsewhere
     return {name: functions for name, functions in found.items() if name.startswith("_")}
 
 
@@ -104,16 +105,15 @@ def _uses_of(module: str, tree: ast.Module) -> Iterator[Use]:
                 top = alias.name.partition(".")[0]
                 if (top == "re" and alias.asname) or top in _FOREIGN:
                     raise ValueError(f"{module}:{node.lineno}: {ast.unparse(node)}")
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:  # noqa: SIM102
-            if (node.module or "").partition(".")[0] in ("re", *_FOREIGN):
-                raise ValueError(f"{module}:{node.lineno}: {ast.unparse(node)}")
+        elif (
+            isinstance(node, ast.ImportFrom)
+            and node.level == 0
+            and (node.module or "").partition(".")[0] in ("re", *_FOREIGN)
+        ):
+            raise ValueError(f"{module}:{node.lineno}: {ast.unparse(node)}")
     called: set[ast.AST] = set()
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and _is_re(node.func)
-            and isinstance(node.func, ast.Attribute)
-        ):
+        if isinstance(node, ast.Call) and _is_re(node.func):
             called.add(node.func)
             function = node.func.attr
             if function in _OTHERS:
@@ -130,12 +130,13 @@ def _uses_of(module: str, tree: ast.Module) -> Iterator[Use]:
                 not used <= AT_THE_START,
             )
     for node in ast.walk(tree):
-        if _is_re(node) and node not in called and isinstance(node, ast.Attribute):  # noqa: SIM102
-            if not (node.attr.isupper() or node.attr in _OTHERS):
-                raise ValueError(f"{module}:{node.lineno}: {ast.unparse(node)} is not called")
+        if not _is_re(node) or node in called:
+            continue
+        if not (node.attr.isupper() or node.attr in _OTHERS):
+            raise ValueError(f"{module}:{node.lineno}: {ast.unparse(node)} is not called")
 
 
-def _is_re(node: ast.AST) -> bool:
+def _is_re(node: ast.AST) -> TypeGuard[ast.Attribute]:
     return (
         isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)

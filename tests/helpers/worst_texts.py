@@ -51,7 +51,7 @@ def call(function: Callable[[Any], object], given: Any) -> None:
 
 
 def main() -> None:
-    """Of each expression, and of the functions that use those that structure does not prove."""
+    """Read the worst texts with each expression, and with functions that use the other ones."""
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     total = 0
     for use in uses(Path(sys.argv[1])):
