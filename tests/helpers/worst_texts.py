@@ -79,4 +79,5 @@ def main() -> None:
     sys.stdout.write(f"{total}\n")
 
 
-main()
+if __name__ == "__main__":  # pytest imports it for its doctests
+    main()
