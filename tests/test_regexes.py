@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import ENVIRON, run_python
 from regexes import Trap, Use, trap, uses
 
 ROOT = Path(__file__).parent.parent
@@ -61,8 +62,8 @@ def _refused(pattern: str | bytes, flags: int, searches: bool) -> Trap | str | N
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of processor time")
 def test_each_reads_its_worst_texts(found: list[Use]) -> None:
     """In a process that is ended after a minute of processor time: it takes some seconds."""
-    command = [sys.executable, str(WORST), str(SOURCES)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    environ = ENVIRON | {"PYTHONPATH": os.pathsep.join([ENVIRON["PYTHONPATH"], str(WORST.parent)])}
+    run = run_python("-P", str(WORST), str(SOURCES), env=environ)
     assert (run.returncode, run.stderr) == (0, "")
     assert int(run.stdout) >= 2 * len(found)
 
