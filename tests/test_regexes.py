@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from pathlib import Path
 
 import pytest
-from processes import ENVIRON, run_python
+from processes import WITH_HELPERS, run_python
 from regexes import Trap, Use, trap, uses
 
 ROOT = Path(__file__).parent.parent
@@ -62,8 +61,7 @@ def _refused(pattern: str | bytes, flags: int, searches: bool) -> Trap | str | N
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of processor time")
 def test_each_reads_its_worst_texts(found: list[Use]) -> None:
     """In a process that is ended after a minute of processor time: it takes some seconds."""
-    environ = ENVIRON | {"PYTHONPATH": os.pathsep.join([ENVIRON["PYTHONPATH"], str(WORST.parent)])}
-    run = run_python("-P", str(WORST), str(SOURCES), env=environ)
+    run = run_python("-P", str(WORST), str(SOURCES), env=WITH_HELPERS)
     assert (run.returncode, run.stderr) == (0, "")
     assert int(run.stdout) >= 2 * len(found)
 

@@ -5,15 +5,13 @@ Nothing that is printed then may speak of damage: the store is sound, and its ne
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from processes import ENVIRON, run_python
+from processes import WITH_HELPERS, run_python
 
 import lsmkv
 
-HELPERS = str(Path(__file__).parents[1] / "helpers")
 RUNS = 20
 """Programs of each kind and end, in the long test."""
 
@@ -66,8 +64,7 @@ while not flushing.wait(0.001):
 
 def test_writes_during_the_last_flush_of_the_thread_do_not_flush_as_well() -> None:
     """The exit waits for the background thread.  Until that has ended, calls do no work of it."""
-    environ = ENVIRON | {"PYTHONPATH": os.pathsep.join([ENVIRON["PYTHONPATH"], HELPERS])}
-    done = run_python("-P", "-c", HELD_FLUSH, env=environ, timeout=60)
+    done = run_python("-P", "-c", HELD_FLUSH, env=WITH_HELPERS, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "sound []\n"
 

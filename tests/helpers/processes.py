@@ -20,6 +20,9 @@ IS_DARWIN = lsmkv.env.lock.OFD_SETLK == 90
 _PATH = [str(Path(lsmkv.__file__).parent.parent), *([str(RULES)] if IS_DARWIN else [])]
 ENVIRON = {**os.environ, "PYTHONPATH": os.pathsep.join(_PATH)}
 
+WITH_HELPERS = ENVIRON | {"PYTHONPATH": os.pathsep.join([*_PATH, str(Path(__file__).parent)])}
+"""For scripts that import the modules beside this one."""
+
 
 def run_python(
     *arguments: str | Path, check: bool = False, **settings: Any

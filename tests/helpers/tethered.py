@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Self
 
-from processes import ENVIRON
-
-# What a child may import: the package that is tested, and what tests share.
-ENVIRONMENT = {
-    **ENVIRON,
-    "PYTHONPATH": os.pathsep.join((ENVIRON["PYTHONPATH"], str(Path(__file__).parent))),
-}
+from processes import WITH_HELPERS
 
 # The child's standard input is a pipe from here: it ends when the last writer has.
 _TETHER = """
@@ -40,7 +33,7 @@ class Tethered:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=ENVIRONMENT,
+                env=WITH_HELPERS,
             )
         self._log = log
 

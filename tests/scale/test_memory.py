@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from fault_proxy import FaultProxy
+from processes import WITH_HELPERS
 from scale_servers import Bucket, new_bucket
 from scale_sizes import READERS_PAIRS
-from tethered import ENVIRONMENT
 
 import lsmkv.bulk
 from lsmkv.filter.bloom import BloomFilterPolicy
@@ -93,7 +93,7 @@ def large(_proxy: FaultProxy) -> Bucket:
 
 def measured(bucket: Bucket, settings: dict[str, str]) -> dict[str, Any]:
     command = [sys.executable, "-P", "-c", _READER, bucket.url, json.dumps(bucket.options)]
-    environment = {**ENVIRONMENT, **settings}
+    environment = {**WITH_HELPERS, **settings}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
