@@ -3,7 +3,7 @@
 Values are equal if their content is, as their copies and pickles are; handles are copied and
 pickled, or say why not.  ``SAME`` and ``REFUSED`` have one object of each public class at least; a
 class that neither has fails the test, unless its objects are made by users, or it is a reader or a
-tuple of ``lsmkv.files`` and its like.
+tuple of ``lsmkv.files``.
 """
 
 from __future__ import annotations
