@@ -47,8 +47,9 @@ def main(bits: int, keys: int, lookups: int, path: Path) -> None:
     print(f"filters asked {stats.filters_asked}, of which said no {stats.filter_negatives}")
     print(f"data blocks read {stats.blocks_read}: {stats.blocks_read / lookups:.4f} a lookup")
     print(
-        f"preads of tables: {stats.blocks_read + stats.metadata_reads}"
-        f" ({stats.blocks_read} data blocks, {stats.metadata_reads} on opening tables)"
+        f"preads of tables: {stats.blocks_read + stats.metadata_reads + stats.identity_check_reads}"
+        f" ({stats.blocks_read} data blocks by lookups; on opening tables {stats.metadata_reads}"
+        f" of metadata, {stats.identity_check_reads} to check which table it is)"
     )
 
 

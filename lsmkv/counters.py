@@ -40,8 +40,8 @@ class ReadCounters:
         self.filter_false_positives = 0
         """Filters that said maybe for a key that the block did not hold."""
         self.blocks_read = 0
-        """Data blocks read from files by lookups and iterators.  A scan or a compaction may read
-        several with one system call."""
+        """Data blocks read from files by lookups and iterators.  A scan may read several with one
+        system call."""
         self.bytes_read = 0
         """Bytes of the data blocks read, as stored, trailers included."""
         self.block_cache_hits = 0
@@ -91,6 +91,12 @@ class StoreCounts:
         """Reads of footers, indexes and filters: they happen when a table is opened."""
         self.metadata_bytes_read = 0
         """Bytes of the footers, indexes and filters that were read."""
+        self.identity_check_reads = 0
+        """Reads of the first data block of a table when it is opened: its first key must be the one
+        that the MANIFEST states, or the file is another table's.  ``blocks_read`` has none of them;
+        the block goes into the block cache, so that a lookup finds it there."""
+        self.identity_check_bytes_read = 0
+        """Bytes of those data blocks, as stored, trailers included."""
         self.writes = 0
         """Batches written; a put or a delete is a batch of one."""
         self.operations = 0

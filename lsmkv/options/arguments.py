@@ -151,8 +151,8 @@ class OptionArguments(TableArguments, total=False):
     descriptors run out. 20 to 50,000."""
     table_cache_bytes: Annotated[int | None, Checked(None, bound_or_none, leveldb="none")]
     """The most memory for indexes and filters of open tables, about; beyond it the tables that were
-    used least recently are closed, and the newest one stays. Opening a table again costs 2 to 5
-    reads. ``None`` is no bound but ``max_open_files``."""
+    used least recently are closed, and the newest one stays. Opening a table again costs
+    several reads. ``None`` is no bound but ``max_open_files``."""
     max_file_size: Annotated[int | None, Size(2 * MIB, KIB, GIB, in_workers=True)]
     """How large a compaction lets a table grow. 1 KiB to 1 GiB."""
     max_block_bytes: Annotated[

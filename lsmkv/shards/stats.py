@@ -83,8 +83,6 @@ class ShardsStats:
             f"gets           {self.gets:,}: {self.gets_found:,} found",
             f"filters        {self.filters_asked:,} asked: {self.filter_negatives:,} said no,"
             f" {self.filter_false_positives:,} false positives",
-            f"filters        {self.filters_asked:,} asked: {self.filter_negatives:,} said no, "
-            f"{self.filter_false_positives:,} false positives",
             f"requests       {total.requests:,}: {count(self.requests.list.requests, 'listing')},"
             f" {count(total.retries, 'retry')}, {size(total.bytes_read)} read",
         ]

@@ -23,7 +23,7 @@ from lsmkv.table.format import (
     Footer,
     read_block,
 )
-from lsmkv.table.reader import FROM_CACHE, Table
+from lsmkv.table.reader import Table
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, NO_COMPRESSION, codec_name, codec_of
 
 _BLOCKS_LOOKED_AT = 4  # a block is stored uncompressed where that saves too little
@@ -80,7 +80,7 @@ def look(table: Table, user_key: bytes) -> TableLook:
             filters.append(FilterLook(reader.layout, reader.policy, data, may_match))
             if not may_match:
                 break
-    outcome, block = table.load_block(number, ReadCounters(), False)
+    cached, block = table.look_at_block(number)
     codec = codec_at(table.file, handle)
     try:
         entries = block.entries()
@@ -89,7 +89,7 @@ def look(table: Table, user_key: bytes) -> TableLook:
     found = BlockLook(
         offset=handle.offset,
         stored_size=handle.size + BLOCK_TRAILER_SIZE,
-        cached=outcome == FROM_CACHE,
+        cached=cached,
         codec=codec_name(codec),
         plain_size=len(block),
         entries=entries,

@@ -31,7 +31,10 @@ from lsmkv.util.comparator import equal_means_identical
 
 
 class TableMetadata:
-    """Everything in a table but its data blocks: 2 to 5 reads.
+    """Everything in a table but its data blocks.
+
+    Footer and index take two reads.  A store that uses filters reads the metaindex too, and the
+    filters that it names: up to three.
 
     Raises :class:`CorruptionError` with file and offset.
     """

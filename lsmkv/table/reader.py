@@ -21,7 +21,7 @@ from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.table.block import Block
 from lsmkv.table.filter_block import TableFilters
-from lsmkv.table.format import read_block, read_stored, reopen_block, unpack_block
+from lsmkv.table.format import read_stored, reopen_block, unpack_block
 from lsmkv.table.metadata import TableMetadata
 from lsmkv.util.cache_entry import CacheEntry
 
@@ -48,7 +48,7 @@ class Table:
     """
 
     def __init__(self, options: Options, file: RandomAccessFile) -> None:
-        """Read footer, index, metaindex and filters: 2 to 5 reads.  The table owns the file.
+        """Read footer, index, metaindex and filters.  The table owns the file.
 
         Raises :class:`CorruptionError` with file and offset.
         """
@@ -61,9 +61,9 @@ class Table:
         self._max_block_bytes = options.max_block_bytes
         metadata = TableMetadata(options, file, self._order)
         self.metadata_reads = metadata.reads
-        """Reads made to open the table."""
         self.metadata_bytes = metadata.bytes_read
-        """Bytes that they returned."""
+        self.identity_check = ReadCounters()
+        """Counts what :meth:`begins_with` reads, for which no lookup has asked."""
         self.index = metadata.index
         self.filters = TableFilters(metadata.filters, self.index.offsets)
         self.has_filter = bool(metadata.filters)
@@ -164,6 +164,19 @@ class Table:
         stored = self._read_stored(number, number + 1, counters)
         return self._block_in(stored, self.index.offsets[number], number)
 
+    def look_at_block(self, number: i64) -> tuple[bool, Block]:
+        """Whether the block cache has a data block, and the block.
+
+        The cache does not learn of it: the block counts as used no more than before.
+        """
+        held = self._cached[number]
+        value = None if held is None else held.value
+        if value is None:
+            return False, self.read(number, ReadCounters())
+        if isinstance(value, Block):
+            return True, value
+        return True, self._block_of(reopen_block(value, self._max_block_bytes), number)
+
     def _block_of(self, contents: bytes, number: i64) -> Block:
         """The block with these decompressed contents."""
         try:
@@ -173,11 +186,18 @@ class Table:
 
     def _admit(self, stored: bytes, begin: i64, number: i64, room: i64) -> Block:
         """A data block, as :meth:`_block_in` returns it, which goes into the cache if it has at
-        most ``room`` bytes.  A full cache takes it as it is stored, if that is smaller."""
+        most ``room`` bytes."""
         block = self._block_in(stored, begin, number)
+        if len(block) <= room:
+            self._fill_cache(block, stored, begin, number)
+        return block
+
+    def _fill_cache(self, block: Block, stored: bytes, begin: i64, number: i64) -> None:
+        """Put a data block into the cache, if there is one.  A full cache takes it as it is in
+        ``stored``, if that is smaller."""
         cache = self._cache
-        if cache is None or len(block) > room:
-            return block
+        if cache is None:
+            return
         value: Any = block
         charge: i64 = len(block)
         packed = self.index.sizes[number]
@@ -190,7 +210,6 @@ class Table:
             self._cached[number] = cache.add(value, charge)
         else:
             cache.refill(held, value, charge)
-        return block
 
     def _block_in_cache(self, number: i64) -> tuple[i64, Block | None]:
         """:data:`FROM_CACHE` or :data:`FROM_PACKED`, and the data block if the cache has it.
@@ -243,20 +262,25 @@ class Table:
         number = self.index.block_for(self._order.of(user_key), MAX_SEQUENCE)
         return self._data_end if number == len(self._cached) else self.index.offsets[number]
 
-    def begins_with(self, key: bytes) -> bool:
+    def begins_with(self, key: bytes, fill_cache: bool) -> bool:
         """False if the table has another first key, which means that the file is another table.
 
-        True if its block cannot be read: the first read of the block raises that error.  One read.
+        True if its block cannot be read: the first read of the block raises that error.  One read,
+        of a block that then goes into the cache, unless ``fill_cache`` is False.
         """
         if self.num_blocks == 0:
             return False
+        begin = self.index.offsets[0]
         try:
-            contents = read_block(self.file, self.index.handle(0), self._max_block_bytes)
-            self.metadata_reads += 1
-            self.metadata_bytes += self.index.sizes[0]
-            return Block(contents, self._max_block_bytes).first_key() == key
+            stored = self._read_stored(0, 1, self.identity_check)
+            block = self._block_in(stored, begin, 0)
+            if block.first_key() != key:
+                return False
+            if fill_cache:
+                self._fill_cache(block, stored, begin, 0)
         except (CorruptionError, UnsupportedCompressionError):
-            return True
+            pass
+        return True
 
     def forget_blocks(self) -> None:
         """Remove the table's blocks from the block cache: they will not be read again."""

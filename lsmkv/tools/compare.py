@@ -155,6 +155,8 @@ def _summary(
         "bytes_compared": compared,
         "blocks_read": sum(one.blocks_read for one in figures),
         "bytes_read": sum(one.bytes_read for one in figures),
+        "identity_check_reads": sum(one.identity_check_reads for one in figures),
+        "identity_check_bytes_read": sum(one.identity_check_bytes_read for one in figures),
     }
 
 
@@ -163,5 +165,7 @@ def _say_summary(summary: dict[str, Any]) -> None:
     say(
         f"{count(summary['tables_identical'], 'table')} in both;"
         f" {size(summary['bytes_skipped'])} of {size(summary['bytes'])} skipped,"
-        f" {count(summary['blocks_read'], 'data block')} read ({size(summary['bytes_read'])})"
+        f" {count(summary['blocks_read'], 'data block')} read ({size(summary['bytes_read'])}),"
+        f" {count(summary['identity_check_reads'], 'identity check read')}"
+        f" ({size(summary['identity_check_bytes_read'])})"
     )

@@ -72,7 +72,8 @@ def stats(
     memory and has requested. Each shard is opened, which takes one request.
 
     JSON: every counter of DB.stats(), here of this reading process, before those keys are asked
-    for; "filters": each level's by kind ("level", "kind", "number", "size", "expected");
+    for and without the reads of filters that the figures need, five or a few more for each
+    table; "filters": each level's by kind ("level", "kind", "number", "size", "expected");
     "published": the counters of the live process, or null; "hash_check": what sequential keys
     showed ("asked", "false_positives", "expected", "by_level", "rate", "suffers"), or null if keys
     are not sequential or there are no filters of LevelDB's. For a shard set: the fields of
@@ -230,7 +231,7 @@ class _Drawing:
         look = self._look
         tables = count(len(look.tables), "table")
         yield Text(f"{printable(look.path)}: {tables}, {size(look.size)}", style="bold")
-        for part in (self._levels(), self._filters(), self._amplification(), self._counters()):
+        for part in (self._levels(), self._filters(), self._amplification()):
             yield Text()
             yield from part
 
@@ -380,11 +381,6 @@ class _Drawing:
         if not live.stats.user_bytes:
             return f"process {live.pid} has written nothing yet"
         return f"{live.stats.write_amplification:.2f}, by process {live.pid}"
-
-    def _counters(self) -> Iterator[Text]:
-        stats = self._look.stats
-        opened = f"{count(stats.metadata_reads, 'read')}, {size(stats.metadata_bytes_read)}"
-        yield Text(f"tables opened        {stats.tables_opened:,} by this command: {opened}")
 
 
 def _cut(key: bytes, longest: int, dots: str) -> str:

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from stores import ENTRIES, data_files, files_at, fill, settle
 
-import lsmkv
 from lsmkv import DB
-from lsmkv.env.base import RandomAccessFile
 
 
 def key_of(n: int) -> bytes:
@@ -52,53 +50,6 @@ def test_data_blocks_read_for_a_miss(
         for level in stats.levels:
             assert level.filter_negatives + level.filter_positives == level.filters_asked
             assert level.filter_false_positives <= level.filter_positives
-
-
-class CountingEnv(lsmkv.LocalEnv):
-    """Counts the reads of tables as the file system sees them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads: list[int] = []
-
-    def open_directory(self, path: str, create: bool = False) -> Any:
-        directory: Any = super().open_directory(path, create)
-        inner = directory.open
-        directory.open = lambda name: self._counted(inner(name), name)
-        return directory
-
-    def _counted(self, file: RandomAccessFile, name: str) -> RandomAccessFile:
-        return CountedFile(file, self.reads) if name.endswith(".ldb") else file
-
-
-class CountedFile(RandomAccessFile):
-    def __init__(self, file: RandomAccessFile, reads: list[int]) -> None:
-        self._file = file
-        self._reads = reads
-        self.path = file.path
-        self.size = file.size
-
-    def read(self, offset: int, length: int) -> bytes:
-        self._reads.append(length)
-        return self._file.read(offset, length)
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def test_the_counters_agree_with_the_file_system(two_stores: dict[int, str]) -> None:
-    env = CountingEnv()
-    with DB(two_stores[10], env=env, lru_cache_size=0) as db:
-        env.reads.clear()  # opening looks which codec the newest tables have
-        rng = random.Random(5)
-        found = 0
-        for _ in range(500):
-            found += db.get(key_of(rng.randrange(40_000))) is not None
-        stats = db.stats()
-        assert stats.gets_found == found > 200
-        assert len(env.reads) == stats.metadata_reads + stats.blocks_read
-        assert sum(env.reads) == stats.metadata_bytes_read + stats.bytes_read
-        assert found <= stats.blocks_read <= found + 20
 
 
 def test_a_hit_is_no_false_positive(db: DB) -> None:

@@ -14,6 +14,7 @@ from plain import (
     LAYOUTS,
     ROWS,
     SMALL,
+    TAG,
     OneAnswer,
     assemble,
     build,
@@ -51,6 +52,19 @@ def test_opening_counts_its_reads(
     assert table.path == file.path
     table.close()
     assert file.closed
+
+
+def test_opening_a_table_takes_2_to_6_reads_and_one_for_its_first_key() -> None:
+    """As docs/how/read.md says."""
+    prefixed = SMALL._replace(
+        filter_policy=Bloom64Policy(10), filter_layout="both", prefix_extractor=FixedPrefix(3)
+    )
+    most = Table(prefixed, BytesFile(build(ROWS, prefixed)))
+    least = Table(SMALL._replace(filter_policy=None), BytesFile(build(ROWS, SMALL)))
+    assert (least.metadata_reads, most.metadata_reads) == (2, 6)
+    for table in (least, most):
+        assert table.begins_with(ROWS[0][0] + TAG, True)
+        assert table.identity_check.blocks_read == 1
 
 
 def test_readers_use_the_filters_that_they_find() -> None:

@@ -597,7 +597,7 @@ def test_fill_cache_off_leaves_the_cache_alone() -> None:
     table.find_ahead(3, counters, None)
     table.read_ahead(3, 9, False, counters)
     check(table)
-    assert table.begins_with(ROWS[0][0] + TAG)
+    assert table.begins_with(ROWS[0][0] + TAG, False)
     assert len(cache) == 0
 
 
@@ -778,7 +778,7 @@ def test_an_empty_table() -> None:
             assert get(table, b"k", sequence=sequence) == (RULED_OUT, 0, None)
         assert table.approximate_offset(b"k") <= file.size
         assert not table.may_contain(b"k", KeyHashes(b"k"), ReadCounters())
-        assert not table.begins_with(b"k" + TAG)
+        assert not table.begins_with(b"k" + TAG, True)
         assert file.reads == []
 
 
@@ -836,12 +836,36 @@ def test_the_first_key_tells_one_table_from_another() -> None:
     data = build(ROWS)
     table, file = opened(data)
     first = ROWS[0][0] + TAG
-    assert table.begins_with(first)
+    assert table.begins_with(first, True)
     assert len(file.reads) == 1
     for other in (ROWS[0][0], ROWS[1][0] + TAG, pack(ROWS[0][0], 2, 1), b""):
-        assert not table.begins_with(other)
+        assert not table.begins_with(other, True)
     file.data = bytes([data[0] ^ 1]) + data[1:]
-    assert table.begins_with(b"any")  # a read that needs its content raises
+    assert table.begins_with(b"any", True)  # a read that needs its content raises
+    assert table.identity_check.blocks_read == len(file.reads) == 6
+    assert table.identity_check.bytes_read == sum(length for _, length in file.reads)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_block_that_tells_it_goes_into_the_cache(full: bool) -> None:
+    """As the block of a lookup does: as it is stored, if the cache is full."""
+    cache, others = full_cache() if full else (BlockCache[object, object](1 << 20), 0)
+    table, file = opened(build(COMPRESSIBLE, COMPRESSED), COMPRESSED._replace(block_cache=cache))
+    assert table.begins_with(COMPRESSIBLE[0][0] + TAG, True)
+    size = table.index.sizes[0] if full else len(table.read(0, ReadCounters()))
+    assert cache.usage == others + size
+    cache.check()
+    before = len(file.reads)
+    key, value = COMPRESSIBLE[0]
+    assert get(table, key) == found(value, FROM_PACKED if full else FROM_CACHE)
+    assert len(file.reads) == before
+
+
+def test_a_block_of_another_table_does_not_go_into_the_cache() -> None:
+    cache: BlockCache[object, object] = BlockCache(1 << 20)
+    table, _ = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
+    assert not table.begins_with(b"other" + TAG, True)
+    assert len(cache) == 0
 
 
 keys = st.binary(max_size=10) | st.text("ab\xff", max_size=6).map(lambda text: text.encode("latin"))

@@ -78,8 +78,10 @@ def test_stats_of_a_checkpoint(tmp_path: Path) -> None:
     summary = json.loads(out)["summary"]
     assert summary["blocks_read"] == summary["bytes_read"] == summary["bytes_compared"] == 0
     assert summary["bytes_skipped"] == summary["bytes"] > 0
+    assert summary["identity_check_reads"] > 0 < summary["identity_check_bytes_read"]
     assert "only in A 0, only in B 0, changed 0" in err
-    assert ", 0 data blocks read (0 B)" in err
+    checks = summary["identity_check_reads"]
+    assert f", 0 data blocks read (0 B), {checks} identity check reads (" in err
     # Copies have to be looked at, but need not be decoded.
     shutil.copytree(tmp_path / "b", tmp_path / "c")
     _, out, _ = lsm("diff", tmp_path / "a", tmp_path / "c", "--json")

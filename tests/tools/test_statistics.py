@@ -227,7 +227,7 @@ def test_watching_shows_what_a_writer_does_until_ctrl_c(tmp_path: Path) -> None:
     with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
         db.put(b"k", b"v")
         watch = Terminal("stats", tmp_path / "db", "--watch", "0.1", columns=120)
-        assert ": 0 tables" in watch.read_until("tables opened")
+        assert ": 0 tables" in watch.read_until("write amplification")
         db.flush()
         assert ": 1 table, " in watch.read_until(": 1 table, ")
         watch.process.send_signal(signal.SIGINT)

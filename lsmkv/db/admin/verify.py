@@ -88,7 +88,7 @@ def _verify_version(
 
 
 def _verify_table(store: Store, file: FileMetaData) -> None:
-    table = store.tables.find(file)
+    table = store.tables.find(file, False)
     check_metadata(table)
     if check(table) != (file.smallest, file.largest):
         raise CorruptionError(

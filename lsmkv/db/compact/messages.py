@@ -19,7 +19,9 @@ is no second format for a table's number, size and bounds.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from lsmkv.counters import NUM_LEVELS, Counters
 from lsmkv.db.compact.picking import Compaction
@@ -36,6 +38,11 @@ from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
 _COMPARATORS: dict[str, Comparator] = {
     comparator.name: comparator for comparator in (BYTEWISE, REVERSE_BYTEWISE)
 }
+_OPENING: Final = (
+    *("tables_opened", "metadata_reads", "metadata_bytes_read"),
+    *("identity_check_reads", "identity_check_bytes_read"),
+)
+"""The counters of opened tables."""
 _PLAIN_OPTIONS = tuple([name for name, option in OPTIONS.items() if option.in_workers])
 
 
@@ -173,8 +180,8 @@ class Report(NamedTuple):
     """Bytes that a running compaction has read."""
     files: list[FileMetaData] | None = None
     """The tables that were made, durable under their temporary names: the job is done."""
-    opened: tuple[int, int, int] = (0, 0, 0)
-    """Tables opened for the job; reads of their metadata, and bytes of these."""
+    opened: Mapping[str, int] = MappingProxyType({})
+    """What opening tables for the job has counted, as :func:`opened_by` returns it."""
     declined: str | None = None
     """Why the job was left to the store's process."""
     error: Exception | None = None
@@ -187,10 +194,8 @@ class Report(NamedTuple):
 
     def add_to(self, counters: Counters) -> None:
         """Add the worker's reads to the counters of the store's process."""
-        tables, reads, read = self.opened
-        counters.tables_opened += tables
-        counters.metadata_reads += reads
-        counters.metadata_bytes_read += read
+        for name, number in self.opened.items():
+            setattr(counters, name, getattr(counters, name) + number)
 
     def encode(self) -> bytes:
         """The line."""
@@ -200,7 +205,7 @@ class Report(NamedTuple):
             for file in self.files:
                 files.add_file(0, file)
             report["files"] = files.encode().hex()
-            report["opened"] = self.opened
+            report["opened"] = dict(self.opened)
         elif self.declined is not None:
             report["declined"] = self.declined
         elif self.error is not None:
@@ -216,15 +221,18 @@ class Report(NamedTuple):
         job: int = report["job"]
         if "files" in report:
             files = VersionEdit.decode(bytes.fromhex(report["files"]))
-            tables, reads, read = report["opened"]
-            return Report(
-                job, files=[file for _, file in files.new_files], opened=(tables, reads, read)
-            )
+            made = [file for _, file in files.new_files]
+            return Report(job, files=made, opened=report["opened"])
         if "declined" in report:
             return Report(job, declined=report["declined"])
         if "error" in report:
             return Report(job, error=_exception(*report["error"]))
         return Report(job, report["read"])
+
+
+def opened_by(counters: Counters) -> dict[str, int]:
+    """The counters of opened tables, by name."""
+    return {name: getattr(counters, name) for name in _OPENING}
 
 
 def _describe(error: Exception) -> list[Any]:

@@ -18,6 +18,7 @@ from lsmkv.db.compact.messages import (
     Report,
     decode_request,
     decode_settings,
+    opened_by,
 )
 from lsmkv.db.tree.table_cache import TableCache
 from lsmkv.db.tree.table_output import write_entries
@@ -148,5 +149,4 @@ class Worker:
                 self._port.send(Report(request.job, bytes_read=job.reads.bytes_read).encode())
 
         files = job.run(report_progress)
-        opened = counters.tables_opened, counters.metadata_reads, counters.metadata_bytes_read
-        return Report(request.job, files=files, opened=opened)
+        return Report(request.job, files=files, opened=opened_by(counters))

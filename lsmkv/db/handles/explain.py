@@ -1,9 +1,9 @@
 """EXPLAIN for a Get: the steps of a lookup, as data.
 
 ``DB.explain`` calls it without a lock, for one view of the store.  Explaining changes nothing in
-the store: no counter is increased, no block enters the block cache, and no seek is charged to a
-table.  It reads more than the Get would, to show which older versions the answer hides; what the
-Get itself would have read is reported separately.
+the store: no counter is increased, no table stays open, no block enters the block cache, and no
+seek is charged to a table.  It reads more than the Get would, to show which older versions the
+answer hides; what the Get itself would read is reported separately.
 """
 
 from __future__ import annotations
@@ -78,9 +78,12 @@ class Explainer:
     def _ask(self, level: int, file: FileMetaData, key: bytes) -> None:
         """One table, as the Get does it; and then, for what it hides, without regard to filters."""
         asked = not self._versions
-        table = self._store.tables.peek(file)
+        opened = self._store.tables.opened(file.number)
+        table = self._store.tables.peek(file) if opened is None else opened
         name = table.path.rsplit("/", 1)[-1]
         found = look(table, key)
+        opens = asked and opened is None
+        checked = opens and self._keeps_first_block(table, found.block)
         filters = tuple(self._filter_step(step, key) for step in found.filters)
         verdict = "the key lies past its last index entry"
         block: BlockStep | None = None
@@ -90,21 +93,21 @@ class Explainer:
             versions = self._versions_in(table, found.block, key, name)
             ruled_out = any(not step.may_match for step in filters)
             if ruled_out:
-                spared = _block_step(found.block)
-                verdict = "a filter says no: no block is read"
+                spared = _block_step(found.block, checked)
+                verdict = "a filter says no: no block is searched"
                 wrong = bool(versions)
                 if wrong:
                     liar = found.filters[-1]  # the one that said no
                     verdict += "; the block holds the key all the same: this filter is wrong"
                     verdict += f" (filter per {liar.layout}, {liar.policy.name})"
             else:
-                block = _block_step(found.block)
+                block = _block_step(found.block, checked)
                 verdict = "found" if versions else "not in the block"
                 if filters and not versions:
                     verdict += ": a false positive of the filter"
             wasted = asked and not ruled_out and not versions
             if asked:
-                self._count(found.block, ruled_out, wasted)
+                self._count(found.block, checked, ruled_out, wasted)
             if asked and ruled_out:
                 self._missed += versions
             else:
@@ -124,16 +127,26 @@ class Explainer:
                 wasted=wasted,
                 wrong=wrong,
                 verdict=verdict if asked else "not asked: the answer is known",
+                metadata_reads=table.metadata_reads if opens else 0,
+                identity_check_reads=table.identity_check.blocks_read if opens else 0,
             )
         )
 
-    def _count(self, block: BlockLook, ruled_out: bool, wasted: bool) -> None:
+    def _keeps_first_block(self, table: Table, block: BlockLook | None) -> bool:
+        """Whether a block is the first of its table, and the block cache keeps it when the Get
+        opens the table."""
+        cache = self._store.options.block_cache
+        if block is None or cache is None or block.offset != table.index.offsets[0]:
+            return False
+        return min(block.plain_size, block.stored_size) <= cache.capacity
+
+    def _count(self, block: BlockLook, checked: bool, ruled_out: bool, wasted: bool) -> None:
         self._blocks_without += 1
         self._bytes_without += block.stored_size
         if not ruled_out:
             self._blocks_searched += 1
             self._blocks_wasted += wasted
-            if not block.cached:
+            if not block.cached and not checked:
                 self._blocks_read += 1
                 self._bytes_read += block.stored_size
 
@@ -175,12 +188,13 @@ class Explainer:
         return found
 
 
-def _block_step(block: BlockLook) -> BlockStep:
+def _block_step(block: BlockLook, checked: bool) -> BlockStep:
     return BlockStep(
         offset=block.offset,
         size=block.stored_size - BLOCK_TRAILER_SIZE,
         cached=block.cached,
-        bytes_read=0 if block.cached else block.stored_size,
+        bytes_read=0 if block.cached or checked else block.stored_size,
         compression=block.codec,
         plain_size=block.plain_size,
+        by_identity_check=checked,
     )

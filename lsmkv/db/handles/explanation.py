@@ -27,7 +27,9 @@ class Explanation(Record):
     >>> explanation.found, explanation.blocks_searched, explanation.blocks_without_filters
     (False, 0, 1)
     >>> explanation.tables[0].verdict
-    'a filter says no: no block is read'
+    'a filter says no: no block is searched'
+    >>> explanation.metadata_reads, explanation.identity_check_reads
+    (4, 1)
     """
 
     key: bytes
@@ -48,7 +50,8 @@ class Explanation(Record):
     blocks_wasted: int
     """How many of these blocks do not hold the key."""
     blocks_read: int
-    """How many of these blocks are not in the block cache."""
+    """How many of these blocks are read from files: they are not in the block cache, nor read by an
+    identity check."""
     bytes_read: int
     blocks_without_filters: int
     """Data blocks that it would look into if there were no filters."""
@@ -57,6 +60,16 @@ class Explanation(Record):
     at_hand: bool
     """Whether the value is in the row cache, because the key is read often: a Get then returns it
     without asking the tables.  The steps here show the tables all the same."""
+
+    @property
+    def metadata_reads(self) -> int:
+        """Reads of footers, indexes and filters with which the Get opens tables."""
+        return sum(table.metadata_reads for table in self.tables)
+
+    @property
+    def identity_check_reads(self) -> int:
+        """Reads of first data blocks of the tables that the Get opens."""
+        return sum(table.identity_check_reads for table in self.tables)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; keys are escaped text, so that it can go out as JSON.
@@ -140,7 +153,12 @@ class Explanation(Record):
         saved = self.blocks_without_filters - self.blocks_searched
         if saved:
             without += f"; filters save {saved:,}"
-        return [Line(1, tone, searched), Line(1, "saved" if saved else "plain", without)]
+        lines = [Line(1, tone, searched), Line(1, "saved" if saved else "plain", without)]
+        if self.identity_check_reads:
+            opening = f"opening: {count(self.metadata_reads, 'read')} of metadata,"
+            opening += f" {count(self.identity_check_reads, 'identity check read')}"
+            lines.append(Line(1, "plain", opening))
+        return lines
 
 
 def _plain(value: Any) -> Any:

@@ -75,18 +75,27 @@ class BlockStep(Record):
     size: int
     """Bytes as stored, the trailer of 5 not counted."""
     cached: bool
-    """Whether it was in the block cache; else it is read from the file."""
+    """Whether it was in the block cache."""
     bytes_read: int
-    """0 if it was in the cache; else its bytes as stored, the trailer included."""
+    """Its bytes as stored, the trailer included; 0 if the lookup does not read them, because the
+    block was in the cache or the identity check has read it."""
     compression: str
     plain_size: int
     """Bytes once decompressed."""
+    by_identity_check: bool = False
+    """Whether the identity check reads the block when the Get opens the table, so that the lookup
+    finds it in the cache."""
+
+    def source(self) -> str:
+        """Where the lookup finds the block, in words."""
+        if self.by_identity_check:
+            return "read by the identity check"
+        return "from the cache" if self.cached else "read"
 
     def searched(self, wasted: bool) -> str:
         """The block, in the words for one that the lookup searches."""
-        source = "from the cache" if self.cached else "read"
-        text = f"block at {self.offset}: {source}{' (wasted)' if wasted else ''}"
-        if not self.cached:
+        text = f"block at {self.offset}: {self.source()}{' (wasted)' if wasted else ''}"
+        if self.bytes_read:
             text += f", {count(self.bytes_read, 'byte')}"
         if self.compression != "none":
             text += f", {self.compression}"
@@ -95,7 +104,9 @@ class BlockStep(Record):
     def spared(self) -> str:
         """The block, in the words for one that a filter rules out."""
         cost = "it is in the cache" if self.cached else f"{count(self.bytes_read, 'byte')} saved"
-        return f"block at {self.offset}: not read, {cost}"
+        if self.by_identity_check:
+            cost = self.source()
+        return f"block at {self.offset}: not searched, {cost}"
 
 
 @dataclass(frozen=True)
@@ -126,6 +137,12 @@ class TableStep(Record):
     wrong: bool
     """Whether a filter rules the key out although the block holds it: the filter is at fault."""
     verdict: str
+    metadata_reads: int = 0
+    """Reads of footer, index, metaindex and filters with which the Get opens the table; 0 if it is
+    open."""
+    identity_check_reads: int = 0
+    """Reads of the table's first data block when the Get opens it, which check that the file is the
+    one that the MANIFEST names; 0 if it is open."""
 
     def outline(self) -> list[Line]:
         """The table's steps, in the order in which they are taken."""

@@ -109,7 +109,9 @@ class LevelReader:
         """The table of a file."""
         file = self.files[at]
         held = self._held.get(file.number)
-        return self._tables.find(file) if held is None else held
+        if held is not None:
+            return held
+        return self._tables.find(file, self._share is not None)
 
     def rules_out(self, table: Table) -> bool:
         """Whether the prefix filter of a table says that the table has no key of the range."""

@@ -70,7 +70,7 @@ def look_up(
     while place > 0:
         counters = store.counters.levels[place >> PLACE_BITS]
         counters.tables_asked += 1
-        table = store.tables.find(version.file_in(place))
+        table = store.tables.find(version.file_in(place), fill_cache)
         outcome, tag, value = table.get(user_key, sort_key, bound, hashes, counters, fill_cache)
         if outcome != RULED_OUT:
             if outcome != FROM_CACHE:
@@ -187,7 +187,7 @@ class Reader:
         if self.store.may_lose_tables:
             files = [file for level in read.view.version.levels for file in level]
             try:
-                read.held = self.store.tables.hold(files)
+                read.held = self.store.tables.hold(files, True)
             except BaseException as error:
                 self.store.give_up(read, error)
                 raise

@@ -184,7 +184,7 @@ class Scan:
         tables = self._store.tables
         version = self._read.view.version
         files = files_in(version, self._store.order, self._bounds, tables.most_held())
-        self._read.held = tables.hold([file for _, file in files])
+        self._read.held = tables.hold([file for _, file in files], self._fill_cache)
 
     def _merged(
         self,

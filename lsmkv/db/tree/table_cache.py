@@ -48,9 +48,11 @@ class TableCache:
     def __del__(self) -> None:
         self.clear()
 
-    def find(self, file: FileMetaData) -> Table:
+    def find(self, file: FileMetaData, fill_cache: bool = True) -> Table:
         """The table, opened if it is not open.
 
+        A table that is opened puts its first data block into the block cache, unless
+        ``fill_cache`` is False.
         :class:`CorruptionError` if it is missing, damaged, or neither of the size nor of the first
         key that the MANIFEST states.  In a store that is open for reading only, its writer may have
         removed the table: :class:`StaleViewError`, or :class:`DirectoryReplacedError`.
@@ -62,12 +64,14 @@ class TableCache:
                 return held
         table = self._tables.get(file.number)
         if table is None:
-            table = self._open(file)
+            table = self._open(file, fill_cache)
             self._make_room(table)
             self._keep(file.number, table)
             self._counters.tables_opened += 1
             self._counters.metadata_reads += table.metadata_reads
             self._counters.metadata_bytes_read += table.metadata_bytes
+            self._counters.identity_check_reads += table.identity_check.blocks_read
+            self._counters.identity_check_bytes_read += table.identity_check.bytes_read
         file.opened = self._tables.entry(file.number)
         return table
 
@@ -75,7 +79,7 @@ class TableCache:
         """As :meth:`find`, but changes neither the cache nor the counters: a table that is not open
         is opened for the caller alone."""
         table = self._tables.get(file.number)
-        return self._open(file) if table is None else table
+        return self._open(file, False) if table is None else table
 
     def opened(self, number: int) -> Table | None:
         """The table of this number, if it is open."""
@@ -93,16 +97,16 @@ class TableCache:
         """How many tables a reader may hold open: a share of those that may be open at all."""
         return min(self._tables.capacity, most_tables()) // _HELD_SHARE
 
-    def hold(self, files: list[FileMetaData]) -> dict[int, Table]:
+    def hold(self, files: list[FileMetaData], fill_cache: bool) -> dict[int, Table]:
         """The tables by number, opened, for a reader that keeps them open; {} if they are too many
-        for that.  Raises what :meth:`find` raises."""
+        for that.  Opens and raises as :meth:`find` does."""
         if len(files) > self.most_held():
             return {}
         tables: dict[int, Table] = {}
         bound = self._options.table_cache_bytes
         room = 0 if bound is None else bound // _HELD_SHARE
         for file in files:
-            table = self.find(file)
+            table = self.find(file, fill_cache)
             tables[file.number] = table
             room -= table.memory
             if bound is not None and room < 0:
@@ -126,7 +130,7 @@ class TableCache:
     ) -> Iterator[list[Entry]]:
         """All entries of a table, about ``enough`` bytes at a time.  The block cache is neither
         read nor filled."""
-        table = self.find(file)
+        table = self.find(file, False)
         for entries in table.entries(counters, readahead, enough):
             for _, tagged in entries:
                 if tagged[0] > KIND_VALUE:
@@ -166,7 +170,7 @@ class TableCache:
         self._known.pop(number, None)
         OPEN_TABLES.discard((self._number, number))
 
-    def _open(self, file: FileMetaData) -> Table:
+    def _open(self, file: FileMetaData, fill_cache: bool) -> Table:
         handle = self._open_file(file)
         try:
             if self._options.read_only and self._directory.replaced():
@@ -178,7 +182,7 @@ class TableCache:
                     min(handle.size, file.size),
                 )
             table = Table(self._options, handle)
-            if not table.begins_with(file.smallest):
+            if not table.begins_with(file.smallest, fill_cache):
                 reason = "the table begins with another key than the MANIFEST states"
                 raise CorruptionError(reason, handle.path, 0)
             return table

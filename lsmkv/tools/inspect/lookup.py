@@ -116,7 +116,7 @@ def _table_steps(steps: _Steps, table: TableStep, show: Callable[[bytes], Plain]
     detail = "names the data block up to the separator"
     steps.add("index", f"{where}: index", detail, table=table, facts={"index_key": index_key})
     for step in table.filters:
-        verdict = "maybe: the block must be read" if step.may_match else "no: no block is read"
+        verdict = "maybe: the block is searched" if step.may_match else "no: no block is searched"
         per = "2 KiB of the file" if step.layout == "block" else "the table"
         steps.add(
             "filter",
@@ -142,7 +142,7 @@ def _table_steps(steps: _Steps, table: TableStep, show: Callable[[bytes], Plain]
         return
     block = table.block
     wasted = table.verdict != "found"
-    how = "from the block cache" if block.cached else f"{size(block.bytes_read)} from the file"
+    how = f"{size(block.bytes_read)} from the file" if block.bytes_read else block.source()
     steps.add(
         "block",
         f"{where}: data block at {block.offset:,}",

@@ -14,6 +14,7 @@ from lsmkv.db.compact.messages import (
     decode_request,
     decode_settings,
     encode_settings,
+    opened_by,
 )
 from lsmkv.db.compact.picking import Compaction, compaction_of_range
 from lsmkv.db.tree.version import Version
@@ -144,16 +145,17 @@ def test_progress_report_round_trip() -> None:
 
 @pytest.mark.parametrize("files", [[], [file(1, b"a", b"\xff\n\x00"), file(2, b"", b"", 1 << 40)]])
 def test_final_report_round_trip(files: list[FileMetaData]) -> None:
-    report = Report(3, files=files, opened=(4, 5, 6))
+    worker = Counters()
+    worker.tables_opened, worker.identity_check_reads, worker.gets = 4, 5, 6
+    report = Report(3, files=files, opened=opened_by(worker))
     assert b"\n" not in report.encode()
     decoded = Report.decode(report.encode())
     assert decoded.is_last
-    assert (decoded.files, decoded.opened) == (files, (4, 5, 6))
+    assert (decoded.files, decoded.opened) == (files, opened_by(worker))
     counters = Counters()
     decoded.add_to(counters)
     decoded.add_to(counters)
-    assert counters.tables_opened == 8
-    assert (counters.metadata_reads, counters.metadata_bytes_read) == (10, 12)
+    assert (counters.tables_opened, counters.identity_check_reads, counters.gets) == (8, 10, 0)
 
 
 def test_report_of_a_declined_job_round_trip() -> None:

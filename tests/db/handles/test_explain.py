@@ -229,7 +229,7 @@ def test_a_wrong_filter_is_distinguished_from_a_right_one(layout: Any) -> None:
             "wasted"
         ] * 2
         assert table.verdict == (
-            "a filter says no: no block is read;"
+            "a filter says no: no block is searched;"
             " the block holds the key all the same: this filter is wrong"
             f" (filter per {layout}, test.Denying)"
         )
@@ -239,7 +239,7 @@ def test_a_wrong_filter_is_distinguished_from_a_right_one(layout: Any) -> None:
         right = assert_explained_right(db, b"let")
         assert right.missed == ()
         assert not right.tables[0].wrong
-        assert right.tables[0].verdict == "a filter says no: no block is read"
+        assert right.tables[0].verdict == "a filter says no: no block is searched"
         db.put(b"lost", b"found")  # a memtable has no filter
         explanation = assert_explained_right(db, b"lost")
         assert explanation.found

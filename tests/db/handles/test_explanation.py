@@ -18,18 +18,19 @@ def test_the_text_of_a_key_that_a_filter_rules_out() -> None:
     assert str(explanation) == (
         "get 'bee': not there\n"
         "  memtable: does not know the key\n"
-        "  level 2, 000006.ldb: a filter says no: no block is read\n"
+        "  level 2, 000006.ldb: a filter says no: no block is searched\n"
         "    range: 'ant' .. 'emu', 201 B\n"
         "    index: the block up to the separator 'f'\n"
         "    filter per block, leveldb.BuiltinBloomFilter2, 9 bytes: no\n"
         "      bits probed: 52=1, 3=0\n"
-        "    block at 0: not read, 51 bytes saved\n"
+        "    block at 0: not searched, read by the identity check\n"
         "  searched: 0 data blocks\n"
-        "  without filters: 1 data block, 51 bytes; filters save 1"
+        "  without filters: 1 data block, 51 bytes; filters save 1\n"
+        "  opening: 4 reads of metadata, 1 identity check read"
     )
     tones = [line.tone for line in explanation.outline()]
     assert tones[:3] == ["plain", "plain", "saved"]
-    assert tones[-2:] == ["plain", "saved"]
+    assert tones[-3:] == ["plain", "saved", "plain"]
 
 
 def test_the_text_of_a_key_that_is_found() -> None:
@@ -38,12 +39,13 @@ def test_the_text_of_a_key_that_is_found() -> None:
     assert str(explanation).endswith(
         "    filter per block, leveldb.BuiltinBloomFilter2, 9 bytes: maybe\n"
         "      bits probed: 55=1, 52=1, 49=1, 46=1, 43=1, 40=1\n"
-        "    block at 0: read, 51 bytes, 46 bytes plain\n"
+        "    block at 0: read by the identity check, 46 bytes plain\n"
         "  write 1: puts and deletes are numbered from 1 on; the highest number of a key answers\n"
-        "  searched: 1 data block; 1 from the file, 51 bytes\n"
-        "  without filters: 1 data block, 51 bytes"
+        "  searched: 1 data block; none from the file\n"
+        "  without filters: 1 data block, 51 bytes\n"
+        "  opening: 4 reads of metadata, 1 identity check read"
     )
-    assert explanation.outline()[2].tone == explanation.outline()[-2].tone == "read"
+    assert explanation.outline()[2].tone == explanation.outline()[-3].tone == "read"
 
 
 def test_a_key_in_the_row_cache() -> None:
@@ -68,10 +70,12 @@ def test_plain_data_is_whole() -> None:
         "offset": 0,
         "size": 46,
         "cached": False,
-        "bytes_read": 51,
+        "bytes_read": 0,
         "compression": "none",
         "plain_size": 46,
+        "by_identity_check": True,
     }
+    assert (table["metadata_reads"], table["identity_check_reads"]) == (4, 1)
     assert (plain["blocks_searched"], plain["blocks_wasted"]) == (0, 0)
 
 

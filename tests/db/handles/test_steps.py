@@ -10,7 +10,7 @@ UNFILTERED: dict[str, Any] = {"bloom_filter_bits": 0, "compression": None}
 
 
 def test_a_block_that_lacks_the_key() -> None:
-    with in_table(b"ant", b"emu", **UNFILTERED) as db:
+    with in_table(b"ant", b"emu", **UNFILTERED, lru_cache_size=0) as db:
         explanation = db.explain(b"bee")
         assert explanation.blocks_wasted == 1
         assert "  level 2, 000006.ldb: not in the block\n" in str(explanation)
@@ -22,6 +22,10 @@ def test_a_block_that_lacks_the_key() -> None:
             "block at 0",
             "searched",
         ]
+    with in_table(b"ant", b"emu", **UNFILTERED) as db:
+        text = "block at 0: read by the identity check (wasted), 46 bytes plain"
+        assert text in str(db.explain(b"bee"))
+        assert "searched: 1 data block, 1 wasted; none from the file" in str(db.explain(b"bee"))
         db.get(b"bee")
         assert "from the cache (wasted), 46 bytes plain" in str(db.explain(b"bee"))
         assert "searched: 1 data block, 1 wasted; none from the file" in str(db.explain(b"bee"))
@@ -30,7 +34,15 @@ def test_a_block_that_lacks_the_key() -> None:
 def test_a_spared_block_that_is_in_the_cache() -> None:
     with in_table(b"ant", b"emu", compression=None) as db:
         db.get(b"ant")
-        assert "block at 0: not read, it is in the cache" in str(db.explain(b"bee"))
+        assert "block at 0: not searched, it is in the cache" in str(db.explain(b"bee"))
+
+
+def test_a_spared_block_that_is_read_when_the_table_is_opened() -> None:
+    text = str(explained(b"bee", b"ant", b"emu", compression=None))
+    assert "block at 0: not searched, read by the identity check" in text
+    text = str(explained(b"bee", b"ant", b"emu", compression=None, lru_cache_size=0))
+    assert "block at 0: not searched, 51 bytes saved" in text
+    assert text.endswith("\n  opening: 4 reads of metadata, 1 identity check read")
 
 
 def test_a_table_that_is_not_asked_is_quiet() -> None:

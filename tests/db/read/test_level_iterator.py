@@ -109,6 +109,8 @@ class Bench:
         self.order = self.store.order
         self.tables = self.store.tables
         self.reads = self.store.counters.levels[level]
+        for file in files:
+            self.tables.find(file, fill_cache=False)  # opened, and no block is in the cache
 
     def table(self, at: int = 0) -> Table:
         return self.tables.find(self.files[at])

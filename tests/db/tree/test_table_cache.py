@@ -320,9 +320,9 @@ def test_entries_do_not_use_the_block_cache() -> None:
     file = bench.table(7, entries_of([b"%03d" % number for number in range(50)]))
     cache = bench.options.block_cache
     assert cache is not None
-    table = bench.cache.find(file)
     bench.entries(file)
     assert cache.usage == 0
+    table = bench.cache.find(file)
     table.load_block(0, bench.reads, True)
     before = cache.usage
     assert before > 0
@@ -376,8 +376,8 @@ def test_a_reader_holds_only_a_share_of_the_bytes() -> None:
     memory = one.cache.find(one.table(1, entries)).memory
     bench = Bench(table_cache_bytes=8 * memory)
     files = [bench.table(number, entries) for number in range(1, 5)]
-    assert list(bench.cache.hold(files[:2])) == [1, 2]
-    assert bench.cache.hold(files) == {}
+    assert list(bench.cache.hold(files[:2], False)) == [1, 2]
+    assert bench.cache.hold(files, False) == {}
 
 
 def test_the_bytes_of_a_table_are_about_what_it_takes() -> None:
