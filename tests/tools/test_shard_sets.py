@@ -71,9 +71,11 @@ def test_a_set_is_exported_and_can_be_imported(url: Path, tmp_path: Path) -> Non
 
 
 def test_explain_counts_requests(url: Path) -> None:
-    done = lsm("explain", url, "0004")
+    done = lsm("explain", url, "0600")
     assert done.status == 0
     assert done.out.splitlines()[-1] == "  requests: 1; without filters and caches: 1"
+    first = lsm("explain", url, "0004")  # in the block that opening the shard has read
+    assert "requests: 0; without filters and caches: 1; 1 request saved" in first.out
     missed = lsm("explain", url, "0005")
     assert missed.status == 1
     assert "requests: 0; without filters and caches: 1; 1 request saved" in missed.out
