@@ -13,8 +13,12 @@ import os
 import random
 from dataclasses import asdict, dataclass, field
 
+from lsmkv.tools.foreign import NotRegularError, open_foreign
+
 FILE = "student.json"
 """The file, in a student's folder."""
+_MOST = 1 << 20
+"""Bytes of the file."""
 
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
@@ -68,14 +72,16 @@ def read_owner(folder: str) -> Owner | None:
     """Whose folder it is; None if it says nothing.  ``ValueError`` if the file is damaged."""
     path = os.path.join(folder, FILE)
     try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
+        with open_foreign(folder, FILE) as file:
+            content = json.loads(file.read(_MOST))
         said = content["predictions"]
         predictions = {str(lab): [str(one) for one in said[lab]] for lab in said}
         return Owner(str(content["student"]), int(content["seed"], 16), predictions)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (
+        ValueError, TypeError, KeyError, AttributeError, RecursionError, NotRegularError
+    ) as error:  # fmt: skip
         raise ValueError(f"{path} is not what 'lsmkv course new --student' wrote") from error
 
 

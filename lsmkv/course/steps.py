@@ -15,11 +15,10 @@ _UNWRITTEN = " is not written yet"
 
 def has_begun(lab: Lab, path: str) -> bool:
     """Whether a file is there and is no longer the starter."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read() != lab.starter()
-    except FileNotFoundError:
+    if not os.path.isfile(path):  # a FIFO would wait for its writer
         return False
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read() != lab.starter()
 
 
 def current_lab(folder: str) -> Lab:

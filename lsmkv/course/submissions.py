@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -63,7 +64,9 @@ def find_files(folder: str) -> Found:
     for path in _below(folder):
         base = os.path.basename(path)
         name = lab_file_of(base)
-        if name is not None:
+        if not stat.S_ISREG(os.lstat(path).st_mode):  # a FIFO would wait, and a link leads anywhere
+            warnings.append(f"{_relative(path, folder)} is not a regular file")
+        elif name is not None:
             candidates.setdefault(name, []).append(path)
         elif re.match(r"(?i)lab[ _-]?\d.*\.py\Z", base):
             warnings.append(f"{_relative(path, folder)} is not the name of a lab's file")

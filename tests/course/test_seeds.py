@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -31,5 +32,20 @@ def test_another_seed_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"student": "a", "seed": 7, "predictions": {}}'])
 def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
+    with pytest.raises(ValueError, match="is not what 'lsmkv course new --student' wrote"):
+        read_owner(str(tmp_path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs and links")
+@pytest.mark.parametrize("kind", ["fifo", "link", "deep"])
+def test_a_strange_file_is_refused(tmp_path: Path, kind: str) -> None:
+    write_owner(str(tmp_path), Owner("ann", seed_of("ann")))
+    os.rename(tmp_path / FILE, tmp_path / "other")
+    if kind == "fifo":
+        os.mkfifo(tmp_path / FILE)
+    elif kind == "link":
+        (tmp_path / FILE).symlink_to(tmp_path / "other")
+    else:
+        (tmp_path / FILE).write_text("[" * 100_000)
     with pytest.raises(ValueError, match="is not what 'lsmkv course new --student' wrote"):
         read_owner(str(tmp_path))

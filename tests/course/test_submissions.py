@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,18 @@ def test_labs_beside_a_file_are_modules(tmp_path: Path) -> None:
     lay_out(tmp_path, BLOOM.file_name, "lab1_keys (1).py")
     path = tmp_path / BLOOM.file_name
     assert labs_beside(str(path)) == {"lab4_bloom": str(path)}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs and links")
+def test_what_is_no_regular_file_is_not_graded_but_named(tmp_path: Path) -> None:
+    folder = tmp_path / "ann"
+    lay_out(tmp_path, "secret.py")
+    lay_out(folder, "inner/" + KEYS.file_name)
+    (folder / KEYS.file_name).symlink_to(tmp_path / "secret.py")
+    os.mkfifo(folder / BLOOM.file_name)
+    files, warnings = found(folder)
+    assert files == {KEYS.file_name: f"inner/{KEYS.file_name}"}
+    assert warnings[:2] == [
+        f"{KEYS.file_name} is not a regular file",
+        f"{BLOOM.file_name} is not a regular file",
+    ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from lsmkv.course.faults.asking import ask, shorter
 from lsmkv.course.faults.fault import InputError
 from lsmkv.course.lab import Lab
+from lsmkv.tools.foreign import NotRegularError, open_foreign
 
 _MOST = 1 << 20
 """Bytes of a file."""
@@ -48,9 +48,9 @@ def parts_of(text: str) -> tuple[str, str]:
 def finding_in(folder: str, lab: Lab, seed: int) -> Finding | None:
     """The finding of a lab in a folder; None if there is none."""
     try:
-        with open(os.path.join(folder, file_name(lab)), encoding="utf-8", errors="replace") as file:
-            call, sentence = parts_of(file.read(_MOST))
-    except FileNotFoundError:
+        with open_foreign(folder, file_name(lab)) as file:
+            call, sentence = parts_of(file.read(_MOST).decode(errors="replace"))
+    except (FileNotFoundError, NotRegularError):
         return None
     try:
         found = ask(lab, seed, call)

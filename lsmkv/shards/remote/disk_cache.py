@@ -25,6 +25,7 @@ import itertools
 import logging
 import os
 import secrets
+import stat
 import sys
 import threading
 import time
@@ -46,6 +47,10 @@ except ImportError:  # POSIX
     msvcrt = None  # type: ignore[assignment]
 
 _BINARY: int = getattr(os, "O_BINARY", 0)
+_OWN: int = _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""No link is followed, and no FIFO waited for."""
+_LARGEST = 1 << 20
+"""The most bytes that are read of a page's file."""
 
 PAGE_SIZE = 32 << 10
 """The size of a page in bytes; pages begin at its multiples.  A store takes as long for 4 KiB as
@@ -295,7 +300,7 @@ class DiskCache:
                     if entry.name.startswith(_TEMPORARY):
                         if status.st_mtime < before:
                             _remove(entry.path)
-                    elif len(entry.name) == _NAME_LENGTH:
+                    elif len(entry.name) == _NAME_LENGTH and stat.S_ISREG(status.st_mode):
                         yield _PageFile(status.st_mtime, status.st_size, entry.path)
 
     # SIZE: fixed64 total of the pages' bytes, fixed32 masked CRC-32C of it.  The caller holds
@@ -307,7 +312,7 @@ class DiskCache:
         if self._fd_pid != os.getpid():
             self._close_size_file()
         if self._fd < 0:
-            self._fd = os.open(f"{self.path}/{_SIZE}", os.O_RDWR | os.O_CREAT | _BINARY, 0o600)
+            self._fd = os.open(f"{self.path}/{_SIZE}", os.O_RDWR | os.O_CREAT | _OWN, 0o600)
             self._fd_pid = os.getpid()
         return self._fd
 
@@ -318,11 +323,13 @@ class DiskCache:
 
 
 def _read_used(path: str) -> bytes:
-    """The content of a page's file.  Updates its time of use."""
-    fd = os.open(path, os.O_RDONLY | _BINARY)
+    """The content of a page's file; empty if it is not a regular one.  Updates its time of use."""
+    fd = os.open(path, os.O_RDONLY | _OWN)
     try:
         status = os.fstat(fd)
-        content = os.read(fd, status.st_size)
+        content = b""
+        if stat.S_ISREG(status.st_mode):
+            content = os.read(fd, min(status.st_size, _LARGEST))
         if abs(time.time() - status.st_mtime) > _TOUCH_AGE:
             try:
                 os.utime(path if sys.platform == "win32" else fd)

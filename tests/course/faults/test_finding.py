@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
 from own_data import call_that_shows
 
 from lsmkv.course.faults.finding import finding_in, parts_of
@@ -38,3 +40,13 @@ def test_what_shows_nothing(tmp_path: Path) -> None:
 
 def test_a_call_may_take_several_lines() -> None:
     assert parts_of("# a\nf(\n 1)\n\n  # b") == ("f(\n 1)", "a b")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs and links")
+def test_no_fifo_is_waited_for_and_no_link_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text(SHOWS)
+    (tmp_path / "fault4.txt").symlink_to(tmp_path / "other")
+    assert finding_in(str(tmp_path), BLOOM, SEED) is None
+    (tmp_path / "fault4.txt").unlink()
+    os.mkfifo(tmp_path / "fault4.txt")
+    assert finding_in(str(tmp_path), BLOOM, SEED) is None

@@ -180,6 +180,24 @@ def test_damage_of_every_byte_is_a_miss_and_removes_the_page(tmp_path: Path) -> 
     cache.close()
 
 
+@pytest.mark.parametrize("kind", ["fifo", "link", "sparse"])
+def test_what_is_no_page_file_is_a_miss(tmp_path: Path, kind: str) -> None:
+    cache = DiskCache(tmp_path / "cache")
+    cache.put("object", 0, b"zero")
+    (file,) = page_files(tmp_path / "cache")
+    os.rename(file, tmp_path / "other")
+    if kind == "fifo":
+        os.mkfifo(file)
+    elif kind == "link":
+        file.symlink_to(tmp_path / "other")
+    else:
+        with open(file, "wb") as made:
+            made.truncate(1 << 40)
+    assert cache.get("object", 0) is None
+    assert (tmp_path / "other").exists()
+    cache.close()
+
+
 def test_a_page_under_another_name_is_a_miss(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path)
     cache.put("object", 0, b"zero")
