@@ -185,7 +185,7 @@ bench-scale: $(BENCH)/.made  ## measures bulk builds and reads over a network, a
 lint: $(VENV)/.lint  ## ruff; codespell; mypy --strict as on Linux, Windows and macOS; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .
 	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md docs lsmkv tests examples
-	$(BIN)/mypy lsmkv mypyc_output.py docs/performance/make tests/typing/uses_everything.py
+	$(BIN)/mypy lsmkv mypyc_memory.py mypyc_output.py docs/performance/make tests/typing/uses_everything.py
 	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 lsmkv tests/typing/uses_everything.py
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin lsmkv tests/typing/uses_everything.py
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright -p pyproject.toml --pythonpath $(BIN)/python

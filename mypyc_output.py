@@ -11,14 +11,10 @@ It would be a few lines in mypyc itself, which has the syntax trees: ``PyDoc_STR
 and classes could take their docstrings (``emitclass.py``, ``emitmodule.py``), and the name in
 ``CPyArg_Parser`` its class (``emitwrapper.py``).
 
-**Attributes.**  mypyc releases an attribute's old value, and then stores the new one.  The end of
-the old value may close a file, which lets other threads run, or call a finalizer: they find, and
-release once more, a value that is gone.  :func:`store_before_release` swaps the two.  (In
-``emitfunc.py: visit_set_attr`` and ``emitclass.py: generate_setter``, a ``Py_XSETREF`` would do;
-mypyc has one for free-threaded Python.)
-
 **Free-threaded Python.**  mypyc declares that its modules need no interpreter lock.  lsmkv has not
 shown that of its own (``docs/platforms.md``): :func:`ask_for_the_lock` lets its modules ask for it.
+
+**Memory.**  :func:`~mypyc_memory.make_safe` is a module of its own.
 
 **Units.**  mypyc writes one C file, or one for each module.  :func:`join_units` has something in
 between: some modules and mypyc's own functions in one file, so that the C compiler inlines them.
@@ -30,14 +26,9 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-
-class HasSources(Protocol):
-    """An extension of setuptools, as far as this module looks at it."""
-
-    sources: list[str]
-
+from mypyc_memory import Extension, make_safe
 
 # Places in mypyc's C: the name of a function, class or getter, and the literal that describes it.
 _LITERAL = r'"(?:[^"\\]|\\.)*"'
@@ -59,13 +50,6 @@ _NAMES = (
 )
 
 
-# if (self->_x != NULL) { CPy_DECREF(self->_x); } self->_x = value;
-_STORE = re.compile(
-    r"if \((\S[^\n]*) != NULL\) \{\s+CPy_DECREF(_NO_IMM)?\(\1\);\s+\}\s+\1 = (\w+);"
-)
-_STORED_FIRST = r"{ PyObject *old = (PyObject *)\1; \1 = \3; CPy_XDECREF\2(old); }"
-
-
 class Described(NamedTuple):
     """What is to be said of a function or class."""
 
@@ -75,14 +59,14 @@ class Described(NamedTuple):
     """Of a function outside of classes, unless it has parameters by position alone."""
 
 
-def mend_output(extensions: Sequence[HasSources], modules: list[str]) -> None:
+def mend_output(extensions: Sequence[Extension], modules: list[str]) -> None:
     """Change the C that mypyc wrote for these modules in all ways but its units."""
     add_docstrings_and_names(extensions, modules)
-    store_before_release(extensions)
     ask_for_the_lock(extensions)
+    make_safe(extensions)
 
 
-def add_docstrings_and_names(extensions: Sequence[HasSources], modules: list[str]) -> None:
+def add_docstrings_and_names(extensions: Sequence[Extension], modules: list[str]) -> None:
     """Put docstrings, and qualified names for errors in calls, into the C that mypyc wrote."""
     places = described_places(modules)
 
@@ -105,14 +89,7 @@ def add_docstrings_and_names(extensions: Sequence[HasSources], modules: list[str
         Path(path).write_text(code, encoding="utf-8")
 
 
-def store_before_release(extensions: Sequence[HasSources]) -> None:
-    """Let attributes have their new value before the old one is released."""
-    for path in sorted({source for extension in extensions for source in extension.sources}):
-        code = Path(path).read_text(encoding="utf-8")
-        Path(path).write_text(_STORE.sub(_STORED_FIRST, code), encoding="utf-8")
-
-
-def ask_for_the_lock(extensions: Sequence[HasSources]) -> None:
+def ask_for_the_lock(extensions: Sequence[Extension]) -> None:
     """Let a free-threaded interpreter turn its lock on when it imports these modules."""
     for path in sorted({source for extension in extensions for source in extension.sources}):
         code = Path(path).read_text(encoding="utf-8")
@@ -176,7 +153,7 @@ def c_literal(text: str) -> str:
     return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
 
 
-def join_units(extensions: Sequence[HasSources], modules: Sequence[str]) -> None:
+def join_units(extensions: Sequence[Extension], modules: Sequence[str]) -> None:
     """Compile the C files of these modules, and mypyc's own, as one file that includes them."""
     names = {f"__native_{c_name('.'.join(Path(path).with_suffix('').parts))}.c" for path in modules}
     for extension in extensions:

@@ -571,69 +571,6 @@ def test_whoever_takes_a_lock_is_known_as_its_holder() -> None:
     assert unclaimed(ast.parse("with lock.guard:\n    count += 1\n    lock.claim()")) == [1]
 
 
-# Freed objects of these types run no code of anyone's and release no lock of the interpreter's.
-HARMLESS = {"bytes", "bool", "float", "int", "i64", "None", "LogDamage", "Position"}
-
-
-def unsafely_reused(tree: ast.Module) -> dict[str, list[str]]:
-    """The classes whose freed instances are reused, each with the attributes that forbid it.
-
-    mypyc gives such an instance to the next caller before it has dropped what its attributes refer
-    to.  If that runs a finalizer or closes a file, another thread takes the instance meanwhile, and
-    finds its own attributes gone.
-    """
-    return {
-        node.name: [
-            name
-            for name, kind in attribute_types(node).items()
-            if not HARMLESS.issuperset(kind.split(" | "))
-        ]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-        and any("free_list_len" in ast.unparse(decorator) for decorator in node.decorator_list)
-    }
-
-
-def attribute_types(node: ast.ClassDef) -> dict[str, str]:
-    """The attributes that the methods of a class assign, with their types as the source has them:
-    that of the assignment, or of the parameter that is assigned; else ``unknown``."""
-    types: dict[str, str] = {}
-    for method in node.body:
-        if not isinstance(method, ast.FunctionDef):
-            continue
-        given = {one.arg: one.annotation for one in method.args.args}
-        for step in ast.walk(method):
-            if isinstance(step, ast.AnnAssign):
-                types[ast.unparse(step.target)] = ast.unparse(step.annotation)
-            elif isinstance(step, ast.Assign):
-                kind = given.get(ast.unparse(step.value))
-                for target in step.targets:
-                    types.setdefault(ast.unparse(target), ast.unparse(kind) if kind else "unknown")
-    return {name: kind for name, kind in types.items() if name.startswith("self.")}
-
-
-def test_only_objects_of_bytes_and_numbers_are_reused() -> None:
-    reused: dict[str, list[str]] = {}
-    for tree in SOURCES.values():
-        reused.update(unsafely_reused(tree))
-    assert {name: kinds for name, kinds in reused.items() if kinds} == {}
-    assert {"KeyHashes", "LogRecord", "Position"} <= reused.keys()
-
-
-def test_an_object_that_must_not_be_reused_is_noticed() -> None:
-    source = (
-        "@mypyc_attr(free_list_len=1)\n"
-        "class Reader:\n"
-        "    def __init__(self, key: bytes, table: Table | None) -> None:\n"
-        "        self.key = key\n"
-        "        self.table = table\n"
-        "        self.at: i64 = 0\n"
-        "    def read(self) -> None:\n"
-        "        self.block = self.table.read()\n"
-    )
-    assert unsafely_reused(ast.parse(source)) == {"Reader": ["self.table", "self.block"]}
-
-
 def test_what_students_are_given_does_not_name_the_engines_rooms() -> None:
     starters = [module for module in SOURCES if in_room(module, "course.starters")]
     assert len(starters) > 12

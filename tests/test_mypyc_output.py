@@ -112,43 +112,6 @@ def test_modules_are_joined_in_one_file_that_includes_theirs(
     assert lines == [f'#include "{name}"' for name in files]
 
 
-def test_attributes_are_stored_before_the_old_value_is_released(
-    patching: ModuleType, tmp_path: Path
-) -> None:
-    attribute = "((m___FileObject *)cpy_r_self)->_opened"
-    stored = f"""
-    if ({attribute} != NULL) {{
-        CPy_DECREF({attribute});
-    }}
-    {attribute} = cpy_r_r39;
-    if (self->_name != NULL) {{
-        CPy_DECREF_NO_IMM(self->_name);
-    }}
-    self->_name = tmp;
-    if (self->_count != NULL) {{
-        CPy_DECREF(self->_other);
-    }}
-    self->_count = tmp;
-"""
-    source = tmp_path / "m.c"
-    source.write_text(stored, encoding="utf-8")
-    extension = Extension()
-    extension.sources = [str(source)]
-    patching.store_before_release([extension])
-    code = source.read_text(encoding="utf-8")
-    assert (
-        code
-        == f"""
-    {{ PyObject *old = (PyObject *){attribute}; {attribute} = cpy_r_r39; CPy_XDECREF(old); }}
-    {{ PyObject *old = (PyObject *)self->_name; self->_name = tmp; CPy_XDECREF_NO_IMM(old); }}
-    if (self->_count != NULL) {{
-        CPy_DECREF(self->_other);
-    }}
-    self->_count = tmp;
-"""
-    )
-
-
 def test_the_build_reads_as_little_as_it_says() -> None:
     assert len((ROOT / "setup.py").read_text(encoding="utf-8").splitlines()) <= 80
 
