@@ -164,7 +164,7 @@ class DB(Maintenance, Scannable):
         return value is not None
 
     def may_contain(self, key: BytesLike) -> bool:
-        """False only if the store does not hold ``key``; no data block is read.
+        """False only if the store does not hold ``key``; no data block is searched.
 
         Asks only memtables and filters.  True may be wrong: about 1 absent key in 100 passes a
         filter, a deletion in a table counts as a key, and without filters a table's range decides.

@@ -37,5 +37,5 @@ def measurement(
     hits = Lookups(1000, 0, 1000, 2_000_000, asked, asked, Times(10.0, 9.0, 13.5))
     misses = Lookups(1000, 0, blocks, blocks * 2000, asked, positives, Times(5.0, 5.0, 6.0))
     tables = {2: 1} if levels is None else levels
-    opened = (4, 5_000, filters)
+    opened = (4, 5_000, 1, 2_000, filters)
     return Measurement(layout, False, tables, disk, *opened, hits, misses, predicted, answered)

@@ -155,7 +155,7 @@ class Reader:
 
     def may_contain(self, key: bytes, view: View | None = None) -> bool:
         """False only if ``key`` is not there now, or in a view that the caller took; no data block
-        is read."""
+        is searched."""
         store = self.store
         if view is None:
             view = store.open_view()

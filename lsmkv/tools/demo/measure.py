@@ -112,6 +112,9 @@ class Measurement:
     metadata_reads: int
     """Reads of footers, indexes and filters, once for each table as it was opened."""
     metadata_bytes: int
+    identity_check_reads: int
+    """Reads of a data block that identify a table, once for each as it was opened."""
+    identity_check_bytes: int
     filter_bytes: int
     """The size of all filters, which open tables hold in memory."""
     present: Lookups
@@ -230,6 +233,8 @@ def measure(
         _size(stats),
         stats.metadata_reads,
         stats.metadata_bytes_read,
+        stats.identity_check_reads,
+        stats.identity_check_bytes_read,
         sum(one.size for one in filters),
         hits,
         misses,

@@ -183,9 +183,11 @@ def _opening(measurements: Sequence[Measurement]) -> str:
     costs = [
         f"{one.metadata_reads:,} of {size(one.metadata_bytes)} {_with(one)}" for one in measurements
     ]
+    checks = count(measurements[0].identity_check_reads, "identity check read")
     return (
         "Not counted in these figures are the reads of footers, indexes and filters, once when a"
-        f" table is opened: {_listed(costs)}."
+        f" table is opened: {_listed(costs)}; and {checks} in each store: the first data block of"
+        " each table."
     )
 
 

@@ -34,6 +34,7 @@ def test_the_figures_show_what_filters_save(figures: dict[str, Any]) -> None:
         assert one["present"]["gets"] == one["absent"]["gets"] == 2000
         assert one["present"]["blocks_per_get"] >= 1
         assert one["metadata_reads"] > 0
+        assert one["identity_check_reads"] == 1
     assert off["absent"]["blocks_per_get"] >= 0.9
     assert off["absent"]["filters_asked"] == 0
     assert off["predicted_rate"] is off["measured_rate"] is off["textbook_rate"] is None
