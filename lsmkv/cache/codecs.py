@@ -36,6 +36,7 @@ and ``pickle`` must not read what a stranger has written.
 
 from __future__ import annotations
 
+import hmac
 import pickle
 import struct
 from typing import Any, Final, Protocol
@@ -227,7 +228,7 @@ class PickleCodec:
             if first != _SIGNED:
                 raise CorruptionError("a value that is not signed")
             pickled = data[1 + _SIGNATURE :]
-            if not _is_equal(_signature(key, pickled), data[1 : 1 + _SIGNATURE]):
+            if not hmac.compare_digest(_signature(key, pickled), data[1 : 1 + _SIGNATURE]):
                 raise CorruptionError("the signature of a pickle is wrong")
             return _unpickled(pickled)
         if first == _SIGNED:
@@ -440,14 +441,6 @@ def _unpickled(pickled: bytes) -> Any:
 
 
 def _signature(key: bytes, pickled: bytes) -> bytes:
-    import hmac  # noqa: PLC0415 - it loads OpenSSL, and few caches sign
-
     made = hmac.new(key, _PURPOSE, "sha256")
     made.update(pickled)
     return made.digest()
-
-
-def _is_equal(one: bytes, other: bytes) -> bool:
-    from hmac import compare_digest  # noqa: PLC0415
-
-    return compare_digest(one, other)

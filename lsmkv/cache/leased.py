@@ -6,6 +6,7 @@ order of arrival, across threads and processes, and they end with the process th
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -95,8 +96,6 @@ def outlasted(limit: float | None) -> ConflictError:
 def lease_name(kind: bytes, key: bytes) -> bytes:
     """The name of a lease."""
     if len(key) > _LONGEST_KEY:
-        import hashlib  # noqa: PLC0415 - it loads OpenSSL, and few keys are that long
-
         key = hashlib.sha256(key).digest()
     return b"cache:%s:%s" % (kind, key)
 

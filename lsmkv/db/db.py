@@ -539,6 +539,13 @@ class DB(Maintenance, Scannable):
             made: Iterator[Any] = self._again(error, "iterator", self, arguments)
             return made
 
+    @staticmethod
+    def _import_for_methods() -> None:
+        import lsmkv.db.handles.explain  # noqa: PLC0415
+        import lsmkv.db.read.batches  # noqa: F401, PLC0415
+
+        Maintenance._import_for_methods()
+
     # Copying and pickling
 
     def __copy__(self) -> DB:

@@ -18,7 +18,7 @@ from mypy_extensions import mypyc_attr
 from lsmkv.db.handles.named_leases import Holders, NamedLease, NamedLeases, checked
 from lsmkv.db.handles.turns import Turns
 from lsmkv.db.opening.dropped import RecoveryReport
-from lsmkv.db.opening.open import OpenStore, open_store
+from lsmkv.db.opening.open import OpenStore, import_late_parts, open_store
 from lsmkv.db.read.reader import Reader
 from lsmkv.db.tree.store import Store
 from lsmkv.db.write.write_path import WritePath
@@ -64,6 +64,11 @@ class Handle:
         what follows the damage: see :attr:`recovery`.
         Cost: a replay of the log, at most about ``write_buffer_size`` of it.
         """
+        try:
+            import_late_parts(options)
+            self._import_for_methods()
+        except Exception:  # gone already: the store is opened, and a method that needs more says so
+            pass
         self._pid = os.getpid()
         self._close_lock = ThreadLock()
         self._close_asked = False  # by a nested call
@@ -81,6 +86,14 @@ class Handle:
         """The settings in force."""
         self._adopt(self._opened)
         _open_handles.add(self)
+
+    @staticmethod
+    def _import_for_methods() -> None:
+        """Import what methods need and importing lsmkv leaves out: each class for its own.
+
+        Later its files may be out of reach: a program changes its root or its user, or its release
+        is replaced.
+        """
 
     # Closing
 

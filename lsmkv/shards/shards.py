@@ -38,6 +38,8 @@ from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 from lsmkv.util.progress import Progress
 
+DB._import_for_methods()  # of the shards, which are opened later
+
 S = TypeVar("S")
 T = TypeVar("T")
 

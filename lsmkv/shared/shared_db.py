@@ -52,6 +52,8 @@ from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
 from lsmkv.util.threads import new_reentrant_lock
 
+DB._import_for_methods()  # a program may drop its rights before it makes a handle
+
 
 @described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from lsmkv.counters import LEVEL_COUNTERS, STORE_COUNTERS, LevelCounts, StoreCounts
@@ -70,7 +71,7 @@ def exposition(measured: Sequence[Measured]) -> str:
             raise ValueError(f"two stores with {label}: give each its own name, in a mapping")
     stores = list(zip(labels, measured, strict=True))
     lines: list[str] = []
-    for metric in _METRICS:
+    for metric in _declared():
         _add(lines, metric, list(_samples(metric, stores)))
     _add(lines, _STORE, [f"lsmkv_store_info{{{store},{_about(one)}}} 1" for store, one in stores])
     _add(lines, _LATENCY, [line for store, one in stores for line in _latencies(store, one)])
@@ -164,8 +165,13 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
+@cache
 def _declared() -> list[_Metric]:
-    """The metrics of the fields of both records."""
+    """The metrics of the fields of both records.
+
+    Made at the first call: reading what the sources say of the fields takes as long as importing
+    all that methods need.
+    """
     found: list[_Metric] = []
     kinds: list[tuple[type[Any], type[Any], list[str]]] = [
         (Stats, StoreCounts, STORE_COUNTERS),
@@ -224,7 +230,6 @@ def _in_words(field: str) -> str:
 
 _LEFT_OUT: Final = ("level", "filter_positives")
 """A label, and the difference of two counters."""
-_METRICS: Final = _declared()
 _STORE: Final = _Metric(
     "",
     "lsmkv_store",

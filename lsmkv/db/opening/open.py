@@ -168,6 +168,15 @@ def open_store(path: str, arguments: OptionArguments, share: Share | None = None
     return opened
 
 
+def import_late_parts(arguments: OptionArguments) -> None:
+    """Import what an open store may need later, and importing lsmkv leaves out."""
+    import json  # noqa: F401, PLC0415 - for logs that are damaged
+    import logging  # noqa: F401, PLC0415 - for warnings
+
+    if arguments.get("publish_stats") or arguments.get("trace") is not None:
+        import lsmkv.db.observe.observation  # noqa: F401, PLC0415 - a new owner, too, observes
+
+
 def _observe(directory: Directory, options: Options) -> Observation:
     from lsmkv.db.observe.observation import Observation  # noqa: PLC0415 - most stores have none
 
