@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 COMPILED := .venv-compiled
+SANITIZED := .venv-sanitized
 DIST := dist
 BENCH := .venv-bench
 BENCH_ARGS ?=
@@ -29,7 +30,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 ARGS ?=
 
-.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server bench-processes bench-cache bench-choosing test-queues test-scale test-server test-redis-tcl wheel lint clean
+.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested stress fuzz sanitize coverage bench bench-filters bench-scale bench-server bench-processes bench-cache bench-choosing test-queues test-scale test-server test-redis-tcl wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -136,6 +137,11 @@ yardstick: $(VENV)/.test  ## which test finds which of the mistakes that are pla
 
 fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk or clients, fuzzed for FUZZ_SECONDS each (Linux on x86-64)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python tests/fuzz/run_fuzz.py $(FUZZ_ARGS)
+
+sanitize: $(SANITIZED)/.made  ## the compiled engine with AddressSanitizer and UBSan: tests, threads, hostile arguments; for an hour (Linux, gcc)
+	CC=$(CURDIR)/.ci/sanitizing-cc LSMKV_MYPYC=1 $(SANITIZED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .
+	$(SANITIZED)/bin/python -m pip install --quiet --disable-pip-version-check '.[test]'
+	bash .ci/sanitize $(SANITIZED)/bin/python build/sanitize
 
 coverage: $(VENV)/.lint  ## branches of log, table, version, recovery and compaction that their tests take: 95%
 	mkdir -p build
@@ -251,5 +257,5 @@ $(VENV)/.lint: $(VENV)/.made pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(COMPILED) $(BENCH) $(BENCH)-pure .venv-other .venv-wheel build $(DIST) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(COMPILED) $(BENCH) $(BENCH)-pure $(SANITIZED) .venv-other .venv-wheel build $(DIST) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

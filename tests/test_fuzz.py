@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from corpus import seeds
@@ -12,6 +16,7 @@ from targets import TARGETS, fuzz_batch
 
 from lsmkv import Error
 
+ARGUMENTS = Path(__file__).parent / "fuzz" / "arguments.py"
 SEEDS = seeds()
 MUTATIONS = {"members": 40}
 """Where there are fewer of a seed: each needs a store on disk and five connections."""
@@ -53,3 +58,14 @@ def test_a_judge_can_say_no(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("targets.decode_batch", wrong)
     with pytest.raises(Finding):
         fuzz_batch(SEEDS["batch"][0])
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_hostile_arguments_end_nothing_and_harm_no_store(seed: int) -> None:
+    calls = 150 if seed == 1 else 1500
+    command = [sys.executable, str(ARGUMENTS), "--calls", str(calls), "--seed", str(seed)]
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert f"calls {calls:,}" in done.stdout
+    assert "findings: 0" in done.stdout
