@@ -20,7 +20,7 @@ from typing import Any, Never
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.key_hashes import KeyHashes
-from lsmkv.format.keys import TAG_SIZE, InternalKeyComparator, unpack
+from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE, InternalKeyComparator, unpack
 from lsmkv.options import Options
 from lsmkv.repair.sealed_blocks import SealFinder, find_sealed_end
 from lsmkv.table.block import Block
@@ -103,7 +103,7 @@ class Hole(Problem):
     (False, True)
     """
 
-    __slots__ = ("_filters", "lower", "missing", "upper")
+    __slots__ = ("_filters", "first_sequence", "last_sequence", "lower", "missing", "upper")
 
     def __init__(
         self,
@@ -121,6 +121,10 @@ class Hole(Problem):
         self.missing = 0
         """Bytes after it that the file lacks, according to the size that the MANIFEST states: data,
         and the rest of the table after the data."""
+        self.first_sequence = 0
+        """No entry that is lost has a lower sequence."""
+        self.last_sequence = MAX_SEQUENCE
+        """None has a higher one."""
         self._filters = filters
 
     def __repr__(self) -> str:

@@ -35,19 +35,19 @@ from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
-from lsmkv.repair.damaged_log import FoundBatch, read_batches
 from lsmkv.repair.plan import (
     KEEP,
+    REBUILD,
     REWRITE,
     RepairPlan,
     TablePlan,
     read_entries,
 )
+from lsmkv.repair.rebuilding import batches_of, memtable_entries
 from lsmkv.repair.report import LogSurvey
 from lsmkv.util.progress import Progress
 
 _COMPARE_CHUNK = 1024 * 1024
-_MERGE_CHUNK = 512  # entries of the logs that are merged at a time
 _NO_LIMIT = 1 << 62
 _NOT_DATA = (
     *(FileType.LOCK, FileType.INFO_LOG, FileType.STATS, FileType.TRACE),
@@ -179,7 +179,7 @@ class RepairJob:
                     link_or_copy(self._source, survey.name, self._target)
                 file = FileMetaData(survey.number, survey.size, survey.smallest, survey.largest)
                 self._edit.add_file(survey.level, file)
-            elif plan.action == REWRITE:
+            elif plan.action in (REWRITE, REBUILD):
                 output = _Output(self, _NO_LIMIT)
                 for entries in self._kept_entries(plan, lost):
                     output.add(*_columns(entries))
@@ -197,9 +197,9 @@ class RepairJob:
         total = sum(plan.survey.size for plan in used)
         memtable = MemTable(self._settings.comparator, StoreLock())
         for log in self._plan.logs:
-            for found in self._batches(log):
+            for found in batches_of(log, self._source):
                 memtable.add(found.sequence, found.operations, -1)
-        sources = [_entries_of(memtable)]
+        sources = [memtable_entries(memtable)]
         sources += [self._chain(run, lost) for run in self._runs(used)]
         output = _Output(self, self._settings.max_file_size)
         for entries in merge(sources, self._order):
@@ -259,19 +259,12 @@ class RepairJob:
         """Write the logs' entries to tables of level 0, newer than all others."""
         memtable = MemTable(self._settings.comparator, StoreLock())
         for log in logs:
-            for found in self._batches(log):
+            for found in batches_of(log, self._source):
                 memtable.add(found.sequence, found.operations, -1)
                 if memtable.usage > self._settings.write_buffer_size:
                     self._flush(memtable)
                     memtable = MemTable(self._settings.comparator, StoreLock())
         self._flush(memtable)
-
-    def _batches(self, log: LogSurvey) -> Iterator[FoundBatch]:
-        # The damage was recorded when the log was surveyed; what is recorded here is dropped.
-        again = LogSurvey(log.name, log.number, log.size, log.needed)
-        again.folder = log.folder
-        again.start = log.start
-        return read_batches(self._source, again)
 
     def _flush(self, memtable: MemTable) -> None:
         number = self._new_number()
@@ -405,14 +398,6 @@ def _remove_if_there(directory: Directory, name: str) -> None:
         directory.remove(name)
     except OSError:
         pass
-
-
-def _entries_of(memtable: MemTable) -> Iterator[list[Entry]]:
-    """The entries of a memtable that is no longer written to."""
-    for user_keys, tagged in memtable.columns():
-        for at in range(0, len(user_keys), _MERGE_CHUNK):
-            stop = at + _MERGE_CHUNK
-            yield list(zip(user_keys[at:stop], tagged[at:stop], strict=True))
 
 
 def _columns(entries: list[Entry]) -> tuple[list[bytes], list[bytes]]:

@@ -27,7 +27,7 @@ def survey_log(
     log = LogSurvey(name, number, directory.size(name), needed)
     log.start = start
     if not needed:
-        log.remarks.append("left over: its writes are in tables")
+        log.remarks.append("left over: the MANIFEST says that its writes are in tables")
     _count_batches(directory, log)
     return log
 

@@ -1,9 +1,10 @@
 """The plan of a repair: which tables it keeps, what it can save of the others, and what is lost.
 
 If there is an intact MANIFEST, the tables that it names are the store, on the levels that it names,
-and no other table is used: an obsolete table would bring deleted keys back.  Otherwise every table
-that no MANIFEST has removed is used.  Levels are unknown then, and all tables are merged by the
-sequences of their entries.
+and no other file is used: an obsolete table would bring deleted keys back.  But a table that is
+missing is made again, if the files from which it was made are there (``rebuilding.py``).  Without
+an intact MANIFEST, every table that no MANIFEST has removed is used.  Levels are unknown then, and
+all tables are merged by the sequences of their entries.
 
 A block that cannot be read makes other entries useless too.  It may have held a newer version of a
 key, or its deletion, and the older version, although intact, must not be served in its place.  Such
@@ -21,9 +22,10 @@ from typing import Any, Never
 
 from lsmkv.env.base import Directory
 from lsmkv.format.filenames import LOST, parse_filename
-from lsmkv.format.keys import TAG_SIZE, Entry, InternalKeyComparator
+from lsmkv.format.keys import TAG_SIZE, Entry, InternalKeyComparator, sequence_in
 from lsmkv.options import Options
 from lsmkv.repair.damaged_table import FoundBlock, Hole, Salvage
+from lsmkv.repair.rebuilding import Ancestry, Sources, rebuilt_entries
 from lsmkv.repair.report import (
     DAMAGED,
     LogSurvey,
@@ -31,7 +33,7 @@ from lsmkv.repair.report import (
     Survey,
     TableSurvey,
 )
-from lsmkv.repair.stale import StaleTest, shadows_on
+from lsmkv.repair.stale import Shadow, StaleTest, shadows_on
 from lsmkv.repair.survey import check_internal_keys
 from lsmkv.util.copying import refuse_copy
 from lsmkv.util.progress import Progress
@@ -41,6 +43,8 @@ KEEP = "keep"
 """The file is used as it is."""
 REWRITE = "rewrite"
 """The entries that can be read go into a new table."""
+REBUILD = "rebuild"
+"""The table is made again, from the files from which it was made."""
 LEAVE_OUT = "leave out"
 """The file is not used."""
 
@@ -51,9 +55,10 @@ class TablePlan:
     def __init__(self, survey: TableSurvey, action: str, reason: str, stale: StaleTest) -> None:
         self.survey = survey
         self.action = action
-        """:data:`KEEP`, :data:`REWRITE` or :data:`LEAVE_OUT`."""
+        """:data:`KEEP`, :data:`REWRITE`, :data:`REBUILD` or :data:`LEAVE_OUT`."""
         self.reason = reason
         self.stale_test = stale
+        self._sources: Sources | None = None
         self.stale = 0
         """Entries that are set aside because a lost block may have overwritten or deleted them."""
 
@@ -223,6 +228,9 @@ class RepairPlan:
             yield "no MANIFEST is intact: all tables are merged by the sequences of their entries"
             if not survey.obsolete:
                 yield "obsolete tables cannot be recognized: deleted keys may come back"
+        if self.by_levels and survey.unnamed:
+            unnamed = count(len(survey.unnamed), "table")
+            yield f"{unnamed} that it does not name: left out (to keep stale entries merges all)"
         for table in self.tables:
             yield from _table_lines(table)
         for log in self.logs:
@@ -232,6 +240,9 @@ class RepairPlan:
             yield f"{log.name}: {writes} in {batches} {goes} into new tables"
             for problem in log.problems:
                 yield f"  lost at {problem.offset}: {problem.reason}"
+        for missing in survey.logs:
+            if missing.needed and missing.size < 0:
+                yield f"{missing.name}: missing: the writes in it are lost"
         for lost in self.left_in_lost:
             writes = count(lost.operations, "write")
             yield f"{lost.name}: {writes} after the damage cannot be added: others were made since"
@@ -289,12 +300,11 @@ def make_plan(
     plan.logs = [log for log in survey.logs if log.needed and log.batches > 0]
     plan.logs += [log for log in survey.lost if log.is_newest and log.batches > 0]
     for table in survey.tables:
-        test = StaleTest(comparator)
-        if table.needed and not keep_stale:
-            for other in survey.tables:
-                if other.needed and other.holes:
-                    test.add(shadows_on(table, other, plan.by_levels, comparator))
-        plan.tables.append(TablePlan(table, *_action(table), test))
+        plan.tables.append(TablePlan(table, *_action(table), StaleTest(comparator)))
+    if plan.by_levels:
+        _rebuild(plan, directory, options)
+    if not keep_stale:
+        _find_shadows(plan, comparator)
     suspects = [one for one in plan.tables if one.stale_test and one.survey.entries > 0]
     for done, suspect in enumerate(suspects):
         if progress is not None:
@@ -311,6 +321,66 @@ def make_plan(
     return plan
 
 
+def _rebuild(plan: RepairPlan, directory: Directory, options: Options) -> None:
+    """Rebuild the tables that are missing, or damaged, as far as the files have their entries."""
+    ancestry = Ancestry(plan.survey)
+    for table in plan.tables:
+        old = table.survey
+        stated = old._stated
+        if not old.needed or not old.holes or stated is None:
+            continue
+        sources = ancestry.sources_of(old.number)
+        if old.size < 0 and not sources.complete:
+            old.holes[0].first_sequence = sources.first_missing
+            old.holes[0].last_sequence = sources.last_missing
+        if not sources or not (sources.complete or old.size < 0):
+            continue
+        new = TableSurvey(old.name, old.number, old.size, old.level)
+        new.problems = old.problems
+        new.metadata_intact = old.metadata_intact
+        new._stated = stated
+        new.smallest, new.largest = stated.smallest, stated.largest
+        for entries in rebuilt_entries(sources, new.smallest, new.largest, directory, options):
+            new.entries += len(entries)
+            for _, tagged in entries:
+                new.deletions += not tagged[0]
+                new.last_sequence = max(new.last_sequence, sequence_in(tagged))
+        if new.entries == 0:
+            continue
+        reason = f"made again of {', '.join(sources.names)}"
+        if not sources.complete:
+            lacking = sources.last_missing - sources.first_missing + 1
+            hole = Hole(0, 0, "missing", new.smallest, new.largest, [])
+            hole.first_sequence, hole.last_sequence = sources.first_missing, sources.last_missing
+            hole.missing = max(1, stated.size * lacking // (lacking + new.entries))
+            new.holes.append(hole)
+            reason += f", which lack some of writes {hole.first_sequence} to {hole.last_sequence}"
+        table.survey, table.action, table.reason = new, REBUILD, reason
+        table._sources = sources
+
+
+def _find_shadows(plan: RepairPlan, comparator: InternalKeyComparator) -> None:
+    """Find the holes that may have replaced entries of each table.
+
+    A hole that begins after everything that is kept makes nothing stale: without it, the store is
+    as it was before the first of these writes.
+    """
+    kept = [one.survey.last_sequence for one in plan.tables if one.is_used]
+    last_kept = max([*kept, *(log.last_sequence for log in plan.logs)], default=0)
+    for other in plan.tables:
+        holes = [hole for hole in other.survey.holes if hole.first_sequence <= last_kept]
+        if not other.survey.needed or not holes:
+            continue
+        for table in plan.tables:
+            if not table.survey.needed:
+                continue
+            if table is other and table.action == REBUILD:
+                shadows = [Shadow(hole, *hole.user_range) for hole in holes]
+            else:
+                shadows = shadows_on(table.survey, other.survey, holes, plan.by_levels, comparator)
+            table.stale_test.add(shadows)
+
+
 def read_entries(
     plan: TablePlan, directory: Directory, options: Options
 ) -> Iterator[tuple[list[Entry], list[Entry]]]:
@@ -318,6 +388,12 @@ def read_entries(
     test = plan.stale_test
     test.restart()
     may_be_stale = bool(test)
+    if plan._sources is not None:
+        bounds = plan.survey.smallest, plan.survey.largest
+        for entries in rebuilt_entries(plan._sources, *bounds, directory, options):
+            old = [entry for entry in entries if may_be_stale and test.is_stale(_key(entry))]
+            yield [entry for entry in entries if entry not in old] if old else entries, old
+        return
     with directory.open(plan.survey.name) as file:
         for piece in Salvage(options, file, check_internal_keys).pieces():
             if not isinstance(piece, FoundBlock):
@@ -328,6 +404,10 @@ def read_entries(
                 entry = (key[:-TAG_SIZE], key[-TAG_SIZE:] + value)
                 (stale if may_be_stale and test.is_stale(key) else kept).append(entry)
             yield kept, stale
+
+
+def _key(entry: Entry) -> bytes:
+    return entry[0] + entry[1][:TAG_SIZE]
 
 
 def _action(table: TableSurvey) -> tuple[str, str]:
@@ -359,7 +439,7 @@ def _keep_order_of_level_0(tables: list[TablePlan]) -> None:
         if moved and table.action == KEEP:
             table.action = REWRITE
             table.reason = "undamaged; rewritten so that it stays the newer table on level 0"
-        moved = moved or table.action == REWRITE
+        moved = moved or table.action in (REWRITE, REBUILD)
 
 
 def _merge_all(tables: list[TablePlan]) -> None:

@@ -89,8 +89,9 @@ def repair_db(
 
     Where the MANIFEST can be read, tables stay on their levels, and obsolete tables do not bring
     deleted keys back.  Entries that an unreadable block may have overwritten or deleted are set
-    aside as tables in ``lost``; ``keep_stale`` keeps them in the store.  Writes after a damaged
-    part of the log are kept.
+    aside as tables in ``lost``; ``keep_stale`` keeps them in the store.  It also merges tables that
+    the MANIFEST does not name, if files that it names are missing.  Writes after a damaged part of
+    the log are kept.
 
     ``confirm`` is called with the plan before anything is written; if it returns False, nothing is
     written.  Options are those of :class:`DB`; the comparator, if one is given, must be the
@@ -175,6 +176,8 @@ def _plan_with(
 ) -> RepairPlan:
     comparator = InternalKeyComparator(settings.comparator)
     found = survey(directory, settings, comparator, progress)
+    if keep_stale and found.unnamed:
+        found._use_unnamed()
     if found.manifest is not None and found.manifest._state.deepest >= NUM_LEVELS:
         raise too_many_levels(directory.path, found.manifest._state.deepest)
     blocks = sum(table.blocks for table in found.tables)

@@ -14,6 +14,7 @@ from lsmkv.files import TableFile, parse_key
 from lsmkv.format.filenames import CURRENT, LOST
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.repair.damaged_table import Hole, Problem
+from lsmkv.repair.lineage import Lineage
 from lsmkv.util.compression import NO_COMPRESSION
 from lsmkv.util.copying import refuse_copy
 
@@ -172,6 +173,8 @@ class ManifestSurvey(FileSurvey):
         """Records that can be read."""
         self._state = state
         """The sum of its readable records."""
+        self._lineage = Lineage()
+        """From which files the tables of these records were made."""
         self.whole = False
         """Whether it can be relied on: no record is damaged, except for a torn last one."""
 
@@ -226,6 +229,9 @@ class Survey:
         self.others: list[FileSurvey] = []
         self.obsolete: set[int] = set()
         """Numbers of the tables that some MANIFEST has removed from the store."""
+        self.unnamed: set[int] = set()
+        """Numbers of tables that the MANIFEST in force does not name, if it names missing files: it
+        may lack records at its end."""
 
     def __reduce__(self) -> Never:
         refuse_copy("the survey of a store", "take its severity and its files' as plain data")
@@ -234,6 +240,15 @@ class Survey:
     def levels_known(self) -> bool:
         """Whether an intact MANIFEST names the tables of the store and their levels."""
         return self.manifest is not None and self.manifest.whole
+
+    def _use_unnamed(self) -> None:
+        """Take all tables for the store's, as if the MANIFEST's last records were lost."""
+        assert self.manifest is not None
+        self.manifest.whole = False
+        self.manifest.note(self.manifest.size, 0, "records may be missing at its end")
+        self.tables = [table for table in self.tables if table.size >= 0]
+        for table in self.tables:
+            table.needed = table.needed or table.number in self.unnamed
 
     @property
     def files(self) -> list[FileSurvey]:

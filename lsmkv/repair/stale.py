@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lsmkv.format.keys import InternalKeyComparator
+from lsmkv.format.keys import TAG_SIZE, InternalKeyComparator, sequence_in
 from lsmkv.repair.damaged_table import Hole
 from lsmkv.repair.report import TableSurvey
 
@@ -59,6 +59,8 @@ class StaleTest:
         return shadow.lower is None or self._compare(shadow.lower, user_key) <= 0
 
     def _shadows(self, shadow: Shadow, key: bytes) -> bool:
+        if sequence_in(key[-TAG_SIZE:]) > shadow.hole.last_sequence:
+            return False
         after = shadow.hole.lower
         if after is not None and self._compare_internal(key, after) <= 0:
             return False
@@ -87,24 +89,28 @@ class Shadow:
 
 
 def shadows_on(
-    table: TableSurvey, other: TableSurvey, by_levels: bool, comparator: InternalKeyComparator
+    table: TableSurvey,
+    other: TableSurvey,
+    holes: list[Hole],
+    by_levels: bool,
+    comparator: InternalKeyComparator,
 ) -> list[Shadow]:
-    """The user keys of ``table`` whose entries the holes of ``other`` may have replaced."""
+    """The user keys of ``table`` whose entries these holes of ``other`` may have replaced."""
     if by_levels:
         if table.level > 0 and table.level == other.level:
-            return _boundary_shadows(table, other, comparator)
+            return _boundary_shadows(table, holes, comparator)
         older = table.level > other.level or (
             table.level == other.level == 0 and table.number < other.number
         )
         if not older:
-            return _boundary_shadows(table, other, comparator) if table is other else []
+            return _boundary_shadows(table, holes, comparator) if table is other else []
     elif table is other:
-        return _boundary_shadows(table, other, comparator)
+        return _boundary_shadows(table, holes, comparator)
     # Without levels nothing shows how new a lost entry was.  Nor do its neighbors, because a
     # compaction puts old and new entries next to each other.
     shadows: list[Shadow] = []
     compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
-    for hole in other.holes:
+    for hole in holes:
         lower, upper = hole.user_range
         if (
             table.entries == 0
@@ -117,12 +123,12 @@ def shadows_on(
 
 
 def _boundary_shadows(
-    table: TableSurvey, other: TableSurvey, comparator: InternalKeyComparator
+    table: TableSurvey, holes: list[Hole], comparator: InternalKeyComparator
 ) -> list[Shadow]:
     """Older versions of a user key may follow a hole, in its own table or in the next one."""
     shadows: list[Shadow] = []
     compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
-    for hole in other.holes:
+    for hole in holes:
         _, upper = hole.user_range
         if (
             hole.upper is not None

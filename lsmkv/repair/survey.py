@@ -290,6 +290,7 @@ class _Surveyor:
                     continue
                 manifest.records += 1
                 state.apply(edit)
+                manifest._lineage.note(edit)
                 self._note_removed_tables(edit)
         manifest.whole = manifest.records > 0 and first_bad < 0
         tail = reader.tail
@@ -366,17 +367,21 @@ class _Surveyor:
 
         A MANIFEST that was cut short names tables, or a log, that a lost record removed and that no
         longer exist.  A missing file alone does not prove this: the end of the MANIFEST must be
-        damaged too, or there must be tables that no MANIFEST names.
+        damaged too.  If it is sound, tables that no MANIFEST names are noted: a copy that was made
+        while the store was in use has such tables too, and they may hold keys that were deleted.
         """
-        unknown = _tables_present(names) - _tables_named(manifest) - self._survey.obsolete
+        unnamed = _tables_present(names) - _tables_named(manifest) - self._survey.obsolete
         for other in self._survey.manifests:
             if other.whole and other.number > manifest.number:
-                unknown -= _tables_named(other)  # made by a repair that was not finished
+                unnamed -= _tables_named(other)  # made by a repair that was not finished
         log = manifest._state.log_number
-        missing = self._missing(manifest, names) or (log > 0 and log_name(log) not in names)
-        if missing and (manifest._state.tail is not None or unknown):
+        if not self._missing(manifest, names) and (log == 0 or log_name(log) in names):
+            return
+        if manifest._state.tail is not None:
             manifest.whole = False
             manifest.note(manifest.size, 0, "records are missing at its end")
+        else:
+            self._survey.unnamed = unnamed
 
     # Tables
 

@@ -109,7 +109,7 @@ def repair(
         bool,
         typer.Option(
             "--keep-stale",
-            help="Keep entries that an unreadable block may have overwritten or deleted.",
+            help="Keep entries that what is lost may have overwritten or deleted.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,

@@ -60,12 +60,12 @@ def test_older_tables_have_stale_entries_within_a_holes_bounds(
     holes: list[Hole], expected: bytes
 ) -> None:
     newer, older = table(9, 1, *holes), table(5, 2)
-    assert stale_keys(shadows_on(older, newer, True, ORDER)) == expected
+    assert stale_keys(shadows_on(older, newer, newer.holes, True, ORDER)) == expected
 
 
 def test_an_entry_that_sorts_before_the_hole_is_not_stale() -> None:
     """The lower bound is the last entry before the hole: what is newer than it lies before, too."""
-    shadows = shadows_on(table(5, 2), table(9, 1, hole(b"c", b"e")), True, ORDER)
+    shadows = shadows_on(table(5, 2), table(9, 1), [hole(b"c", b"e")], True, ORDER)
     assert stale_keys(shadows, b"c", sequence=25) == b""
     assert stale_keys(shadows, b"d", sequence=25) == b"d"
 
@@ -84,30 +84,30 @@ def test_an_entry_that_sorts_before_the_hole_is_not_stale() -> None:
 def test_the_level_tells_which_table_is_older(
     asked: tuple[int, int], damaged: tuple[int, int], is_older: bool
 ) -> None:
-    found = shadows_on(table(*asked), table(*damaged, hole(b"c", b"d")), True, ORDER)
+    found = shadows_on(table(*asked), table(*damaged), [hole(b"c", b"d")], True, ORDER)
     assert (b"c" in stale_keys(found)) == is_older
 
 
 def test_without_levels_every_other_table_counts_as_older() -> None:
     for level in (0, 1, 2):
-        found = shadows_on(table(9, level), table(5, 1, hole(b"c", b"e")), False, ORDER)
+        found = shadows_on(table(9, level), table(5, 1), [hole(b"c", b"e")], False, ORDER)
         assert stale_keys(found) == b"cde"
 
 
 def test_a_hole_outside_a_tables_range_says_nothing_of_it() -> None:
     damaged = table(9, 1, hole(b"c", b"e"))
-    assert shadows_on(table(5, 2, keys=b"fz"), damaged, True, ORDER) == []
-    assert shadows_on(table(5, 2, keys=b"ab"), damaged, True, ORDER) == []
+    assert shadows_on(table(5, 2, keys=b"fz"), damaged, damaged.holes, True, ORDER) == []
+    assert shadows_on(table(5, 2, keys=b"ab"), damaged, damaged.holes, True, ORDER) == []
     empty = table(5, 2)
     empty.entries = 0
-    assert shadows_on(empty, damaged, True, ORDER) == []
+    assert shadows_on(empty, damaged, damaged.holes, True, ORDER) == []
 
 
 @pytest.mark.parametrize("level", [0, 1])
 def test_versions_of_the_last_key_may_go_on_behind_a_hole(level: int) -> None:
     """In the damaged table itself: those versions are older than the ones that are lost."""
     damaged = table(9, level, hole(b"c", b"e"))
-    shadows = shadows_on(damaged, damaged, True, ORDER)
+    shadows = shadows_on(damaged, damaged, damaged.holes, True, ORDER)
     assert stale_keys(shadows, sequence=5) == b"e"
     assert stale_keys(shadows, sequence=15) == b""  # not behind the hole
 
@@ -116,6 +116,6 @@ def test_bounds_go_by_the_comparator() -> None:
     order = InternalKeyComparator(REVERSE_BYTEWISE)
     damaged = table(9, 1, hole(b"e", b"c"))
     test = StaleTest(order)
-    test.add(shadows_on(table(5, 2, keys=b"za"), damaged, True, order))
+    test.add(shadows_on(table(5, 2, keys=b"za"), damaged, damaged.holes, True, order))
     asked = [key for key in b"fedcb" if test.is_stale(pack(bytes([key]), 5, KIND_VALUE))]
     assert asked == list(b"edc")

@@ -1,0 +1,54 @@
+"""From which files each table was made, by the version edits of a MANIFEST.
+
+A compaction's edit removes its inputs and adds its outputs.  A flush's edit adds a table, and sets
+the number of the log that follows those which the table replaces.  So if a table is missing, and
+all files from which it was made are there, these and nothing else have its entries
+(:mod:`lsmkv.repair.rebuilding`).  A copy that was made while a store was in use is often such a
+store: it has old files, and a MANIFEST that names newer ones.
+"""
+
+from __future__ import annotations
+
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+
+
+class Origin:
+    """The edit that made a table."""
+
+    def __init__(self, file: FileMetaData, last_sequence: int) -> None:
+        self.file = file
+        self.last_sequence = last_sequence
+        """No entry of the table has a higher sequence."""
+        self.inputs: list[int] = []
+        """The tables that a compaction merged."""
+        self.first_log = 0
+        self.next_log = 0
+        """A flush wrote the logs from the first to the one before the next.  Both are 0 if they are
+        unknown, as in the record with which a MANIFEST begins."""
+
+
+class Lineage:
+    """The origins of the tables of a MANIFEST.  Call order: ``note*``, in the order of records."""
+
+    def __init__(self) -> None:
+        self.origins: dict[int, Origin] = {}
+        self._log = 0
+        self._last_sequence = 0
+
+    def note(self, edit: VersionEdit) -> None:
+        """Note the tables that an edit adds.  Those that it moves to another level are known."""
+        if edit.last_sequence is not None:
+            self._last_sequence = edit.last_sequence
+        removed = {number for _, number in edit.deleted_files}
+        added = {file.number for _, file in edit.new_files}
+        for _, file in edit.new_files:
+            if file.number in self.origins or file.number in removed:
+                continue
+            origin = Origin(file, self._last_sequence)
+            if removed:
+                origin.inputs = sorted(removed - added)
+            elif self._log > 0 and edit.log_number is not None and edit.log_number > self._log:
+                origin.first_log, origin.next_log = self._log, edit.log_number
+            self.origins[file.number] = origin
+        if edit.log_number is not None:
+            self._log = edit.log_number

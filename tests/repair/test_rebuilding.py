@@ -1,0 +1,293 @@
+"""Missing tables are made again from the files from which they were made, and from nothing else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+from live_copies import ORDERS, STORE, Files, LiveRun, judge, record
+
+import lsmkv
+from lsmkv import DB, MemoryEnv
+from lsmkv.db.tree.manifest import Manifest
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.repair.plan import LEAVE_OUT, REBUILD
+from lsmkv.repair.rebuilding import Ancestry
+from lsmkv.repair.report import LogSurvey, ManifestSurvey, Survey
+
+OPTIONS = {"compression": None, "write_buffer_size": 65536}
+
+
+class Store:
+    """A store in memory, and copies of its files."""
+
+    def __init__(self) -> None:
+        self.env = MemoryEnv()
+        self.db = DB(STORE, create_if_missing=True, env=self.env, **OPTIONS)
+
+    def files(self) -> Files:
+        """The files as they are now."""
+        with self.env.open_directory(STORE) as directory:
+            files = {}
+            for name in directory.names():
+                if name not in ("LOCK", "LOG") and not name.startswith("lost"):
+                    with directory.open(name) as file:
+                        files[name] = file.read(0, file.size)
+            return files
+
+
+def env_of(files: Files) -> MemoryEnv:
+    """A file system in which these files are a store."""
+    env = MemoryEnv()
+    with env.open_directory(STORE, create=True) as directory:
+        for name, content in files.items():
+            with directory.create(name) as file:
+                file.append(content)
+        directory.sync()
+    return env
+
+
+def repaired(files: Files) -> tuple[dict[bytes, bytes], lsmkv.RepairPlan]:
+    """What a repair makes of these files, and its plan."""
+    env = env_of(files)
+    plan = lsmkv.repair_db(STORE, into="/new", env=env)
+    with DB("/new", env=env) as db:
+        assert db.verify() == []
+        return dict(db), plan
+
+
+def without(files: Files, *kinds: str) -> Files:
+    return {name: files[name] for name in files if not name.endswith(kinds)}
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    """A store of 100 keys in its log, three of them written twice, and one deleted."""
+    made = Store()
+    for number in range(100):
+        made.db.put(b"%03d" % number, b"first")
+    for number in range(3):
+        made.db.put(b"%03d" % number, b"second")
+    made.db.delete(b"050")
+    with made.db:
+        yield made
+
+
+def test_a_table_is_made_of_the_log_that_was_flushed(store: Store) -> None:
+    before = store.files()
+    store.db.flush()
+    found, plan = repaired(without(store.files(), ".ldb", ".log") | without(before, "4", "T"))
+    assert found == dict(store.db)
+    assert [table.action for table in plan.tables] == [REBUILD]
+    assert (plan.lost_bytes, plan.stale) == (0, 0)
+    assert "rebuild: made again of 000003.log" in str(plan)
+
+
+def test_a_table_is_made_of_the_tables_that_were_compacted(store: Store) -> None:
+    store.db.flush()
+    store.db.put(b"007", b"third")
+    store.db.delete(b"008")
+    store.db.flush()
+    before = store.files()
+    store.db.compact_range()
+    found, plan = repaired(without(store.files(), ".ldb") | {
+        name: before[name] for name in before if name.endswith(".ldb")
+    })  # fmt: skip
+    assert found == dict(store.db)
+    assert REBUILD in [table.action for table in plan.tables]
+    assert plan.lost_bytes == 0
+
+
+def test_a_table_is_made_of_the_logs_of_tables_that_are_missing_too(store: Store) -> None:
+    first = store.files()
+    store.db.flush()
+    store.db.put(b"007", b"third")
+    second = store.files()
+    store.db.flush()
+    store.db.compact_range()
+    logs = {name: first[name] for name in first if name.endswith(".log")}
+    logs |= {name: second[name] for name in second if name.endswith(".log")}
+    found, plan = repaired(without(store.files(), ".ldb") | logs)
+    assert found == dict(store.db)
+    assert plan.lost_bytes == 0
+
+
+def test_a_log_that_was_cut_is_used_and_sets_nothing_aside_if_the_newest_writes_are_lost(
+    store: Store,
+) -> None:
+    store.db.flush()
+    for number in range(50):
+        store.db.put(b"%03d" % number, b"third")
+    cut = store.files()
+    store.db.put(b"001", b"fourth")
+    store.db.flush()
+    now = store.files()
+    kept = dict(store.db) | {b"001": b"third"}
+    newest = max(name for name in now if name.endswith(".ldb"))
+    found, plan = repaired(
+        without(now, newest, ".log") | {name: cut[name] for name in cut if name.endswith(".log")}
+    )
+    assert found == kept
+    assert plan.stale == 0
+    assert plan.lost_bytes > 0
+    assert "which lack some of writes 155 to 155" in str(plan)
+
+
+def test_what_a_log_that_was_cut_may_have_replaced_is_set_aside_if_newer_writes_are_there(
+    store: Store,
+) -> None:
+    store.db.flush()
+    store.db.put(b"000", b"third")
+    store.db.put(b"099", b"third")
+    cut = store.files()
+    store.db.put(b"001", b"fourth")
+    store.db.flush()
+    store.db.put(b"zzz", b"newest")
+    now = store.files()
+    newest = max(name for name in now if name.endswith(".ldb"))
+    logs = {name: cut[name] for name in cut if name.endswith(".log")}
+    found, plan = repaired(without(now, newest) | logs)
+    # The MANIFEST states the newest version of a table's first key.
+    assert found == {b"000": b"third", b"zzz": b"newest"}
+    assert plan.stale == 101
+
+
+def test_a_key_that_was_deleted_after_the_table_was_made_does_not_come_back(store: Store) -> None:
+    store.db.flush()
+    store.db.put(b"000", b"third")
+    store.db.put(b"099", b"third")
+    store.db.flush()
+    before = {name: data for name, data in store.files().items() if name.endswith(".ldb")}
+    store.db.compact_range()
+    for number in range(100):
+        store.db.delete(b"%03d" % number)
+    store.db.put(b"500", b"last")
+    store.db.compact_range()
+    now = store.files()
+    assert dict(store.db) == {b"500": b"last"}
+    found, _ = repaired(now | before)
+    assert found == {b"500": b"last"}
+    missing = without(now, max(name for name in now if name.endswith(".ldb"))) | before
+    assert repaired(missing)[0] == {}
+
+
+def test_a_file_of_another_size_is_no_input(store: Store) -> None:
+    store.db.flush()
+    store.db.put(b"007", b"third")
+    store.db.flush()
+    tables = {name: data for name, data in store.files().items() if name.endswith(".ldb")}
+    store.db.compact_range()
+    with DB("/other", create_if_missing=True, env=(env := MemoryEnv()), **OPTIONS) as other:
+        other.put(b"000", b"foreign")
+        other.put(b"099", b"foreign")
+        other.flush()
+        with env.open_directory("/other") as directory:
+            (name,) = [one for one in directory.names() if one.endswith(".ldb")]
+            with directory.open(name) as file:
+                foreign = file.read(0, file.size)
+    tables[min(tables)] = foreign
+    found, plan = repaired(without(store.files(), ".ldb") | tables)
+    assert b"foreign" not in found.values()
+    assert plan.stale > 0 or LEAVE_OUT in [table.action for table in plan.tables]
+
+
+def test_tables_that_an_older_manifest_does_not_name_are_used_to_keep_stale_entries(
+    store: Store,
+) -> None:
+    store.db.flush()
+    store.db.put(b"007", b"third")
+    store.db.flush()
+    before = {name: data for name, data in store.files().items() if name.startswith("MANIFEST")}
+    store.db.compact_range()
+    copied = store.files() | before
+    found, plan = repaired(copied)
+    assert found == {}
+    assert len(plan.survey.unnamed) == 1
+    assert "1 table that it does not name: left out" in str(plan)
+    env = env_of(copied)
+    kept = lsmkv.repair_db(STORE, into="/new", env=env, keep_stale=True)
+    with DB("/new", env=env) as db:
+        assert dict(db) == dict(store.db)
+    assert not kept.by_levels
+    assert lsmkv.repair.survey_db(STORE, env=env).severity == 2
+
+
+def busy(db: DB, write: Callable[[bytes, bytes | None], None]) -> None:
+    """Overwrite and delete keys, through flushes and compactions."""
+    for turn in range(3):
+        for number in range(30):
+            write(b"key%03d" % number, b"%d" % turn + bytes(40))
+        for number in range(turn, 30, 5):
+            write(b"key%03d" % number, None)
+        db.flush()
+        write(b"zz%d" % turn, b"tail")
+    db.compact_range()
+    for number in range(0, 30, 2):
+        write(b"key%03d" % number, b"late" + bytes(40))
+    db.flush()
+    db.compact_range()
+    write(b"end", b"1")
+
+
+@pytest.fixture(scope="module")
+def run() -> LiveRun:
+    """A recorded run: the files after each change of the disk."""
+    return record(busy)
+
+
+@pytest.mark.parametrize("step", [21, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_copy_of_a_live_store_has_no_old_value_and_no_deleted_key(
+    run: LiveRun, order: str, step: int
+) -> None:
+    offset = random.Random(order).randrange(step)
+    steps = range(offset, len(run.steps), step)
+    judged = right = 0
+    for copy in run.copies(order, steps, steps):
+        env = copy.env()
+        plan = lsmkv.repair_db(STORE, into="/new", env=env)
+        with DB("/new", env=env) as db:
+            outcome = judge(run, copy, dict(db))
+        if any(log.needed and log.size < 0 for log in plan.survey.logs):
+            continue  # a key that a write in a lost log had changed has its earlier value
+        assert (outcome.old, outcome.ghosts) == (0, 0), copy.label
+        judged += 1
+        right += outcome.right
+    assert judged > 10
+    assert right > 5 * judged
+
+
+def log(number: int, first: int, last: int) -> LogSurvey:
+    made = LogSurvey(f"{number:06}.log", number, 100, False)
+    made.batches, made.first_sequence, made.last_sequence = 1, first, last
+    return made
+
+
+@pytest.mark.parametrize(
+    ("logs", "used", "missing"),
+    [
+        ([log(3, 1, 10), log(5, 11, 20)], [3, 5], None),
+        ([log(3, 1, 10), log(5, 11, 19), log(9, 20, 30)], [3, 5], None),
+        ([log(3, 1, 10), log(5, 11, 19), log(9, 21, 30)], [3, 5], (20, 20)),
+        ([log(3, 1, 10), log(5, 12, 20), log(9, 21, 30)], [3], (11, 20)),
+        ([log(5, 11, 20), log(9, 21, 30)], [], (0, 20)),
+        ([], [], (0, 20)),
+    ],
+)
+def test_logs_of_a_flush_are_used_as_far_as_no_write_is_missing(
+    logs: list[LogSurvey], used: list[int], missing: tuple[int, int] | None
+) -> None:
+    survey = Survey("store")
+    survey.manifest = ManifestSurvey("MANIFEST-000002", 2, 100, True, Manifest("store"))
+    survey.logs = logs
+    first, flush = VersionEdit(), VersionEdit()
+    first.log_number, flush.log_number, flush.last_sequence = 3, 9, 20
+    flush.add_file(0, FileMetaData(7, 100, b"a" + bytes(8), b"b" + bytes(8)))
+    for edit in (first, flush):
+        survey.manifest._lineage.note(edit)
+    found = Ancestry(survey).sources_of(7)
+    assert [*found.logs] == used
+    assert found.complete == (missing is None)
+    if missing is not None:
+        assert (found.first_missing, found.last_missing) == missing
