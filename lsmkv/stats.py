@@ -224,8 +224,8 @@ class Stats(StoreCounts, _Record):
             f" the row cache {self.gets_from_rows:,}",
             f"iterators      {self.iterators:,}",
             f"tables opened  {self.tables_opened:,}: {count(self.metadata_reads, 'read')},"
-            f" {size(self.metadata_bytes_read)};"
-            f" {count(self.identity_check_reads, 'identity check read')},"
+            f" {size(self.metadata_bytes_read)}",
+            f"  identified   {count(self.identity_check_reads, 'identity check read')},"
             f" {size(self.identity_check_bytes_read)}",
             f"writes         {self.writes:,}: {count(self.operations, 'operation')},"
             f" {size(self.user_bytes)}",
