@@ -24,13 +24,14 @@ SCALE_RACES ?= 100
 SCALE_FAULTS ?= 3000
 SCALE_PAIRS ?= 60000
 SCALE_PUBLISHERS ?= 20
+STORM_INTERRUPTS ?= 300
 NESTED_LINES ?= 0
 NESTED_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 ARGS ?=
 
-.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested stress fuzz sanitize coverage bench bench-filters bench-scale bench-server bench-processes bench-cache bench-choosing test-queues test-scale test-server test-redis-tcl wheel lint clean
+.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested test-storms stress fuzz sanitize coverage bench bench-filters bench-scale bench-server bench-processes bench-cache bench-choosing test-queues test-scale test-server test-redis-tcl wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -114,6 +115,9 @@ test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills with re
 
 test-nested: $(VENV)/.test  ## handlers and finalizers that call the store at every line of every call, and for minutes
 	LSMKV_NESTED_LINES=$(NESTED_LINES) LSMKV_NESTED_SECONDS=$(NESTED_SECONDS) $(BIN)/python -m pytest -q -n auto tests/db/test_nested_calls.py
+
+test-storms: $(VENV)/.test  ## interrupts of every call that acquires or releases something, STORM_INTERRUPTS before lines and as many at random moments (Linux)
+	LSMKV_STORM_INTERRUPTS=$(STORM_INTERRUPTS) $(BIN)/python -m pytest -q -n auto tests/test_storms.py
 
 .PHONY: test-macos-rules
 test-macos-rules: $(VENV)/.test  ## all tests of shared stores as if the system were macOS (Linux), about ten minutes

@@ -135,8 +135,8 @@ class DB(Openable):
         """
         if self._threads is not None:
             raise ValueError("a DB can be opened only once: create another one")
-        threads = self._threads = CallThreads()
         try:
+            threads = self._threads = CallThreads()
             await self._open_when_unlocked(threads)
         except BaseException:
             await self.close()

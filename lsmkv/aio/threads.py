@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, ParamSpec, TypeVar
 
 from lsmkv.errors import ClosedError
+from lsmkv.util.signals import deferred
 
 CALL_THREADS = 3
 """Threads for calls.  One more runs the long calls: ``compact_range``, ``ingest``, ``verify``,
@@ -42,16 +43,20 @@ class CallThreads:
         A cancelled call is dropped if no thread has started it; otherwise it is waited for.
         """
         self._refuse_if_ended()
-        call = self._calls.submit(function, *args, **kwargs)
-        self._pending.add(call)
-        call.add_done_callback(self._pending.discard)
-        return await outcome(call)
+        with deferred:
+            call = self._calls.submit(function, *args, **kwargs)
+            self._pending.add(call)
+            call.add_done_callback(self._pending.discard)
+            done = asyncio.wrap_future(call)
+        return await outcome(call, done)
 
     async def run_long(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function in the thread for long calls; it continues even if the caller is
         cancelled."""
         self._refuse_if_ended()
-        return await asyncio.wrap_future(self._long.submit(function, *args, **kwargs))
+        with deferred:
+            done = asyncio.wrap_future(self._long.submit(function, *args, **kwargs))
+        return await done
 
     def wait_for(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Begin a call that waits until something happens, or the store is closed.
@@ -59,7 +64,8 @@ class CallThreads:
         Such calls have a thread of their own, one for all of them.
         """
         self._refuse_if_ended()
-        return self._waits.submit(function, *args, **kwargs)
+        with deferred:
+            return self._waits.submit(function, *args, **kwargs)
 
     async def end(self, last: Callable[[], None]) -> None:
         """Wait for the earlier calls, run ``last``, and end the threads.
@@ -67,11 +73,13 @@ class CallThreads:
         Long calls and waits are waited for only after ``last``, which ends them.  A cancelled end
         continues, and a second caller waits for the same end.
         """
-        if self._end is None:
-            closer = ThreadPoolExecutor(1, thread_name_prefix="lsmkv-aio-close")
-            self._end = closer.submit(self._end_in_thread, last)
-            closer.shutdown(wait=False)
-        await outcome(self._end, may_drop=False)
+        with deferred:
+            if self._end is None:
+                closer = ThreadPoolExecutor(1, thread_name_prefix="lsmkv-aio-close")
+                self._end = closer.submit(self._end_in_thread, last)
+                closer.shutdown(wait=False)
+            done = asyncio.wrap_future(self._end)
+        await outcome(self._end, done, may_drop=False)
 
     def _end_in_thread(self, last: Callable[[], None]) -> None:
         wait(list(self._pending))
@@ -87,21 +95,23 @@ class CallThreads:
             raise ClosedError("the database is closed")
 
 
-async def outcome(call: Future[T], may_drop: bool = True) -> T:
-    """The result of a call in a thread, once the call is over.
+async def outcome(call: Future[T], done: asyncio.Future[T], may_drop: bool = True) -> T:
+    """The result of a call in a thread, once the call is over; ``done`` is its future in the loop.
 
     If the awaiting task is cancelled meanwhile, the call is dropped if ``may_drop`` is true and no
     thread has started it.  Otherwise it is waited for, and the cancellation continues afterwards.
     """
     cancelled: asyncio.CancelledError | None = None
     while True:
-        done = asyncio.wrap_future(call)  # cancelling it drops a call that has not started
         try:
+            # Cancelling ``done`` drops a call that has not started.
             result = await (done if may_drop else asyncio.shield(done))
         except asyncio.CancelledError as error:
             cancelled = error
             if call.done():
                 raise
+            with deferred:
+                done = asyncio.wrap_future(call)
         except BaseException:
             if cancelled is not None:  # a cancelled task does not need the error
                 raise cancelled from None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from lsmkv.aio.threads import CallThreads
+from lsmkv.util.signals import deferred
 
 _LONGEST_WAIT = 60.0
 """Seconds of one wait in the thread."""
@@ -45,7 +46,8 @@ class ChangeWatch:
                 call = self._threads.wait_for(self._wait, self._last, _LONGEST_WAIT)
                 self._call = call
             # The call goes on when this task is cancelled: others may wait for it.
-            waiting = asyncio.wrap_future(call)
+            with deferred:
+                waiting = asyncio.wrap_future(call)
             waiting.add_done_callback(_retrieve)
             done, _ = await asyncio.wait({waiting}, timeout=left)
             for one in done:

@@ -35,6 +35,7 @@ from lsmkv.format.filenames import parse_filename
 from lsmkv.options import OptionArguments, Options
 from lsmkv.options.shown import KeywordSignature
 from lsmkv.util.introspection import described
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import ThreadLock
 
 
@@ -78,14 +79,20 @@ class Handle:
         self._arguments = options
         self.path: str = os.fsdecode(path)
         """The directory as it was given."""
-        try:
-            self._opened = self._open_parts()
-        except OSError as error:
-            raise_typed(error)
-        self.options: Options = self._opened.options
-        """The settings in force."""
-        self._adopt(self._opened)
-        _open_handles.add(self)
+        with deferred:
+            try:
+                self._opened = self._open_parts()
+            except OSError as error:
+                raise_typed(error)
+            self.options: Options = self._opened.options
+            """The settings in force."""
+            self._adopt(self._opened)
+            _open_handles.add(self)
+            try:
+                deferred.deliver()
+            except BaseException:
+                self._close()  # nobody gets the handle
+                raise
 
     @staticmethod
     def _import_for_methods() -> None:
@@ -142,6 +149,10 @@ class Handle:
         runs in another thread either ends normally or raises that error.  Closing twice is
         harmless.  Cost: one wait for the disk; a running compaction is abandoned, not waited for.
 
+        If Ctrl-C ends the wait for background work or for another thread's ingest, nothing is
+        closed under them: another ``close`` goes on, or the collection of the handle.  Every other
+        call raises :class:`ClosedError` meanwhile.
+
         A signal handler or finalizer that has interrupted another call of its thread may also close
         the store.  If closing would have to wait for that call, the store is closed when the call
         ends, before it returns or raises.  Until then every other call raises :class:`ClosedError`.
@@ -172,7 +183,8 @@ class Handle:
             return
         with lock.guard:
             lock.claim()
-            self._close()
+            with deferred:
+                self._close()
 
     def __enter__(self) -> Self:
         return self
@@ -189,9 +201,12 @@ class Handle:
         store = self._store
         if store is None or self._opened.released or self._at_exit:
             return
-        if store.view is not None:
+        if not self.closed:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
-        self.close()
+        try:
+            self.close()
+        finally:
+            self.close()  # if a signal has ended the first call
 
     def __repr__(self) -> str:
         state = " (closed)" if self.closed else " (read-only)" if self._writer is None else ""
@@ -331,6 +346,10 @@ class Handle:
         if os.getpid() != self._pid:
             self._abandon(store)
             return
+        # If an interrupt ends the wait for other threads, this is all that has happened.
+        self._close_asked = True
+        self._reader = None
+        self._writer = None
         self._leases.close()
         self._opened.close()
 

@@ -63,9 +63,10 @@ class Detached:
     """A process that was started, until it has answered.  Call order: ``receive* close``."""
 
     def __init__(self, module: str, name: str, place: str, request: bytes) -> None:
-        """``name`` and ``place`` are for people who list processes.
+        """Caller defers signals until :meth:`close`.
 
-        Raises ``OSError``, and ``NotImplementedError`` where there is no interpreter to start.
+        ``name`` and ``place`` are for people who list processes.  Raises ``OSError``, and
+        ``NotImplementedError`` where there is no interpreter to start.
         """
         if not has_interpreter():
             raise NotImplementedError(f"{sys.executable!r} is not a Python that can be started")

@@ -32,6 +32,7 @@ from lsmkv.env.mounts import keeps_reservations
 from lsmkv.env.shared_file import SharedFile, open_shared
 from lsmkv.env.shared_page import fcntl
 from lsmkv.env.sharing import SharingDirectory
+from lsmkv.util.signals import deferred
 
 if TYPE_CHECKING:
     from lsmkv.env.local_sharing import Claim
@@ -67,8 +68,9 @@ class LocalDirectory(Descriptor, SharingDirectory):
         self._place = os.path.abspath(path)  # independent of later changes of the working directory
 
     def close(self) -> None:
-        self.end_start()
-        super().close()
+        with deferred:
+            self.end_start()
+            super().close()
 
     @property
     def descriptor(self) -> int:
@@ -108,7 +110,7 @@ class LocalDirectory(Descriptor, SharingDirectory):
         return os.path.samestat(status, file.status())
 
     def names(self) -> list[str]:
-        with naming(self.path):
+        with naming(self.path), deferred:
             # Uses its own descriptor: listing moves the position that all users of one share.
             flags = os.O_RDONLY | _DIRECTORY | _CLOEXEC
             fd = with_room(lambda: os.open(".", flags, dir_fd=self._fd))
@@ -147,17 +149,20 @@ class LocalDirectory(Descriptor, SharingDirectory):
 
     def open(self, name: str) -> LocalRandomAccessFile:
         flags = os.O_RDONLY | (0 if self._env.follow_symlinks else _NOFOLLOW)
-        fd, size = self._open(name, flags)
-        return LocalRandomAccessFile(fd, self._path_of(name), size)
+        with deferred:
+            fd, size = self._open(name, flags)
+            return LocalRandomAccessFile(fd, self._path_of(name), size)
 
     def create(self, name: str) -> LocalWritableFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _NOFOLLOW
-        fd, _ = self._open(name, flags)
-        return LocalWritableFile(fd, self._path_of(name))
+        with deferred:
+            fd, _ = self._open(name, flags)
+            return LocalWritableFile(fd, self._path_of(name))
 
     def append_to(self, name: str) -> LocalWritableFile:
-        fd, _ = self._open(name, os.O_WRONLY | os.O_APPEND | _NOFOLLOW)
-        return LocalWritableFile(fd, self._path_of(name))
+        with deferred:
+            fd, _ = self._open(name, os.O_WRONLY | os.O_APPEND | _NOFOLLOW)
+            return LocalWritableFile(fd, self._path_of(name))
 
     @property
     def maps_logs(self) -> bool:
@@ -175,14 +180,16 @@ class LocalDirectory(Descriptor, SharingDirectory):
         if not (mapped and self.maps_logs):
             return self.create(name)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | _NOFOLLOW
-        fd, _ = self._open(name, flags)
-        return LocalLogFile(fd, self._path_of(name))
+        with deferred:
+            fd, _ = self._open(name, flags)
+            return LocalLogFile(fd, self._path_of(name))
 
     def continue_log(self, name: str, end: int, mapped: bool = True) -> WritableFile:
         if not (mapped and self.maps_logs):
             return super().continue_log(name, end)
-        fd, size = self._open(name, os.O_RDWR | os.O_APPEND | _NOFOLLOW)
-        file = LocalLogFile(fd, self._path_of(name), end)
+        with deferred:
+            fd, size = self._open(name, os.O_RDWR | os.O_APPEND | _NOFOLLOW)
+            file = LocalLogFile(fd, self._path_of(name), end)
         if size > end:
             try:
                 file.truncate(end)
@@ -215,7 +222,7 @@ class LocalDirectory(Descriptor, SharingDirectory):
     def lock(self, name: str) -> LocalFileLock:
         path = self._path_of(name)
         flags = os.O_RDWR | os.O_CREAT | _NOFOLLOW
-        with naming(path):
+        with naming(path), deferred:
             return take_lock(
                 self._fd, name, path, lambda: self._open(name, flags)[0], self._env.ofd_locks
             )
@@ -223,7 +230,7 @@ class LocalDirectory(Descriptor, SharingDirectory):
     def lock_holder(self, name: str) -> int | None:
         path = self._path_of(name)
         flags = os.O_RDONLY | _NOFOLLOW
-        with naming(path):
+        with naming(path), deferred:
             return lock_holder(
                 self._fd, name, lambda: self._open(name, flags)[0], self._env.ofd_locks
             )
@@ -291,7 +298,7 @@ class LocalDirectory(Descriptor, SharingDirectory):
     def subdirectory(self, name: str, create: bool = False) -> LocalDirectory:
         """A directory inside this one; with ``create`` its own name is durable afterwards."""
         path = self._path_of(name)
-        with naming(path):
+        with naming(path), deferred:
             try:
                 fd = self._open_directory(name)
             except FileNotFoundError:
@@ -308,7 +315,7 @@ class LocalDirectory(Descriptor, SharingDirectory):
         return os.path.join(self.path, check_name(name))
 
     def _open(self, name: str, flags: int) -> tuple[int, int]:
-        """Open a regular file: its descriptor and its length in bytes."""
+        """Open a regular file: its descriptor and its length in bytes.  Caller defers signals."""
         path = self._path_of(name)
         with naming(path):
             try:
@@ -349,11 +356,12 @@ class LocalDirectory(Descriptor, SharingDirectory):
         """
         try:
             flags = os.O_RDONLY | _DIRECTORY | _CLOEXEC
-            fd = with_room(lambda: os.open("..", flags, dir_fd=self._fd))
-            try:
-                sync_descriptor(fd, os.fsync)
-            finally:
-                os.close(fd)
+            with deferred:
+                fd = with_room(lambda: os.open("..", flags, dir_fd=self._fd))
+                try:
+                    sync_descriptor(fd, os.fsync)
+                finally:
+                    os.close(fd)
         except OSError as error:
             if error.errno not in _NOT_SYNCABLE:
                 raise
@@ -426,14 +434,15 @@ class LocalEnv(Env):
             raise OSError(errno.ENOSYS, why, path)
         flags = os.O_RDONLY | _DIRECTORY | _CLOEXEC
         made = False
-        try:
-            fd = with_room(lambda: os.open(path, flags))
-        except FileNotFoundError:
-            if not create:
-                raise
-            made = _make_directory(path)
-            fd = with_room(lambda: os.open(path, flags))
-        directory = LocalDirectory(fd, path, self)
+        with deferred:
+            try:
+                fd = with_room(lambda: os.open(path, flags))
+            except FileNotFoundError:
+                if not create:
+                    raise
+                made = _make_directory(path)
+                fd = with_room(lambda: os.open(path, flags))
+            directory = LocalDirectory(fd, path, self)
         if create:
             with naming(path):
                 directory._sync_parent(made)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lsmkv.env.base import RandomAccessFile, WritableFile
+from lsmkv.util.signals import deferred
 
 try:
     import fcntl
@@ -34,9 +35,9 @@ _NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
 class Descriptor:
     """Owns one descriptor; -1 once closed.
 
-    A file that others may still be reading is closed by the last user, in a finalizer.  Ctrl-C in
-    the microsecond that this takes is reported and lost, as in every finalizer of Python, and may
-    leave the descriptor open.
+    The caller that opens it defers signals until this object has it.  A file that others may still
+    be reading is closed by the last user, in a finalizer.  No file object owns it: in a cycle that
+    is collected, that would be closed before the log is synced.
     """
 
     _fd = -1
@@ -47,12 +48,17 @@ class Descriptor:
         self.path = path
 
     def close(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        with deferred:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
 
     def __del__(self) -> None:
-        self.close()
+        try:
+            self.close()
+        finally:
+            if self._fd >= 0:  # a signal has ended the first call before it began
+                self.close()
 
 
 class LocalRandomAccessFile(Descriptor, RandomAccessFile):

@@ -23,6 +23,7 @@ from collections.abc import Callable
 
 from lsmkv.env.base import NO_LIMIT
 from lsmkv.env.local_file import LocalWritableFile, naming
+from lsmkv.util.signals import deferred
 
 _UNIT = 32 * 1024
 """Reserved sizes are multiples of a log's block.  LevelDB continues after the zeros when it reuses
@@ -132,15 +133,16 @@ class LocalLogFile(LocalWritableFile):
 
     def close(self) -> None:
         """Truncate the file to its content, and close it."""
-        window, self._window = self._window, None
-        if window is not None and os.getpid() == self._pid:
-            end = window.start + window.view.tell()
-            window.view.close()
-            try:
-                os.ftruncate(self._fd, end)
-            except OSError:
-                pass  # the zeros stay; readers expect them
-        super().close()
+        with deferred:
+            window, self._window = self._window, None
+            if window is not None and os.getpid() == self._pid:
+                end = window.start + window.view.tell()
+                window.view.close()
+                try:
+                    os.ftruncate(self._fd, end)
+                except OSError:
+                    pass  # the zeros stay; readers expect them
+            super().close()
 
     def give_up(self) -> None:
         """In a forked child: drop the parent's log without changing anything in it."""

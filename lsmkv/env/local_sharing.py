@@ -10,6 +10,7 @@ from typing import Any, Final
 from lsmkv.env import forks, named_page, named_sockets, shared_page, sockets
 from lsmkv.env.shared_file import SharedFile
 from lsmkv.env.shared_page import fcntl
+from lsmkv.util.signals import deferred
 
 _NAMED: bool = not shared_page.HAS_PAGES and sys.platform == "darwin" and named_page.HAS_NAMED_PAGES
 SHARES: Final[bool] = shared_page.HAS_PAGES or _NAMED
@@ -34,7 +35,7 @@ class Claim:
 
     def __init__(self, open_directory: Callable[[], int]) -> None:
         """``BlockingIOError`` if another process has it."""
-        with forks.changing:
+        with deferred, forks.changing:
             self._fd = open_directory()
             forks.note(self)
         try:
@@ -47,7 +48,7 @@ class Claim:
 
     def close(self) -> None:
         """End it, also in children that were forked meanwhile without this module's knowledge."""
-        with forks.changing:
+        with deferred, forks.changing:
             fd, self._fd = self._fd, -1
             if fd >= 0:
                 try:

@@ -34,6 +34,7 @@ from typing import Any
 from lsmkv.env import forks
 from lsmkv.env.base import FileLock
 from lsmkv.errors import LockedError
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import pause
 
 try:
@@ -106,7 +107,7 @@ class LocalFileLock(FileLock):
         """
         if self._fd < 0:
             return
-        with forks.changing:
+        with deferred, forks.changing:
             fd, self._fd = self._fd, -1
             if fd < 0:
                 return  # another thread was faster
@@ -128,7 +129,8 @@ class LocalFileLock(FileLock):
 def take_lock(
     directory: int, name: str, path: str, open_file: Callable[[], int], ofd: bool
 ) -> LocalFileLock:
-    """Lock the file ``name`` in the directory with the descriptor ``directory``.
+    """Lock the file ``name`` in the directory with the descriptor ``directory``.  Caller defers
+    signals.
 
     ``open_file`` opens it for reading and writing, and makes it if necessary; ``path`` is for
     messages.  Raises ``LockedError`` if the lock is held: at once, or after a second if its owner
@@ -138,6 +140,7 @@ def take_lock(
         try:
             return _take_lock(directory, name, path, open_file, ofd)
         except _OrphanedLockError:
+            deferred.deliver()
             pause(_PAUSE)
     raise LockedError(path)
 

@@ -16,6 +16,7 @@ from collections import deque
 from typing import Any
 
 from lsmkv.env.local import LocalDirectory, LocalEnv
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import new_lock, start_new_thread
 
 try:
@@ -115,30 +116,31 @@ class Process:
 
         # Not the original number: that may be one of the first three, if the owner has these
         # closed.
-        fd = _duplicate(directory.descriptor)
-        try:
-            self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                _command(module, fd, directory.path),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                close_fds=True,
-                pass_fds=(fd,),
-                process_group=0,
-            )
-        finally:
-            os.close(fd)
-        self._ended = new_lock()
-        self._ended.acquire()
-        try:
-            # A process that has ended is reaped at once, whatever its owner does.
-            start_new_thread(_reap, (self._process, self._ended))
-        except BaseException:
-            self._process.kill()
-            self._process.wait()
-            self._close_pipes()
-            raise
+        with deferred:
+            fd = _duplicate(directory.descriptor)
+            try:
+                self._process: subprocess.Popen[bytes] = subprocess.Popen(
+                    _command(module, fd, directory.path),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    bufsize=0,
+                    close_fds=True,
+                    pass_fds=(fd,),
+                    process_group=0,
+                )
+            finally:
+                os.close(fd)
+            self._ended = new_lock()
+            self._ended.acquire()
+            try:
+                # A process that has ended is reaped at once, whatever its owner does.
+                start_new_thread(_reap, (self._process, self._ended))
+            except BaseException:
+                self._process.kill()
+                self._process.wait()
+                self._close_pipes()
+                raise
         self._input = self._process.stdin.fileno()  # type: ignore[union-attr]
         self._output = self._process.stdout.fileno()  # type: ignore[union-attr]
         _never_wait(self._input)

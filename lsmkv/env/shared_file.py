@@ -38,6 +38,7 @@ from typing import Any, Final
 from lsmkv.env import forks
 from lsmkv.env.lock import OFD_GETLK, OFD_SETLK, pack_flock, unpack_flock
 from lsmkv.env.shared_page import SLOTS, fcntl, linux
+from lsmkv.util.signals import deferred
 
 _MAGIC: Final = b"lsmkvsh1"
 _HEAD: Final = struct.Struct("<8sQQQQQQQ")
@@ -95,7 +96,7 @@ class Head:
 
 def open_shared(open_file: Callable[[], int], path: str) -> SharedFile:
     """The file of the descriptor that ``open_file`` returns."""
-    with forks.changing:
+    with deferred, forks.changing:
         return SharedFile(open_file(), path)
 
 
@@ -110,7 +111,7 @@ class SharedFile:
 
     def close(self) -> None:
         """Close it; all leases that were taken through it end."""
-        with forks.changing:
+        with deferred, forks.changing:
             fd, self._fd = self._fd, -1
             if fd >= 0:
                 os.close(fd)

@@ -28,6 +28,9 @@ import os
 from importlib import import_module
 from typing import Any, Final
 
+from lsmkv.env.local_file import Descriptor
+from lsmkv.util.signals import deferred
+
 try:
     fcntl: Any = import_module("fcntl")
 except ImportError:  # Windows, where no store is shared
@@ -54,20 +57,28 @@ HAS_PAGES: bool = hasattr(os, "memfd_create") and hasattr(fcntl, "F_ADD_SEALS")
 """Whether this system has memory files that can be sealed."""
 
 
-class SharedPage:
+class SharedPage(Descriptor):
     """A mapped page.  The owner's can be written to."""
 
     def __init__(self, fd: int, writable: bool) -> None:
-        """``fd`` stays open until :meth:`close`.  Raises ``ValueError`` if it is not a page."""
+        """``fd`` stays open until :meth:`close`.  Raises ``ValueError`` if it is not a page.
+
+        The caller defers signals until this object has it.
+        """
         if not self.is_page(fd):
             raise ValueError("not a page of a shared store")
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         self._map = mmap.mmap(fd, SIZE, access=access)
         self.words: Any = memoryview(self._map).cast("Q")
         """The words, as the table in the module's text has them."""
-        self.fd = fd
         if self.words[0] != MAGIC:
             raise ValueError("not a page of a shared store")
+        super().__init__(fd, "")  # last: from here on there is something to close
+
+    @property
+    def fd(self) -> int:
+        """The descriptor; -1 once closed.  The memory stays mapped while :attr:`words` is used."""
+        return self._fd
 
     @staticmethod
     def is_page(fd: int) -> bool:
@@ -103,22 +114,17 @@ class SharedPage:
 
     def supersede(self) -> None:
         """End the epoch of a dead owner, through any descriptor of its page."""
-        fd = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | linux.O_CLOEXEC)
-        other = SharedPage(fd, True)
-        try:
-            other.words[SEQUENCE] = SUPERSEDED
-        finally:
-            other.close()
+        with deferred:
+            fd = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | linux.O_CLOEXEC)
+            other = SharedPage(fd, True)
+            try:
+                other.words[SEQUENCE] = SUPERSEDED
+            finally:
+                other.close()
 
     def end(self) -> None:
         """End one's own epoch: no other owner looks for this page."""
         self.words[SEQUENCE] = SUPERSEDED
-
-    def close(self) -> None:
-        """Close the descriptor.  The memory stays mapped while somebody has :attr:`words`."""
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            os.close(fd)
 
 
 def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from lsmkv.env import forks
 from lsmkv.env.descriptors import is_one_of_the_last, with_room
+from lsmkv.env.local_file import Descriptor
 from lsmkv.util.threads import second_instance
 
 try:
@@ -216,12 +217,17 @@ def end(connected: Any) -> None:
         pass  # it has gone
 
 
-class Alarm:
+class Alarm(Descriptor):
     """Wakes a thread that polls."""
 
     def __init__(self) -> None:
-        """Raises ``OSError``."""
-        self.fd = linux.eventfd(0, linux.EFD_CLOEXEC | linux.EFD_NONBLOCK)
+        """Raises ``OSError``.  The caller defers signals."""
+        super().__init__(linux.eventfd(0, linux.EFD_CLOEXEC | linux.EFD_NONBLOCK), "")
+
+    @property
+    def fd(self) -> int:
+        """The descriptor, which can be read from while it rings; -1 once closed."""
+        return self._fd
 
     def ring(self) -> None:
         """Wake the thread, at once or when it polls next.  Any thread may call this."""
@@ -234,31 +240,18 @@ class Alarm:
         """Be silent until the next :meth:`ring`."""
         linux.eventfd_read(self.fd)
 
-    def close(self) -> None:
-        """Close the descriptor."""
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            os.close(fd)
 
-
-class Spare:
+class Spare(Descriptor):
     """A descriptor that is given up for a moment where another one is needed.
 
     Without it a process that has no more of them could not even accept a connection to say so.
     """
 
     def __init__(self) -> None:
-        """Raises ``OSError``."""
-        self._fd = -1
+        """Raises ``OSError``.  The caller defers signals."""
         self.renew()
 
     def renew(self) -> None:
         """Have it again.  ``OSError`` if the descriptor was taken by others meanwhile."""
         if self._fd < 0:
             self._fd = linux.eventfd(0, linux.EFD_CLOEXEC)
-
-    def close(self) -> None:
-        """Give it up."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)

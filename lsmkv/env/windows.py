@@ -37,6 +37,7 @@ from lsmkv.env.base import Directory, RandomAccessFile, check_name
 from lsmkv.env.descriptors import with_room
 from lsmkv.env.local_file import Descriptor, LocalWritableFile, naming, require_regular
 from lsmkv.env.windows_lock import WindowsFileLock, lock_holder, take_lock
+from lsmkv.util.signals import deferred
 
 R = TypeVar("R")
 
@@ -119,17 +120,20 @@ class WindowsDirectory(Directory):
             return os.stat(real, follow_symlinks=self._follow_symlinks).st_mtime
 
     def open(self, name: str) -> WindowsRandomAccessFile:
-        fd, size = self._open(name, os.O_RDONLY, self._follow_symlinks)
-        return WindowsRandomAccessFile(fd, self._path_of(name), size)
+        with deferred:
+            fd, size = self._open(name, os.O_RDONLY, self._follow_symlinks)
+            return WindowsRandomAccessFile(fd, self._path_of(name), size)
 
     def create(self, name: str) -> LocalWritableFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-        fd, _ = self._open(name, flags)
-        return LocalWritableFile(fd, self._path_of(name))
+        with deferred:
+            fd, _ = self._open(name, flags)
+            return LocalWritableFile(fd, self._path_of(name))
 
     def append_to(self, name: str) -> LocalWritableFile:
-        fd, _ = self._open(name, os.O_WRONLY | os.O_APPEND)
-        return LocalWritableFile(fd, self._path_of(name))
+        with deferred:
+            fd, _ = self._open(name, os.O_WRONLY | os.O_APPEND)
+            return LocalWritableFile(fd, self._path_of(name))
 
     def rename(self, old: str, new: str) -> None:
         source, target = self._real_path_of(old), self._real_path_of(new)
@@ -168,9 +172,9 @@ class WindowsDirectory(Directory):
     def lock(self, name: str) -> WindowsFileLock:
         path = self._path_of(name)
         real = self._real_path_of(name)
-        with naming(path):
+        with naming(path), deferred:
             lock = take_lock(real, path, lambda: self._open(name, os.O_RDWR | os.O_CREAT)[0])
-        self._locks[name] = lock
+            self._locks[name] = lock
         return lock
 
     def lock_holder(self, name: str) -> int | None:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from lsmkv.server.server import Server
+from lsmkv.util.signals import deferred
+from lsmkv.util.threads import new_lock
 
 
 @contextmanager
@@ -17,33 +19,53 @@ def server_in_thread(server: Server) -> Iterator[Server]:
 
     Raises what starting and stopping raise.
     """
-    ready = threading.Event()
+    waiting = new_lock()  # no Event, which Ctrl-C may leave locked
+    waiting.acquire()
+    ready = False
     failed: list[BaseException] = []
-    loop = asyncio.new_event_loop()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def note_ready() -> None:
+        nonlocal ready
+        if not ready:
+            ready = True
+            waiting.release()
 
     async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
         async with server:
-            ready.set()
+            note_ready()
             await server.serve_until_shutdown()
 
     def run() -> None:
-        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        with asyncio.Runner() as runner:
             try:
                 runner.run(serve())
             except BaseException as error:
                 failed.append(error)
             finally:
-                ready.set()
+                note_ready()
+
+    def stop() -> None:
+        if thread.ident is not None:
+            with deferred, deferred.undisturbed():
+                deferred.wait_for(waiting)
+                for loop in loops:
+                    _call_if_open(loop, server)
+            thread.join()
 
     thread = threading.Thread(target=run, name="lsmkv serve", daemon=True)
-    thread.start()
-    ready.wait()
     try:
+        with deferred:
+            thread.start()
+        deferred.wait_for(waiting)
         if not failed:
             yield server
     finally:
-        _call_if_open(loop, server)
-        thread.join()
+        try:
+            stop()
+        finally:
+            stop()  # if a signal has ended the first call
     if failed:
         raise failed[0]
 

@@ -7,7 +7,9 @@ other, and code that interrupts a call, a signal handler say, never writes into 
 from __future__ import annotations
 
 import errno
+import math
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +37,7 @@ from lsmkv.shared.frames import (
     json_frame,
 )
 from lsmkv.shared.system import System
+from lsmkv.util.signals import LOOK_EVERY, deferred
 
 _CHUNK = 65536
 
@@ -82,6 +85,7 @@ class Connection:
         self._rest = b""  # what came after a frame of a call's progress
         self.failed = False
         """Whether an answer may still come that nobody waits for."""
+        self._until = 0.0  # until when to wait on where a wait has ended
 
     def greet(self, hello: dict[str, Any]) -> tuple[SharedPage, Greeting]:
         """Say who this process is; the page, which is the caller's to close, and the answer.
@@ -92,7 +96,12 @@ class Connection:
             self._socket.sendall(json_frame(HELLO, 0, hello), NO_SIGNAL)
         except ConnectionError:
             pass  # it has been refused before it could ask; the reason may have come
-        self._rest, fd = self._system.sockets.receive_with(self._socket, _CHUNK)
+        while True:
+            try:
+                self._rest, fd = self._system.sockets.receive_with(self._socket, _CHUNK)
+                break
+            except BlockingIOError:
+                self._wait_on()
         page: SharedPage | None = None
         try:
             if not self._rest:
@@ -190,8 +199,28 @@ class Connection:
         self._rest = data[end:]
         return kind, data[HEADER.size : end]
 
+    def wait_in_section(self, seconds: float | None) -> None:
+        """Wait for answers for so many seconds at most, and deliver signals meanwhile."""
+        self._until = math.inf if seconds is None else time.monotonic() + seconds
+        self.set_patience(LOOK_EVERY if seconds is None else min(seconds, LOOK_EVERY))
+
+    def wait_outside(self, seconds: float | None) -> None:
+        """Let each wait take so long, and be interrupted."""
+        self._until = 0.0
+        self.set_patience(seconds)
+
+    def _wait_on(self) -> None:
+        """Deliver signals; raises ``BlockingIOError`` once it has waited for long enough."""
+        if time.monotonic() >= self._until:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        deferred.deliver()
+
     def _more(self) -> bytes:
-        data: bytes = self._socket.recv(_CHUNK)
+        try:
+            data: bytes = self._socket.recv(_CHUNK)
+        except BlockingIOError:
+            self._wait_on()
+            return self._more()
         if not data:
             raise ConnectionResetError(errno.ECONNRESET, "the owner has closed the connection")
         return data
@@ -281,7 +310,8 @@ class Joined:
 
     def _another(self) -> Connection:
         try:
-            return self._connect(None)[0]
+            with deferred:
+                return self._connect(None)[0]
         except ConnectionError as error:
             raise OwnerGone from error
         except OSError as error:  # the owner does not answer, or there are no more descriptors
@@ -323,7 +353,7 @@ class Joined:
         return self._patience
 
     def _connect(self, file: SharedFile | None) -> tuple[Connection, SharedPage | None]:
-        """A new connection; with the page, for the first one."""
+        """A new connection; with the page, for the first one.  Caller defers signals."""
         try:
             return self._greeted(file)
         except BlockingIOError as error:
@@ -342,6 +372,7 @@ class Joined:
         try:
             if self._closed:
                 raise ConnectionResetError(errno.ECONNRESET, "closed meanwhile")
+            connection.wait_in_section(self._patience)
             page, greeting = connection.greet({"protocol": PROTOCOL, "names": self._names})
             if page.words[EPOCH] != self._head.epoch:
                 raise ConnectionResetError(errno.ECONNRESET, "another owner answers")
@@ -353,6 +384,7 @@ class Joined:
             number_in(
                 connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))
             )
+            connection.wait_outside(self._patience)
         except OwnerGone as gone:
             socket.close()
             if page is not None:

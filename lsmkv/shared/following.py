@@ -28,6 +28,7 @@ from lsmkv.env.shared_page import SEQUENCE, SUPERSEDED, VERSIONS, SharedPage
 from lsmkv.errors import Error, StaleViewError
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import Options
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import pause
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ class Leases:
         """The logs that it leases."""
         self._readers: dict[int, list[weakref.ref[set[int]]]] = {}
         self._newest = -1
+
+    def __del__(self) -> None:
+        self.file.close()  # if nobody has, since an interrupt has ended the finalizer of the handle
 
     def take(self, version: int) -> None:
         """Lease a version; :meth:`keep` or :meth:`drop` follows."""
@@ -249,22 +253,27 @@ class MemberFollower(Follower):
         last = self._page_bound.last()
         if self._page_bound.is_newest and tail.follow(store, last):
             return True
-        self._page_bound.lease()
-        try:
-            return tail.advance(store, self._page_bound)
-        except NotYet:
-            # What was read is in the tail, which can go on.
-            return True
+        with deferred:
+            self._page_bound.lease()
+            try:
+                return tail.advance(store, self._page_bound)
+            except NotYet:
+                # What was read is in the tail, which can go on.
+                return True
+            finally:
+                self._page_bound.give_up()
 
     def _read(self) -> ReadOnlyRecovery:
         for _ in range(_ATTEMPTS):
-            self._page_bound.lease()
-            try:
-                return super()._read()
-            except NotYet:
-                pause(_PAUSE)
-            finally:
-                self._page_bound.give_up()
+            with deferred:
+                self._page_bound.lease()
+                try:
+                    return super()._read()
+                except NotYet:
+                    deferred.deliver()
+                finally:
+                    self._page_bound.give_up()
+            pause(_PAUSE)
         raise Error(f"{self._directory.path}: the store changes faster than it can be read")
 
 

@@ -34,6 +34,7 @@ from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.writing import DeniedWriter, MemberWriter, denied
 from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import ThreadLock, new_reentrant_lock
 
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
@@ -65,7 +66,11 @@ class SharedHandle(DB):
     # Joining
 
     def _open_parts(self) -> OpenStore:
-        self._part = self._entrance.enter()
+        try:
+            self._part = self._entrance.enter()
+        except BaseException:
+            self._entrance.close()  # the leases of one that it has nearly joined
+            raise
         self._entrance.claim()
         return self._part.opened
 
@@ -81,7 +86,7 @@ class SharedHandle(DB):
 
     def _rejoin(self, gone: Member) -> None:
         """Join the next owner, or become it, unless another thread has."""
-        with self._join_lock:
+        with self._join_lock, deferred:
             self._finish_adoption()
             if self._part is not gone:
                 return
@@ -175,7 +180,7 @@ class SharedHandle(DB):
         self._forked = True
 
     def _join_in_child(self) -> None:
-        with self._join_lock:
+        with self._join_lock, deferred:
             if self._forked:
                 try:
                     self._opened = self._open_parts()
@@ -275,6 +280,7 @@ class SharedHandle(DB):
 
     def _close(self) -> None:
         self._entrance.cancel()
+        deferred.wait_for(self._join_lock)
         with self._join_lock:
             self._close_part()
 

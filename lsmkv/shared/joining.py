@@ -39,6 +39,7 @@ from lsmkv.shared.listener import Listener
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.starting import start_owner
 from lsmkv.shared.system import system_of
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import pause
 
 _PAUSE = 0.002
@@ -142,7 +143,8 @@ class Entrance:
         """The versions that this process leases, in this epoch and in earlier ones."""
 
     def enter(self, before: Member | None = None) -> Owning | Member:
-        """Join, or own, whatever comes first; ``before`` is what the handle was.
+        """Join, or own, whatever comes first; ``before`` is what the handle was.  Caller defers
+        signals.
 
         A process that holds ``LOCK`` and does not share the store is waited for as long as
         ``lock_timeout`` says, but at least for the moment in which an owner has just got it.
@@ -183,6 +185,7 @@ class Entrance:
             waits = _START if shares or holding == 0 or before is not None else _GRACE
             if time.monotonic() - since > max(waits, patience):
                 raise held
+            deferred.deliver()
             pause(_PAUSE)
 
     def recovered_after(self, epoch: int, now: Owning | Member) -> int | None:
@@ -300,9 +303,10 @@ class Entrance:
             owning = Owning(opened, publishing, listener)
             self._unclaimed = owning
         except BaseException:
-            if listener is not None:
-                listener.stop()
-            opened.close()
+            with deferred.undisturbed():
+                if listener is not None:
+                    listener.stop()
+                opened.close()
             raise
         return owning
 
@@ -338,6 +342,7 @@ class Entrance:
                 return
             if time.monotonic() - started > _START:
                 raise LockedError(self._path)
+            deferred.deliver()
             pause(_PAUSE)
 
     # Joining

@@ -56,6 +56,7 @@ from lsmkv.shared.named_leases import OwnerLeases
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system import System
 from lsmkv.shared.transactions import OwnerTransactions
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import get_ident, new_lock, pause, start_new_thread
 
 _CHUNK = 1 << 18
@@ -125,7 +126,8 @@ class Listener:
             raise
 
     def stop(self) -> None:
-        """Carry out what has come in, and close the connections.
+        """Carry out what has come in, and close the connections.  If a signal's handler ends the
+        wait, another call goes on with it.
 
         On its own thread, which may run a finalizer or a close that was asked for, it does not
         wait: the thread ends after this turn.
@@ -134,9 +136,8 @@ class Listener:
             self._stopping = True
             self._calls.stop()
             self._alarm.ring()
-            if get_ident() != self._ident:
-                with self._ended:
-                    pass
+        if get_ident() != self._ident:
+            deferred.wait_for(self._ended)
 
     def close_in_child(self) -> None:
         """In a forked child: close the descriptors; the sockets close themselves there."""

@@ -15,6 +15,7 @@ from lsmkv.env.detached import Detached
 from lsmkv.env.place import absolute
 from lsmkv.errors import ClosedError, Error
 from lsmkv.options import OptionArguments
+from lsmkv.util.signals import deferred
 
 OWNS: Final = "owns"
 OWNED: Final = "owned"
@@ -56,6 +57,7 @@ def _start(path: str, request: bytes, is_over: Callable[[], bool]) -> bytes:
             answer = process.receive(_LOOK_EVERY)
             if answer is not None:
                 return answer
+            deferred.deliver()
             if is_over():
                 raise ClosedError("the database is closed")
     finally:

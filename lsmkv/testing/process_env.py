@@ -252,14 +252,14 @@ class _Page(SharedPage):
         self._process = process
         self._memory = mapped.memory
         self.words = _Words(process, mapped.memory, writable)
-        self.fd = fd
+        self._fd = fd
 
     def supersede(self) -> None:
         self._process.opened(self.fd)
         _Words(self._process, self._memory, True)[SEQUENCE] = SUPERSEDED
 
     def close(self) -> None:
-        fd, self.fd = self.fd, -1
+        fd, self._fd = self._fd, -1
         if fd >= 0:
             self._process.forget(fd)
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Protocol, Self
 
+from lsmkv import LocalEnv
 from lsmkv.env.local_file import sync_descriptor
 
 
@@ -46,21 +47,15 @@ def open_output(path: str, force: bool) -> Iterator[Output]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    if sys.platform == "win32":
-        return  # which opens no directories
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        sync_descriptor(descriptor, os.fsync)
-    finally:
-        os.close(descriptor)
+    with LocalEnv().open_directory(folder) as directory:
+        directory.sync()
 
 
 class _NewFile:
     """A new file, durable once it is left without an exception; its errors name ``path``."""
 
     def __init__(self, temporary: str, path: str) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        self._file = open(os.open(temporary, flags, 0o666), "wb")  # noqa: SIM115 - see __exit__
+        self._file = open(temporary, "xb")  # noqa: SIM115 - see __exit__
         self._path = path
 
     def __enter__(self) -> Self:

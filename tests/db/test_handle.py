@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import gc
 import threading
@@ -247,6 +248,34 @@ def test_closing_ends_a_compaction_early(path: str) -> None:
         assert len(list(db.iterator(include_value=False))) == 3000
         db.check()
         assert len(files(path, FileType.TABLE)) == sum(files_at(db))
+
+
+def test_an_interrupted_close_takes_no_file_from_the_background_thread() -> None:
+    """The next close finishes it; until then every other call is refused, and the lock is held."""
+    env = GatedEnv()
+    db = DB("/db", create_if_missing=True, env=env, background="thread")
+    db.put(b"k", b"v")
+    env.open.clear()
+    thread, errors = background_of(db.flush)
+    assert env.waiting.wait(60)
+    for _ in range(2):
+        interrupt = threading.Timer(0.02, _thread.interrupt_main)
+        interrupt.start()
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - which comes in close(), or too late
+            db.close()
+            interrupt.join()
+        assert db.closed
+        with pytest.raises(lsmkv.ClosedError):
+            db.put(b"k", b"w")
+        with env.open_directory("/db") as directory, pytest.raises(lsmkv.LockedError):
+            directory.lock("LOCK")
+    env.open.set()
+    db.close()
+    thread.join()
+    assert all(isinstance(error, lsmkv.ClosedError) for error in errors)
+    with DB("/db", env=env) as again:
+        assert again.recovery.dropped == ()
+        assert dict(again) == {b"k": b"v"}
 
 
 def failed_after_the_last_write(env: FaultyEnv, call: str, n: int) -> tuple[DB, dict[bytes, bytes]]:

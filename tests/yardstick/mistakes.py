@@ -487,7 +487,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "an ingest is waited for by its own callback",
         "locks",
-        "Writer.close",
+        "Writer.wait_for_ingests",
         "if thread != get_ident():",
         "if thread:",
         "A progress callback that closes the store hangs for good.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from lsmkv.errors import Error, io_error
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import get_ident, new_lock
 
 
@@ -36,10 +37,10 @@ class BackgroundThread:
         self._owner = None
 
     def wait(self) -> None:
-        """Wait until the thread has ended; returns at once in that thread itself."""
+        """Wait until the thread has ended; returns at once in that thread itself.  A signal's
+        handler that raises ends the wait."""
         if self._ident != get_ident():
-            with self._ended:
-                pass
+            deferred.wait_for(self._ended)
 
 
 def typed_error(error: BaseException) -> BaseException:

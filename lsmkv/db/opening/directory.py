@@ -27,6 +27,7 @@ from lsmkv.format.filenames import (
 )
 from lsmkv.format.foreign import refuse_certain, refuse_foreign
 from lsmkv.options import MIB, checked_lock_timeout
+from lsmkv.util.signals import deferred
 
 NO_DATABASE = "no database here"
 _LOCK_PAUSE = 0.05
@@ -92,7 +93,8 @@ def take_lock(directory: Directory, timeout: float, shares: bool = False) -> Fil
                 if error.pid is not None and directory.exists(SHARED):
                     raise LockedError(str(error.filename), error.pid, shared=True) from None
                 raise
-        time.sleep(pause)  # Ctrl-C ends it
+        deferred.deliver()  # Ctrl-C ends the wait
+        time.sleep(pause)
 
 
 def open_remains(env: Env, path: str) -> Directory:

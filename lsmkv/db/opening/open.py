@@ -79,16 +79,19 @@ class OpenStore:
     def close(self) -> None:
         """Sync the log, stop background work at its next step, and release everything.
 
-        One thread calls it, once.  The store is closed whatever it raises.
+        One thread at a time calls it, and defers signals.  The store is closed whatever it raises,
+        unless a signal ends the wait for other threads: then nothing is, and a second call goes on.
         """
         store = self.store
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()
             store.closing = True
             store.changed.notify_all()
+        if self.background is not None:
+            self.background.stop()
+        if self.writer is not None:
+            self.writer.wait_for_ingests()
         try:
-            if self.background is not None:
-                self.background.stop()
             if self.writer is not None:
                 self.writer.close()
         except OSError as error:

@@ -40,6 +40,7 @@ from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.format.log import LogDamage, LogReader
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
+from lsmkv.util.signals import deferred
 
 
 class Recovered:
@@ -281,6 +282,7 @@ class Recovery:
                     self._log_end = end
                     self._log_last = last
                     return None
+                deferred.deliver()
                 end, last = record.end, record.offset
                 self._note_damage(number, record.damage)
                 try:

@@ -32,6 +32,7 @@ from lsmkv.format.batch import Operation, encoded_size
 from lsmkv.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.util.comparator import equal_means_identical
 from lsmkv.util.pace import Pace
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import get_ident, pause
 
 if TYPE_CHECKING:
@@ -310,15 +311,16 @@ class Writer(WritePath):
         own = get_ident()
         return any(thread == own and under_way.locked() for thread, under_way in list(self.ingests))
 
-    def close(self) -> None:
-        """Sync and close the log.  ``store.closing`` is set, so no writer holds the lock for long.
-
-        The ingests of other threads end first; each looks at ``store.closing`` every few blocks.
-        """
+    def wait_for_ingests(self) -> None:
+        """Wait for the end of other threads' ingests, which look at ``store.closing`` every few
+        blocks.  A signal's handler that raises ends the wait."""
         for thread, under_way in list(self.ingests):
             if thread != get_ident():  # else this is called by its progress
-                with under_way:
-                    pass
+                deferred.wait_for(under_way)
+
+    def close(self) -> None:
+        """Sync and close the log, after :meth:`wait_for_ingests`.  ``store.closing`` is set, so no
+        writer holds the lock for long."""
         with self._lock.guard:
             self._lock.claim()
             if self._closed:

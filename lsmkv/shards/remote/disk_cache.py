@@ -36,6 +36,7 @@ from lsmkv.errors import CorruptionError
 from lsmkv.shards.remote.disk_page import check_page, decode_page, encode_page, page_key, page_name
 from lsmkv.util.checksum import masked_crc32c
 from lsmkv.util.coding import encode_fixed32
+from lsmkv.util.signals import deferred
 
 try:
     import fcntl
@@ -312,50 +313,54 @@ class DiskCache:
         if self._fd_pid != os.getpid():
             self._close_size_file()
         if self._fd < 0:
-            self._fd = os.open(f"{self.path}/{_SIZE}", os.O_RDWR | os.O_CREAT | _OWN, 0o600)
-            self._fd_pid = os.getpid()
+            with deferred:
+                self._fd = os.open(f"{self.path}/{_SIZE}", os.O_RDWR | os.O_CREAT | _OWN, 0o600)
+                self._fd_pid = os.getpid()
         return self._fd
 
     def _close_size_file(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        with deferred:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
 
 
 def _read_used(path: str) -> bytes:
     """The content of a page's file; empty if it is not a regular one.  Updates its time of use."""
-    fd = os.open(path, os.O_RDONLY | _OWN)
-    try:
-        status = os.fstat(fd)
-        content = b""
-        if stat.S_ISREG(status.st_mode):
-            content = os.read(fd, min(status.st_size, _LARGEST))
-        if abs(time.time() - status.st_mtime) > _TOUCH_AGE:
-            try:
-                os.utime(path if sys.platform == "win32" else fd)
-            except OSError:
-                pass  # on a read-only file system; the page then seems older than it is
-    finally:
-        os.close(fd)
+    with deferred:
+        fd = os.open(path, os.O_RDONLY | _OWN)
+        try:
+            status = os.fstat(fd)
+            content = b""
+            if stat.S_ISREG(status.st_mode):
+                content = os.read(fd, min(status.st_size, _LARGEST))
+            if abs(time.time() - status.st_mtime) > _TOUCH_AGE:
+                try:
+                    os.utime(path if sys.platform == "win32" else fd)
+                except OSError:
+                    pass  # on a read-only file system; the page then seems older than it is
+        finally:
+            os.close(fd)
     return content
 
 
 def _write_new(path: str, content: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
-    try:
-        fd = os.open(path, flags, 0o600)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        fd = os.open(path, flags, 0o600)
-    try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
-    except BaseException:
-        _remove(path)
-        raise
-    finally:
-        os.close(fd)
+    with deferred:
+        try:
+            fd = os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            fd = os.open(path, flags, 0o600)
+        try:
+            view = memoryview(content)
+            while view:
+                view = view[os.write(fd, view) :]
+        except BaseException:
+            _remove(path)
+            raise
+        finally:
+            os.close(fd)
 
 
 def _remove(path: str) -> bool:
