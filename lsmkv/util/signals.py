@@ -29,9 +29,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from itertools import compress
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from lsmkv.util.threads import get_ident
+
+T = TypeVar("T")
 
 LOOK_EVERY: Final = 0.05
 """Seconds after which a section that waits delivers signals."""
@@ -117,6 +119,21 @@ class DeferredSignals:
             yield
         finally:
             self._undisturbed -= part
+
+    def interruptible(self, wait: Callable[[], T]) -> T:
+        """Call a function that waits inside the system: handlers run there at once.
+
+        No context manager: one that an interrupt has ended would go on when it is collected.
+        """
+        if self._depth == 0 or self._undisturbed > 0 or self._main != get_ident():
+            return wait()
+        depth = self._depth
+        try:
+            self._leave()
+            return wait()
+        finally:
+            self._depth = depth
+            self._exchange()
 
     def wait_for(self, lock: Any) -> None:
         """Wait until another thread has released a lock.  A handler that raises ends the wait."""

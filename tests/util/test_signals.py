@@ -175,6 +175,24 @@ def test_a_child_of_another_thread_has_the_programs_handlers() -> None:
     assert codes == [0]
 
 
+def test_a_handler_runs_at_once_in_a_wait_of_a_section() -> None:
+    waits = []
+
+    def wait() -> None:
+        waits.append(signal.getsignal(signal.SIGUSR1))
+        signal.raise_signal(signal.SIGUSR1)
+        waits.append("not interrupted")
+
+    with pytest.raises(Handled), deferred:  # noqa: PT012 - where it raises
+        with pytest.raises(Handled):
+            deferred.interruptible(wait)
+        assert waits == [raising]
+        signal.raise_signal(signal.SIGUSR1)
+        waits.append("the section continues")
+    assert waits == [raising, "the section continues"]
+    assert deferred.interruptible(lambda: 7) == 7
+
+
 def test_an_interrupt_at_any_line_leaves_the_programs_handlers() -> None:
     """After a further section, if the interrupt came in the middle of the exchange."""
 
