@@ -15,7 +15,7 @@ from lsmkv.aio.iterator import CHUNK
 from lsmkv.aio.threads import CallThreads
 from lsmkv.cache import cache as _cache
 from lsmkv.cache.codecs import Codec
-from lsmkv.cache.leased import LONGEST, Flights, lease_of_task, outlasted
+from lsmkv.cache.leased import LONGEST, Flights, lease_of_task, outlasted, surely
 from lsmkv.cache.memoizing import MISSING, Memoized, key_maker, memoized_awaiting
 from lsmkv.cache.opened import Eviction, OnError
 from lsmkv.cache.queues import Side
@@ -442,9 +442,9 @@ class Cache:
         try:
             yield
         except BaseException:
-            lease.release()
+            surely(lease.release)
             raise
-        if not lease.release() and not self.closed:
+        if not surely(lease.release) and not self.closed:
             raise outlasted(limit)
 
 

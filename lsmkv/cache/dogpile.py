@@ -14,7 +14,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from lsmkv.cache.cache import Cache
+from lsmkv.cache.leased import surely
 from lsmkv.db.handles.named_leases import NamedLease
+from lsmkv.util.signals import deferred
 
 try:
     from dogpile.cache.api import NO_VALUE, CacheBackend, CachedValue
@@ -86,20 +88,30 @@ class Mutex:
 
     def acquire(self, wait: bool = True) -> bool:
         """Take the lock; False if it is not free, and the caller does not wait."""
-        lease = self._cache._lease(b"dogpile", self._key, timeout=None if wait else 0)
-        if lease is not None:
-            self._lease = lease
-        return lease is not None
+        lease: NamedLease | None = None
+        try:
+            with deferred:
+                lease = self._cache._lease(b"dogpile", self._key, timeout=None if wait else 0)
+                self._lease = lease or self._lease
+            return lease is not None
+        except BaseException:  # perhaps by a signal handler, at the end of the section
+            if lease is not None:
+                self.release()
+            raise
 
     def release(self) -> None:
         """Release the lock."""
+        surely(self._release)
+
+    def _release(self) -> None:
         lease, self._lease = self._lease, None
         if lease is not None:
             lease.release()
 
     def locked(self) -> bool:
         """Whether somebody holds it."""
-        lease = self._cache._lease(b"dogpile", self._key, timeout=0)
-        if lease is not None:
-            lease.release()
+        with deferred:
+            lease = self._cache._lease(b"dogpile", self._key, timeout=0)
+            if lease is not None:
+                lease.release()
         return lease is None

@@ -10,17 +10,20 @@ import hashlib
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from lsmkv.cache.keyed import KeyedCache
 from lsmkv.cache.memoizing import MISSING
 from lsmkv.cache.names import encode_key
 from lsmkv.db.handles.named_leases import NamedLease
 from lsmkv.errors import ConflictError
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import get_ident
 
 if TYPE_CHECKING:
     import asyncio
+
+T = TypeVar("T")
 
 LONGEST: Final = 60.0
 """Seconds that a transaction may last by default."""
@@ -55,14 +58,29 @@ class LeasedCache(KeyedCache):
         ...     total, count
         (5, 1)
         """
-        lease = self._lease(b"transact", None, holder=thread_holder(), limit=limit)
-        assert lease is not None
-        try:
+        with self._holding(b"transact", None, limit, strict=True):
             yield
+
+    @contextmanager
+    def _holding(
+        self, kind: bytes, key: Any, limit: float | None = None, *, strict: bool = False
+    ) -> Iterator[None]:
+        """A ``with`` block of the calling thread, which has the lease of a kind on a key; if
+        ``strict``, it raises :class:`~lsmkv.ConflictError` when the lease has ended before it."""
+        lease: NamedLease | None = None
+        try:
+            with deferred:
+                lease = self._lease(kind, key, holder=thread_holder(), limit=limit)
+            yield
+            with deferred:
+                assert lease is not None
+                held = lease.release()
+                lease = None
         except BaseException:
-            lease.release()
+            if lease is not None:
+                surely(lease.release)
             raise
-        if not lease.release() and not self.closed:
+        if strict and not held and not self.closed:
             raise outlasted(limit)
 
     def _lease(
@@ -83,6 +101,19 @@ class LeasedCache(KeyedCache):
             limit=limit,
             permits=permits,
         )
+
+
+def surely(release: Callable[[], T]) -> T:
+    """Call a function that releases something, in a section; even if a signal handler raises
+    before the section has begun."""
+    began = False
+    try:
+        with deferred:
+            began = True
+            return release()
+    finally:
+        if not began:
+            surely(release)
 
 
 def outlasted(limit: float | None) -> ConflictError:
@@ -109,13 +140,9 @@ class Flights:
 
     def call(self, key: Any, find: Callable[[], Any], compute: Callable[[], Any]) -> Any:
         """What ``find`` finds once it is this caller's turn, or else what ``compute`` returns."""
-        lease = self._opened()._lease(b"memoize", key, holder=thread_holder())
-        assert lease is not None
-        try:
+        with self._opened()._holding(b"memoize", key):
             result = find()
             return compute() if result is MISSING else result
-        finally:
-            lease.release()
 
     async def call_async(
         self, key: Any, find: Callable[[], Awaitable[Any]], compute: Callable[[], Awaitable[Any]]
@@ -138,7 +165,7 @@ class Flights:
                     result = await find()
                     return await compute() if result is MISSING else result
                 finally:
-                    lease.release()
+                    surely(lease.release)
         finally:
             lock, users = self._locks.pop(place)
             if users > 1:
@@ -155,9 +182,16 @@ async def lease_of_task(
 ) -> NamedLease:
     """Wait for a lease, in a thread of its own if it is not free: those of the loop's pool may be
     what its holder waits for."""
-    lease = cache._lease(kind, key, holder=holder, timeout=0, limit=limit)
-    if lease is not None:
-        return lease
+    lease: NamedLease | None = None
+    try:
+        with deferred:
+            lease = cache._lease(kind, key, holder=holder, timeout=0, limit=limit)
+        if lease is not None:
+            return lease
+    except BaseException:  # perhaps by a signal handler, at the end of the section
+        if lease is not None:
+            surely(lease.release)
+        raise
     import asyncio  # noqa: PLC0415 - as above
 
     loop = asyncio.get_running_loop()

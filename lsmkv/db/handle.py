@@ -305,7 +305,7 @@ class Handle:
 
         It ends after ``limit`` seconds, if not before.  At most ``permits`` callers have it.  A
         ``holder`` that has it gets it once more.  Raises :class:`ClosedError` if the store is
-        closed, before or meanwhile, and ``ValueError`` for other arguments.
+        closed, before or meanwhile, and ``ValueError`` for other arguments.  Caller defers signals.
         """
         checked(name, permits, limit, timeout)
         self._open_store()

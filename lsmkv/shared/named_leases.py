@@ -43,6 +43,7 @@ from lsmkv.errors import CorruptionError, IOError
 from lsmkv.shared.connection import Connection, Joined, OwnerGone, number_in, plain, result_in
 from lsmkv.shared.frames import HOLD, RELEASE, json_frame
 from lsmkv.shared.group_commit import Member
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import new_lock
 
 _FOR_EVER: Final = MOMENTS - 1
@@ -227,8 +228,10 @@ class MemberEnd(LeaseEnd):
         # The note first: the next holder may be a thread of this process, with the same note.
         held = time.monotonic() < self._deadline and not self._file.closed
         self.remove_note()
+        self._connection.failed = True  # until it is answered: the lease ends with it, too
         try:
-            return number_in(self._connection.ask(plain(RELEASE))) == 1
+            answer = deferred.interruptible(lambda: self._connection.ask(plain(RELEASE)))
+            return number_in(answer) == 1
         except OwnerGone:
             return held  # the lease has ended with the note
         except IOError:
@@ -253,7 +256,7 @@ def hold(
     """Ask the owner for a lease, and wait for it; None if it does not come in time.
 
     ``file`` is one that this process leases by.  Raises :class:`OwnerGone` if the lease is to be
-    asked for again, at the next owner.
+    asked for again, at the next owner.  Caller defers signals.
     """
     asked = {
         "name": name.hex(),
@@ -265,7 +268,9 @@ def hold(
     kept = clean = False
     try:
         connection.set_patience(None)
-        answer = connection.ask(lambda request: json_frame(HOLD, request, asked))
+        answer = deferred.interruptible(
+            lambda: connection.ask(lambda request: json_frame(HOLD, request, asked))
+        )
         connection.set_patience(joined.patience)
         result = result_in(answer)
         if result is None:

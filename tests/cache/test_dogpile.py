@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from interrupts import interrupted_at_each_step
 from processes import python
 from threads import background_of
 
@@ -92,3 +94,20 @@ except ImportError as error:
     print(error)
 """
     assert python(script).stdout == "lsmkv.cache.dogpile needs it: pip install dogpile.cache\n"
+
+
+def test_an_interrupted_mutex_is_not_held(tmp_path: Path) -> None:
+    cache = region(tmp_path / "c").backend.cache
+    keys = count()
+
+    def take(mutex: Mutex) -> None:
+        mutex.acquire()
+        mutex.release()
+
+    interrupts = 0
+    for mutex, interrupted in interrupted_at_each_step(lambda: Mutex(cache, str(next(keys))), take):
+        interrupts += interrupted
+        mutex.release()  # an interrupt may come between the two calls
+        assert not mutex.locked(), f"held after an interrupt at step {interrupts}"
+    assert interrupts > 20
+    cache.close()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 from cache_users import CacheUser
+from interrupts import interrupted_at_each_step
 from threads import background_of, run_threads
 from waiting import wait_until
 
 import lsmkv
 from lsmkv.cache.cache import Cache
 from lsmkv.cache.leased import Flights, lease_name
+from lsmkv.cache.memoizing import MISSING
 
 User = Callable[[], CacheUser]
 
@@ -259,3 +263,28 @@ def test_a_task_waits_for_another_process_and_can_be_cancelled(
     with_lease = shared_cache._lease(b"memoize", ("slow", None), timeout=60)
     assert with_lease is not None
     assert isinstance(Flights(lambda: shared_cache)._locks, dict)
+
+
+def enter(cache: Cache) -> None:
+    with cache.transact():
+        pass
+
+
+def compute(cache: Cache) -> None:
+    Flights(lambda: cache).call("k", lambda: MISSING, lambda: None)
+
+
+@pytest.mark.parametrize("member", [False, True])
+@pytest.mark.parametrize("block", [enter, compute])
+def test_an_interrupted_block_keeps_nobody_out(
+    shared_cache: Cache, block: Callable[[Cache], None], member: bool
+) -> None:
+    interrupts = 0
+    with copy.copy(shared_cache) if member else nullcontext(shared_cache) as cache:
+        for _, interrupted in interrupted_at_each_step(lambda: cache, block):
+            interrupts += interrupted
+            thread, errors = background_of(lambda: block(cache))
+            thread.join(10)
+            assert not thread.is_alive(), f"kept out after an interrupt at step {interrupts}"
+            assert errors == []
+    assert interrupts > 20

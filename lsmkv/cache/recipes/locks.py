@@ -2,18 +2,24 @@
 
 They are leases with names, at the owner of the cache's store: nothing is stored, nothing can be
 evicted, and who waits sleeps.  A process that dies releases all that it holds.
+
+If a signal handler raises in ``acquire``, as for Ctrl-C, the lock is not held; if it does in
+``release``, the lock is released, or it is still held and can be released again.  The latter is
+rare: the signal came just before the call began.  A ``with`` block can end like that, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from threading import Lock as ThreadLock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from lsmkv.cache.cache import Cache
-from lsmkv.cache.leased import thread_holder
+from lsmkv.cache.leased import surely, thread_holder
 from lsmkv.db.handles.named_leases import NamedLease
+from lsmkv.util.signals import deferred
 
 
 class _Held:
@@ -27,8 +33,14 @@ class _Held:
         with self._lock:
             self._leases.setdefault(key, []).append(lease)
 
-    def pop(self, key: tuple[Any, ...]) -> NamedLease | None:
-        """One that is still held; None if there is none."""
+    def release(self, key: tuple[Any, ...]) -> bool:
+        """Release one that is still held; False if there is none."""
+        lease = self._pop(key)
+        if lease is not None:
+            lease.release()
+        return lease is not None
+
+    def _pop(self, key: tuple[Any, ...]) -> NamedLease | None:
         with self._lock:
             leases = self._leases.get(key, [])
             while leases:
@@ -47,6 +59,8 @@ class _Named:
     """What the locks have in common."""
 
     _kind = b""
+    _unheld: str | None = None
+    """What a release says that finds nothing held; None if it says nothing."""
 
     def __init__(
         self, cache: Cache, key: Any, expire: float | None = None, tag: Any = None
@@ -56,26 +70,35 @@ class _Named:
         self._expire = expire
         self._held = _held.setdefault(cache, _Held())
 
-    def _acquire(self, holder: bytes | None, permits: int, timeout: float | None = None) -> bool:
-        lease = self._cache._lease(
-            self._kind,
-            self._key,
-            holder=holder,
-            timeout=timeout,
-            limit=self._expire,
-            permits=permits,
-        )
-        if lease is None:
-            return False
-        self._held.add((self._kind, _hashable(self._key), holder), lease)
-        return True
+    def _holder(self) -> bytes | None:
+        """Who holds what is acquired; None if it is this process."""
+        return None
 
-    def _release(self, holder: bytes | None) -> bool:
-        lease = self._held.pop((self._kind, _hashable(self._key), holder))
-        if lease is None:
-            return False
-        lease.release()
-        return True
+    def _held_as(self) -> tuple[Any, ...]:
+        return self._kind, _hashable(self._key), self._holder()
+
+    def _acquire(self, permits: int = 1) -> None:
+        key = self._held_as()
+        lease: NamedLease | None = None
+        try:
+            with deferred:
+                lease = self._cache._lease(
+                    self._kind,
+                    self._key,
+                    holder=self._holder(),
+                    limit=self._expire,
+                    permits=permits,
+                )
+                assert lease is not None
+                self._held.add(key, lease)
+        except BaseException:  # perhaps by a signal handler, at the end of the section
+            if lease is not None:
+                surely(partial(self._held.release, key))
+            raise
+
+    def _release(self) -> None:
+        if not self._held.release(self._held_as()) and self._unheld is not None:
+            raise AssertionError(self._unheld)
 
     def acquire(self) -> None:
         """Wait for the lock."""
@@ -83,13 +106,13 @@ class _Named:
 
     def release(self) -> None:
         """Release it."""
-        raise NotImplementedError
+        surely(self._release)
 
     def __enter__(self) -> None:
         self.acquire()
 
     def __exit__(self, *error: object) -> None:
-        self.release()
+        surely(self._release)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """A lock is pickled as its cache and its key; what this process holds stays with it."""
@@ -125,19 +148,19 @@ class Lock(_Named):
 
     def acquire(self) -> None:
         """Wait for the lock, behind those who wait already."""
-        self._acquire(None, 1)
+        self._acquire()
 
     def release(self) -> None:
         """Release the lock.  Without effect if this process does not hold it."""
-        self._release(None)
+        surely(self._release)
 
     def locked(self) -> bool:
         """Whether anybody holds it, at this moment.  Cost: as for :meth:`acquire`."""
-        lease = self._cache._lease(self._kind, self._key, timeout=0, limit=self._expire)
-        if lease is None:
-            return True
-        lease.release()
-        return False
+        with deferred:
+            lease = self._cache._lease(self._kind, self._key, timeout=0, limit=self._expire)
+            if lease is not None:
+                lease.release()
+        return lease is None
 
 
 class RLock(_Named):
@@ -156,15 +179,18 @@ class RLock(_Named):
     """
 
     _kind = b"RLock"
+    _unheld = "cannot release un-acquired lock"
+
+    def _holder(self) -> bytes | None:
+        return thread_holder()
 
     def acquire(self) -> None:
         """Wait for the lock, unless this thread has it."""
-        self._acquire(thread_holder(), 1)
+        self._acquire()
 
     def release(self) -> None:
         """Release it once; ``AssertionError`` if this thread does not hold it."""
-        if not self._release(thread_holder()):
-            raise AssertionError("cannot release un-acquired lock")
+        surely(self._release)
 
 
 class BoundedSemaphore(_Named):
@@ -184,6 +210,7 @@ class BoundedSemaphore(_Named):
     """
 
     _kind = b"BoundedSemaphore"
+    _unheld = "cannot release un-acquired semaphore"
 
     def __init__(
         self,
@@ -201,9 +228,8 @@ class BoundedSemaphore(_Named):
 
     def acquire(self) -> None:
         """Wait until fewer than ``value`` callers hold it."""
-        self._acquire(None, self._value)
+        self._acquire(self._value)
 
     def release(self) -> None:
         """Release it once; ``AssertionError`` if this process does not hold it."""
-        if not self._release(None):
-            raise AssertionError("cannot release un-acquired semaphore")
+        surely(self._release)

@@ -19,6 +19,10 @@ one store, at the process that has it open for writing; :class:`NamedLease` is w
 
 No lock is held while somebody waits or is answered.  A signal handler or finalizer may release a
 lease; it may not take one, since its own thread may be in the middle of this.
+
+**Interrupts.**  Taking and releasing are sections in which signals wait (``util/signals.py``); only
+the wait for a lease is interrupted.  A caller begins its section before it takes a lease, and has
+noted the lease when the section ends: else an exception in between would lose it.
 """
 
 from __future__ import annotations
@@ -27,9 +31,11 @@ import heapq
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from lsmkv.errors import ClosedError, NestedCallError
+from lsmkv.util.signals import deferred
 from lsmkv.util.threads import ThreadLock
 from lsmkv.util.ticket import Ticket
 
@@ -290,14 +296,16 @@ class NamedLeases:
         until = NEVER if timeout is None else time.monotonic() + timeout
         ticket = Ticket()
         wish = Wish(name, permits, limit, until, _Waker(ticket).wake)
-        try:
-            self.ask(wish)
-            while wish.permit < 0 and not wish.over:
-                seconds = self.advance() - time.monotonic()
-                ticket.acquire_soon(max(0.0, min(seconds, _LOOK_EVERY)))
-        except BaseException:
-            self.end(wish)
-            raise
+        with deferred:
+            try:
+                self.ask(wish)
+                while wish.permit < 0 and not wish.over:
+                    seconds = self.advance() - time.monotonic()
+                    wait = partial(ticket.acquire_soon, max(0.0, min(seconds, _LOOK_EVERY)))
+                    deferred.interruptible(wait)
+            except BaseException:
+                self.end(wish)
+                raise
         if wish.permit >= 0:
             return NamedLease(name, wish.permit, wish.deadline, LocalEnd(self, wish))
         if self._closed:
@@ -377,20 +385,22 @@ class NamedLease:
     def release(self) -> bool:
         """Release it; as often as it was taken.  Whether it was held until now.
 
-        A release too many has no effect, and neither has one in a forked child.
+        A release too many has no effect, and neither has one in a forked child.  If a signal
+        handler raises, the lease is released once less often, or nothing has happened.
         """
-        if self._count > 1:
-            self._count -= 1
-            return self.held
-        end, self._end = self._end, None
-        if end is None or self._pid != os.getpid():
-            return False
-        noted = self._noted
-        if noted is not None:
-            leases, key = noted
-            if leases.get(key) is self:
-                del leases[key]
-        return end.end()
+        with deferred:
+            if self._count > 1:
+                self._count -= 1
+                return self.held
+            end, self._end = self._end, None
+            if end is None or self._pid != os.getpid():
+                return False
+            noted = self._noted
+            if noted is not None:
+                leases, key = noted
+                if leases.get(key) is self:
+                    del leases[key]
+            return end.end()
 
 
 class Holders:

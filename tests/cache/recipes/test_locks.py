@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import signal
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from operator import methodcaller
+from typing import Any
 
 import pytest
 from cache_users import CacheUser
+from interrupts import Interrupt, interrupt, interrupted_at_each_step
 from threads import background_of, run_threads
 
 from lsmkv.cache.cache import Cache
@@ -97,3 +104,103 @@ def test_an_rlock_belongs_to_its_thread(shared_cache: Cache) -> None:
 def test_kinds_of_locks_are_locks_of_their_own(shared_cache: Cache) -> None:
     with Lock(shared_cache, "n"), RLock(shared_cache, "n"), BoundedSemaphore(shared_cache, "n"):
         pass
+
+
+KINDS = pytest.mark.parametrize("kind", [Lock, RLock, BoundedSemaphore])
+MEMBER = pytest.mark.parametrize("member", [False, True])
+
+
+def caches_of(cache: Cache, member: bool) -> Cache:
+    """The cache, or a second handle of it: a member, of which the first is the owner."""
+    assert cache.get("n") is None
+    return copy.copy(cache) if member else cache
+
+
+def numbered(kind: Callable[..., Any], cache: Cache) -> Callable[[], Any]:
+    """Makes a lock with a new key at each call."""
+    keys = count()
+    return lambda: kind(cache, next(keys))
+
+
+def is_free(lock: Any) -> bool:
+    """Whether another thread can take the lock."""
+
+    def take() -> None:
+        lock.acquire()
+        lock.release()
+
+    thread, errors = background_of(take)
+    thread.join(10)
+    return not thread.is_alive() and errors == []
+
+
+@MEMBER
+@KINDS
+def test_an_interrupted_acquire_leaves_nothing_held(
+    shared_cache: Cache, kind: Callable[..., Any], member: bool
+) -> None:
+    interrupts = 0
+    with caches_of(shared_cache, member) as cache:
+        begin = numbered(kind, cache)
+        for lock, interrupted in interrupted_at_each_step(begin, methodcaller("acquire")):
+            interrupts += interrupted
+            if not interrupted:
+                lock.release()
+            assert is_free(lock), f"held after an interrupt at step {interrupts}"
+    assert interrupts > 10
+
+
+@MEMBER
+@KINDS
+def test_an_interrupted_release_has_happened_or_can_be_repeated(
+    shared_cache: Cache, kind: Callable[..., Any], member: bool
+) -> None:
+    interrupts = 0
+    with caches_of(shared_cache, member) as cache:
+        begin = numbered(kind, cache)
+
+        def acquired() -> Any:
+            lock = begin()
+            lock.acquire()
+            return lock
+
+        for lock, interrupted in interrupted_at_each_step(acquired, methodcaller("release")):
+            interrupts += interrupted
+            with suppress(AssertionError):  # it is not held
+                lock.release()
+            assert is_free(lock), f"held after an interrupt at step {interrupts}"
+    assert interrupts > 10
+
+
+@KINDS
+def test_what_an_interrupted_block_leaves_held_a_release_ends(
+    shared_cache: Cache, kind: Callable[..., Any]
+) -> None:
+    """An interrupt may come before the first step of ``__exit__``, which has not happened then."""
+
+    def block(lock: Any) -> None:
+        with lock:
+            pass
+
+    interrupts = 0
+    for lock, interrupted in interrupted_at_each_step(numbered(kind, shared_cache), block):
+        interrupts += interrupted
+        with suppress(AssertionError):  # it is not held
+            lock.release()
+        assert is_free(lock), f"held after an interrupt at step {interrupts}"
+    assert interrupts > 20
+
+
+@KINDS
+def test_a_wait_for_a_lock_is_interrupted(cache: Cache, kind: Callable[..., Any]) -> None:
+    lock = kind(cache, "n")
+    thread, errors = background_of(lock.acquire)
+    thread.join()
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Interrupt):
+            lock.acquire()
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    assert errors == []
