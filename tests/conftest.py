@@ -26,6 +26,8 @@ import states
 from hypothesis import settings
 from progress import Progress
 
+from lsmkv.util.signals import deferred
+
 collect_ignore = ["browser", "fuzz", "helpers/macos", "packaging", "stress", "yardstick"]
 
 # Seconds; only a hang takes that long, or what make test-nested asks for.
@@ -122,6 +124,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
     """Thousands of warnings about torn logs are turned off."""
     caplog.set_level(logging.CRITICAL, logger="lsmkv")
+
+
+@pytest.fixture(autouse=True)
+def _no_section_is_left() -> Iterator[None]:
+    """Signals are deferred no longer than the calls that defer them."""
+    yield
+    assert (deferred._depth, deferred._undisturbed, deferred._own) == (0, 0, {})
 
 
 @pytest.fixture

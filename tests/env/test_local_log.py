@@ -345,11 +345,13 @@ def interrupted_at(line: int) -> Iterator[list[int]]:
         return trace
 
     before = sys.gettrace()
+    gc.disable()  # or it would end logs of the tests before, and raise in their finalizers
     sys.settrace(trace)
     try:
         yield lines
     finally:
         sys.settrace(before)
+        gc.enable()
 
 
 def log_some(store: LocalDirectory, line: int) -> tuple[list[bytes], list[bytes], int]:

@@ -22,6 +22,7 @@ import lsmkv.plyvel
 from lsmkv import ClosedError, MemoryEnv, NestedCallError
 from lsmkv.mapping import KeyValueMapping
 from lsmkv.options import BackgroundWork
+from lsmkv.util import signals
 
 _TRACED = tuple(
     os.path.dirname(module.__file__ or "") + os.sep for module in (lsmkv, sortedcontainers)
@@ -318,6 +319,8 @@ def at_line(line: int, nested: Callable[[], None], raises: bool) -> Iterator[lis
             return None
         if event == "line":
             if raises:
+                if frame.f_code.co_filename == signals.__file__ or signals.deferred._depth > 0:
+                    return trace  # no handler runs there
                 here = linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip()
                 if here.startswith(("with ", "try:")):
                     return trace
