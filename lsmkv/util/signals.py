@@ -13,7 +13,8 @@ Within a section, one handler stands in for all of the program's, and notes whic
 The program's handlers run at the end of the section, or in :meth:`DeferredSignals.deliver`, and
 what they raise is raised there.  Long sections deliver about every millisecond, or, while they wait
 for another thread or process, every :data:`LOOK_EVERY` seconds.  Signals of one number that come
-during a section are handled once, as the system does with pending signals.
+during a section are handled once, as the system does with pending signals.  One that comes again
+after :data:`LONGEST` seconds ends the section: an exception from elsewhere may have left it open.
 
 Left out: signals without a handler in Python, which end the process or do nothing; and threads
 other than the main one, which run no handlers.  There a section does nothing.
@@ -28,6 +29,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import compress
+from time import monotonic
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
@@ -37,6 +39,8 @@ T = TypeVar("T")
 
 LOOK_EVERY: Final = 0.05
 """Seconds after which a section that waits delivers signals."""
+LONGEST = 2.0
+"""Seconds for which a signal waits at most, if it comes again then."""
 _signal: Any = import_module("_signal")  # not ``signal``, whose functions gevent replaces
 _NUMBERS: Final = range(1, _signal.NSIG)
 _handler_of: Final[Callable[[int], Any]] = _signal.getsignal
@@ -66,7 +70,8 @@ class DeferredSignals:
         self._depth = 0
         self._undisturbed = 0
         self._own: dict[int, Any] = {}  # the program's handlers, while they are exchanged
-        self._pending: dict[int, tuple[Any, Any]] = {}  # by signal: its handler, and the frame
+        self._pending: dict[int, tuple[Any, Any, float]] = {}
+        """By signal: its handler, the frame, and the time when it came first."""
         self._stand_in = self._note  # one object, to be recognized
 
     def __enter__(self) -> None:
@@ -168,14 +173,18 @@ class DeferredSignals:
         """The handler that stands in for the program's."""
         # A program that has asked for its handler within a section may set this one later.
         handler = self._own.get(number, _signal.default_int_handler)
-        self._pending[number] = handler, frame
-        if self._depth == 0:
+        now = monotonic()
+        first = self._pending.get(number, (None, None, now))[2]
+        self._pending[number] = handler, frame, first
+        if now - first > LONGEST:
+            self._leave()
+        elif self._depth == 0:
             self._run_pending()
 
     def _run_pending(self) -> None:
         """Run the handler of each pending signal, whatever the ones before it raise."""
         for number in list(self._pending):
-            handler, frame = self._pending.pop(number, (None, None))
+            handler, frame, _ = self._pending.pop(number, (None, None, 0.0))
             if handler is not None:
                 try:
                     handler(number, frame)

@@ -22,7 +22,7 @@ FLOATS = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 0.5, 1e308, -1.5
 TEXTS = ["", "k", "\ud800", "a\0b", "é" * 300, "thread", "none", "serializable", "x" * 5000]
 KEYS = [b"", b"\0", b"\xff", b"\xff" * 9, b"k1", b"k7", b"k33", b"p:a", b"x" * 300, b"k" * 70_000]
 SHORT = [0, 0.001, -1, 0.0, -0.5, True, "1", b"1", float("nan"), [], -(10**40)]
-"""For what is a time: whoever waits for 2**62 seconds does as it was told."""
+"""For parameters that are times: a call that is asked to wait for 2**62 seconds may do so."""
 METHODS = {
     "bytes": [
         *("__len__", "__iter__", "__getitem__", "__hash__", "__eq__", "__lt__", "__gt__"),
@@ -110,7 +110,7 @@ class Hostile:
         return self._rng.choice(KEYS)
 
     def time(self) -> Any:
-        """A number of seconds, or what is none, that nobody waits for long."""
+        """A number of seconds, or something else, for which nobody waits long."""
         return self._rng.choice(SHORT)
 
     def change_buffers(self) -> None:

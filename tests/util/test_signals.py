@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lsmkv.util import signals
 from lsmkv.util.signals import DeferredSignals, deferred
 from lsmkv.util.threads import new_lock
 
@@ -173,6 +174,20 @@ def test_a_child_of_another_thread_has_the_programs_handlers() -> None:
         thread.start()
         thread.join()
     assert codes == [0]
+
+
+def test_a_signal_that_comes_again_much_later_ends_the_section(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    deferred.__enter__()  # an exception has ended the block without its end
+    signal.raise_signal(signal.SIGUSR1)
+    signal.raise_signal(signal.SIGUSR1)
+    monkeypatch.setattr(signals, "LONGEST", 0.0)
+    with pytest.raises(Handled):
+        signal.raise_signal(signal.SIGUSR1)
+    assert signal.getsignal(signal.SIGUSR1) == raising
+    with pytest.raises(Handled):
+        signal.raise_signal(signal.SIGUSR1)
 
 
 def test_a_handler_runs_at_once_in_a_wait_of_a_section() -> None:
