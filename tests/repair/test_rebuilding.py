@@ -172,6 +172,22 @@ def test_a_key_that_was_deleted_after_the_table_was_made_does_not_come_back(stor
     assert repaired(missing)[0] == {}
 
 
+def test_a_table_that_was_ingested_is_not_in_a_log(store: Store) -> None:
+    before = store.files()
+    with lsmkv.TableWriter("/table.ldb", env=store.env) as table:
+        table.add(b"000", b"ingested")
+        table.add(b"200", b"ingested")
+    store.db.ingest(["/table.ldb"])
+    store.db.put(b"zzz", b"newest")
+    now = store.files()
+    newest = max(name for name in now if name.endswith(".ldb"))
+    logs = {name: before[name] for name in before if name.endswith(".log")}
+    found, plan = repaired(logs | without(now, newest))
+    assert [one.action for one in plan.tables if one.survey.name == newest] == [LEAVE_OUT]
+    assert found == {b"zzz": b"newest"}  # everything in the range may have been replaced
+    assert plan.lost_bytes > 0
+
+
 def test_a_file_of_another_size_is_no_input(store: Store) -> None:
     store.db.flush()
     store.db.put(b"007", b"third")
