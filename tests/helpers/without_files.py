@@ -98,4 +98,5 @@ def main() -> None:
     sys.stdout.write(repr((sorted(used), refused, failed)))
 
 
-main()
+if __name__ == "__main__":
+    main()
