@@ -45,8 +45,10 @@ PyObject *CPyPy_m___Store_____init__(PyObject *self, PyObject *args, PyObject *k
 
 @pytest.fixture(scope="module")
 def patching() -> ModuleType:
-    """The module, which is not in the package."""
-    return load_script(ROOT / "mypyc_output.py")
+    """The module, which is not in the package, and which imports another one beside it."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.syspath_prepend(ROOT)
+        return load_script(ROOT / "mypyc_output.py")
 
 
 class Extension:

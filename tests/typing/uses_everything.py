@@ -524,6 +524,8 @@ def print_only(phase: str) -> None:
 
 def looking(db: DB) -> None:
     explanation = db.explain(b"k")
+    assert_type(explanation.metadata_reads, int)
+    assert_type(explanation.identity_check_reads, int)
     assert_type(explanation, lsmkv.Explanation)
     assert_type(explanation.found, bool)
     assert_type(explanation.to_dict(), dict[str, Any])
