@@ -279,9 +279,11 @@ class Handle:
 
     def _open_writer(self) -> WritePath:
         self._open_store()
-        if self._writer is None:
+        writer = self._writer
+        if writer is None:
+            self._open_store()  # another thread may be closing
             raise ReadOnlyError(f"{self.path} is open for reading only")
-        return self._writer
+        return writer
 
     def _own_writer(self) -> Writer:
         """The writer of this process; :class:`ReadOnlyError` if it has none."""

@@ -339,8 +339,9 @@ class Maintenance(Handle):
         (1, 0)
         """
         store = self._open_store()
-        if self._writer is not None:
-            return collect_stats(store, self._writer.log_is_mapped)
+        writer = self._writer
+        if writer is not None:
+            return collect_stats(store, writer.log_is_mapped)
         return collect_stats(store, store.options.mapped_log and store.directory.maps_logs)
 
     @staticmethod

@@ -146,6 +146,7 @@ class Snapshot(Readable):
         self.close()
 
     def _open(self) -> Reader:
-        if self._reader is None:
+        reader = self._reader
+        if reader is None:
             raise ClosedError("the snapshot is closed")
-        return self._reader
+        return reader
