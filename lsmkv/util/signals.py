@@ -162,7 +162,7 @@ class DeferredSignals:
             for number, handler in list(self._own.items()):
                 if _handler_of(number) is self._stand_in:
                     _set_handler(number, handler)
-                del self._own[number]
+                self._own.pop(number, None)  # its handler has run, perhaps, with a section
         finally:
             if self._own:  # a handler that was changed back has raised
                 self._leave()

@@ -176,6 +176,25 @@ def test_a_child_of_another_thread_has_the_programs_handlers() -> None:
     assert codes == [0]
 
 
+def test_a_handler_may_have_a_section_while_handlers_are_changed_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    change = signals._set_handler
+
+    def change_and_handle(number: int, handler: Any) -> Any:
+        before = change(number, handler)
+        if number == signal.SIGUSR1 and handler is raising:
+            monkeypatch.undo()
+            with deferred:
+                pass
+        return before
+
+    with deferred:
+        monkeypatch.setattr(signals, "_set_handler", change_and_handle)
+    assert signal.getsignal(signal.SIGUSR1) is raising
+    assert signal.getsignal(signal.SIGUSR2) is raising
+
+
 def test_a_signal_that_comes_again_much_later_ends_the_section(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
