@@ -24,8 +24,8 @@ from lsmkv.env.base import Directory
 from lsmkv.format.filenames import LOST, parse_filename
 from lsmkv.format.keys import TAG_SIZE, Entry, InternalKeyComparator, sequence_in
 from lsmkv.options import Options
-from lsmkv.repair.damaged_table import FoundBlock, Hole, Salvage
-from lsmkv.repair.rebuilding import Ancestry, Sources, rebuilt_entries
+from lsmkv.repair.damaged_table import Hole
+from lsmkv.repair.rebuilding import Ancestry, Sources, rebuilt_entries, table_entries
 from lsmkv.repair.report import (
     DAMAGED,
     LogSurvey,
@@ -34,7 +34,6 @@ from lsmkv.repair.report import (
     TableSurvey,
 )
 from lsmkv.repair.stale import Shadow, StaleTest, shadows_on
-from lsmkv.repair.survey import check_internal_keys
 from lsmkv.util.copying import refuse_copy
 from lsmkv.util.progress import Progress
 from lsmkv.util.text import count, escape
@@ -388,26 +387,19 @@ def read_entries(
     test = plan.stale_test
     test.restart()
     may_be_stale = bool(test)
-    if plan._sources is not None:
-        bounds = plan.survey.smallest, plan.survey.largest
-        for entries in rebuilt_entries(plan._sources, *bounds, directory, options):
-            old = [entry for entry in entries if may_be_stale and test.is_stale(_key(entry))]
-            yield [entry for entry in entries if entry not in old] if old else entries, old
-        return
-    with directory.open(plan.survey.name) as file:
-        for piece in Salvage(options, file, check_internal_keys).pieces():
-            if not isinstance(piece, FoundBlock):
-                continue
-            kept: list[Entry] = []
-            stale: list[Entry] = []
-            for key, value in zip(piece.keys, piece.values, strict=True):
-                entry = (key[:-TAG_SIZE], key[-TAG_SIZE:] + value)
-                (stale if may_be_stale and test.is_stale(key) else kept).append(entry)
-            yield kept, stale
-
-
-def _key(entry: Entry) -> bytes:
-    return entry[0] + entry[1][:TAG_SIZE]
+    survey = plan.survey
+    if plan._sources is None:
+        lists = table_entries(survey, directory, options)
+    else:
+        bounds = survey.smallest, survey.largest
+        lists = rebuilt_entries(plan._sources, *bounds, directory, options)
+    for entries in lists:
+        kept: list[Entry] = []
+        stale: list[Entry] = []
+        for entry in entries:
+            is_stale = may_be_stale and test.is_stale(entry[0] + entry[1][:TAG_SIZE])
+            (stale if is_stale else kept).append(entry)
+        yield kept, stale
 
 
 def _action(table: TableSurvey) -> tuple[str, str]:

@@ -146,7 +146,7 @@ def rebuilt_entries(
         for found in batches_of(sources.logs[number], directory):
             memtable.add(found.sequence, found.operations, -1)
     runs = [memtable_entries(memtable)]
-    runs += [_table_entries(table, directory, options) for table in sources.tables.values()]
+    runs += [table_entries(table, directory, options) for table in sources.tables.values()]
     for entries in merge(runs, comparator.order):
         within = [
             entry
@@ -175,9 +175,10 @@ def memtable_entries(memtable: MemTable) -> Iterator[list[Entry]]:
             yield list(zip(user_keys[at:stop], tagged[at:stop], strict=True))
 
 
-def _table_entries(
+def table_entries(
     table: TableSurvey, directory: Directory, options: Options
 ) -> Iterator[list[Entry]]:
+    """The entries of a table that can be read, block by block."""
     with directory.open(table.name) as file:
         for piece in Salvage(options, file, check_internal_keys).pieces():
             if isinstance(piece, FoundBlock):
