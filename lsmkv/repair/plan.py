@@ -229,7 +229,7 @@ class RepairPlan:
                 yield "obsolete tables cannot be recognized: deleted keys may come back"
         if self.by_levels and survey.unnamed:
             unnamed = count(len(survey.unnamed), "table")
-            yield f"{unnamed} that it does not name: left out (to keep stale entries merges all)"
+            yield f"{unnamed} that it does not name: left out (--merge-all uses every table)"
         for table in self.tables:
             yield from _table_lines(table)
         for log in self.logs:

@@ -44,6 +44,7 @@ def plan_repair(
     path: str | os.PathLike[str],
     *,
     keep_stale: bool = False,
+    merge_all: bool = False,
     progress: Progress | None = None,
     **options: Unpack[OptionArguments],
 ) -> RepairPlan:
@@ -66,7 +67,7 @@ def plan_repair(
     settings = make_options(**options)
     try:
         with open_remains(_env(settings), where) as directory:
-            return _plan(directory, options, keep_stale, progress)[1]
+            return _plan(directory, options, keep_stale, merge_all, progress)[1]
     except OSError as error:
         raise_typed(error)
 
@@ -76,6 +77,7 @@ def repair_db(
     *,
     into: str | os.PathLike[str] | None = None,
     keep_stale: bool = False,
+    merge_all: bool = False,
     confirm: Callable[[RepairPlan], bool] | None = None,
     progress: Progress | None = None,
     **options: Unpack[OptionArguments],
@@ -89,9 +91,9 @@ def repair_db(
 
     Where the MANIFEST can be read, tables stay on their levels, and obsolete tables do not bring
     deleted keys back.  Entries that an unreadable block may have overwritten or deleted are set
-    aside as tables in ``lost``; ``keep_stale`` keeps them in the store.  It also merges tables that
-    the MANIFEST does not name, if files that it names are missing.  Writes after a damaged part of
-    the log are kept.
+    aside as tables in ``lost``; ``keep_stale`` keeps them in the store.  Writes after a damaged
+    part of the log are kept.  ``merge_all`` uses every table and every log that is there, merged by
+    the sequences of their entries, as LevelDB's repair does: deleted keys may come back.
 
     ``confirm`` is called with the plan before anything is written; if it returns False, nothing is
     written.  Options are those of :class:`DB`; the comparator, if one is given, must be the
@@ -120,7 +122,7 @@ def repair_db(
         with open_remains(env, where) as directory:
             lock = _lock(directory, into is None, settings.lock_timeout)
             try:
-                settings, plan = _plan(directory, options, keep_stale, progress)
+                settings, plan = _plan(directory, options, keep_stale, merge_all, progress)
                 if confirm is not None and not confirm(plan):
                     return plan
                 if into is not None:
@@ -157,27 +159,32 @@ def _plan(
     directory: Directory,
     arguments: OptionArguments,
     keep_stale: bool,
+    merge_all: bool,
     progress: Progress | None,
 ) -> tuple[Options, RepairPlan]:
     """The plan, and the settings for the tables of the repair: the order that the store names, and
     the codec of its tables."""
     settings = make_options(**arguments)
     try:
-        plan = _plan_with(directory, settings, keep_stale, progress)
+        plan = _plan_with(directory, settings, keep_stale, merge_all, progress)
     except ComparatorMismatchError as error:
         settings = in_stored_order(arguments, error)
-        plan = _plan_with(directory, settings, keep_stale, progress)
+        plan = _plan_with(directory, settings, keep_stale, merge_all, progress)
     codecs = {table.number: table.codec for table in plan.survey.tables if table.needed}
     return with_codec_of(settings, codecs), plan
 
 
 def _plan_with(
-    directory: Directory, settings: Options, keep_stale: bool, progress: Progress | None
+    directory: Directory,
+    settings: Options,
+    keep_stale: bool,
+    merge_all: bool,
+    progress: Progress | None,
 ) -> RepairPlan:
     comparator = InternalKeyComparator(settings.comparator)
     found = survey(directory, settings, comparator, progress)
-    if keep_stale and found.unnamed:
-        found._use_unnamed()
+    if merge_all:
+        found._use_all()
     if found.manifest is not None and found.manifest._state.deepest >= NUM_LEVELS:
         raise too_many_levels(directory.path, found.manifest._state.deepest)
     blocks = sum(table.blocks for table in found.tables)

@@ -241,14 +241,15 @@ class Survey:
         """Whether an intact MANIFEST names the tables of the store and their levels."""
         return self.manifest is not None and self.manifest.whole
 
-    def _use_unnamed(self) -> None:
-        """Take all tables for the store's, as if the MANIFEST's last records were lost."""
-        assert self.manifest is not None
-        self.manifest.whole = False
-        self.manifest.note(self.manifest.size, 0, "records may be missing at its end")
+    def _use_all(self) -> None:
+        """Take all tables and logs for the store's, as if there were no MANIFEST."""
+        if self.manifest is not None:
+            self.manifest.whole = False
+            self.manifest.note(0, 0, "not used: every table and every log is merged")
         self.tables = [table for table in self.tables if table.size >= 0]
-        for table in self.tables:
-            table.needed = table.needed or table.number in self.unnamed
+        self.logs = [log for log in self.logs if log.size >= 0]
+        for file in (*self.tables, *self.logs):
+            file.needed = True
 
     @property
     def files(self) -> list[FileSurvey]:

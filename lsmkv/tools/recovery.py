@@ -112,6 +112,13 @@ def repair(
             help="Keep entries that what is lost may have overwritten or deleted.",
         ),
     ] = False,
+    merge_all: Annotated[
+        bool,
+        typer.Option(
+            "--merge-all",
+            help="Use every table and log there is, merged by sequence, as LevelDB's repair does.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
 ) -> None:
     """Make a sound store of what can be read of DIR; print the plan first.
@@ -126,7 +133,9 @@ def repair(
     """
     if plan_only:
         with progress("Planning", "") as bar:
-            plan = lsmkv.plan_repair(directory, keep_stale=keep_stale, progress=bar.report)
+            plan = lsmkv.plan_repair(
+                directory, keep_stale=keep_stale, merge_all=merge_all, progress=bar.report
+            )
         _write_plan(plan, None, as_json)
         return
     if (into is None) == (not in_place):
@@ -142,6 +151,7 @@ def repair(
             directory,
             into=into,
             keep_stale=keep_stale,
+            merge_all=merge_all,
             confirm=show,
             progress=bar.report,
         )

@@ -208,7 +208,7 @@ def test_a_file_of_another_size_is_no_input(store: Store) -> None:
     assert plan.stale > 0 or LEAVE_OUT in [table.action for table in plan.tables]
 
 
-def test_tables_that_an_older_manifest_does_not_name_are_used_to_keep_stale_entries(
+def test_tables_that_an_older_manifest_does_not_name_are_used_only_to_merge_all(
     store: Store,
 ) -> None:
     store.db.flush()
@@ -222,11 +222,25 @@ def test_tables_that_an_older_manifest_does_not_name_are_used_to_keep_stale_entr
     assert len(plan.survey.unnamed) == 1
     assert "1 table that it does not name: left out" in str(plan)
     env = env_of(copied)
-    kept = lsmkv.repair_db(STORE, into="/new", env=env, keep_stale=True)
+    kept = lsmkv.repair_db(STORE, into="/new", env=env, merge_all=True)
     with DB("/new", env=env) as db:
         assert dict(db) == dict(store.db)
     assert not kept.by_levels
     assert lsmkv.repair.survey_db(STORE, env=env).severity == 2
+
+
+def test_merging_all_uses_logs_whose_writes_are_in_tables(store: Store) -> None:
+    logs = {name: data for name, data in store.files().items() if name.endswith(".log")}
+    store.db.flush()
+    store.db.compact_range()
+    copied = without(store.files(), ".ldb", ".log") | logs
+    (made,) = {name for name in store.files() if name.endswith(".ldb")}
+    copied = {name: data for name, data in copied.items() if name != made}
+    env = env_of(copied)
+    kept = lsmkv.repair_db(STORE, into="/new", env=env, merge_all=True)
+    assert [log.operations for log in kept.logs] == [104]
+    with DB("/new", env=env) as db:
+        assert dict(db) == dict(store.db)
 
 
 def busy(db: DB, write: Callable[[bytes, bytes | None], None]) -> None:

@@ -280,7 +280,7 @@ def maintaining(db: DB, path: pathlib.Path) -> None:
     assert_type(tables[0].level, int)
     assert_type(tables[0].smallest, bytes)
     assert_type(db.written_keys(tables), list[bytes])
-    plan = lsmkv.plan_repair(path, keep_stale=True, progress=report, comparator=order)
+    plan = lsmkv.plan_repair(path, keep_stale=True, merge_all=True, progress=report, comparator=order)
     assert_type(plan, lsmkv.RepairPlan)
     assert_type(plan.by_levels, bool)
     assert_type(plan.left_in_lost[0].name, str)
