@@ -170,7 +170,7 @@ class RepairPlan:
         numbers = [table.survey.number for table in self.tables]
         numbers += [log.number for log in self.survey.logs]
         numbers += [manifest.number for manifest in self.survey.manifests]
-        for file in self.survey.others:
+        for file in (*self.survey.tables, *self.survey.others):
             parsed = parse_filename(file.name)
             numbers.append(0 if parsed is None else parsed[0])
         if self.survey.manifest is not None and self.survey.manifest.whole:
@@ -404,7 +404,7 @@ def read_entries(
 
 def _action(table: TableSurvey) -> tuple[str, str]:
     if not table.needed:
-        return LEAVE_OUT, "not part of the store"
+        return LEAVE_OUT, table.stray or "not part of the store"
     if table.size < 0:
         return LEAVE_OUT, "missing"
     if table.entries == 0:

@@ -94,8 +94,16 @@ class TableSurvey(FileSurvey):
         none."""
         self.largest = b""
         """The last of them."""
+        self.first_sequence = 0
+        """The lowest of their sequences."""
         self.last_sequence = 0
-        """The highest of their sequences."""
+        """The highest of them."""
+        self.reads_first = True
+        """Whether the file's first data block is among those that can be read."""
+        self.reads_last = True
+        """Whether its last one is."""
+        self.stray = ""
+        """What it holds, if it is not the table that the MANIFEST states under its number."""
         self.metadata_intact = True
         """Whether footer, index, metaindex and filters are intact."""
         self.codec = NO_COMPRESSION
@@ -229,6 +237,8 @@ class Survey:
         self.others: list[FileSurvey] = []
         self.obsolete: set[int] = set()
         """Numbers of the tables that some MANIFEST has removed from the store."""
+        self.strangers = False
+        """Whether none of the tables that the MANIFEST in force names is as it states."""
         self.unnamed: set[int] = set()
         """Numbers of tables that the MANIFEST in force does not name, if it names missing files: it
         may lack records at its end."""

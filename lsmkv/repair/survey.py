@@ -10,27 +10,22 @@ damage: if there is damage and the directory has changed, it is surveyed again
 from __future__ import annotations
 
 import os
-from collections.abc import Container
 from typing import Unpack
 
 from lsmkv.db.opening.directory import open_remains
 from lsmkv.db.opening.lost import acknowledge, read_record
-from lsmkv.db.tree.manifest import Manifest
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import ComparatorMismatchError, CorruptionError, raise_typed
+from lsmkv.errors import ComparatorMismatchError, raise_typed
 from lsmkv.format.filenames import (
-    CURRENT,
     LOCK,
     LOST_RECORD,
     FileType,
     log_name,
-    old_table_name,
     parse_filename,
-    read_current,
     table_name,
 )
-from lsmkv.format.foreign import refuse_certain, refuse_foreign, unknown_field
+from lsmkv.format.foreign import refuse_certain
 from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
@@ -38,8 +33,7 @@ from lsmkv.format.keys import (
     InternalKeyComparator,
     unpack,
 )
-from lsmkv.format.log import LogReader
-from lsmkv.format.version_edit import MAX_LEVELS, FileMetaData, VersionEdit, unknown_tag
+from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 from lsmkv.repair.damaged_table import Hole, Salvage
 from lsmkv.repair.log_survey import (
@@ -48,7 +42,9 @@ from lsmkv.repair.log_survey import (
     survey_log,
     survey_lost,
 )
-from lsmkv.repair.report import DAMAGED, FileSurvey, ManifestSurvey, Survey, TableSurvey
+from lsmkv.repair.manifest_survey import survey_manifests, table_file
+from lsmkv.repair.placing import place_tables
+from lsmkv.repair.report import DAMAGED, FileSurvey, Survey, TableSurvey
 from lsmkv.util.compression import NO_COMPRESSION
 from lsmkv.util.progress import Progress
 
@@ -215,19 +211,21 @@ class _Surveyor:
         for name, kind in parsed.items():
             if kind is not None and kind[1] in (FileType.TABLE, FileType.LOG):
                 self._total += self._directory.size(name)
-        self._survey_current()
-        for name, kind in parsed.items():
-            if kind is not None and kind[1] is FileType.MANIFEST:
-                self._survey_manifest(name, kind[0])
-        self._survey.manifests.sort(key=lambda manifest: manifest.number)
-        self._choose_manifest(names)
-        for name, kind in sorted(parsed.items(), key=lambda item: item[1][0] if item[1] else 0):
-            if kind is None:
+        survey_manifests(self._directory, self._survey, self._comparator, names)
+        by_number = sorted(parsed.items(), key=lambda item: item[1][0] if item[1] else 0)
+        tables = {
+            kind[0]: name
+            for name, kind in by_number
+            if kind is not None
+            and kind[1] is FileType.TABLE
+            and name == table_file(kind[0], parsed)
+        }
+        self._survey_tables(tables)
+        for name, kind in by_number:
+            if kind is None or name in tables.values():
                 continue
             if kind[1] is FileType.TEMPORARY:
                 self._note_leftover(name, "left over: a temporary file")
-            elif kind[1] is FileType.TABLE and name == _table_of(kind[0], parsed):
-                self._survey_table(name, kind[0])
             elif kind[1] is FileType.LOG and name == log_name(kind[0]):
                 start = self._starts.get(name, 0)
                 log = survey_log(self._directory, self._survey.manifest, name, kind[0], start)
@@ -256,139 +254,24 @@ class _Surveyor:
         leftover.remarks.append(remark)
         self._survey.others.append(leftover)
 
-    # CURRENT and MANIFEST
-
-    def _survey_current(self) -> None:
-        current = self._survey.current
-        try:
-            current.size = self._directory.size(CURRENT)
-            read_current(self._directory)
-        except FileNotFoundError:
-            current.note(0, 0, "missing")
-        except CorruptionError as error:
-            current.note(0, current.size, error.reason)
-
-    def _survey_manifest(self, name: str, number: int) -> None:
-        state = Manifest(f"{self._directory.path}/{name}")
-        manifest = ManifestSurvey(name, number, self._directory.size(name), False, state)
-        self._survey.manifests.append(manifest)
-        first_bad = -1
-        with self._directory.open(name) as file:
-            reader = LogReader(file)
-            for record in reader:
-                if record.damage is not None:
-                    first_bad = record.damage.offset if first_bad < 0 else first_bad
-                    manifest.note(record.damage.offset, 0, record.damage.reason)
-                try:
-                    edit = VersionEdit.decode(record.payload, MAX_LEVELS)
-                except CorruptionError as error:
-                    tag = unknown_tag(record.payload, error)
-                    if tag > 0:
-                        raise unknown_field(state.path, self._directory.names(), tag) from None
-                    first_bad = record.offset if first_bad < 0 else first_bad
-                    manifest.note(record.offset, record.end - record.offset, error.reason)
-                    continue
-                manifest.records += 1
-                state.apply(edit)
-                manifest._lineage.note(edit)
-                self._note_removed_tables(edit)
-        manifest.whole = manifest.records > 0 and first_bad < 0
-        tail = reader.tail
-        if tail is not None:
-            manifest.remarks.append(f"ends at {tail.offset}: {tail.reason}")
-            state.tail = tail
-
-    def _note_removed_tables(self, edit: VersionEdit) -> None:
-        """Note the tables that an edit removes for good: those it does not add to another level."""
-        added = {file.number for _, file in edit.new_files}
-        self._survey.obsolete |= {number for _, number in edit.deleted_files} - added
-
-    def _choose_manifest(self, names: list[str]) -> None:
-        found = self._survey
-        chosen: ManifestSurvey | None = None
-        if not found.current.problems:
-            wanted = read_current(self._directory)
-            chosen = next((one for one in found.manifests if one.name == wanted), None)
-            if chosen is None:
-                found.current.note(0, found.current.size, f"names {wanted}, which is missing")
-        if chosen is None or self._missing(chosen, names):
-            other = self._best_other(chosen, names)
-            if chosen is not None and other is not None:
-                reason = (
-                    f"names {chosen.name}, whose tables are missing; {other.name} has all of its"
-                )
-                found.current.note(0, found.current.size, reason)
-            chosen = other or chosen
-        if chosen is None:
-            if found.manifests:
-                refuse_foreign(found.path, names)
-            return
-        chosen.needed = True
-        ours = self._comparator.user_comparator.name
-        state = chosen._state
-        if state.comparator is not None and state.comparator != ours:
-            raise ComparatorMismatchError(state.path, state.comparator, ours)
-        if not state.complete:
-            refuse_foreign(found.path, names)
-            chosen.whole = False
-            chosen.note(0, chosen.size, "the fields that every MANIFEST begins with are missing")
-        else:
-            try:
-                state.check(self._comparator)
-                state.version(self._comparator)
-            except CorruptionError as error:
-                chosen.whole = False
-                chosen.note(0, chosen.size, error.reason)
-            self._compare_with_tables(chosen, names)
-        found.manifest = chosen
-        for other in found.manifests:
-            if other is not chosen:
-                other.remarks.append("left over: not the MANIFEST in force")
-
-    def _best_other(self, chosen: ManifestSurvey | None, names: list[str]) -> ManifestSurvey | None:
-        """The newest intact MANIFEST; one whose tables are all present is preferred.
-
-        Every MANIFEST begins with the complete state of the store.  A MANIFEST replaces ``chosen``
-        only if it is newer and its tables are all present.
-        """
-        whole = [one for one in self._survey.manifests if one.whole and one._state.complete]
-        fitting = [one for one in whole if not self._missing(one, names)]
-        if chosen is not None:
-            fitting = [one for one in fitting if one.number > chosen.number]
-            return fitting[-1] if fitting else None
-        best = fitting or whole
-        return best[-1] if best else None
-
-    def _missing(self, manifest: ManifestSurvey, names: list[str]) -> set[int]:
-        return _tables_named(manifest) - _tables_present(names)
-
-    def _compare_with_tables(self, manifest: ManifestSurvey, names: list[str]) -> None:
-        """Note that records are missing at the end of a MANIFEST, if the store's files show it.
-
-        A MANIFEST that was cut short names tables, or a log, that a lost record removed and that no
-        longer exist.  A missing file alone does not prove this: the end of the MANIFEST must be
-        damaged too.  If it is sound, tables that no MANIFEST names are noted: a copy that was made
-        while the store was in use has such tables too, and they may hold keys that were deleted.
-        """
-        unnamed = _tables_present(names) - _tables_named(manifest) - self._survey.obsolete
-        for other in self._survey.manifests:
-            if other.whole and other.number > manifest.number:
-                unnamed -= _tables_named(other)  # made by a repair that was not finished
-        log = manifest._state.log_number
-        if not self._missing(manifest, names) and (log == 0 or log_name(log) in names):
-            return
-        if manifest._state.tail is not None:
-            manifest.whole = False
-            manifest.note(manifest.size, 0, "records are missing at its end")
-        else:
-            self._survey.unnamed = unnamed
-
     # Tables
+
+    def _survey_tables(self, tables: dict[int, str]) -> None:
+        for number, name in tables.items():
+            self._survey_table(name, number)
+        if self._survey.levels_known:
+            place_tables(self._survey, self._comparator, self._read_again)
+            if not self._survey.levels_known:
+                self._survey.tables.clear()
+                for number, name in tables.items():
+                    self._survey_table(name, number)
 
     def _survey_table(self, name: str, number: int) -> None:
         size = self._directory.size(name)
         stated = self._stated(number)
-        if number in self._survey.obsolete and not self._survey.levels_known:
+        if not self._survey.levels_known and (
+            number in self._survey.obsolete or self._survey.strangers
+        ):
             stated = None
         known = self._known.get(name)
         if known is not None and known.intact and stated is not None and stated[1] == known._stated:
@@ -407,16 +290,27 @@ class _Surveyor:
             table.remarks.append("left over: no version names it")
         else:
             table.needed = True
-        with self._directory.open(name) as file:
-            self._read_table(table, Salvage(self._options, file, check_internal_keys))
-        self._known[name] = table
+        self._read_table(table)
         self._report_progress(size, name)
 
-    def _read_table(self, table: TableSurvey, salvage: Salvage) -> None:
+    def _read_again(self, name: str, number: int, level: int, stated: FileMetaData) -> TableSurvey:
+        table = TableSurvey(name, number, self._directory.size(name), level)
+        table._stated = stated
+        self._read_table(table)
+        return table
+
+    def _read_table(self, table: TableSurvey) -> None:
+        with self._directory.open(table.name) as file:
+            self._read_pieces(table, Salvage(self._options, file, check_internal_keys))
+        self._known[table.name] = table
+
+    def _read_pieces(self, table: TableSurvey, salvage: Salvage) -> None:
         table.problems += salvage.problems
         table.metadata_intact = not salvage.problems
         for piece in salvage.pieces():
+            table.reads_last = not isinstance(piece, Hole)
             if isinstance(piece, Hole):
+                table.reads_first = table.reads_first and table.blocks > 0
                 table.holes.append(piece)
                 continue
             if table.codec == NO_COMPRESSION:
@@ -425,6 +319,8 @@ class _Surveyor:
             table.entries += len(piece.keys)
             tags = [int.from_bytes(key[-TAG_SIZE:], "little") for key in piece.keys]
             table.deletions += sum([tag & 0xFF == KIND_DELETION for tag in tags])
+            lowest = min(tags) >> 8
+            table.first_sequence = min(table.first_sequence, lowest) if table.smallest else lowest
             table.last_sequence = max(table.last_sequence, max(tags) >> 8)
             table.smallest = table.smallest or piece.keys[0]
             table.largest = piece.keys[-1]
@@ -437,15 +333,8 @@ class _Surveyor:
             table.note(
                 0, 0, f"a filter wrongly says no to {salvage.false_negatives} of the table's keys"
             )
-        if not table.intact:
-            return
-        if table.entries == 0:
+        if table.intact and table.entries == 0:
             table.note(0, table.size, "no entries")
-        elif stated is not None and (table.smallest, table.largest) != (
-            stated.smallest,
-            stated.largest,
-        ):
-            table.note(0, 0, "its first or last key is not the one that the MANIFEST states")
 
     def _bound_last_hole(self, table: TableSurvey, stated: FileMetaData) -> None:
         """Bound a hole at the end, found without an index, by the table's largest key."""
@@ -473,7 +362,7 @@ class _Surveyor:
         manifest = self._survey.manifest
         if manifest is None or not manifest.whole:
             return
-        present = {table.number for table in self._survey.tables}
+        present = {table.number for table in self._survey.tables if table.level >= 0}
         for level, files in enumerate(manifest._state.levels):
             for number, file in files.items():
                 if number not in present:
@@ -490,30 +379,6 @@ class _Surveyor:
         self._done += size
         if self._progress is not None:
             self._progress(self._done, self._total, name)
-
-
-def _table_of(number: int, names: Container[str]) -> str:
-    """The file name under which a store finds the table."""
-    name = old_table_name(number)
-    return name if table_name(number) not in names and name in names else table_name(number)
-
-
-def _tables_present(names: list[str]) -> set[int]:
-    numbers: set[int] = set()
-    known = set(names)
-    for name in names:
-        parsed = parse_filename(name)
-        if (
-            parsed is not None
-            and parsed[1] is FileType.TABLE
-            and name == _table_of(parsed[0], known)
-        ):
-            numbers.add(parsed[0])
-    return numbers
-
-
-def _tables_named(manifest: ManifestSurvey) -> set[int]:
-    return {number for level in manifest._state.levels for number in level}
 
 
 def _note_missing_end(table: TableSurvey, stated: FileMetaData) -> None:

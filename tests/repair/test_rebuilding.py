@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable, Iterator
 
 import pytest
-from live_copies import ORDERS, STORE, Files, LiveRun, judge, record
+from live_copies import ORDERS, STORE, LiveRun, judge, record
+from stores_in_memory import OPTIONS, Store, env_of, repaired, without
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
@@ -15,50 +16,6 @@ from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.repair.plan import LEAVE_OUT, REBUILD
 from lsmkv.repair.rebuilding import Ancestry
 from lsmkv.repair.report import LogSurvey, ManifestSurvey, Survey
-
-OPTIONS = {"compression": None, "write_buffer_size": 65536}
-
-
-class Store:
-    """A store in memory, and copies of its files."""
-
-    def __init__(self) -> None:
-        self.env = MemoryEnv()
-        self.db = DB(STORE, create_if_missing=True, env=self.env, **OPTIONS)
-
-    def files(self) -> Files:
-        """The files as they are now."""
-        with self.env.open_directory(STORE) as directory:
-            files = {}
-            for name in directory.names():
-                if name not in ("LOCK", "LOG") and not name.startswith("lost"):
-                    with directory.open(name) as file:
-                        files[name] = file.read(0, file.size)
-            return files
-
-
-def env_of(files: Files) -> MemoryEnv:
-    """A file system in which these files are a store."""
-    env = MemoryEnv()
-    with env.open_directory(STORE, create=True) as directory:
-        for name, content in files.items():
-            with directory.create(name) as file:
-                file.append(content)
-        directory.sync()
-    return env
-
-
-def repaired(files: Files) -> tuple[dict[bytes, bytes], lsmkv.RepairPlan]:
-    """What a repair makes of these files, and its plan."""
-    env = env_of(files)
-    plan = lsmkv.repair_db(STORE, into="/new", env=env)
-    with DB("/new", env=env) as db:
-        assert db.verify() == []
-        return dict(db), plan
-
-
-def without(files: Files, *kinds: str) -> Files:
-    return {name: files[name] for name in files if not name.endswith(kinds)}
 
 
 @pytest.fixture
