@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lsmkv.env.base import Directory, RandomAccessFile
+from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import Operation, decode_batch
 from lsmkv.format.keys import MAX_SEQUENCE
 from lsmkv.format.log import LogReader
 from lsmkv.repair.damaged_table import Problem
-from lsmkv.repair.report import LogSurvey
+from lsmkv.repair.report import LogSurvey, open_mended
 
 
 class FoundBatch(NamedTuple):
@@ -37,7 +37,7 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
     """
     expected: int | None = None
     damage: Problem | None = None
-    with _opened(directory, log) as file:
+    with open_mended(directory, log) as file:
         reader = LogReader(file, reserved=True)
         for record in reader:
             if record.offset < log.start:
@@ -59,6 +59,9 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
             if damage is not None:
                 if expected is not None and sequence > expected:
                     damage.reason += f"; writes {expected} to {sequence - 1} are missing"
+                    log.gaps.append((expected, sequence - 1))
+                elif expected is None and sequence > 1:
+                    log.gap_before = 0, sequence - 1
                 log.problems.append(damage)
             yield FoundBatch(sequence, operations, record.offset, damage)
             damage = None
@@ -72,10 +75,3 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
         if damage is not None:
             log.problems.append(damage)
             log.tail = damage
-
-
-def _opened(directory: Directory, log: LogSurvey) -> RandomAccessFile:
-    if not log.folder:
-        return directory.open(log.name)
-    with directory.subdirectory(log.folder) as folder:
-        return folder.open(log.name.removeprefix(f"{log.folder}/"))

@@ -35,16 +35,17 @@ from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
+from lsmkv.repair.damaged_log import FoundBatch
 from lsmkv.repair.plan import (
     KEEP,
     REBUILD,
     REWRITE,
+    SET_ASIDE,
     RepairPlan,
     TablePlan,
-    read_entries,
 )
+from lsmkv.repair.planning import read_entries
 from lsmkv.repair.rebuilding import batches_of, memtable_entries
-from lsmkv.repair.report import LogSurvey
 from lsmkv.util.progress import Progress
 
 _COMPARE_CHUNK = 1024 * 1024
@@ -120,7 +121,7 @@ class RepairJob:
         """
         if self._plan.by_levels:
             self._place_tables(lost)
-            self._replay_logs(self._plan.logs)
+            self._replay_logs(lost)
             manifest = self._write_manifest()
             self._target.sync()
             self._link_tables()
@@ -129,6 +130,7 @@ class RepairJob:
             self._link_tables()
             manifest = self._write_manifest()
         if lost is not None:
+            self._set_tables_aside(lost)
             lost.sync()
         if self._in_place:
             assert lost is not None
@@ -196,9 +198,8 @@ class RepairJob:
         used = self._used_tables()
         total = sum(plan.survey.size for plan in used)
         memtable = MemTable(self._settings.comparator, StoreLock())
-        for log in self._plan.logs:
-            for found in batches_of(log, self._source):
-                memtable.add(found.sequence, found.operations, -1)
+        for found in self._kept_batches(lost):
+            memtable.add(found.sequence, found.operations, -1)
         sources = [memtable_entries(memtable)]
         sources += [self._chain(run, lost) for run in self._runs(used)]
         output = _Output(self, self._settings.max_file_size)
@@ -253,18 +254,39 @@ class RepairJob:
         if stale_table is not None:
             stale_table.finish()
 
+    def _set_tables_aside(self, lost: Directory) -> None:
+        """Link or copy tables that go into ``lost/`` whole; in place all old files do."""
+        for plan in self._plan.tables:
+            if plan.action == SET_ASIDE and not self._in_place:
+                self._stale_tables.append(plan.survey.name)
+                link_or_copy(self._source, plan.survey.name, lost)
+
     # Logs
 
-    def _replay_logs(self, logs: list[LogSurvey]) -> None:
+    def _replay_logs(self, lost: Directory | None) -> None:
         """Write the logs' entries to tables of level 0, newer than all others."""
         memtable = MemTable(self._settings.comparator, StoreLock())
-        for log in logs:
-            for found in batches_of(log, self._source):
-                memtable.add(found.sequence, found.operations, -1)
-                if memtable.usage > self._settings.write_buffer_size:
-                    self._flush(memtable)
-                    memtable = MemTable(self._settings.comparator, StoreLock())
+        for found in self._kept_batches(lost):
+            memtable.add(found.sequence, found.operations, -1)
+            if memtable.usage > self._settings.write_buffer_size:
+                self._flush(memtable)
+                memtable = MemTable(self._settings.comparator, StoreLock())
         self._flush(memtable)
+
+    def _kept_batches(self, lost: Directory | None) -> Iterator[FoundBatch]:
+        """The batches of the logs that are kept; the stale ones go into a table in ``lost``."""
+        stale = MemTable(self._settings.comparator, StoreLock())
+        for log in self._plan.logs:
+            for found in batches_of(log, self._source):
+                if self._plan._first <= found.sequence <= self._plan._last:
+                    yield found
+                else:
+                    stale.add(found.sequence, found.operations, -1)
+        if not stale.empty:
+            assert lost is not None
+            number = self._new_number()
+            self._stale_tables.append(table_name(number))
+            write_memtable(stale, lost, number, self._settings, self._order, MAX_SEQUENCE)
 
     def _flush(self, memtable: MemTable) -> None:
         number = self._new_number()

@@ -25,6 +25,9 @@ class Origin:
         self.next_log = 0
         """A flush wrote the logs from the first to the one before the next.  Both are 0 if they are
         unknown, as in the record with which a MANIFEST begins."""
+        self.older_than_log = 0
+        """Every write of this log, and of later ones, is newer than all entries of the table; 0 if
+        no such log is known."""
 
 
 class Lineage:
@@ -34,11 +37,16 @@ class Lineage:
         self.origins: dict[int, Origin] = {}
         self._log = 0
         self._last_sequence = 0
+        self._open: list[Origin] = []  # those that are older than the next log
 
     def note(self, edit: VersionEdit) -> None:
         """Note the tables that an edit adds.  Those that it moves to another level are known."""
         if edit.last_sequence is not None:
             self._last_sequence = edit.last_sequence
+        if edit.log_number is not None and edit.log_number > self._log:
+            for origin in self._open:
+                origin.older_than_log = edit.log_number
+            self._open.clear()
         removed = {number for _, number in edit.deleted_files}
         added = {file.number for _, file in edit.new_files}
         for _, file in edit.new_files:
@@ -47,8 +55,14 @@ class Lineage:
             origin = Origin(file, self._last_sequence)
             if removed:
                 origin.inputs = sorted(removed - added)
+                inputs = [self.origins.get(number) for number in origin.inputs]
+                bounds = [0 if one is None else one.older_than_log for one in inputs]
+                origin.older_than_log = max(bounds) if min(bounds, default=0) > 0 else 0
             elif self._log > 0 and edit.log_number is not None and edit.log_number > self._log:
                 origin.first_log, origin.next_log = self._log, edit.log_number
+                origin.older_than_log = edit.log_number
+            if origin.older_than_log == 0:
+                self._open.append(origin)
             self.origins[file.number] = origin
         if edit.log_number is not None:
             self._log = edit.log_number

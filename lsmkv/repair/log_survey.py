@@ -12,7 +12,15 @@ from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import LOST, LOST_RECORD, log_name, parse_filename
 from lsmkv.repair.damaged_log import read_batches
 from lsmkv.repair.damaged_table import Problem
-from lsmkv.repair.report import FileSurvey, LogSurvey, LostLogSurvey, ManifestSurvey, Survey
+from lsmkv.repair.flipped_bits import flips_in_log
+from lsmkv.repair.report import (
+    FileSurvey,
+    LogSurvey,
+    LostLogSurvey,
+    ManifestSurvey,
+    Survey,
+    open_mended,
+)
 from lsmkv.util.text import count
 
 
@@ -51,18 +59,26 @@ def note_gaps_between_logs(logs: list[LogSurvey]) -> None:
     """
     expected: int | None = None
     open_ends: list[LogSurvey] = []  # logs since the last batch that end in damage
+    unread = False  # whether a log before the first batch is missing, or nothing in it can be read
     for log in logs:
         if not log.needed:
             continue
         if log.batches > 0:
+            if expected is not None:
+                log.gap_before = None
             if expected is not None and log.first_sequence > expected:
                 lost = f"writes {expected} to {log.first_sequence - 1} are missing"
                 log.problems.insert(0, Problem(0, 0, lost))
+                log.gap_before = expected, log.first_sequence - 1
             elif expected is not None and log.first_sequence == expected:
                 for older in open_ends:
                     _take_for_torn(older)
+            elif unread and expected is None and log.first_sequence > 1:
+                log.gap_before = 0, log.first_sequence - 1
             open_ends = []
             expected = log.last_sequence + 1
+        elif log.damage:
+            unread = True
         if log.tail is not None:
             open_ends.append(log)
 
@@ -77,6 +93,7 @@ def survey_lost(directory: Directory, survey: Survey) -> None:
         survey.others.append(record)
         return
     written = survey.last_sequence
+    expected: int | None = None
     for entry in entries:
         name = entry.log.name
         parsed = parse_filename(name)
@@ -86,6 +103,11 @@ def survey_lost(directory: Directory, survey: Survey) -> None:
         survey.lost.append(log)
         if log.size >= 0:
             _count_batches(directory, log)
+        if log.batches > 0 and log.is_newest:
+            expected = entry.last_sequence + 1 if expected is None else expected
+            missing_before = expected < log.first_sequence
+            log.gap_before = (expected, log.first_sequence - 1) if missing_before else None
+            expected = log.last_sequence + 1
         missing = entry.log.missing
         lost = "writes are missing" if missing is None else f"{count(missing, 'write')} missing"
         reason = f"set aside by recovery: {entry.log.reason}; {lost}"
@@ -96,6 +118,22 @@ def survey_lost(directory: Directory, survey: Survey) -> None:
 
 
 def _count_batches(directory: Directory, log: LogSurvey) -> None:
+    """Count its batches; if it is damaged, again without bits that are known to have flipped."""
+    remarks = [*log.remarks]
+    _count(directory, log)
+    if not log.problems and log.remarks == remarks:
+        return
+    with open_mended(directory, log) as file:
+        flips = flips_in_log(file)
+    if flips:
+        log.batches = log.operations = log.first_sequence = log.last_sequence = 0
+        log.gaps, log.gap_before, log.tail = [], None, None
+        log.problems, log.remarks = [], remarks
+        log.note_flips(flips)
+        _count(directory, log)
+
+
+def _count(directory: Directory, log: LogSurvey) -> None:
     for found in read_batches(directory, log):
         log.batches += 1
         log.operations += len(found.operations)

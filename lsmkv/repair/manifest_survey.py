@@ -25,7 +25,8 @@ from lsmkv.format.foreign import refuse_foreign, unknown_field
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.log import LogReader
 from lsmkv.format.version_edit import MAX_LEVELS, VersionEdit, unknown_tag
-from lsmkv.repair.report import ManifestSurvey, Survey
+from lsmkv.repair.flipped_bits import flips_in_log
+from lsmkv.repair.report import ManifestSurvey, Survey, open_mended
 
 
 def survey_manifests(
@@ -87,11 +88,23 @@ def _survey_current(directory: Directory, survey: Survey) -> None:
 
 
 def _survey_manifest(directory: Directory, survey: Survey, name: str, number: int) -> None:
+    manifest = _read_manifest(directory, survey, name, number, [])
+    if manifest.problems or manifest._state.tail is not None:
+        with directory.open(name) as file:
+            flips = flips_in_log(file)
+        if flips:
+            manifest = _read_manifest(directory, survey, name, number, flips)
+    survey.manifests.append(manifest)
+
+
+def _read_manifest(
+    directory: Directory, survey: Survey, name: str, number: int, flips: list[int]
+) -> ManifestSurvey:
     state = Manifest(f"{directory.path}/{name}")
     manifest = ManifestSurvey(name, number, directory.size(name), False, state)
-    survey.manifests.append(manifest)
+    manifest.note_flips(flips)
     first_bad = -1
-    with directory.open(name) as file:
+    with open_mended(directory, manifest) as file:
         reader = LogReader(file)
         for record in reader:
             if record.damage is not None:
@@ -117,6 +130,7 @@ def _survey_manifest(directory: Directory, survey: Survey, name: str, number: in
     if tail is not None:
         manifest.remarks.append(f"ends at {tail.offset}: {tail.reason}")
         state.tail = tail
+    return manifest
 
 
 def _choose_manifest(

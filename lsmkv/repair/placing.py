@@ -17,7 +17,7 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.repair.report import ManifestSurvey, Survey, TableSurvey
 from lsmkv.util.text import count, escape
 
-Reread = Callable[[str, int, int, FileMetaData], TableSurvey]
+Reread = Callable[[str, int, int, FileMetaData | None], TableSurvey]
 """Surveys a file again, as the table of a number, a level, and what the MANIFEST states of it."""
 
 
@@ -30,7 +30,7 @@ def place_tables(survey: Survey, comparator: InternalKeyComparator, reread: Rere
     manifest = survey.manifest
     assert manifest is not None
     stated = [table for table in survey.tables if table._stated is not None]
-    misfits = [table for table in stated if not is_stated(table, comparator)]
+    misfits = [table for table in stated if not can_be_stated(table, comparator)]
     if not misfits:
         return
     fitting = {table.number for table in stated} - {table.number for table in misfits}
@@ -40,7 +40,7 @@ def place_tables(survey: Survey, comparator: InternalKeyComparator, reread: Rere
         for number, file in files.items():
             if number in fitting:
                 continue
-            found = next((one for one in strays if fits(one, file)), None)
+            found = next((one for one in strays if is_as_stated(one, file)), None)
             if found is not None:
                 strays.remove(found)
                 survey.tables.remove(found)
@@ -58,7 +58,7 @@ def place_tables(survey: Survey, comparator: InternalKeyComparator, reread: Rere
         _leave_out(table, manifest)
 
 
-def is_stated(table: TableSurvey, comparator: InternalKeyComparator) -> bool:
+def can_be_stated(table: TableSurvey, comparator: InternalKeyComparator) -> bool:
     """Whether a file can be the table that the MANIFEST states, as far as it can be read."""
     stated = table._stated
     assert stated is not None
@@ -75,7 +75,7 @@ def is_stated(table: TableSurvey, comparator: InternalKeyComparator) -> bool:
     )
 
 
-def fits(table: TableSurvey, file: FileMetaData) -> bool:
+def is_as_stated(table: TableSurvey, file: FileMetaData) -> bool:
     """Whether a file is exactly as the MANIFEST states a table."""
     return (table.size, table.smallest, table.largest) == (file.size, file.smallest, file.largest)
 

@@ -1,18 +1,6 @@
 """The plan of a repair: which tables it keeps, what it can save of the others, and what is lost.
 
-If there is an intact MANIFEST, the tables that it names are the store, on the levels that it names,
-and no other file is used: an obsolete table would bring deleted keys back.  But a table that is
-missing is made again, if the files from which it was made are there (``rebuilding.py``).  Without
-an intact MANIFEST, every table that no MANIFEST has removed is used.  Levels are unknown then, and
-all tables are merged by the sequences of their entries.
-
-A block that cannot be read makes other entries useless too.  It may have held a newer version of a
-key, or its deletion, and the older version, although intact, must not be served in its place.  Such
-*stale* entries are set aside: those within the block's bounds that are older than its table and
-that its filter does not rule out.  With an intact filter these are little more than what was lost.
-Without a MANIFEST no table is known to be older than another, so all others count as older.
-
-:func:`make_plan` is called by ``repair.py``, which holds the store's lock for a repair in place.
+``planning.py`` makes the plan, and ``job.py`` carries it out.
 """
 
 from __future__ import annotations
@@ -20,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Never
 
-from lsmkv.env.base import Directory
 from lsmkv.format.filenames import LOST, parse_filename
-from lsmkv.format.keys import TAG_SIZE, Entry, InternalKeyComparator, sequence_in
-from lsmkv.options import Options
+from lsmkv.format.keys import MAX_SEQUENCE
 from lsmkv.repair.damaged_table import Hole
-from lsmkv.repair.rebuilding import Ancestry, Sources, rebuilt_entries, table_entries
+from lsmkv.repair.rebuilding import Sources
 from lsmkv.repair.report import (
     DAMAGED,
     LogSurvey,
@@ -33,9 +19,8 @@ from lsmkv.repair.report import (
     Survey,
     TableSurvey,
 )
-from lsmkv.repair.stale import Shadow, StaleTest, shadows_on
+from lsmkv.repair.stale import StaleTest
 from lsmkv.util.copying import refuse_copy
-from lsmkv.util.progress import Progress
 from lsmkv.util.text import count, escape
 
 KEEP = "keep"
@@ -44,6 +29,8 @@ REWRITE = "rewrite"
 """The entries that can be read go into a new table."""
 REBUILD = "rebuild"
 """The table is made again, from the files from which it was made."""
+SET_ASIDE = "set aside"
+"""The file goes into ``lost/`` as it is: all of its entries may be stale."""
 LEAVE_OUT = "leave out"
 """The file is not used."""
 
@@ -54,17 +41,18 @@ class TablePlan:
     def __init__(self, survey: TableSurvey, action: str, reason: str, stale: StaleTest) -> None:
         self.survey = survey
         self.action = action
-        """:data:`KEEP`, :data:`REWRITE`, :data:`REBUILD` or :data:`LEAVE_OUT`."""
+        """:data:`KEEP`, :data:`REWRITE`, :data:`REBUILD`, :data:`SET_ASIDE` or
+        :data:`LEAVE_OUT`."""
         self.reason = reason
         self.stale_test = stale
         self._sources: Sources | None = None
         self.stale = 0
-        """Entries that are set aside because a lost block may have overwritten or deleted them."""
+        """Entries that are set aside because what is lost may have overwritten or deleted them."""
 
     @property
     def is_used(self) -> bool:
         """Whether entries of the table are in the repaired store."""
-        return self.action != LEAVE_OUT
+        return self.action not in (SET_ASIDE, LEAVE_OUT)
 
     @property
     def lost_bytes(self) -> int:
@@ -115,6 +103,12 @@ class RepairPlan:
         self.tables: list[TablePlan] = []
         self.logs: list[LogSurvey] = []
         """The logs whose writes go into new tables, those of ``lost/`` included."""
+        self.stale_writes = 0
+        """Entries of logs that are set aside: between them and those that are kept, writes are
+        lost."""
+        self._stale_operations = 0
+        self._first = 0
+        self._last = MAX_SEQUENCE  # of the writes that are kept
 
     @property
     def by_levels(self) -> bool:
@@ -139,7 +133,37 @@ class RepairPlan:
     @property
     def stale(self) -> int:
         """Entries that are set aside."""
-        return sum(table.stale for table in self.tables)
+        return sum(table.stale for table in self.tables) + self.stale_writes
+
+    @property
+    def kept(self) -> int:
+        """Entries of tables and writes of logs that go into the new store, deletions included."""
+        entries = sum(one.survey.entries - one.stale for one in self.tables if one.is_used)
+        return entries + self.kept_writes
+
+    @property
+    def kept_writes(self) -> int:
+        """Those of them that are writes of logs."""
+        return sum(log.operations for log in self.logs) - self._stale_operations
+
+    @property
+    def most_out_of_date(self) -> int | None:
+        """How many entries can be out of date if those that are set aside are kept.
+
+        It is known if writes of a log are lost and nothing else: each has replaced one entry.
+        Otherwise it is None.
+        """
+        if any(table.survey.holes for table in self.tables if table.survey.needed):
+            return None
+        missing = gaps(self)
+        if any(first == 0 for first, _ in missing):
+            return None
+        return sum(last - first + 1 for first, last in missing)
+
+    @property
+    def better_kept(self) -> bool:
+        """Whether ``keep_stale`` is recommended: more would be set aside than kept."""
+        return self.stale > self.kept
 
     @property
     def lost_bytes(self) -> int:
@@ -202,7 +226,10 @@ class RepairPlan:
             ],
             "lost_bytes": self.lost_bytes,
             "missing_bytes": self.missing_bytes,
+            "kept": self.kept,
             "stale": self.stale,
+            "most_out_of_date": self.most_out_of_date,
+            "recommended": "keep_stale" if self.better_kept else "default",
         }
 
     def __str__(self) -> str:
@@ -239,6 +266,10 @@ class RepairPlan:
             yield f"{log.name}: {writes} in {batches} {goes} into new tables"
             for problem in log.problems:
                 yield f"  lost at {problem.offset}: {problem.reason}"
+        if self._first > 0:
+            yield f"writes up to {self._first - 1} are set aside: lost ones may have replaced them"
+        if self._last < MAX_SEQUENCE:
+            yield f"writes after {self._last} are set aside: others before them are lost"
         for missing in survey.logs:
             if missing.needed and missing.size < 0:
                 yield f"{missing.name}: missing: the writes in it are lost"
@@ -283,159 +314,14 @@ def _hole_dict(hole: Hole) -> dict[str, Any]:
     }
 
 
-def make_plan(
-    survey: Survey,
-    directory: Directory,
-    options: Options,
-    comparator: InternalKeyComparator,
-    keep_stale: bool,
-    progress: Progress | None,
-) -> RepairPlan:
-    """Plan the repair of what was surveyed.
+def gaps(plan: RepairPlan) -> list[tuple[int, int]]:
+    """The first and last sequences of the writes that are missing before others.
 
-    Rereads the tables that an unreadable block of a newer table overlaps, to count stale entries.
+    Without a MANIFEST, logs may be there whose writes are in tables.  What is missing between two
+    of them shows nothing then, nor does what is missing before something that is in a table.
     """
-    plan = RepairPlan(survey)
-    plan.logs = [log for log in survey.logs if log.needed and log.batches > 0]
-    plan.logs += [log for log in survey.lost if log.is_newest and log.batches > 0]
-    for table in survey.tables:
-        plan.tables.append(TablePlan(table, *_action(table), StaleTest(comparator)))
     if plan.by_levels:
-        _rebuild(plan, directory, options)
-    if not keep_stale:
-        _find_shadows(plan, comparator)
-    suspects = [one for one in plan.tables if one.stale_test and one.survey.entries > 0]
-    for done, suspect in enumerate(suspects):
-        if progress is not None:
-            progress(done, len(suspects), "finding stale entries")
-        for _, stale in read_entries(suspect, directory, options):
-            suspect.stale += len(stale)
-        if suspect.stale > 0 and suspect.action == KEEP:
-            suspect.action = REWRITE
-            suspect.reason = "some of its entries are set aside"
-    if plan.by_levels:
-        _keep_order_of_level_0(plan.tables)
-    else:
-        _merge_all(plan.tables)
-    return plan
-
-
-def _rebuild(plan: RepairPlan, directory: Directory, options: Options) -> None:
-    """Rebuild the tables that are missing, or damaged, as far as the files have their entries."""
-    ancestry = Ancestry(plan.survey)
-    for table in plan.tables:
-        old = table.survey
-        stated = old._stated
-        if not old.needed or not old.holes or stated is None:
-            continue
-        sources = ancestry.sources_of(old.number)
-        if old.size < 0 and not sources.complete:
-            old.holes[0].first_sequence = sources.first_missing
-            old.holes[0].last_sequence = sources.last_missing
-        if not sources or not (sources.complete or old.size < 0):
-            continue
-        new = TableSurvey(old.name, old.number, old.size, old.level)
-        new.problems = old.problems
-        new.metadata_intact = old.metadata_intact
-        new._stated = stated
-        new.smallest, new.largest = stated.smallest, stated.largest
-        for entries in rebuilt_entries(sources, new.smallest, new.largest, directory, options):
-            new.entries += len(entries)
-            for _, tagged in entries:
-                new.deletions += not tagged[0]
-                new.last_sequence = max(new.last_sequence, sequence_in(tagged))
-        if new.entries == 0:
-            continue
-        reason = f"made again of {', '.join(sources.names)}"
-        if not sources.complete:
-            lacking = sources.last_missing - sources.first_missing + 1
-            hole = Hole(0, 0, "missing", new.smallest, new.largest, [])
-            hole.first_sequence, hole.last_sequence = sources.first_missing, sources.last_missing
-            hole.missing = max(1, stated.size * lacking // (lacking + new.entries))
-            new.holes.append(hole)
-            reason += f", which lack some of writes {hole.first_sequence} to {hole.last_sequence}"
-        table.survey, table.action, table.reason = new, REBUILD, reason
-        table._sources = sources
-
-
-def _find_shadows(plan: RepairPlan, comparator: InternalKeyComparator) -> None:
-    """Find the holes that may have replaced entries of each table.
-
-    A hole that begins after everything that is kept makes nothing stale: without it, the store is
-    as it was before the first of these writes.
-    """
-    kept = [one.survey.last_sequence for one in plan.tables if one.is_used]
-    last_kept = max([*kept, *(log.last_sequence for log in plan.logs)], default=0)
-    for other in plan.tables:
-        holes = [hole for hole in other.survey.holes if hole.first_sequence <= last_kept]
-        if not other.survey.needed or not holes:
-            continue
-        for table in plan.tables:
-            if not table.survey.needed:
-                continue
-            if table is other and table.action == REBUILD:
-                shadows = [Shadow(hole, *hole.user_range) for hole in holes]
-            else:
-                shadows = shadows_on(table.survey, other.survey, holes, plan.by_levels, comparator)
-            table.stale_test.add(shadows)
-
-
-def read_entries(
-    plan: TablePlan, directory: Directory, options: Options
-) -> Iterator[tuple[list[Entry], list[Entry]]]:
-    """The entries of a table that are kept, and those that are stale, block by block."""
-    test = plan.stale_test
-    test.restart()
-    may_be_stale = bool(test)
-    survey = plan.survey
-    if plan._sources is None:
-        lists = table_entries(survey, directory, options)
-    else:
-        bounds = survey.smallest, survey.largest
-        lists = rebuilt_entries(plan._sources, *bounds, directory, options)
-    for entries in lists:
-        kept: list[Entry] = []
-        stale: list[Entry] = []
-        for entry in entries:
-            is_stale = may_be_stale and test.is_stale(entry[0] + entry[1][:TAG_SIZE])
-            (stale if is_stale else kept).append(entry)
-        yield kept, stale
-
-
-def _action(table: TableSurvey) -> tuple[str, str]:
-    if not table.needed:
-        return LEAVE_OUT, table.stray or "not part of the store"
-    if table.size < 0:
-        return LEAVE_OUT, "missing"
-    if table.entries == 0:
-        return LEAVE_OUT, "none of its entries can be read"
-    if table.holes and table.holes[-1].missing > 0:
-        return REWRITE, f"{count(table.holes[-1].missing, 'byte')} are missing at its end"
-    if table.holes:
-        blocks = table.blocks + len(table.holes)
-        return REWRITE, f"{len(table.holes):,} of {count(blocks, 'block')} cannot be read"
-    if table.problems:
-        return REWRITE, f"all of its entries can be read ({table.problems[0].reason})"
-    return KEEP, f"undamaged, {count(table.entries, 'entry')}"
-
-
-def _keep_order_of_level_0(tables: list[TablePlan]) -> None:
-    """Rewrite every table of level 0 that is newer than one that is rewritten.
-
-    On level 0 the higher file number is the newer table, and a rewritten table gets a new number.
-    """
-    moved = False
-    for table in sorted(tables, key=lambda plan: plan.survey.number):
-        if table.survey.level != 0:
-            continue
-        if moved and table.action == KEEP:
-            table.action = REWRITE
-            table.reason = "undamaged; rewritten so that it stays the newer table on level 0"
-        moved = moved or table.action in (REWRITE, REBUILD)
-
-
-def _merge_all(tables: list[TablePlan]) -> None:
-    for table in tables:
-        if table.action == KEEP:
-            table.action = REWRITE
-            table.reason = "undamaged; merged with the others"
+        before = [log.gap_before for log in plan.logs if log.gap_before is not None]
+        return before + [gap for log in plan.logs for gap in log.gaps]
+    in_tables = max([one.survey.last_sequence for one in plan.tables if one.is_used], default=0)
+    return [gap for log in plan.logs for gap in log.gaps if gap[1] >= in_tables]

@@ -18,7 +18,8 @@ from lsmkv.options import Options
 from lsmkv.repair.damaged_log import FoundBatch, read_batches
 from lsmkv.repair.damaged_table import FoundBlock, Salvage
 from lsmkv.repair.lineage import Origin
-from lsmkv.repair.report import LogSurvey, Survey, TableSurvey
+from lsmkv.repair.placing import is_as_stated
+from lsmkv.repair.report import LogSurvey, Survey, TableSurvey, open_mended
 from lsmkv.repair.survey import check_internal_keys
 
 _CHUNK = 512  # entries of logs that are merged at a time
@@ -65,6 +66,7 @@ class Ancestry:
 
     def __init__(self, survey: Survey) -> None:
         assert survey.manifest is not None
+        self._levels = survey.manifest._state.levels
         self._origins = survey.manifest._lineage.origins
         self._last_sequence = survey.manifest._state.last_sequence
         self._tables = {table.number: table for table in survey.tables if table.size >= 0}
@@ -72,6 +74,34 @@ class Ancestry:
             [log for log in survey.logs if log.size >= 0], key=lambda log: log.number
         )
         self._found: dict[int, Sources] = {}
+
+    def first_possible(self, number: int) -> int:
+        """No entry of the table, nor one that was dropped when it was made, has a lower sequence.
+
+        0 if nothing shows it.  On level 0 the tables are in the order of their numbers, and what is
+        in one is newer than all that is in those before it.
+        """
+        origin = self._origins.get(number)
+        first = 0
+        if origin is not None and origin.first_log > 0:
+            first = self.first_of_log(origin.first_log)
+        if number in self._levels[0]:
+            older = [one for one in self._levels[0] if one < number and one in self._tables]
+            last = max([self._tables[one].last_sequence for one in older], default=-1)
+            first = max(first, last + 1)
+        return first
+
+    def first_of_log(self, number: int) -> int:
+        """No write of the log has a lower sequence, as far as older tables and logs show."""
+        tables = [
+            table.last_sequence
+            for table in self._tables.values()
+            if (origin := self._origins.get(table.number)) is not None
+            and 0 < origin.older_than_log <= number
+            and is_as_stated(table, origin.file)
+        ]
+        logs = [log.last_sequence for log in self._logs if log.number < number and log.batches > 0]
+        return max([*tables, *logs], default=-1) + 1
 
     def sources_of(self, number: int) -> Sources:
         """The files from which the table can be made again, as far as they are there.
@@ -83,25 +113,29 @@ class Ancestry:
             found = self._found[number] = Sources()
             origin = self._origins.get(number)
             if origin is None:
-                found.lack(0, self._last_sequence)
+                found.lack(self.first_possible(number), self._last_sequence)
             elif origin.inputs:
                 for one in origin.inputs:
                     self._add_input(found, one)
             elif origin.first_log > 0:
-                self._add_logs(found, origin)
+                self._add_logs(found, origin, self.first_possible(number))
             else:
-                found.lack(0, origin.last_sequence)
+                found.lack(self.first_possible(number), origin.last_sequence)
         return found
 
     def _add_input(self, found: Sources, number: int) -> None:
         table = self._tables.get(number)
         origin = self._origins.get(number)
-        if table is None or not table.intact or (origin is not None and not _is(table, origin)):
+        if (
+            table is None
+            or table.damage
+            or (origin is not None and not is_as_stated(table, origin.file))
+        ):
             found.add(self.sources_of(number))
         else:
             found.tables[number] = table
 
-    def _add_logs(self, found: Sources, origin: Origin) -> None:
+    def _add_logs(self, found: Sources, origin: Origin, first: int) -> None:
         """Add the logs of a flush, as far as their sequences leave nothing out.
 
         A copy of a live store may have a log that was cut between two records.  It has everything
@@ -121,19 +155,13 @@ class Ancestry:
                 break
             found.logs[log.number] = log
             expected = log.last_sequence + 1
-            if log.problems:
-                if len(log.problems) > 1 or log.tail is None:
+            if log.damage:
+                if len(log.damage) > 1 or log.tail is None:
                     expected = log.first_sequence  # what follows its first damage is not in order
                     del found.logs[log.number]
                 break
         if expected <= origin.last_sequence:
-            found.lack(max(expected, 0), origin.last_sequence)
-
-
-def _is(table: TableSurvey, origin: Origin) -> bool:
-    """Whether a table is the one that an edit added."""
-    file = origin.file
-    return (table.size, table.smallest, table.largest) == (file.size, file.smallest, file.largest)
+            found.lack(max(expected, first), origin.last_sequence)
 
 
 def rebuilt_entries(
@@ -162,7 +190,7 @@ def batches_of(log: LogSurvey, directory: Directory) -> Iterator[FoundBatch]:
     """The batches of a log that was surveyed."""
     # The damage was recorded then; what is recorded here is dropped.
     again = LogSurvey(log.name, log.number, log.size, log.needed)
-    again.folder = log.folder
+    again.folder, again.flips = log.folder, log.flips
     again.start = log.start
     return read_batches(directory, again)
 
@@ -179,7 +207,7 @@ def table_entries(
     table: TableSurvey, directory: Directory, options: Options
 ) -> Iterator[list[Entry]]:
     """The entries of a table that can be read, block by block."""
-    with directory.open(table.name) as file:
+    with open_mended(directory, table) as file:
         for piece in Salvage(options, file, check_internal_keys).pieces():
             if isinstance(piece, FoundBlock):
                 yield [

@@ -32,10 +32,8 @@ from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 from lsmkv.repair.damaged_table import OUT_OF_ORDER
 from lsmkv.repair.job import RepairJob
-from lsmkv.repair.plan import (
-    RepairPlan,
-    make_plan,
-)
+from lsmkv.repair.plan import RepairPlan
+from lsmkv.repair.planning import make_plan
 from lsmkv.repair.survey import survey
 from lsmkv.util.progress import Progress
 

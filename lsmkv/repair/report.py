@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import Never
 
 from lsmkv.db.tree.manifest import Manifest
+from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.files import TableFile, parse_key
 from lsmkv.format.filenames import CURRENT, LOST
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.repair.damaged_table import Hole, Problem
+from lsmkv.repair.flipped_bits import FLIPPED, MendedFile
 from lsmkv.repair.lineage import Lineage
 from lsmkv.util.compression import NO_COMPRESSION
 from lsmkv.util.copying import refuse_copy
@@ -48,6 +50,11 @@ class FileSurvey:
         """Damage, in the order of the file's offsets."""
         self.remarks: list[str] = []
         """Oddities that lose nothing."""
+        self.folder = ""
+        """The subdirectory that it is in, if any."""
+        self.flips: list[int] = []
+        """The bits of it that have flipped, as checksums show, counted from the lowest of its first
+        byte.  A repair turns them back."""
 
     @property
     def severity(self) -> int:
@@ -59,6 +66,17 @@ class FileSurvey:
     def note(self, offset: int, size: int, reason: str) -> None:
         """Record damage."""
         self.problems.append(Problem(offset, size, reason))
+
+    def note_flips(self, flips: list[int]) -> None:
+        """Record bits that have flipped."""
+        self.flips = flips
+        for flip in flips:
+            self.note(flip // 8, 0, FLIPPED)
+
+    @property
+    def damage(self) -> list[Problem]:
+        """The problems by which something may be lost: all but flipped bits."""
+        return [problem for problem in self.problems if problem.reason != FLIPPED]
 
     def __reduce__(self) -> Never:
         refuse_copy(
@@ -133,10 +151,12 @@ class LogSurvey(FileSurvey):
         self.first_sequence = 0
         """That of the first write; 0 if there is none."""
         self.last_sequence = 0
-        self.folder = ""
-        """The subdirectory that it is in, if any."""
         self.tail: Problem | None = None
         """The problem after the last batch, if there is one: the next log shows what it means."""
+        self.gaps: list[tuple[int, int]] = []
+        """The first and last of the writes that are missing between two of its batches."""
+        self.gap_before: tuple[int, int] | None = None
+        """The same of those before its first batch; the first is 0 if it is unknown."""
         self.start = 0
         """Everything before this offset is in the store already, and is not counted."""
 
@@ -286,3 +306,13 @@ class Survey:
     def severity(self) -> int:
         """The severity of the worst file."""
         return max(file.severity for file in self.files)
+
+
+def open_mended(directory: Directory, survey: FileSurvey) -> RandomAccessFile:
+    """Open a file that was surveyed, as it was before some of its bits flipped."""
+    if not survey.folder:
+        file = directory.open(survey.name)
+    else:
+        with directory.subdirectory(survey.folder) as folder:
+            file = folder.open(survey.name.removeprefix(f"{survey.folder}/"))
+    return MendedFile(file, survey.flips) if survey.flips else file

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lsmkv.format.keys import TAG_SIZE, InternalKeyComparator, sequence_in
+from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE, InternalKeyComparator, sequence_in
 from lsmkv.repair.damaged_table import Hole
 from lsmkv.repair.report import TableSurvey
 
@@ -21,10 +21,19 @@ class StaleTest:
     def __init__(self, comparator: InternalKeyComparator) -> None:
         self._compare = comparator.user_comparator.compare
         self._compare_internal = comparator.compare
+        self.first = 0
+        self.last = MAX_SEQUENCE
+        """Every entry whose sequence is not between these two is set aside: writes of a log between
+        it and those that are kept are lost."""
         self._runs: list[list[Shadow]] = []
         self._at: list[int] = []
 
     def __bool__(self) -> bool:
+        return bool(self._runs) or self.first > 0 or self.last < MAX_SEQUENCE
+
+    @property
+    def has_shadows(self) -> bool:
+        """Whether a lost block may have replaced any of the entries."""
         return bool(self._runs)
 
     def add(self, shadows: list[Shadow]) -> None:
@@ -38,7 +47,9 @@ class StaleTest:
         self._at = [0] * len(self._runs)
 
     def is_stale(self, internal_key: bytes) -> bool:
-        """Whether a lost block may have held a newer version of the same user key."""
+        """Whether a lost block or write may have been a newer version of the same user key."""
+        if not self.first <= sequence_in(internal_key[-TAG_SIZE:]) <= self.last:
+            return True
         user_key = internal_key[:-8]
         for number, run in enumerate(self._runs):
             at = self._at[number]

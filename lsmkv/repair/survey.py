@@ -36,6 +36,7 @@ from lsmkv.format.keys import (
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 from lsmkv.repair.damaged_table import Hole, Salvage
+from lsmkv.repair.flipped_bits import flips_in_table
 from lsmkv.repair.log_survey import (
     note_gaps_between_logs,
     note_missing_log,
@@ -44,7 +45,7 @@ from lsmkv.repair.log_survey import (
 )
 from lsmkv.repair.manifest_survey import survey_manifests, table_file
 from lsmkv.repair.placing import place_tables
-from lsmkv.repair.report import DAMAGED, FileSurvey, Survey, TableSurvey
+from lsmkv.repair.report import DAMAGED, FileSurvey, Survey, TableSurvey, open_mended
 from lsmkv.util.compression import NO_COMPRESSION
 from lsmkv.util.progress import Progress
 
@@ -260,7 +261,7 @@ class _Surveyor:
         for number, name in tables.items():
             self._survey_table(name, number)
         if self._survey.levels_known:
-            place_tables(self._survey, self._comparator, self._read_again)
+            place_tables(self._survey, self._comparator, self._read_table)
             if not self._survey.levels_known:
                 self._survey.tables.clear()
                 for number, name in tables.items():
@@ -279,30 +280,40 @@ class _Surveyor:
             self._survey.tables.append(known)
             self._report_progress(size, name)
             return
-        table = TableSurvey(name, number, size, -1 if stated is None else stated[0])
+        table = self._read_table(name, number, *(stated or (-1, None)))
         self._survey.tables.append(table)
-        if stated is not None:
-            table._stated = stated[1]
-            if size != stated[1].size:
-                reason = f"{size} bytes, but the MANIFEST states {stated[1].size}"
-                table.note(min(size, stated[1].size), 0, reason)
-        elif number in self._survey.obsolete or self._survey.levels_known:
+        if stated is None and (number in self._survey.obsolete or self._survey.levels_known):
             table.remarks.append("left over: no version names it")
-        else:
+        elif stated is None:
             table.needed = True
-        self._read_table(table)
         self._report_progress(size, name)
 
-    def _read_again(self, name: str, number: int, level: int, stated: FileMetaData) -> TableSurvey:
-        table = TableSurvey(name, number, self._directory.size(name), level)
-        table._stated = stated
-        self._read_table(table)
+    def _read_table(
+        self, name: str, number: int, level: int, stated: FileMetaData | None
+    ) -> TableSurvey:
+        """Read a table; if it is damaged, again without the bits that are known to have flipped."""
+        table = self._read_without(name, number, level, stated, [])
+        if table.problems:
+            with self._directory.open(name) as file:
+                flips = flips_in_table(file, self._options.max_block_bytes)
+            if flips:
+                table = self._read_without(name, number, level, stated, flips)
+        self._known[name] = table
         return table
 
-    def _read_table(self, table: TableSurvey) -> None:
-        with self._directory.open(table.name) as file:
+    def _read_without(
+        self, name: str, number: int, level: int, stated: FileMetaData | None, flips: list[int]
+    ) -> TableSurvey:
+        size = self._directory.size(name)
+        table = TableSurvey(name, number, size, level)
+        table._stated = stated
+        table.note_flips(flips)
+        if stated is not None and size != stated.size:
+            reason = f"{size} bytes, but the MANIFEST states {stated.size}"
+            table.note(min(size, stated.size), 0, reason)
+        with open_mended(self._directory, table) as file:
             self._read_pieces(table, Salvage(self._options, file, check_internal_keys))
-        self._known[table.name] = table
+        return table
 
     def _read_pieces(self, table: TableSurvey, salvage: Salvage) -> None:
         table.problems += salvage.problems
@@ -326,7 +337,7 @@ class _Surveyor:
             table.largest = piece.keys[-1]
         stated = table._stated
         if stated is not None:
-            self._bound_last_hole(table, stated)
+            self._bound_holes(table, stated)
             _note_missing_end(table, stated)
         table.problems += table.holes
         if salvage.false_negatives > 0:
@@ -336,13 +347,16 @@ class _Surveyor:
         if table.intact and table.entries == 0:
             table.note(0, table.size, "no entries")
 
-    def _bound_last_hole(self, table: TableSurvey, stated: FileMetaData) -> None:
-        """Bound a hole at the end, found without an index, by the table's largest key."""
+    def _bound_holes(self, table: TableSurvey, stated: FileMetaData) -> None:
+        """Bound holes at the beginning, and at the end if there is no index, by the table's
+        keys."""
+        if table.holes and table.holes[0].lower is None:
+            table.holes[0].lower = stated.smallest
         if not table.holes or table.holes[-1].upper is not None:
             return
         last = table.holes[-1]
         compare = self._comparator.compare
-        if last.lower is not None and compare(last.lower, stated.largest) >= 0:
+        if table.blocks > 0 and last.lower is not None and compare(last.lower, stated.largest) >= 0:
             table.holes.pop()  # it lies after the data: it is an index or a filter
         else:
             last.upper = stated.largest

@@ -232,11 +232,9 @@ def _problem_text(problem: Problem) -> str:
 def _plan_text(plan: lsmkv.RepairPlan) -> Iterator[str]:
     yield from str(plan).split("\n")
     used = [table for table in plan.tables if table.is_used]
-    kept = sum(table.survey.entries - table.stale for table in used)
-    writes = sum(log.operations for log in plan.logs)
     yield (
-        f"kept: {count(kept, 'entry')} of {count(len(used), 'table')},"
-        f" {count(writes, 'write')} of logs"
+        f"kept: {count(plan.kept - plan.kept_writes, 'entry')} of {count(len(used), 'table')},"
+        f" {count(plan.kept_writes, 'write')} of logs"
     )
     if plan.needed:
         lost = f"lost: {size(plan.lost_bytes)} of data blocks"
@@ -247,10 +245,11 @@ def _plan_text(plan: lsmkv.RepairPlan) -> Iterator[str]:
             )
         yield lost
     if plan.stale:
-        yield (
-            f"set aside: {count(plan.stale, 'entry')} in lost/, of which some are out of date"
-            " (--keep-stale keeps them)"
-        )
+        most = plan.most_out_of_date
+        some = "some of which may be" if most is None else f"of which at most {most:,} can be"
+        yield f"set aside: {count(plan.stale, 'entry')} in lost/"
+        other = f"the other way, --keep-stale: {count(plan.kept + plan.stale, 'entry')}"
+        yield f"{other}, {some} out of date{' (recommended here)' if plan.better_kept else ''}"
 
 
 def _as_data(found: Survey) -> dict[str, Any]:

@@ -63,4 +63,4 @@ def log_of(*payloads: bytes) -> bytes:
 
 def flipped(data: bytes, at: int) -> bytes:
     """The same bytes, but for one bit of one of them."""
-    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+    return data[:at] + bytes([data[at] ^ 3]) + data[at + 1 :]

@@ -46,7 +46,7 @@ def change(env: FaultyEnv, name: str, to: Callable[[bytes], bytes]) -> None:
 
 
 def damage(data: bytes) -> bytes:
-    return data[:3] + bytes([data[3] ^ 1]) + data[4:]
+    return data[:3] + bytes([data[3] ^ 3]) + data[4:]
 
 
 def read(directory: Directory, name: str) -> bytes:

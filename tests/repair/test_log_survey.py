@@ -32,7 +32,7 @@ def test_the_state_of_a_log_that_was_not_opened_yet(tmp_path: Path) -> None:
     whole = log.read_bytes()
     size = len(whole) // 10
     flipped = bytearray(whole)
-    flipped[3 * size + 15] ^= 1
+    flipped[3 * size + 15] ^= 3
     for content, severity in (
         (whole, SOUND),
         (whole[:-3], REMARKABLE),

@@ -15,7 +15,7 @@ from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import make_options
 from lsmkv.repair import survey_db
-from lsmkv.repair.placing import is_stated
+from lsmkv.repair.placing import can_be_stated
 from lsmkv.repair.plan import KEEP, LEAVE_OUT, REWRITE
 from lsmkv.repair.report import DAMAGED, TableSurvey
 
@@ -113,11 +113,13 @@ def test_a_survey_names_exchanged_tables_as_damage(store: Store) -> None:
 def test_a_table_of_another_store_is_left_out_and_reported(store: Store) -> None:
     files = store.files()
     names = tables(files)
+    old = {b"%03d" % number: b"old" for number in range(500)}
+    new = old | {b"%03d" % number: b"new" for number in range(0, 500, 2)}
+    moments = [dict(store.db), new, old]
     for name in names:
         found, plan = repaired(files | {name: foreign_table()})
         assert b"foreign" not in found.values()
-        truth = dict(store.db)
-        assert all(truth.get(key) == value for key, value in found.items())
+        assert any(found.items() <= moment.items() for moment in moments)
         (foreign,) = [table for table in plan.tables if table.survey.stray]
         assert foreign.action == LEAVE_OUT
         assert foreign.survey.name == name
@@ -167,11 +169,11 @@ def test_a_damaged_table_is_still_the_one_that_the_manifest_states(
     name = tables(files)[0]
     content = bytearray(files[name])
     if damage == "middle":
-        content[len(content) // 2] ^= 1
+        content[len(content) // 2] ^= 3
     elif damage == "start":
-        content[3] ^= 1
+        content[3] ^= 3
     elif damage == "end":
-        content[-60] ^= 1
+        content[-60] ^= 3
     elif damage == "cut":
         del content[len(content) // 2 :]
     else:
@@ -201,7 +203,7 @@ def key(user_key: bytes, sequence: int) -> bytes:
         (key(b"c", 1), key(b"x", 2), 100, False, False, True),
     ],
 )
-def test_what_can_be_read_of_a_table_shows_whether_it_is_the_one_that_is_stated(
+def test_what_can_be_read_of_a_table_shows_whether_it_is_the_one_that_can_be_stated(
     smallest: bytes, largest: bytes, size: int, reads_first: bool, reads_last: bool, expected: bool
 ) -> None:
     table = TableSurvey("000005.ldb", 5, size, 1)
@@ -210,4 +212,4 @@ def test_what_can_be_read_of_a_table_shows_whether_it_is_the_one_that_is_stated(
     table.smallest, table.largest = smallest, largest
     table.reads_first, table.reads_last = reads_first, reads_last
     comparator = InternalKeyComparator(make_options().comparator)
-    assert is_stated(table, comparator) == expected
+    assert can_be_stated(table, comparator) == expected

@@ -20,6 +20,7 @@ from lsmkv.db.compact.obsolete import remove_obsolete_files
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.local import LocalEnv
+from lsmkv.files import Table
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.log import LogWriter
 from lsmkv.table.format import FOOTER_SIZE, Footer
@@ -248,7 +249,7 @@ WAYS: list[Callable[[History], int]] = [
     flip_manifest,
     cut_manifest,
 ]
-# A lost write leaves no trace: its keys have their earlier values.
+# A lost write leaves no trace: with keep_stale, its keys have their earlier values.
 LOG_WAYS: list[Callable[[History], int]] = [flip_log, cut_log, lose_log]
 
 
@@ -296,7 +297,8 @@ def test_damage_of_a_log(
 ) -> None:
     allowed = damage(history)
     target = history.path if in_place else tmp_path / "new"
-    repair_db(history.path, into=None if in_place else target, **history.options)
+    into = None if in_place else target
+    repair_db(history.path, into=into, keep_stale=True, **history.options)
     found = history.content(target)
     differing = {
         key for key in set(found) | set(history.now) if found.get(key) != history.now.get(key)
@@ -432,18 +434,74 @@ def test_level_0_keeps_its_order(tmp_path: Path) -> None:
         assert len(dict(db)) == 53
 
 
-def test_batches_behind_a_hole_in_the_log_are_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lost", "kept"),
+    [(12, range(13, 100)), (80, range(80))],
+    ids=["more after it", "more before it"],
+)
+def test_a_hole_in_the_log_sets_the_smaller_side_of_it_aside(
+    tmp_path: Path, lost: int, kept: range
+) -> None:
+    """A lost write had any key: it may have replaced every older entry."""
     path = tmp_path / "db"
     with DB(path, create_if_missing=True) as db:
         for number in range(100):
             db.put(b"key%03d" % number, b"v" * 50)
     (log,) = path.glob("*.log")
-    flip(log, 1000)
+    flip(log, log.read_bytes().index(b"key%03d" % lost))
     plan = plan_repair(path)
-    assert "writes 13 to 13 are missing" in str(plan)
+    assert f"writes {lost + 1} to {lost + 1} are missing" in str(plan)
+    assert (plan.kept, plan.stale, plan.most_out_of_date) == (len(kept), 99 - len(kept), 1)
     repair_db(path, into=tmp_path / "new")
     with DB(tmp_path / "new") as db:
+        assert sorted(db) == [(b"key%03d" % number, b"v" * 50) for number in kept]
+    (aside,) = (tmp_path / "new" / "lost").glob("*.ldb")
+    with Table(aside) as table:
+        assert len(list(table.entries())) == plan.stale
+    repair_db(path, into=tmp_path / "all", keep_stale=True)
+    with DB(tmp_path / "all") as db:
         assert len(dict(db)) == 99
+        assert b"key%03d" % lost not in db
+
+
+def test_a_table_before_a_hole_in_the_log_is_set_aside_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True) as db:
+        db.put(b"old", b"1")
+        db.flush()
+        for number in range(100):
+            db.put(b"key%03d" % number, b"v" * 50)
+    (log,) = path.glob("*.log")
+    flip(log, 30)
+    (table,) = path.glob("*.ldb")
+    plan = repair_db(path, into=tmp_path / "new")
+    assert [one.action for one in plan.tables] == ["set aside"]
+    assert plan.stale == 1
+    assert (tmp_path / "new" / "lost" / table.name).read_bytes() == table.read_bytes()
+    with DB(tmp_path / "new") as db:
+        assert len(dict(db)) == 99
+
+
+def test_a_missing_log_before_another_sets_older_entries_aside(tmp_path: Path) -> None:
+    """The writes of the second log are all that is proved."""
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True) as db:
+        db.put(b"old", b"1")
+        db.flush()
+        db.put(b"lost", b"1")
+        db.put(b"new", b"1")
+    (log,) = path.glob("*.log")
+    content = log.read_bytes()
+    # A flush that was killed: the writes after its beginning are in the next log.
+    (path / "000099.log").write_bytes(content[len(content) // 2 :])
+    log.unlink()
+    plan = repair_db(path, into=tmp_path / "into")
+    with DB(tmp_path / "into") as new:
+        assert b"old" not in new
+        assert dict(new) == {b"new": b"1"}
+    assert plan.kept == 1
+    assert plan.stale == 1
+    assert plan.most_out_of_date is None
 
 
 def set_aside(path: Path) -> Path:
@@ -477,7 +535,8 @@ def test_what_an_opening_left_out_is_added(tmp_path: Path, in_place: bool) -> No
     assert plan.left_in_lost == []
     assert f"{name}: 9 writes in 9 batches go into new tables" in str(plan)
     target = tmp_path / ("store" if in_place else "new")
-    lsmkv.repair_db(tmp_path / "store", into=None if in_place else target)
+    into = None if in_place else target
+    lsmkv.repair_db(tmp_path / "store", into=into, keep_stale=True)
     with DB(target, paranoid_checks=True) as db:
         assert dict(db) == SAVED
         assert db.verify() == []
@@ -493,7 +552,7 @@ def test_a_repair_that_adds_what_was_left_out_may_be_killed(tmp_path: Path) -> N
             db.put(b"%d" % n, b"first")
     with base.open_directory("/db") as directory:
         data = bytearray(directory.read_file("000003.log", 1000))
-        data[50] ^= 1
+        data[50] ^= 3
         directory.remove("000003.log")
         with directory.create("000003.log") as file:
             file.append(bytes(data))
@@ -503,11 +562,11 @@ def test_a_repair_that_adds_what_was_left_out_may_be_killed(tmp_path: Path) -> N
         env = base.kill()
         env.fail_at(n, sticky=True)
         try:
-            lsmkv.repair_db("/db", env=env)
+            lsmkv.repair_db("/db", env=env, keep_stale=True)
         except (lsmkv.Error, OSError):
             pass
         killed = env.kill()
-        lsmkv.repair_db("/db", env=killed)
+        lsmkv.repair_db("/db", env=killed, keep_stale=True)
         with DB("/db", env=killed, paranoid_checks=True) as db:
             assert dict(db) == SAVED
         if env.failures == 0:
@@ -852,7 +911,7 @@ def test_a_single_flip_loses_a_block_at_most() -> None:
         if not tables:
             continue
         name = wreck.rng.choice(tables)
-        wreck.rewrite(name, lambda data: data.__setitem__(len(data) // 3, data[len(data) // 3] ^ 1))
+        wreck.rewrite(name, lambda data: data.__setitem__(len(data) // 3, data[len(data) // 3] ^ 3))
         repair_db("/db", into="/new", env=wreck.env, **wreck.options)
         lost = wreck.judge(wreck.content(wreck.env, "/new"), False)
         assert len(lost) <= 20

@@ -58,7 +58,7 @@ def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
         db.flush()
     (table,) = store.glob("*.ldb")
     content = bytearray(table.read_bytes())
-    content[50_000] ^= 1
+    content[50_000] ^= 3
     table.write_bytes(content)
     (tmp_path / "file").write_bytes(b"precious")
     fails(lsm("export", store, "-o", tmp_path / "file", "--force"), table.name)

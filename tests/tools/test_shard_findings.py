@@ -31,7 +31,7 @@ def test_verify_finds_damage_and_remarks(tmp_path: Path) -> None:
     assert done.out.endswith("no damage\n")
     assert "left over: the version does not name it" in done.out
     data = bytearray(tables[1].read_bytes())
-    data[100] ^= 1
+    data[100] ^= 3
     tables[1].write_bytes(data)
     done = lsm("verify", tmp_path / "set", "--quiet")
     assert done.status == 3
