@@ -11,6 +11,7 @@ from typing import Any, Never
 from lsmkv.format.filenames import LOST, parse_filename
 from lsmkv.format.keys import MAX_SEQUENCE
 from lsmkv.repair.damaged_table import Hole
+from lsmkv.repair.ordering import sequences_without_files
 from lsmkv.repair.rebuilding import Sources
 from lsmkv.repair.report import (
     DAMAGED,
@@ -161,6 +162,14 @@ class RepairPlan:
         return sum(last - first + 1 for first, last in missing)
 
     @property
+    def unaccounted(self) -> list[tuple[int, int]]:
+        """The first and last sequences of writes that no file can have, if no MANIFEST is intact.
+
+        They are lost, or were all replaced by later ones.
+        """
+        return [] if self.by_levels else sequences_without_files(self.survey, self.logs)
+
+    @property
     def better_kept(self) -> bool:
         """Whether ``keep_stale`` is recommended: more would be set aside than kept."""
         return self.stale > self.kept
@@ -229,6 +238,7 @@ class RepairPlan:
             "kept": self.kept,
             "stale": self.stale,
             "most_out_of_date": self.most_out_of_date,
+            "unaccounted": self.unaccounted,
             "recommended": "keep_stale" if self.better_kept else "default",
         }
 
@@ -266,6 +276,8 @@ class RepairPlan:
             yield f"{log.name}: {writes} in {batches} {goes} into new tables"
             for problem in log.problems:
                 yield f"  lost at {problem.offset}: {problem.reason}"
+        for first, last in self.unaccounted:
+            yield f"writes {first} to {last} are in no file: they were replaced, or they are lost"
         if self._first > 0:
             yield f"writes up to {self._first - 1} are set aside: lost ones may have replaced them"
         if self._last < MAX_SEQUENCE:

@@ -23,6 +23,7 @@ from lsmkv.env.base import Directory
 from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE, Entry, InternalKeyComparator, sequence_in
 from lsmkv.options import Options
 from lsmkv.repair.damaged_table import Hole
+from lsmkv.repair.ordering import Ordering
 from lsmkv.repair.plan import (
     KEEP,
     LEAVE_OUT,
@@ -80,10 +81,11 @@ class _Planner:
         self._keep_stale = keep_stale
         self._progress = progress
         self._ancestry = Ancestry(survey) if survey.levels_known else None
+        self._ordering = Ordering(survey) if survey.levels_known else None
         for log in survey.logs:
-            if self._ancestry is not None and log.gap_before is not None:
+            if self._ordering is not None and log.gap_before is not None:
                 first, last = log.gap_before
-                log.gap_before = max(first, self._ancestry.first_of_log(log.number)), last
+                log.gap_before = max(first, self._ordering.first_of_log(log.number)), last
 
     def plan(self, last: int) -> RepairPlan:
         """The plan that keeps no entry with a sequence above ``last``."""
@@ -126,8 +128,8 @@ class _Planner:
         """Whether the table was made of nothing but older, or nothing but newer writes."""
         if not table.is_used or table.survey.last_sequence <= moment:
             return True
-        ancestry = self._ancestry
-        return ancestry is not None and ancestry.first_possible(table.survey.number) > moment
+        ordering = self._ordering
+        return ordering is not None and ordering.first_of_table(table.survey.number) > moment
 
     def _count_stale(self, plan: RepairPlan) -> None:
         suspects = [one for one in plan.tables if one.stale_test and one.survey.entries > 0]

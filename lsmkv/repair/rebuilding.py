@@ -18,6 +18,7 @@ from lsmkv.options import Options
 from lsmkv.repair.damaged_log import FoundBatch, read_batches
 from lsmkv.repair.damaged_table import FoundBlock, Salvage
 from lsmkv.repair.lineage import Origin
+from lsmkv.repair.ordering import Ordering
 from lsmkv.repair.placing import is_as_stated
 from lsmkv.repair.report import LogSurvey, Survey, TableSurvey, open_mended
 from lsmkv.repair.survey import check_internal_keys
@@ -66,7 +67,7 @@ class Ancestry:
 
     def __init__(self, survey: Survey) -> None:
         assert survey.manifest is not None
-        self._levels = survey.manifest._state.levels
+        self._ordering = Ordering(survey)
         self._origins = survey.manifest._lineage.origins
         self._last_sequence = survey.manifest._state.last_sequence
         self._tables = {table.number: table for table in survey.tables if table.size >= 0}
@@ -74,34 +75,6 @@ class Ancestry:
             [log for log in survey.logs if log.size >= 0], key=lambda log: log.number
         )
         self._found: dict[int, Sources] = {}
-
-    def first_possible(self, number: int) -> int:
-        """No entry of the table, nor one that was dropped when it was made, has a lower sequence.
-
-        0 if nothing shows it.  On level 0 the tables are in the order of their numbers, and what is
-        in one is newer than all that is in those before it.
-        """
-        origin = self._origins.get(number)
-        first = 0
-        if origin is not None and origin.first_log > 0:
-            first = self.first_of_log(origin.first_log)
-        if number in self._levels[0]:
-            older = [one for one in self._levels[0] if one < number and one in self._tables]
-            last = max([self._tables[one].last_sequence for one in older], default=-1)
-            first = max(first, last + 1)
-        return first
-
-    def first_of_log(self, number: int) -> int:
-        """No write of the log has a lower sequence, as far as older tables and logs show."""
-        tables = [
-            table.last_sequence
-            for table in self._tables.values()
-            if (origin := self._origins.get(table.number)) is not None
-            and 0 < origin.older_than_log <= number
-            and is_as_stated(table, origin.file)
-        ]
-        logs = [log.last_sequence for log in self._logs if log.number < number and log.batches > 0]
-        return max([*tables, *logs], default=-1) + 1
 
     def sources_of(self, number: int) -> Sources:
         """The files from which the table can be made again, as far as they are there.
@@ -113,14 +86,14 @@ class Ancestry:
             found = self._found[number] = Sources()
             origin = self._origins.get(number)
             if origin is None:
-                found.lack(self.first_possible(number), self._last_sequence)
+                found.lack(self._ordering.first_of_table(number), self._last_sequence)
             elif origin.inputs:
                 for one in origin.inputs:
                     self._add_input(found, one)
             elif origin.first_log > 0:
-                self._add_logs(found, origin, self.first_possible(number))
+                self._add_logs(found, origin, self._ordering.first_of_table(number))
             else:
-                found.lack(self.first_possible(number), origin.last_sequence)
+                found.lack(self._ordering.first_of_table(number), origin.last_sequence)
         return found
 
     def _add_input(self, found: Sources, number: int) -> None:

@@ -1,0 +1,130 @@
+"""What the MANIFEST proves of the order of tables and logs: which of them are older than others.
+
+A flush writes all that is in the logs before the current one.  So every write of a log is newer
+than the tables whose edits came before it.  A survey finds by this which logs are not the store's,
+and a repair how old a table is that is missing.
+"""
+
+from __future__ import annotations
+
+from lsmkv.repair.placing import is_as_stated
+from lsmkv.repair.report import LogSurvey, ManifestSurvey, Survey, TableSurvey
+from lsmkv.util.text import count
+
+
+class Ordering:
+    """The order of a survey's files, whose MANIFEST is whole."""
+
+    def __init__(self, survey: Survey) -> None:
+        assert survey.manifest is not None
+        self._first_level = survey.manifest._state.levels[0]
+        self._origins = survey.manifest._lineage.origins
+        self._tables = {table.number: table for table in survey.tables if table.size >= 0}
+        self._logs = [log for log in survey.logs if log.size >= 0 and log.batches > 0]
+
+    def first_of_log(self, number: int) -> int:
+        """No write of the log has a lower sequence, as far as older tables and logs show."""
+        logs = [log.last_sequence for log in self._logs if log.number < number]
+        return max([self.last_before_log(number), *logs], default=-1) + 1
+
+    def last_before_log(self, number: int) -> int:
+        """The highest sequence in the tables that are older than the log; -1 if there is none."""
+        return max(
+            [
+                table.last_sequence
+                for table in self._tables.values()
+                if (origin := self._origins.get(table.number)) is not None
+                and 0 < origin.older_than_log <= number
+                and is_as_stated(table, origin.file)
+            ],
+            default=-1,
+        )
+
+    def first_of_table(self, number: int) -> int:
+        """No entry of the table, nor one that was dropped when it was made, has a lower sequence.
+
+        0 if nothing shows it.  On level 0 the tables are in the order of their numbers, and what is
+        in one is newer than all that is in those before it.
+        """
+        origin = self._origins.get(number)
+        first = 0
+        if origin is not None and origin.first_log > 0:
+            first = self.first_of_log(origin.first_log)
+        if number in self._first_level:
+            older = [one for one in self._first_level if one < number and one in self._tables]
+            last = max([self._tables[one].last_sequence for one in older], default=-1)
+            first = max(first, last + 1)
+        return first
+
+
+def leave_out_foreign_logs(survey: Survey) -> None:
+    """Leave out logs whose writes have the sequences of older writes: they are another store's."""
+    ordering = Ordering(survey)
+    last = -1
+    for log in survey.logs:
+        if not log.needed or log.batches == 0:
+            continue
+        before = max(last, ordering.last_before_log(log.number))
+        if log.first_sequence <= before:
+            log.needed = False
+            log.remarks.append(
+                f"not this store's: {count(log.operations, 'write')} with the sequences"
+                f" {log.first_sequence} to {log.last_sequence}, but older ones end at {before}"
+            )
+        else:
+            last = log.last_sequence
+
+
+def note_old_manifest(survey: Survey) -> None:
+    """Note that a MANIFEST lacks records at its end, if files have later writes than it knows of.
+
+    Either the first log that is needed begins after a gap, or a table that the MANIFEST does not
+    name is newer than all that it and the logs have.
+    """
+    manifest = survey.manifest
+    assert manifest is not None
+    known = manifest._state.last_sequence
+    logs = [log for log in survey.logs if log.needed and log.batches > 0]
+    gap = bool(logs) and logs[0].first_sequence > known + 1
+    if gap and logs[0].gap_before is None:
+        logs[0].gap_before = known + 1, logs[0].first_sequence - 1
+    latest = max([known, *(log.last_sequence for log in logs)])
+    unnamed = [
+        table
+        for table in survey.tables
+        if table.level < 0 and not table.stray and table.number not in survey.obsolete
+    ]
+    if not gap and all(table.last_sequence <= latest for table in unnamed):
+        return
+    if manifest._state.tail is not None:
+        _merge(survey, manifest, unnamed)
+    else:
+        manifest.note(manifest.size, 0, "later writes are in files that it does not name")
+        survey.unnamed |= {table.number for table in unnamed}
+
+
+def _merge(survey: Survey, manifest: ManifestSurvey, unnamed: list[TableSurvey]) -> None:
+    """Take the tables that a MANIFEST does not name for the store's too, as its end is damaged."""
+    manifest.whole = False
+    manifest.note(manifest.size, 0, "records are missing at its end")
+    survey.tables = [table for table in survey.tables if table.size >= 0]
+    for table in unnamed:
+        table.needed = True
+        table.remarks.clear()
+
+
+def sequences_without_files(survey: Survey, logs: list[LogSurvey]) -> list[tuple[int, int]]:
+    """The first and last of the sequences, up to the highest, that no file of a store can have.
+
+    Without a MANIFEST nothing else shows that a file is missing.  It may also be that all of these
+    writes were replaced by later ones.
+    """
+    found = [(one.first_sequence, one.last_sequence) for one in survey.tables if one.needed]
+    found += [(log.first_sequence, log.last_sequence) for log in logs]
+    missing: list[tuple[int, int]] = []
+    expected = 1
+    for first, last in sorted(found):
+        if first > expected:
+            missing.append((expected, first - 1))
+        expected = max(expected, last + 1)
+    return missing

@@ -1,0 +1,167 @@
+"""Files that contradict the order of a store are left out, and an old MANIFEST is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from live_copies import STORE, Files
+from stores_in_memory import Store, env_of, repaired, without
+
+import lsmkv
+from lsmkv import DB
+from lsmkv.repair import survey_db
+from lsmkv.repair.ordering import Ordering, sequences_without_files
+from lsmkv.repair.report import LogSurvey, Survey
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    """A store with a table of 100 keys, and 30 other writes in its log."""
+    made = Store()
+    for number in range(100):
+        made.db.put(b"%03d" % number, b"table")
+    made.db.flush()
+    for number in range(30):
+        made.db.put(b"%03d" % number, b"log")
+    with made.db:
+        yield made
+
+
+def other_log(writes: int) -> bytes:
+    """The log of another store."""
+    other = Store()
+    for number in range(writes):
+        other.db.put(b"%03d" % number, b"foreign")
+    files = other.files()
+    other.db.close()
+    (name,) = [name for name in files if name.endswith(".log")]
+    return files[name]
+
+
+def manifest_of(files: Files) -> str:
+    (name,) = [name for name in files if name.startswith("MANIFEST")]
+    return name
+
+
+@pytest.mark.parametrize("writes", [20, 120])
+def test_a_log_whose_sequences_are_those_of_older_writes_is_left_out(
+    store: Store, writes: int
+) -> None:
+    found, plan = repaired(store.files() | {"000099.log": other_log(writes)})
+    assert found == dict(store.db)
+    (foreign,) = [log for log in plan.survey.logs if log.number == 99]
+    assert not foreign.needed
+    assert f"not this store's: {writes} writes" in foreign.remarks[-1]
+
+
+def test_a_log_of_another_store_in_the_place_of_the_store_s_is_left_out(store: Store) -> None:
+    files = store.files()
+    (log,) = [name for name in files if name.endswith(".log")]
+    found, plan = repaired(files | {log: other_log(20)})
+    assert found == {b"%03d" % number: b"table" for number in range(100)}
+    assert not plan.logs
+
+
+def test_a_log_after_writes_that_an_old_manifest_does_not_know_is_kept_alone_or_left_out(
+    store: Store,
+) -> None:
+    before = store.files()
+    store.db.flush()
+    store.db.put(b"last", b"1")
+    now = store.files()
+    old = without(now, manifest_of(now)) | {manifest_of(before): before[manifest_of(before)]}
+    found, plan = repaired(old)
+    assert found == {b"%03d" % number: b"table" for number in range(100)}
+    assert plan.stale == 1
+    assert "later writes are in files that it does not name" in str(plan)
+    assert "1 table that it does not name: left out (--merge-all uses every table)" in str(plan)
+    env = env_of(old)
+    lsmkv.repair_db(STORE, into="/all", env=env, merge_all=True)
+    with DB("/all", env=env) as db:
+        assert dict(db) == dict(store.db)
+
+
+def test_a_table_that_is_newer_than_manifest_and_logs_shows_that_records_are_missing(
+    store: Store,
+) -> None:
+    before = store.files()
+    store.db.flush()
+    now = store.files()
+    old = without(now, manifest_of(now)) | {manifest_of(before): before[manifest_of(before)]}
+    plan = lsmkv.plan_repair(STORE, env=env_of(old))
+    assert plan.needed
+    assert plan.survey.unnamed
+
+
+def test_a_manifest_whose_end_is_torn_and_that_does_not_know_a_newer_table_is_not_relied_on(
+    store: Store,
+) -> None:
+    store.db.flush()
+    store.db.put(b"last", b"1")
+    now = store.files()
+    name = manifest_of(now)
+    found, plan = repaired(now | {name: now[name][:-5]})
+    assert found == dict(store.db)
+    assert not plan.by_levels
+    assert "records are missing at its end" in str(plan)
+
+
+def test_a_table_that_a_crash_left_and_whose_writes_are_in_the_log_shows_nothing(
+    store: Store,
+) -> None:
+    before = store.files()
+    store.db.flush()
+    (made,) = {name for name in store.files() if name.endswith(".ldb")} - set(before)
+    found, plan = repaired(before | {made: store.files()[made]})
+    assert not plan.needed
+    assert found == dict(store.db)
+
+
+def test_a_missing_table_of_level_0_is_newer_than_those_before_it(store: Store) -> None:
+    """A MANIFEST that was begun anew does not say of which log it was made."""
+    store.db.flush()
+    files = store.files()
+    with DB(STORE, env=(env := env_of(files))):
+        pass
+    with env.open_directory(STORE) as directory:
+        newest = max(name for name in directory.names() if name.endswith(".ldb"))
+        directory.remove(newest)
+    ordering = Ordering(survey_db(STORE, env=env))
+    assert ordering.first_of_table(int(newest.removesuffix(".ldb"))) == 101
+    plan = lsmkv.repair_db(STORE, into="/new", env=env)
+    assert plan.stale == 0
+    with DB("/new", env=env) as db:
+        assert dict(db) == {b"%03d" % number: b"table" for number in range(100)}
+
+
+def test_sequences_that_no_file_has_are_named_if_there_is_no_manifest(store: Store) -> None:
+    store.db.flush()
+    store.db.put(b"last", b"1")
+    store.db.flush()
+    files = store.files()
+    tables = sorted(name for name in files if name.endswith(".ldb"))
+    _, plan = repaired(without(files, "CURRENT", manifest_of(files), tables[1]))
+    assert plan.unaccounted == [(101, 130)]
+    assert "writes 101 to 130 are in no file: they were replaced, or they are lost" in str(plan)
+    assert plan.to_dict()["unaccounted"] == [(101, 130)]
+    assert repaired(files)[1].unaccounted == []
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        ([(1, 10), (11, 20)], []),
+        ([(11, 20)], [(1, 10)]),
+        ([(1, 20), (5, 10), (25, 30)], [(21, 24)]),
+    ],
+)
+def test_ranges_of_sequences_are_joined(
+    ranges: list[tuple[int, int]], expected: list[tuple[int, int]]
+) -> None:
+    logs = []
+    for number, (first, last) in enumerate(ranges):
+        log = LogSurvey(f"{number}.log", number, 10, True)
+        log.first_sequence, log.last_sequence = first, last
+        logs.append(log)
+    assert sequences_without_files(Survey("store"), logs) == expected
