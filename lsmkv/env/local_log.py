@@ -31,9 +31,23 @@ a log, and after a zero header it reads from the next block on."""
 _FIRST = 64 * 1024
 _MOST = 4 * 1024 * 1024
 """The bytes that are reserved first, and the most in one step; each step doubles the file."""
+_PAGE = 4096
+"""Logs in memory reserve pages."""
 _TOUCHED = 64 * 1024
 """Bytes after the end whose pages are loaded: a store into another page would wait for it while
 holding the interpreter's lock."""
+
+
+def may_be_reserved(size: int, zeros: int) -> bool:
+    """Whether so many zeros at the end of a log of ``size`` bytes may be space that was reserved.
+
+    They are none if the file does not end where a step of :class:`LocalLogFile` would, or if they
+    are more than a step.
+
+    >>> may_be_reserved(2 * _FIRST, _FIRST), may_be_reserved(100_000, 50_000)
+    (True, False)
+    """
+    return size % _PAGE == 0 and zeros <= max(_FIRST, min(size // 2, _MOST)) + _UNIT
 
 
 class _Window:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lsmkv.env.base import Directory
+from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import Operation, decode_batch
 from lsmkv.format.keys import MAX_SEQUENCE
-from lsmkv.format.log import LogReader
+from lsmkv.format.log import BLOCK_SIZE, SECTOR, LogReader, lost_in_zeros
 from lsmkv.repair.damaged_table import Problem
 from lsmkv.repair.report import LogSurvey, open_mended
+from lsmkv.util.text import count
 
 
 class FoundBatch(NamedTuple):
@@ -45,6 +46,7 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
             if record.damage is not None and damage is None:
                 size = record.offset - record.damage.offset
                 damage = Problem(record.damage.offset, size, record.damage.reason)
+                damage.reason += _zeros_in(file, damage)
             try:
                 sequence, operations = decode_batch(record.payload)
                 if sequence + len(operations) - 1 > MAX_SEQUENCE:
@@ -66,6 +68,7 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
             yield FoundBatch(sequence, operations, record.offset, damage)
             damage = None
             expected = sequence + len(operations)
+        log.zeros = lost_in_zeros(file, reader.end)
         tail = reader.tail
         if damage is None and tail is not None:
             if tail.torn:
@@ -75,3 +78,14 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
         if damage is not None:
             log.problems.append(damage)
             log.tail = damage
+
+
+def _zeros_in(file: RandomAccessFile, damage: Problem) -> str:
+    """How much of the damage is zeros, counted by log blocks."""
+    zeros, at, end = 0, damage.offset, damage.offset + damage.size
+    while at < end:
+        stop = min(end, at - at % BLOCK_SIZE + BLOCK_SIZE)
+        if not file.read(at, stop - at).strip(b"\0"):
+            zeros += stop - at
+        at = stop
+    return f"; {count(zeros, 'byte')} of zeros" if zeros >= SECTOR else ""

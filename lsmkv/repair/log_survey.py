@@ -10,6 +10,7 @@ from lsmkv.db.opening.lost import read_lost
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import LOST, LOST_RECORD, log_name, parse_filename
+from lsmkv.format.log import zeros_text
 from lsmkv.repair.damaged_log import read_batches
 from lsmkv.repair.damaged_table import Problem
 from lsmkv.repair.flipped_bits import flips_in_log
@@ -55,9 +56,11 @@ def note_missing_log(survey: Survey) -> None:
 def note_gaps_between_logs(logs: list[LogSurvey]) -> None:
     """Note the writes that are missing between two logs, by their sequences.
 
-    If none are missing, damage at the end of the older log is a torn record.
+    If none are missing, damage at the end of the older log is a torn record, and zeros there are
+    nothing.
     """
     expected: int | None = None
+    zeros: list[LogSurvey] = []  # logs since the last batch that end in zeros
     open_ends: list[LogSurvey] = []  # logs since the last batch that end in damage
     unread = False  # whether a log before the first batch is missing, or nothing in it can be read
     for log in logs:
@@ -73,14 +76,21 @@ def note_gaps_between_logs(logs: list[LogSurvey]) -> None:
             elif expected is not None and log.first_sequence == expected:
                 for older in open_ends:
                     _take_for_torn(older)
+                for older in zeros:
+                    older.zeros = 0
             elif unread and expected is None and log.first_sequence > 1:
                 log.gap_before = 0, log.first_sequence - 1
             open_ends = []
+            zeros = []
             expected = log.last_sequence + 1
         elif log.damage:
             unread = True
         if log.tail is not None:
             open_ends.append(log)
+        if log.zeros > 0:
+            zeros.append(log)
+    for log in zeros:
+        log.remarks.append(zeros_text(log.size, log.zeros))
 
 
 def survey_lost(directory: Directory, survey: Survey) -> None:

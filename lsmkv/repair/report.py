@@ -23,7 +23,8 @@ from lsmkv.util.copying import refuse_copy
 SOUND = 0
 """No damage and no remarks."""
 REMARKABLE = 1
-"""No write is lost, but there is a remark: a torn record at a log's end, an obsolete file."""
+"""Nothing is lost for certain, but there is a remark: a torn record, or zeros, at a log's end; an
+obsolete file."""
 DAMAGED = 2
 """Acknowledged writes are lost, or cannot be read."""
 
@@ -157,6 +158,8 @@ class LogSurvey(FileSurvey):
         """The first and last of the writes that are missing between two of its batches."""
         self.gap_before: tuple[int, int] | None = None
         """The same of those before its first batch; the first is 0 if it is unknown."""
+        self.zeros = 0
+        """Bytes of zeros at its end, where writes may have been: no space that was reserved."""
         self.start = 0
         """Everything before this offset is in the store already, and is not counted."""
 

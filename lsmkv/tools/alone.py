@@ -6,7 +6,7 @@ import argparse
 import shutil
 import sys
 
-from lsmkv.tools.console import ERROR, MISS, guarded, say, write_line
+from lsmkv.tools.console import ERROR, guarded, say, write_line
 from lsmkv.tools.doctor import report
 from lsmkv.tools.doctor.engine import version_text
 
@@ -40,5 +40,5 @@ def _doctor(arguments: list[str]) -> None:
         columns = shutil.get_terminal_size().columns
         for line in report.lines(found, columns, sys.stdout.encoding):
             write_line("".join(text for text, _ in line))
-    if found.problems:
-        raise SystemExit(MISS)
+    if found.status:
+        raise SystemExit(found.status)

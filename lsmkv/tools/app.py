@@ -124,8 +124,8 @@ app = typer.Typer(
     help="A key-value store in LevelDB's format: read and write it, inspect its files, repair it,"
     " or measure how filters reduce its disk reads.",
     epilog="Data goes to stdout, messages to stderr. Exit status: 0; 1 if a key is not there or"
-    " stores differ; 2 on an error; 128 + N after signal N. 'verify' exits with 3 for damage,"
-    " 'doctor' with 1 for a problem.",
+    " stores differ; 2 on an error; 128 + N after signal N. 'verify' and"
+    " 'doctor' exit with 3 for damage, 'doctor' with 1 for a problem.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

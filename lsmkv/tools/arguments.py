@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple, Unpack, cast
@@ -12,26 +11,20 @@ import typer
 
 import lsmkv
 from lsmkv import OptionArguments
-from lsmkv.files import make_name
 from lsmkv.filter.known import policy_from_text
 from lsmkv.options import FilterLayout
 from lsmkv.tools.console import ERROR, say
+from lsmkv.tools.next_step import is_set_directory
 from lsmkv.tools.text import from_argument
 from lsmkv.util.urls import is_url
 
 if TYPE_CHECKING:
     from lsmkv.shards import Shards
 
-_VERSIONS = "versions"
-
 
 def is_shard_set(where: str) -> bool:
     """Whether this names a shard set: a URL, or a directory with versions and without a store."""
-    if is_url(where):
-        return True
-    return os.path.isdir(os.path.join(where, _VERSIONS)) and not os.path.lexists(
-        os.path.join(where, make_name("current"))
-    )
+    return is_url(where) or is_set_directory(where)
 
 
 def store_only(context: typer.Context, where: str | None) -> str | None:

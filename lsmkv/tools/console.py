@@ -16,6 +16,7 @@ from typing import ParamSpec
 
 from lsmkv.db.opening.directory import NO_DATABASE
 from lsmkv.errors import Error, NotFoundError, RecoveryWarning
+from lsmkv.tools.next_step import next_step
 from lsmkv.tools.text import fold, printable
 
 MISS = 1
@@ -63,7 +64,10 @@ def stdin_is_terminal() -> bool:
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """A command whose failures end in one line on stderr and an exit status, not in a traceback."""
+    """A command whose failures end in one line on stderr and an exit status, not in a traceback.
+
+    If a store is damaged, the line ends in the command that gets it back.
+    """
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -87,7 +91,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             if isinstance(error, ImportError) and error.name not in EXTRAS:
                 raise
             held.tell(str(error))
-            say(_in_words(error, hint=kwargs.get("create") is False))
+            where = kwargs.get("directory")
+            step = next_step(error, where if isinstance(where, str) else None, command.__name__)
+            say(_in_words(error, hint=kwargs.get("create") is False) + step)
             _close_stdout()
             raise SystemExit(ERROR) from None
         finally:

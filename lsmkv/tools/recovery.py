@@ -60,8 +60,9 @@ def verify(
     it is damaged, is named until it is acknowledged. Of a shard set, every object of the newest
     version is fetched, and compared with the size and SHA-256 that the version states.
 
-    Exit status: 0 all is sound; 1 nothing is lost, but there are remarks (a write cut short by a
-    crash, files left over); 3 data is damaged or missing; 2 it could not be checked.
+    Exit status: 0 all is sound; 1 nothing is damaged, but there are remarks (a write cut short by a
+    crash, zeros where writes may have been, files left over); 3 data is damaged or missing; 2 it
+    could not be checked.
 
     JSON: "path", "verdict", "files": each "name", "bytes", "verdict", "level", "blocks",
     "entries", "problems" ("offset", "bytes", "missing" (bytes that the file lacks), "reason",

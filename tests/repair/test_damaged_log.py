@@ -102,3 +102,24 @@ def test_a_record_that_is_no_batch_is_a_problem(record: bytes) -> None:
     assert (problem.offset, problem.size) == (log.ends[0], log.ends[1] - log.ends[0])
     _, survey = Log(batch(1), record).read()
     assert [one.offset for one in survey.problems] == [log.ends[0]]
+
+
+def test_zeros_before_other_batches_are_counted() -> None:
+    log = Log(batch(1), *(batch(number, 9000) for number in range(2, 20)), batch(20))
+    log.change(log.ends[0], bytes(2 * 32768))
+    found, survey = log.read()
+    assert [one.sequence for one in found][-1] == 20
+    (problem,) = survey.problems
+    assert problem.reason.endswith(" bytes of zeros; writes 2 to 9 are missing")
+    assert survey.severity == DAMAGED
+    assert survey.zeros == 0
+
+
+def test_zeros_up_to_the_end_are_counted() -> None:
+    log = Log(*(batch(number, 90) for number in range(1, 500)))
+    whole = log.directory.size("000003.log")
+    log.change(log.ends[249], bytes(whole - log.ends[249]))
+    found, survey = log.read()
+    assert len(found) == 250
+    assert survey.zeros == whole - log.ends[249]
+    assert survey.problems == []

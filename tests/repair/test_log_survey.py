@@ -61,3 +61,35 @@ def test_damage_before_a_log_that_goes_on_is_a_torn_record(tmp_path: Path) -> No
     assert "no write is missing there" in found.logs[0].remarks[0]
     with DB(tmp_path, paranoid_checks=True) as db:
         assert dict(db) == {b"0": b"value", b"1": b"again"}
+
+
+def test_half_a_log_of_zeros_is_remarked_on(tmp_path: Path) -> None:
+    with DB(tmp_path, create_if_missing=True) as db:
+        for n in range(500):
+            db.put(b"%d" % n, b"value" * 9)
+    (log,) = tmp_path.glob("*.log")
+    whole = log.read_bytes()
+    half = len(whole) // 2
+    log.write_bytes(whole[:half] + bytes(len(whole) - half))
+    found = survey_db(tmp_path)
+    (surveyed,) = found.logs
+    assert found.severity == REMARKABLE
+    assert surveyed.zeros >= len(whole) - half
+    (remark,) = [one for one in surveyed.remarks if one.startswith("zeros from ")]
+    assert "the writes that were there are lost" in remark
+
+
+def test_zeros_before_a_log_that_goes_on_are_nothing(tmp_path: Path) -> None:
+    with DB(tmp_path, create_if_missing=True) as db:
+        for n in range(3):
+            db.put(b"%d" % n, b"value")
+    (log,) = tmp_path.glob("*.log")
+    log.write_bytes(log.read_bytes() + bytes(5000))
+    assert survey_db(tmp_path).severity == REMARKABLE
+    later = tmp_path / "000009.log"
+    later.write_bytes(frame(encode_batch(4, [(b"3", b"more")]), 0))
+    found = survey_db(tmp_path)
+    assert found.severity == SOUND
+    assert [one.zeros for one in found.logs] == [0, 0]
+    later.write_bytes(frame(encode_batch(5, [(b"3", b"more")]), 0))
+    assert survey_db(tmp_path).severity == DAMAGED

@@ -91,7 +91,8 @@ def test_a_command_imports_its_own_modules_only(store: Path) -> None:
     others = {"rich", "textual", "starlette", "asyncio", "sqlite3", "lsmkv.shards", "lsmkv.repair"}
     assert not imported & others
     tools = {name.split(".")[2] for name in imported if name.startswith("lsmkv.tools.")}
-    assert tools == {"app", "arguments", "cli", "commands", "console", "signals", "text"}
+    own = {"app", "arguments", "cli", "commands", "console", "next_step", "signals", "text"}
+    assert tools == own
 
 
 def test_an_unknown_command_is_met_with_its_neighbors() -> None:

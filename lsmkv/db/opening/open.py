@@ -23,7 +23,13 @@ from lsmkv.db.tree.store_lock import StoreLock
 from lsmkv.db.write.writer import Writer
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import ComparatorMismatchError, Error, ForeignFormatError, raise_typed
+from lsmkv.errors import (
+    ComparatorMismatchError,
+    CorruptionError,
+    Error,
+    ForeignFormatError,
+    raise_typed,
+)
 from lsmkv.format.filenames import CURRENT
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
@@ -125,7 +131,8 @@ def open_store(path: str, arguments: OptionArguments, share: Share | None = None
 
     ``arguments`` are the keywords of ``lsmkv.DB``.  Where they name no comparator, the store's own
     name for its order decides.  ``share`` is called once the store's lock is held, and returns what
-    publishes the store to other processes.
+    publishes the store to other processes.  Damage is raised with a note that says what to do next:
+    tracebacks show it, and the message itself stays as it is.
     """
     options = make_options(**arguments)
     create = options.create_if_missing
@@ -137,6 +144,22 @@ def open_store(path: str, arguments: OptionArguments, share: Share | None = None
         create = True
     elif env is None:
         env = LocalEnv()
+    try:
+        return _open(env, path, create, options, arguments, share)
+    except CorruptionError as error:
+        if isinstance(env, LocalEnv):
+            error.add_note(f"To see what can be read of it: lsmkv rescue {path} (lsmkv.repair)")
+        raise
+
+
+def _open(
+    env: Env,
+    path: str,
+    create: bool,
+    options: Options,
+    arguments: OptionArguments,
+    share: Share | None,
+) -> OpenStore:
     if options.read_only:
         opened = OpenStore(env, open_database_directory(env, path, False), None, options)
     else:

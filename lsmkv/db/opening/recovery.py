@@ -37,7 +37,7 @@ from lsmkv.format.filenames import (
 )
 from lsmkv.format.foreign import refuse_certain, refuse_foreign, too_many_levels
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
-from lsmkv.format.log import LogDamage, LogReader
+from lsmkv.format.log import LogDamage, LogReader, lost_in_zeros, zeros_text
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
 from lsmkv.util.signals import deferred
@@ -92,6 +92,7 @@ class Recovery:
         self._log_end = 0  # where the last record of the log read last ends
         self._log_last = -1  # and where it starts
         self._unjudged: tuple[int, LogDamage] | None = None  # a log's number, and damage in it
+        self._zeros = ""  # what to say of zeros after the last batch
 
     def run(self) -> tuple[Recovered, WriteAheadLog]:
         """Recover the store, or begin a new one in a directory without CURRENT.
@@ -244,6 +245,8 @@ class Recovery:
             break
         else:
             self._judge_tail()
+            if self._zeros:
+                self._report_torn(self._zeros)
         return numbers
 
     def _needed_logs(self, names: list[str]) -> list[int]:
@@ -307,10 +310,14 @@ class Recovery:
                         # Logs have changed places: the batches applied are not a prefix.
                         raise CorruptionError(reason, f"{self._directory.path}/{name}", 0)
                 first = False
+                self._zeros = ""  # no write is missing before this one
                 self._apply(sequence, operations)
             self._note_damage(number, reader.tail)
             self._log_end = reader.end
             self._log_last = reader.last
+            zeros = lost_in_zeros(file, reader.end)
+            if zeros > 0:
+                self._zeros = f"{name}: {zeros_text(file.size, zeros)}"
         if self._expected is None:
             # This log is empty: the next one continues where the tables end.
             self._expected = self._versions.last_sequence + 1

@@ -11,8 +11,10 @@ from itertools import chain
 
 from lsmkv import Options
 from lsmkv.tools.doctor.engine import Advice, Engine
-from lsmkv.tools.doctor.place import Place
+from lsmkv.tools.doctor.place import Place, shortened
+from lsmkv.tools.doctor.stored import MOST, Stored
 from lsmkv.tools.doctor.trial import Trials
+from lsmkv.tools.next_step import command_line
 from lsmkv.tools.text import count, size
 
 LEAST_ROOM = 64 << 20
@@ -29,6 +31,50 @@ def problems(engine: Engine, place: Place) -> list[Advice]:
 def remarks(engine: Engine, place: Place) -> list[Advice]:
     """What works, but slower or with less than it could."""
     return list(chain(_slow(engine), _lesser(place), _few_files(place), _not_tried(place)))
+
+
+def problems_of_store(stored: Stored, path: str) -> list[Advice]:
+    """What is wrong with the store in ``path``, or why that is not known."""
+    if stored.is_broken:
+        others = len(stored.damage) - MOST
+        more = (
+            f"; and {others:,} more, which {_command('verify', path)} names" if others > 0 else ""
+        )
+        what = f"the store is broken: {'; '.join(stored.damage[:MOST])}{more}"
+        return [Advice(what, f"Write nothing to it, and run: {_command('rescue', path)}")]
+    if stored.reason:
+        return [Advice(f"the store was not checked: {stored.reason}", stored.advice)]
+    if stored.possible:
+        what = f"writes may be lost: {'; '.join(stored.possible)}"
+        return [Advice(what, f"To see what the other files have: {_command('rescue', path)}")]
+    return []
+
+
+def remarks_on_store(stored: Stored, path: str) -> list[Advice]:
+    """What is odd about the store in ``path``, and which stores are below it."""
+    found: list[Advice] = []
+    if stored.remarks:
+        more = f"; and {len(stored.remarks) - MOST:,} more" if len(stored.remarks) > MOST else ""
+        found.append(
+            Advice(
+                f"{'; '.join(stored.remarks[:MOST])}{more}",
+                f"Nothing, as a rule: {_command('verify', path)} lists all of it.",
+            )
+        )
+    if stored.below:
+        number = len(stored.below)
+        found.append(
+            Advice(
+                f"no store is in this directory, but {count(number, 'store')}"
+                f" {'is' if number == 1 else 'are'} below it",
+                "; ".join(_command("doctor", shortened(below)) for below in stored.below[:MOST]),
+            )
+        )
+    return found
+
+
+def _command(verb: str, path: str) -> str:
+    return command_line("lsmkv", verb, path)
 
 
 def _broken_codecs(engine: Engine) -> Iterator[Advice]:

@@ -10,10 +10,8 @@ import os
 from typing import NamedTuple
 
 from lsmkv.env.mounts import file_system_of
-from lsmkv.files import parse_name
 from lsmkv.tools.doctor.trial import Trials, beside, free_bytes, open_file_limit, try_directory
-
-_OF_STORES = ("current", "manifest", "table", "log")
+from lsmkv.tools.next_step import holds_store
 
 
 class Place(NamedTuple):
@@ -38,26 +36,26 @@ class Place(NamedTuple):
 
 def place(path: str) -> Place:
     """Look at a directory, and try what a store does there."""
-    missing, holds_store, not_tried = "", False, ""
+    missing, is_store, not_tried = "", False, ""
     try:
-        holds_store = _holds_store(path)
+        is_store = holds_store(path)
     except OSError as error:
         missing = error.strerror or str(error)
     above = None if missing else beside(path)
     if above is not None and _is_listed_as_store(above):
-        holds_store, above = True, None
-    where = None if missing else above if holds_store else path
+        is_store, above = True, None
+    where = None if missing else above if is_store else path
     trials: Trials | None = None
     if where is not None:
         try:
             trials = try_directory(where)
         except OSError as error:
             not_tried = error.strerror or str(error)
-    tried_in = "the directory above" if holds_store else "the directory"
+    tried_in = "the directory above" if is_store else "the directory"
     return Place(
         path=shortened(path),
         missing=missing,
-        holds_store=holds_store,
+        holds_store=is_store,
         file_system="" if missing else file_system_of(path),
         tried_in="" if trials is None else tried_in,
         trials=trials,
@@ -75,13 +73,8 @@ def shortened(path: str) -> str:
     return path
 
 
-def _holds_store(path: str) -> bool:
-    parsed = map(parse_name, os.listdir(path))
-    return any(one is not None and one.kind in _OF_STORES for one in parsed)
-
-
 def _is_listed_as_store(path: str) -> bool:
     try:
-        return _holds_store(path)
+        return holds_store(path)
     except OSError:
         return False

@@ -10,12 +10,25 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from lsmkv.tools.bars import can_encode
+from lsmkv.tools.console import MISS
 from lsmkv.tools.doctor.engine import Advice, Engine, crc32c_text, engine, named
-from lsmkv.tools.doctor.findings import problems, remarks, works
+from lsmkv.tools.doctor.findings import (
+    problems,
+    problems_of_store,
+    remarks,
+    remarks_on_store,
+    works,
+)
 from lsmkv.tools.doctor.place import Place, place
+from lsmkv.tools.doctor.stored import Stored, examine_store
+from lsmkv.tools.next_step import rescue_command
 from lsmkv.tools.text import fold, printable, size, wrap
+from lsmkv.util.progress import Progress
 
-MEANING = "Print what is installed, and whether a store works in DIR; exit with 1 if one does not."
+MEANING = (
+    "Print what is installed, whether a store works in DIR, and whether the one in it is sound;"
+    " exit with 1 for a problem, and with 3 for a broken store."
+)
 DIRECTORY = "A directory for stores, or one that holds a store."
 JSON = "All that is known, as JSON."
 """What the help says."""
@@ -27,6 +40,9 @@ WIDEST = 100
 NARROWEST = 20
 _LABEL = 18
 _MARKS = {"yes": "✓", "no": "✗", "less": "-"}
+_BROKEN = 3
+"""The exit status for a broken store, as that of ``lsmkv verify``."""
+_VERDICTS = {"sound": "green", "broken": "red", "not checked": "yellow"}
 _STYLES = {"yes": "green", "no": "red", "less": "yellow"}
 
 
@@ -35,14 +51,30 @@ class Findings(NamedTuple):
 
     engine: Engine
     place: Place
+    stored: Stored
     problems: list[Advice]
     remarks: list[Advice]
 
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        return _BROKEN if self.stored.is_broken else MISS if self.problems else 0
 
-def examine(directory: str) -> Findings:
-    """Look at what is installed, and try what a store needs in a directory."""
+
+def examine(directory: str, progress: Progress | None = None) -> Findings:
+    """Look at what is installed, try what a store needs in a directory, and survey the one there.
+
+    ``progress`` is called with the bytes of the store that were read.
+    """
     here, there = engine(), place(directory)
-    return Findings(here, there, problems(here, there), remarks(here, there))
+    stored = Stored() if there.missing else examine_store(directory, progress)
+    return Findings(
+        here,
+        there,
+        stored,
+        problems_of_store(stored, there.path) + problems(here, there),
+        remarks_on_store(stored, there.path) + remarks(here, there),
+    )
 
 
 def as_json(found: Findings) -> str:
@@ -56,7 +88,9 @@ def lines(found: Findings, width: int, encoding: str) -> Iterator[Line]:
     return _Report(found, max(NARROWEST, min(width, WIDEST)), fine).lines()
 
 
-def _plain(here: Engine, there: Place, wrong: list[Advice], lesser: list[Advice]) -> dict[str, Any]:
+def _plain(
+    here: Engine, there: Place, stored: Stored, wrong: list[Advice], lesser: list[Advice]
+) -> dict[str, Any]:
     return {
         "lsmkv": here.version,
         "compiled": here.compiled,
@@ -71,6 +105,7 @@ def _plain(here: Engine, there: Place, wrong: list[Advice], lesser: list[Advice]
             "path": there.path,
             "file_system": there.file_system or None,
             "holds_store": there.holds_store,
+            "store": stored.to_dict() if stored.verdict else None,
             "tried_in": there.tried_in or None,
             "works": None if there.trials is None else works(there.trials),
             "free_bytes": there.free_bytes,
@@ -91,7 +126,7 @@ class _Report:
 
     def lines(self) -> Iterator[Line]:
         """The engine, the directory, and what is to be said of them."""
-        here, there, wrong, lesser = self._found
+        here, there, stored, wrong, lesser = self._found
         kind = "compiled" if here.compiled else "pure Python"
         yield [(f"lsmkv {here.version}, {kind}", "bold")]
         yield from self._engine()
@@ -103,6 +138,9 @@ class _Report:
             yield from self._advice("no", advice, "red")
         for advice in lesser:
             yield from self._advice("less", advice, "yellow")
+        if stored.is_broken:
+            yield []
+            yield [(f"broken: {printable(rescue_command(there.path))}", "red")]
         if wrong:
             return
         if lesser:
@@ -129,11 +167,22 @@ class _Report:
             return
         yield from self._row("file system", there.file_system or "not known")
         yield from self._row("holds a store", "yes" if there.holds_store else "no")
+        yield from self._stored()
         if there.free_bytes is not None:
             yield from self._row("free", size(there.free_bytes))
         limit = there.open_file_limit
         yield from self._row("open files", "not limited" if limit is None else f"up to {limit:,}")
         yield from self._trials()
+
+    def _stored(self) -> Iterator[Line]:
+        stored = self._found.stored
+        if not stored.verdict:
+            return
+        yield from self._row("store", stored.verdict, _VERDICTS[stored.verdict])
+        if stored.content:
+            yield from self._row("", stored.content)
+        if stored.open_in is not None:
+            yield from self._row("", f"open in process {stored.open_in}")
 
     def _trials(self) -> Iterator[Line]:
         there = self._found.place
@@ -160,7 +209,7 @@ class _Report:
         """A label, and beside it a text, which is broken after its commas."""
         room = max(self._width - _LABEL, _LABEL)
         for number, part in enumerate(fold(printable(text), room, 0).split("\n")):
-            shown = f"  {label}" if number == 0 else ""
+            shown = f"  {label}" if number == 0 and label else ""
             yield [(f"{shown:{_LABEL}}", "dim"), (part, style)]
 
     def _advice(self, answer: str, advice: Advice, style: str) -> Iterator[Line]:

@@ -314,3 +314,39 @@ def test_ctrl_c_ends_the_wait_for_a_lock(db: DB) -> None:
 def test_wrong_lock_timeouts_are_refused(wrong: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="lock_timeout"):
         DB(":memory:", lock_timeout=wrong)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("damage", ["no CURRENT", "a bad CURRENT", "a missing table"])
+def test_damage_is_raised_with_a_note_on_what_to_do(
+    tmp_path: pathlib.Path, damage: str, read_only: bool
+) -> None:
+    store = tmp_path / "store"
+    with DB(store, create_if_missing=True) as db:
+        db.put(b"k", b"v")
+        db.flush()
+    if damage == "no CURRENT":
+        (store / "CURRENT").unlink()
+    elif damage == "a bad CURRENT":
+        (store / "CURRENT").write_bytes(b"?")
+    else:
+        manifest = next(store.glob("MANIFEST-*"))
+        manifest.write_bytes(manifest.read_bytes()[:-3])
+        next(store.glob("*.ldb")).unlink()
+    with pytest.raises(lsmkv.CorruptionError) as caught:
+        DB(store, read_only=read_only)
+    (note,) = caught.value.__notes__
+    assert f"lsmkv rescue {store}" in note
+    assert "rescue" not in str(caught.value)  # which programs read
+
+
+def test_a_store_that_is_not_on_disk_has_no_note() -> None:
+    env = MemoryEnv()
+    DB("store", create_if_missing=True, env=env).close()
+    with env.open_directory("store") as directory:
+        directory.remove("CURRENT")
+        with directory.create("CURRENT") as file:
+            file.append(b"?")
+    with pytest.raises(lsmkv.CorruptionError) as caught:
+        DB("store", env=env)
+    assert not hasattr(caught.value, "__notes__")

@@ -968,3 +968,33 @@ def test_a_fifo_in_place_of_a_file(tmp_path: pathlib.Path) -> None:
         (tmp_path / "aside").rename(file)
     with DB(path) as db:
         assert db.get(b"a") == b"1"
+
+
+def test_zeros_where_writes_may_have_been_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    base, workload = made(40)
+    (name,) = names_of(base, FileType.LOG)
+    data = content(base, name)
+    ends = record_ends(data)
+    after = [data[: ends[19]] + bytes(max(600, len(data) - ends[19]) + 1), data + bytes(9)]
+    for changed, steps in zip(after, (20, 40), strict=True):
+        env = base.kill()
+        replace(env, name, changed)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, logger="lsmkv"):
+            assert opened(env, paranoid_checks=True) == workload.states[steps]
+        assert (f"{name}: zeros from {ends[19]} to the end" in caplog.text) == (steps == 20)
+        assert lost(env) == {}
+
+
+def test_zeros_at_the_end_of_a_log_are_nothing_if_the_next_one_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    base, workload = made(5)
+    (name,) = names_of(base, FileType.LOG)
+    data = content(base, name)
+    ends = record_ends(data)
+    replace(base, name, data[: ends[3]] + bytes(5000))
+    replace(base, "000099.log", data[ends[3] : ends[4]])
+    with caplog.at_level(logging.WARNING, logger="lsmkv"):
+        assert opened(base, paranoid_checks=True) == workload.states[5]
+    assert "zeros" not in caplog.text

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from commands import lsm_bytes as lsm
 
+import lsmkv
 from lsmkv.tools.doctor import command, report
 from lsmkv.tools.doctor import place as place_module
 from lsmkv.tools.doctor.engine import Advice, engine
@@ -22,7 +23,10 @@ def test_json_has_the_fields_that_the_help_names(tmp_path: Path) -> None:
     documented = (command.doctor.__doc__ or "").partition("JSON:")[2]
     directory = plain["directory"]
     named = set(re.findall(r'"(\w+)"', documented))
-    assert named == {*plain, *directory, *directory["works"], "what", "do"}
+    lsmkv.DB(tmp_path / "store", create_if_missing=True).close()
+    of_store = json.loads(lsm("doctor", tmp_path / "store", "--json").out)["directory"]["store"]
+    assert named == {*plain, *directory, *directory["works"], *of_store, "what", "do"}
+    assert directory["store"] is None
     assert plain["problems"] == []
     assert directory["works"]["lock"] is True
     assert directory["tried_in"] == "the directory"
