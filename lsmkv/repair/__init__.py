@@ -19,6 +19,7 @@ True
 from __future__ import annotations
 
 from lsmkv.repair.damaged_table import Hole, Problem
+from lsmkv.repair.found_blocks import find_blocks
 from lsmkv.repair.report import (
     DAMAGED,
     REMARKABLE,
@@ -45,5 +46,6 @@ __all__ = [
     "Survey",
     "TableSurvey",
     "acknowledge_lost",
+    "find_blocks",
     "survey_db",
 ]

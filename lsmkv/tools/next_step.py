@@ -97,6 +97,11 @@ def next_step(error: Exception, where: str | None, command: str) -> str:
         return ""
     if where is not None and (is_url(where) or is_set_directory(where)):
         return "" if command == "verify" else f"; next: {command_line('lsmkv', 'verify', where)}"
+    return step_to_rescue(path)
+
+
+def step_to_rescue(path: str) -> str:
+    """The end of a message on damage in the store that ``path`` is in; empty if it is in none."""
     store = _store_of(path)
     return "" if store is None else f"; next: {rescue_command(store)}"
 

@@ -13,8 +13,9 @@ from lsmkv.tools.arguments import Hex, store_only
 from lsmkv.tools.console import ERROR, guarded, say, write_line
 from lsmkv.tools.dump.jsonlines import JsonForm
 from lsmkv.tools.dump.records import Fault, FaultKind
-from lsmkv.tools.dump.sources import Wanted, dump_path
+from lsmkv.tools.dump.sources import CURRENT, Wanted, dump_path
 from lsmkv.tools.dump.text import TextForm
+from lsmkv.tools.next_step import step_to_rescue
 from lsmkv.tools.text import count
 
 _NOUNS: dict[FaultKind, str] = {
@@ -54,7 +55,8 @@ def dump(
 
     Keys and values are escaped as 'scan' escapes them (\xNN, \t, \n, \r, \\), also in JSON, or are
     in hexadecimal. Damage is marked where it is, reading continues after it, and the exit status is
-    2. Nothing is written, and no lock is taken.
+    2. Without its footer or index, the data blocks of a table are searched for. Nothing is written,
+    and no lock is taken.
     """
     if annotate and keys_only:
         raise ValueError("give --annotate or --keys-only, not both")
@@ -70,5 +72,7 @@ def dump(
     if faults:
         sys.stdout.flush()
         found = [count(number, _NOUNS[kind]) for kind, number in faults.items()]
-        say(f"{path}: {', '.join(found)}")
+        known = os.path.isdir(path) or os.path.exists(os.path.join(os.path.dirname(path), CURRENT))
+        step = step_to_rescue(path) if known and faults["damage"] else ""
+        say(f"{path}: {', '.join(found)}{step}")
         raise typer.Exit(ERROR)

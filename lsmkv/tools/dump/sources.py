@@ -25,7 +25,7 @@ from lsmkv.tools.dump.records import (
 )
 from lsmkv.tools.dump.tables import read_table
 
-_CURRENT = "CURRENT"
+CURRENT = "CURRENT"
 _WORDS: dict[FileKind, str] = {
     "current": "the MANIFEST in force",
     "manifest": "MANIFEST",
@@ -79,8 +79,8 @@ def dump_path(path: str, wanted: Wanted) -> Iterator[Record]:
 def dump_directory(store: StoreFiles, wanted: Wanted) -> Iterator[Record]:
     """The records of CURRENT, the MANIFESTs, and then logs and tables by number."""
     names = store.names()
-    if _CURRENT not in names:
-        yield Heading(_CURRENT, _WORDS["current"], 0)
+    if CURRENT not in names:
+        yield Heading(CURRENT, _WORDS["current"], 0)
         yield Fault("damage", None, "CURRENT is missing")
     for name in names:
         try:
@@ -96,7 +96,7 @@ def dump_directory(store: StoreFiles, wanted: Wanted) -> Iterator[Record]:
 def _in_directory(store: StoreFiles, file: Readable, name: str, wanted: Wanted) -> Iterator[Record]:
     try:
         yield from dump_file(file, name, wanted)
-        if name == _CURRENT:
+        if name == CURRENT:
             named = Current(file).manifest
             if named is not None and not store.exists(named):
                 yield Fault("damage", 0, f"{named} is missing")

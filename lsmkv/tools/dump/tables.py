@@ -1,7 +1,7 @@
 """Reads a table into records.
 
-Everything in a table is found from its footer.  Without the footer or the index, no entry can be
-found, and reading ends there.
+Everything in a table is found from its footer.  Without the footer or the index, the data blocks
+are searched for, as a repair does it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lsmkv import files
-from lsmkv.errors import CorruptionError
+from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.files import FOOTER_SIZE, Damage, FileSource, Filter, Table
+from lsmkv.repair import Hole, find_blocks
 from lsmkv.tools.dump.records import Block, Entry, Fault, Footer, Handle, fault_of
+from lsmkv.tools.text import count
+
+_SEARCHED = "the data blocks are searched for"
 
 TableRecord = Block | Entry | Handle | Filter | Footer | Fault
 
@@ -27,15 +31,32 @@ def read_table(source: FileSource) -> Iterator[TableRecord]:
         footer = table.footer
     except CorruptionError as error:
         offset = max(table.size - FOOTER_SIZE, 0)
-        yield Fault("damage", offset, f"{error.reason}; nothing can be found without it")
+        yield Fault("damage", offset, f"{error.reason}; {_SEARCHED}")
+        yield from _search(source)
         return
-    for block in table.data_blocks():
-        yield from _read_data(block)
+    if table.index.damage is None:
+        for block in table.data_blocks():
+            yield from _read_data(block)
+    else:
+        yield from _search(source)
     for place in table.meta_blocks():
         yield from _read_meta(table.block(place))
     yield from _read_handles(table.metaindex)
     yield from _read_handles(table.index)
     yield Footer(footer.offset, footer.metaindex, footer.index)
+
+
+def _search(source: FileSource) -> Iterator[TableRecord]:
+    """The data blocks that are found without an index, and what lies between them."""
+    try:
+        for piece in find_blocks(source):
+            if isinstance(piece, Hole):
+                size = f" ({count(piece.size, 'byte')})" if piece.size > 0 else ""
+                yield Fault("damage", piece.offset, f"{piece.reason}{size}")
+            else:
+                yield from _read_data(piece)
+    except UnsupportedCompressionError as error:
+        yield Fault("codec", None, str(error))
 
 
 def _read_data(block: files.Block) -> Iterator[TableRecord]:
@@ -65,7 +86,8 @@ def _read_handles(block: files.Block) -> Iterator[TableRecord]:
     kind = block.place.kind
     damage = block.damage
     if damage is not None:
-        yield fault_of(damage._replace(reason=f"{damage.reason}; it is the {kind}"))
+        searched = f"; {_SEARCHED}" if kind == "index" else ""
+        yield fault_of(damage._replace(reason=f"{damage.reason}; it is the {kind}{searched}"))
         return
     yield _heading(block)
     for one in block.walk():

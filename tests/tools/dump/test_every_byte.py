@@ -116,7 +116,7 @@ def test_every_flipped_byte_of_a_table_is_detected() -> None:
 
 def test_every_truncation_of_a_table_is_detected() -> None:
     for cut in range(len(TABLE)):
-        (fault,) = faults("1.ldb", TABLE[:cut])
+        fault, *_ = faults("1.ldb", TABLE[:cut])
         assert fault.offset == max(0, cut - 48)
     for name, content, borders in (("1.log", LOG, {0, 30}), ("MANIFEST-1", MANIFEST, {0, 39})):
         for cut in range(len(content)):

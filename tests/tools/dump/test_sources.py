@@ -113,7 +113,8 @@ def test_a_directory_without_current(store: Path) -> None:
         "!!! damage: CURRENT is missing",
     ]
     assert lines(TABLE_TEXT)[1] in printed
-    assert (status, err) == (2, f"lsmkv: {store}: 1 damaged place\n")
+    step = f"next: lsmkv rescue {store}"
+    assert (status, err) == (2, f"lsmkv: {store}: 1 damaged place; {step}\n")
 
 
 def test_a_current_that_names_a_missing_manifest(store: Path) -> None:

@@ -26,6 +26,7 @@ from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.format import BlockHandle, Footer, seal_block
 from lsmkv.tools.dump.records import Block, Entry, Fault, Handle
 from lsmkv.util.checksum import masked_crc32c
+from lsmkv.util.comparator import ReverseBytewiseComparator
 
 
 def test_filters_of_every_layout() -> None:
@@ -81,17 +82,17 @@ def test_a_flip_in_one_of_many_blocks(tmp_path: Path) -> None:
 
 
 def test_a_damaged_index_and_metaindex() -> None:
-    for at, missing in ((145, Entry), (100, type(None))):
+    for at in (145, 100):
         broken = bytearray(TABLE)
         broken[at] ^= 1
         found = records("1.ldb", bytes(broken))
-        assert not any(isinstance(one, missing) for one in found)
+        assert sum(isinstance(one, Entry) for one in found) == 3
         (fault,) = [one for one in found if isinstance(one, Fault)]
         kind = "index" if at == 145 else "metaindex"
         assert fault.offset == {"index": 140, "metaindex": 88}[kind]
-        assert fault.reason == f"block checksum mismatch; it is the {kind}"
+        searched = "; the data blocks are searched for" if kind == "index" else ""
+        assert fault.reason == f"block checksum mismatch; it is the {kind}{searched}"
         assert type(found[-1]).__name__ == "Footer"
-    assert any(isinstance(one, Entry) for one in found)
 
 
 @pytest.mark.parametrize(
@@ -191,5 +192,50 @@ def test_a_text_file_under_a_tables_name(tmp_path: Path) -> None:
     path = tmp_path / "a.ldb"
     path.write_bytes(b"Dear diary, " * 20)
     _, printed, _ = dump(path)
-    reason = "not a table: its footer has no magic number; nothing can be found without it"
-    assert printed == [f"!!! offset 192; damage: {reason}"]
+    reason = "not a table: its footer has no magic number; the data blocks are searched for"
+    assert printed == [
+        f"!!! offset 192; damage: {reason}",
+        "!!! offset 0; damage: no block can be found here (240 bytes)",
+    ]
+
+
+@pytest.mark.parametrize("codec", [0, 1, 2])
+def test_a_table_that_was_cut_shows_the_blocks_that_are_left(tmp_path: Path, codec: int) -> None:
+    entries = [(pack(b"%05d" % n, n + 1, 1), b"%d" % n * 9) for n in range(400)]
+    data = make_table(entries, block_size=500, compression=codec)
+    sound = [one for one in records("1.ldb", data) if isinstance(one, (Block, Entry))]
+    data_blocks = [one for one in sound if isinstance(one, Block) and one.kind == "data"]
+    end = data_blocks[len(data_blocks) // 2].handle.offset + 10
+    path = tmp_path / "1.ldb"
+    path.write_bytes(data[:end])
+    found = records("1.ldb", data[:end])
+    shown = [one for one in found if not isinstance(one, Fault)]
+    assert len(shown) > 100
+    assert shown == sound[: len(shown)]
+    assert isinstance(sound[len(shown)], Block)  # the one that was cut
+    status, printed, err = dump(path, "--keys-only")
+    assert status == 2
+    assert "the data blocks are searched for" in printed[0]
+    assert len([line for line in printed if line.startswith("'")]) == len(
+        [one for one in shown if isinstance(one, Entry)]
+    )
+    assert "damaged places" in err
+
+
+def test_blocks_are_found_in_any_order_of_keys() -> None:
+    """The file does not name its comparator."""
+    entries = [(pack(b"%05d" % -n, n + 100, 1), b"v" * 9) for n in range(-99, 0)]
+    data = make_table(entries, block_size=200, comparator=ReverseBytewiseComparator())
+    sound = [one for one in records("1.ldb", data) if isinstance(one, Entry)]
+    found = [one for one in records("1.ldb", data[:-1]) if isinstance(one, Entry)]
+    assert found == sound
+
+
+def test_a_search_that_meets_an_unknown_codec_says_so() -> None:
+    broken = bytearray(TABLE)
+    broken[145] ^= 1  # the index
+    broken[135] = 9  # the codec of the metaindex
+    broken[136:140] = masked_crc32c(bytes(broken[88:136])).to_bytes(4, "little")
+    found = [one for one in records("1.ldb", bytes(broken)) if isinstance(one, Fault)]
+    assert "codec" in [one.kind for one in found]
+    assert found[-1].reason.endswith("it is the index; the data blocks are searched for")
