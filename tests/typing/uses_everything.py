@@ -17,7 +17,7 @@ from typing import Any, Unpack, assert_type
 import lsmkv
 import lsmkv.aio
 import lsmkv.mapping
-from lsmkv import DB, bulk, filter_lab, owner, plyvel, repair, shards
+from lsmkv import DB, bulk, files, filter_lab, owner, plyvel, repair, shards
 from lsmkv.db.read.iterator import IteratorArguments
 
 # What users supply: only an env needs a base class.
@@ -342,6 +342,8 @@ def table_arguments(arguments: lsmkv.TableArguments) -> lsmkv.TableWriter:
 
 def looking_at_stores(db: DB, path: pathlib.Path) -> None:
     survey = repair.survey_db(path, progress=report)
+    for piece in repair.find_blocks(path):
+        assert_type(piece, files.Block | repair.Hole)
     assert_type(survey, repair.Survey)
     for table in survey.tables:
         assert_type((table.severity, table.problems), tuple[int, list[repair.Problem]])
