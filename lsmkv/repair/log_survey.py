@@ -137,7 +137,7 @@ def _count_batches(directory: Directory, log: LogSurvey) -> None:
         flips = flips_in_log(file)
     if flips:
         log.batches = log.operations = log.first_sequence = log.last_sequence = 0
-        log.gaps, log.gap_before, log.tail = [], None, None
+        log.gaps, log.gap_before, log.tail, log.zeros = [], None, None, 0
         log.problems, log.remarks = [], remarks
         log.note_flips(flips)
         _count(directory, log)
