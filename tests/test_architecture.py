@@ -49,6 +49,7 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv.options",),
     ("lsmkv.env",),
     ("lsmkv.filter",),
+    ("lsmkv.programs",),
     ("lsmkv.indexeddb",),  # an order of keys, which options look up by its name
     ("lsmkv.util",),
     (
@@ -431,7 +432,7 @@ def test_every_module_says_what_it_is(module: str) -> None:
 PUBLIC_MODULES = {
     *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.errors", "lsmkv.files", "lsmkv.filter_lab"),
     *("lsmkv.indexeddb", "lsmkv.mapping", "lsmkv.owner", "lsmkv.plot", "lsmkv.plyvel"),
-    *("lsmkv.repair", "lsmkv.server", "lsmkv.shards", "lsmkv.testing"),
+    *("lsmkv.programs", "lsmkv.repair", "lsmkv.server", "lsmkv.shards", "lsmkv.testing"),
 }
 """What any program may import."""
 HELPERS = {

@@ -17,10 +17,11 @@ import lsmkv
 from lsmkv.errors import Error
 from lsmkv.exchange import json_line
 from lsmkv.files import parse_name
+from lsmkv.programs import Decoder
+from lsmkv.tools.decoded import LONGEST, decoder_of, meaning, program_of
 from lsmkv.tools.dump.logs import read_log
 from lsmkv.tools.dump.records import Entry, Fault, Operation
 from lsmkv.tools.dump.tables import read_table
-from lsmkv.tools.inspect.formats import LONGEST, Format, meaning, recognize
 from lsmkv.tools.inspect.plain import Plain, shown_bytes
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import from_hex, printable
@@ -74,9 +75,11 @@ def entries(source: Source, wanted: Wanted, place: str = "") -> Plain:
     that cannot be opened is read file by file.
     """
     found, looked_at, rest, how = _window(source, wanted, place, WINDOW)
-    known = format_of(source)
+    db = _opened(source)
+    known = None if db is None else program_of(db)
+    decoder = None if db is None or known is None else decoder_of(db, known)
     return {
-        "entries": [_shown(source, known, one) for one in found],
+        "entries": [_shown(source, decoder, one) for one in found],
         "looked_at": looked_at,
         "next": rest,
         "by_file": how.by_file,
@@ -94,20 +97,12 @@ def lines(source: Source, wanted: Wanted, place: str = "") -> Plain:
     return {"lines": written.decode("ascii"), "looked_at": looked_at, "next": rest}
 
 
-def format_of(source: Source) -> Format | None:
-    """The program that wrote the store, if it is known; None for one that cannot be opened."""
+def _opened(source: Source) -> lsmkv.DB | None:
+    """The store; None if it cannot be opened."""
     try:
-        db = source.db()
-        return recognize(source.comparator, lambda start: _has(db, start))
+        return source.db()
     except Error:
         return None
-
-
-def _has(db: lsmkv.DB, start: bytes) -> bool:
-    if db.options.comparator.name != _BYTEWISE:
-        return False
-    with db.iterator(prefix=start, include_value=False) as found:
-        return next(found, None) is not None
 
 
 def _window(
@@ -182,15 +177,15 @@ def _of_file(source: Source, name: str) -> Iterator[_Version]:
         yield _Version(b"", None, name, fault=str(error))
 
 
-def _shown(source: Source, known: Format | None, one: _Version) -> Plain:
+def _shown(source: Source, decoder: Decoder | None, one: _Version) -> Plain:
     if one.fault:
         return {"file": one.file, "fault": printable(one.fault)}
     key = source.shown_key(one.key)
     value = None if one.value is None else shown_bytes(one.value)
-    if known is not None:
-        _add(key, meaning(known.key(one.key[:LONGEST])))
+    if decoder is not None:
+        _add(key, meaning(decoder.key(one.key[:LONGEST])))
         if value is not None and one.value is not None:
-            _add(value, meaning(known.value(one.key, one.value[:LONGEST])))
+            _add(value, meaning(decoder.value(one.key, one.value[:LONGEST])))
     fields: Plain = {"key": key, "value": value}
     return fields | ({"file": one.file, "sequence": one.sequence} if one.file else {})
 

@@ -1,0 +1,12 @@
+"""Other programs' stores: whose a store is, and what its keys and values mean.
+
+:func:`guess` names the program by some keys, the order's name and the path.  A
+:class:`Program` has a decoder, which gives keys and values as text.  The command line and the pages
+use the same decoders.
+"""
+
+from __future__ import annotations
+
+from lsmkv.programs.known import LANDMARKS, PROGRAMS, Decoder, Get, Program, guess, program_named
+
+__all__ = ["LANDMARKS", "PROGRAMS", "Decoder", "Get", "Program", "guess", "program_named"]
