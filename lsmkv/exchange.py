@@ -85,6 +85,8 @@ def json_line(key: bytes, value: bytes, is_hex: bool = False) -> bytes:
 def parse_json_line(line: bytes) -> Record:
     """The record of a line; ``ValueError`` says what is wrong with it."""
     fields = parse_json_object(line)
+    if "key_text" in fields:
+        raise ValueError("decoded for people: export without --as, or with --as raw, to import")
     record = take_field(fields, "key"), take_field(fields, "value")
     if fields:
         raise ValueError(f"not a field of a record: {next(iter(fields))!r}")

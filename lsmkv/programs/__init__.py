@@ -2,11 +2,12 @@
 
 :func:`guess` names the program by some keys, the order's name and the path.  A
 :class:`Program` has a decoder, which gives keys and values as text.  The command line and the pages
-use the same decoders.
+use the same decoders.  :func:`in_hex` shows bytes that have no text.
 """
 
 from __future__ import annotations
 
-from lsmkv.programs.known import LANDMARKS, PROGRAMS, Decoder, Get, Program, guess, program_named
+from lsmkv.programs.known import LANDMARKS, PROGRAMS, Decoder, Program, guess, program_named
+from lsmkv.programs.reading import in_hex
 
-__all__ = ["LANDMARKS", "PROGRAMS", "Decoder", "Get", "Program", "guess", "program_named"]
+__all__ = ["LANDMARKS", "PROGRAMS", "Decoder", "Program", "guess", "in_hex", "program_named"]

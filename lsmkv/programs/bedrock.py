@@ -18,12 +18,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from lsmkv.programs.nbt import nbt_text
+from lsmkv.programs.reading import in_hex
+from lsmkv.util.text import count
+
 _FARTHEST: Final = 1 << 27
 """No chunk has a larger coordinate: blocks have 32 bits.  Text in these places is larger."""
 _DIMENSIONS: Final = {1: "the Nether", 2: "the End"}
 _BLOCKS: Final = 47
+_BIOMES_3D: Final = 43
+_LOWEST: Final = -64
+"""The bottom of the Overworld, from which heights are counted where biomes have 3 dimensions."""
+_NUMBERS: Final = (44, 54, 64, 118)
+_HEIGHTS: Final = (_BIOMES_3D, 45)
+_ENTITIES: Final = b"digp"
+_ENTITY: Final = b"actorprefix"
 _TAGS: Final = {
-    43: "heights and biomes (3D)",
+    _BIOMES_3D: "heights and biomes (3D)",
     44: "version",
     45: "heights and biomes (2D)",
     46: "heights and biomes (2D), as old games wrote them",
@@ -48,27 +59,46 @@ _TAGS: Final = {
     118: "version, as old games wrote it",
 }
 WORDS: Final = (
-    *(b"~local_player", b"BiomeData", b"Overworld", b"AutonomousEntities", b"actorprefix"),
-    *(b"player_server_", b"LevelChunkMetaDataDictionary", b"BiomeIdsTable", b"schedulerWT"),
+    *(b"~local_player", b"BiomeData", b"Overworld", b"AutonomousEntities", b"schedulerWT"),
+    *(b"LevelChunkMetaDataDictionary", b"BiomeIdsTable"),
 )
-"""Beginnings of keys that no other program writes."""
+"""Keys that no other program writes."""
 
 
 def is_bedrock(key: bytes) -> bool:
-    """True for the key of a chunk, an entity, or a word that the game uses."""
-    return chunk_key(key) is not None or key.startswith((b"digp", b"actorprefix", *WORDS))
+    """True for the key of a chunk or an entity, or a word that no other program uses."""
+    return key in WORDS or Bedrock().key(key) is not None
 
 
 class Bedrock:
     """The texts of a world."""
 
     def key(self, key: bytes) -> str | None:
-        """The chunk and the kind of record; None for another key."""
+        """The chunk or entity, and the kind of record; None for a word, and for another key."""
+        if key.startswith(_ENTITIES) and len(key) in (12, 16):
+            place = _place(key[len(_ENTITIES) :])
+            return f"{place}: ids of its entities" if place else None
+        if key.startswith(_ENTITY) and len(key) == len(_ENTITY) + 8:
+            return f"entity {key[len(_ENTITY) :].hex()}"
         return chunk_key(key)
 
-    def value(self, _key: bytes, _value: bytes) -> str | None:
-        """None."""
-        return None
+    def value(self, key: bytes, value: bytes) -> str | None:
+        """A compound of NBT, a number, or some facts about blocks; None for another value."""
+        tag = tag_of(key) if chunk_key(key) else None
+        if key.startswith(_ENTITIES) and value and len(value) % 8 == 0:
+            return ", ".join(value[at : at + 8].hex() for at in range(0, len(value), 8))
+        if tag in _NUMBERS and 0 < len(value) <= 4:
+            return str(int.from_bytes(value, "little"))
+        if tag in _HEIGHTS and len(value) >= 512:
+            bottom = _LOWEST if tag == _BIOMES_3D and len(key) == 9 else 0
+            tops = [int.from_bytes(value[at : at + 2], "little") for at in range(0, 512, 2)]
+            return f"heights {bottom + min(tops)} to {bottom + max(tops)}, {in_hex(value[512:])}"
+        if tag == _BLOCKS and value:
+            layers = (
+                f", {count(value[1], 'layer')}" if value[0] in (8, 9) and len(value) > 1 else ""
+            )
+            return f"version {value[0]}{layers}, {in_hex(value)}"
+        return nbt_text(value)
 
 
 def chunk_key(key: bytes) -> str | None:

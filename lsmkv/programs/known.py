@@ -13,16 +13,15 @@ from typing import Final, NamedTuple, Protocol
 
 from lsmkv.indexeddb import IndexedDBComparator, decode_key
 from lsmkv.programs.bedrock import WORDS, Bedrock, is_bedrock
-from lsmkv.programs.bitcoin import OBFUSCATE_KEY, is_block_index, is_coin
+from lsmkv.programs.bitcoin import OBFUSCATE_KEY, Bitcoin, is_block_index, is_coin
+from lsmkv.programs.indexed_db import IndexedDB
+from lsmkv.programs.reading import Find
 from lsmkv.programs.storage import Storage, is_local, is_session
 
 _BYTEWISE: Final = "leveldb.BytewiseComparator"
+_GETH: Final = (b"LastHeader", b"LastBlock", b"LastFast")
 _MOST: Final = 1000
 """Keys that a guess looks at."""
-
-
-Get = Callable[[bytes], bytes | None]
-"""The value of a key; None if the store has none."""
 
 
 class Decoder(Protocol):
@@ -42,17 +41,15 @@ class Program(NamedTuple):
     words: str
     """What the store contains, as a sentence."""
     landmarks: tuple[bytes, ...]
-    """A key that begins with one of these is this program's."""
+    """A key that begins with one of these, and has the program's form, is enough."""
     is_key: Callable[[bytes], bool]
     """True for a key of the program's form; other programs may write such keys, too."""
+    family: str
+    """The name of its decoders on the command line; empty if it has none."""
     place: str
     """The end of the directory's path, in lower case and with slashes."""
-    decoder: Callable[[Get], Decoder] | None = None
-    """Makes a decoder, from a function that looks a key up in the store."""
-
-
-def _never(_: bytes) -> bool:
-    return False
+    decoder: Callable[[Find], Decoder] | None = None
+    """Makes a decoder, from a function that looks keys up in the store."""
 
 
 def _is_indexed_db(key: bytes) -> bool:
@@ -65,7 +62,9 @@ INDEXED_DB: Final = Program(
     "The databases of one web site. Keys and values are decoded.",
     (),
     _is_indexed_db,
+    "chromium",
     ".indexeddb.leveldb",
+    IndexedDB,
 )
 PROGRAMS: Final = (
     INDEXED_DB,
@@ -77,6 +76,7 @@ PROGRAMS: Final = (
             *(b"_http://", b"_https://", b"_chrome-extension://", b"_file://"),
         ),
         is_local,
+        "chromium",
         "local storage/leveldb",
         lambda _: Storage(),
     ),
@@ -85,37 +85,43 @@ PROGRAMS: Final = (
         "What web sites keep in sessionStorage, for each tab. Keys and values are decoded.",
         (b"namespace-",),
         is_session,
+        "chromium",
         "session storage",
         lambda _: Storage(),
     ),
     Program(
         "a world of Minecraft's Bedrock edition",
-        "Chunks by their coordinates, entities and players. Keys and the names of values are"
-        " decoded.",
+        "Chunks by their coordinates, entities and players. Keys and NBT are decoded; blocks are"
+        " shown by their size.",
         WORDS,
         is_bedrock,
-        "minecraftworlds/*/db",
+        "bedrock",
+        "worlds/*/db",
         lambda _: Bedrock(),
     ),
     Program(
         "Bitcoin Core's chain state",
         "The unspent coins. Values are unmasked with the key that the store itself contains.",
         (OBFUSCATE_KEY,),
-        is_coin,
+        lambda key: key == OBFUSCATE_KEY or is_coin(key),
+        "bitcoin",
         "/chainstate",
+        Bitcoin,
     ),
     Program(
         "Bitcoin Core's block index",
-        "Where each block is. Keys are decoded.",
+        "Where each block is.",
         (),
         is_block_index,
+        "",
         "blocks/index",
     ),
     Program(
         "geth's chain data",
         "An Ethereum node's blocks and state.",
-        (b"LastHeader", b"LastBlock"),
-        _never,
+        _GETH,
+        _GETH.__contains__,
+        "",
         "geth/chaindata",
     ),
 )
@@ -144,7 +150,7 @@ def guess(keys: Iterable[bytes], comparator: str | None = None, path: str = "") 
     possible = [one for one in PROGRAMS if one is not INDEXED_DB or comparator is None]
     sample = list(itertools.islice(keys, _MOST))
     for program in possible:
-        if any(key.startswith(program.landmarks) for key in sample):
+        if any(key.startswith(program.landmarks) and program.is_key(key) for key in sample):
             return program.name
     for program in possible:
         if sample and sum(map(program.is_key, sample)) * 10 >= len(sample) * 9:

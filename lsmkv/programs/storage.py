@@ -19,11 +19,19 @@ The encodings of Local Storage are 0 for UTF-16, little-endian, and 1 for Latin-
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
+from typing import Final
+
+from lsmkv.errors import CorruptionError
+from lsmkv.programs.reading import Reader
+from lsmkv.util.text import count
 
 _ITEM = re.compile(rb"_[a-z][a-z0-9+.-]*://[^\0]*\0[\0\1]", re.DOTALL)
 _META = re.compile(rb"META(ACCESS)?:[a-z][a-z0-9+.-]*://")
 _MAP = re.compile(rb"map-[0-9]+-|namespace-[0-9a-f]{8}_")
-_FACTS = {
+_EPOCH: Final = datetime(1601, 1, 1)
+_TIME, _SIZE = 1 << 3, 2 << 3
+_FACTS: Final = {
     b"META:": "facts about",
     b"METAACCESS:": "the last access to",
 }
@@ -73,9 +81,26 @@ class Storage:
         """The text of an item; None for a value without one."""
         if key == b"VERSION":
             return _latin(value)
+        if key.startswith(tuple(_FACTS)):
+            return _facts(value)
         if key.startswith(b"map-") and len(value) % 2 == 0:
             return value.decode("utf-16-le", "replace")
         return storage_text(value) if key[:1] == b"_" else None
+
+
+def _facts(value: bytes) -> str | None:
+    """A protocol buffer: field 1 is a time in microseconds since 1601, field 2 a size in bytes."""
+    reader = Reader(value)
+    found: dict[int, int] = {}
+    try:
+        while not reader.at_end:
+            field = reader.varint()
+            found[field] = reader.varint()
+        when = _EPOCH + timedelta(microseconds=found.get(_TIME, 0))
+    except (CorruptionError, OverflowError):
+        return None
+    size = f", {count(found[_SIZE], 'byte')}" if _SIZE in found else ""
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC{size}"
 
 
 def _latin(data: bytes) -> str:

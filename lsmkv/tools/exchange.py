@@ -42,6 +42,7 @@ from lsmkv.tools.arguments import (
     open_stored,
     open_to_write,
 )
+from lsmkv.tools.as_program import As, Family, refuse_hex, texts_of
 from lsmkv.tools.console import guarded, say, stdout_is_terminal, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.load import batches
@@ -93,6 +94,7 @@ def export(
     as_json: Annotated[
         bool, typer.Option("--json", help="The figures as JSON; goes with --output.")
     ] = False,
+    family: As = None,
 ) -> None:
     """Write all records, or a range of them, in the order of their keys, for 'import' to read.
 
@@ -102,6 +104,10 @@ def export(
     JSON lines are {"key": "...", "value": "..."}; what is not valid UTF-8 is in "key_base64" or
     "value_base64", and with --hex everything is in "key_hex" and "value_hex". The raw format is
     binary and detects damage and truncation.
+
+    With --as, JSON lines are {"as": "...", "key_text": "...", "value_text": "..."}: names and text
+    of Chromium's, Minecraft's or Bitcoin's records, for people. 'import' refuses them. On a
+    terminal these programs are recognized, which stderr says; --as raw never decodes.
 
     resp is for a store of lsmkv serve: the commands of Redis that make its keys again, with their
     expiry, for redis-cli --pipe.
@@ -115,6 +121,9 @@ def export(
     if file_format is not Written.JSON and output == "-" and stdout_is_terminal():
         name = "the raw format" if file_format is Written.RAW else "the format resp"
         raise ValueError(f"{name} is not for a terminal: give --output FILE, or redirect")
+    refuse_hex(family, is_hex)
+    if file_format is not Written.JSON and family not in (None, Family.RAW):
+        raise ValueError(f"--as {family} writes JSON lines: give no --format {file_format}")
     if file_format is Written.RESP:
         if bounds != Bounds(None, None, None) or is_hex:
             raise ValueError("--format resp exports all keys: give no range, and no --hex")
@@ -129,8 +138,12 @@ def export(
         _records(db, bounds) as (records, report),
     ):
         counted = exported.count(records, report)
+        is_for_a_person = output == "-" and stdout_is_terminal() and not is_hex
+        texts = texts_of(db, directory, family, is_for_a_person)
         if file_format is Written.RAW:
             pieces = write_raw(counted)
+        elif texts is not None:
+            pieces = itertools.starmap(texts.json_line, counted)
         else:
             pieces = (json_line(key, value, is_hex) for key, value in counted)
         for piece in pieces:

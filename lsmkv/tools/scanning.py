@@ -23,7 +23,8 @@ from lsmkv.tools.arguments import (
     key_bounds,
     open_stored,
 )
-from lsmkv.tools.console import guarded, write, write_line
+from lsmkv.tools.as_program import As, Family, refuse_hex, texts_of
+from lsmkv.tools.console import guarded, stdout_is_terminal, write, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.text import shown
 from lsmkv.util.json_fields import json_field
@@ -45,24 +46,34 @@ def scan(
     keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
     is_hex: Hex = False,
     as_json: Json = False,
+    family: As = None,
 ) -> None:
     r"""Print records in the order of their keys: KEY, a tab, VALUE.
 
     What is not printable UTF-8 is escaped (\xNN, \t, \n, \r, \\), and so are spaces at the ends of
     a key or value (\x20): each record is one line, which 'load --escaped' reads.
 
-    JSON: an object a line, "key" and "value".
+    On a terminal, the stores of Chromium, Minecraft and Bitcoin are recognized, and shown by names
+    and text, which stderr says. Elsewhere --as does that, and --as raw never does.
+
+    JSON: an object a line, "key" and "value"; with --as, "as", "key_text" and "value_text".
     """
+    refuse_hex(family, is_hex)
     bounds = key_bounds(start, stop, prefix, is_hex)
     if keys_only:
-        _print_keys(directory, bounds, reverse, limit, is_hex, as_json)
+        _print_keys(directory, bounds, reverse, limit, is_hex, as_json, family)
         return
     with (
         open_stored(directory) as db,
         db.iterator(**bounds._asdict(), reverse=reverse, fill_cache=False) as records,
     ):
+        texts = texts_of(db, directory, family, _is_for_a_person(is_hex, as_json))
         for key, value in itertools.islice(records, limit):
-            if as_json:
+            if texts is not None and as_json:
+                write(texts.json_line(key, value))
+            elif texts is not None:
+                write_line(f"{texts.key(key)}\t{texts.value(key, value)}")
+            elif as_json:
                 write(json_line(key, value, is_hex))
             else:
                 write_line(f"{shown(key, is_hex)}\t{shown(value, is_hex)}")
@@ -78,12 +89,15 @@ def keys(
     limit: Limit = None,
     is_hex: HexKeys = False,
     as_json: Json = False,
+    family: As = None,
 ) -> None:
     r"""Print keys in their order, a line each, as 'scan --keys-only' does.
 
-    JSON: an object a line, "key".
+    JSON: an object a line, "key"; with --as, "as" and "key_text".
     """
-    _print_keys(directory, key_bounds(start, stop, prefix, is_hex), reverse, limit, is_hex, as_json)
+    refuse_hex(family, is_hex)
+    bounds = key_bounds(start, stop, prefix, is_hex)
+    _print_keys(directory, bounds, reverse, limit, is_hex, as_json, family)
 
 
 @guarded
@@ -124,7 +138,13 @@ def _count(db: lsmkv.DB | Shards, bounds: Bounds) -> int:
 
 
 def _print_keys(
-    directory: str, bounds: Bounds, reverse: bool, limit: int | None, is_hex: bool, as_json: bool
+    directory: str,
+    bounds: Bounds,
+    reverse: bool,
+    limit: int | None,
+    is_hex: bool,
+    as_json: bool,
+    family: Family | None,
 ) -> None:
     with (
         open_stored(directory) as db,
@@ -132,6 +152,17 @@ def _print_keys(
             **bounds._asdict(), reverse=reverse, include_value=False, fill_cache=False
         ) as found,
     ):
+        texts = texts_of(db, directory, family, _is_for_a_person(is_hex, as_json))
         for key in itertools.islice(found, limit):
+            if texts is not None:
+                if as_json:
+                    write(texts.json_line(key))
+                else:
+                    write_line(texts.key(key))
+                continue
             text = json.dumps(json_field("key", key, is_hex)) if as_json else shown(key, is_hex)
             write_line(text)
+
+
+def _is_for_a_person(is_hex: bool, as_json: bool) -> bool:
+    return stdout_is_terminal() and not is_hex and not as_json

@@ -111,3 +111,10 @@ def test_the_lists_name_every_file(tmp_path: Path) -> None:
 def test_rooms_that_are_left_out_exist(room: str) -> None:
     assert (Path(PAGES).parents[2] / room).is_dir()
     assert not any(path.startswith(f"lsmkv/{room}/") for path in sources())
+
+
+def test_the_engine_needs_neither_these_rooms_nor_a_terminal() -> None:
+    missing = [f"lsmkv.{room.replace('/', '.')}" for room in LEFT_OUT] + ["typer", "rich", "click"]
+    hidden = f"import sys; sys.modules |= dict.fromkeys({missing!r}); "
+    program = hidden + "import lsmkv.tools.playground.engine"
+    subprocess.run([sys.executable, "-c", program], check=True)

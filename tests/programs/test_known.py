@@ -25,7 +25,7 @@ BLOCKS = "Bitcoin Core's block index"
         ([b"META:https://a.org"], LOCAL),
         ([b"ant", b"_https://a.org\x00\x01k"], LOCAL),
         ([b"_app://notes\x00\x01k", b"META:app://notes"], LOCAL),
-        ([b"namespace-1-https://a.org/"], SESSION),
+        ([b"namespace-dabc53e1_8291_4de5_824f_dab8aa69c846-https://a.org/", b"a", b"b"], SESSION),
         ([b"map-1-a", b"map-22-b"], SESSION),
         ([b"~local_player"], WORLD),
         ([bytes(8) + b"\x2c", bytes(8) + b"\x2f\x01", b"digp" + bytes(8)], WORLD),
@@ -46,6 +46,14 @@ def test_programs_are_known_by_their_keys(keys: list[bytes], name: str) -> None:
         [],
         [b""],
         [b"ant", b"META", b"VERSION", b"map-1"],
+        [
+            b"namespace-1",
+            b"META:http",
+            b"_https://",
+            b"Overworld-1",
+            b"~local_players",
+            b"LastBlocks",
+        ],
         [b"%09d" % number for number in range(100)],
         [number.to_bytes(8, "big") for number in range(100)],
         [number.to_bytes(9, "big") for number in range(100)],
@@ -97,9 +105,7 @@ def test_a_path_decides_where_keys_do_not(path: str, name: str) -> None:
 def test_programs_are_found_by_their_names() -> None:
     for program in PROGRAMS:
         assert program_named(program.name) is program
-        for start in program.landmarks:
-            assert guess([start], BYTEWISE) == program.name
-            assert start in LANDMARKS
+        assert set(program.landmarks) <= set(LANDMARKS)
     assert program_named("") is None
 
 

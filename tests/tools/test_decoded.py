@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import lsmkv
-from lsmkv.tools.decoded import meaning, program_of
+from lsmkv.tools.decoded import cut, meaning, program_of
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -48,3 +48,9 @@ def test_a_meaning_is_one_printable_line() -> None:
     long = meaning("x" * 5000)
     assert long is not None
     assert len(long) == 301
+
+
+def test_long_values_are_cut_for_pages_with_the_parity_of_their_length() -> None:
+    assert [len(cut(bytes(size))) for size in (5, 4096, 4097, 5000, 5001)] == [
+        *(5, 4096, 4097, 4096, 4097)
+    ]

@@ -18,7 +18,7 @@ from lsmkv.errors import Error
 from lsmkv.exchange import json_line
 from lsmkv.files import parse_name
 from lsmkv.programs import Decoder
-from lsmkv.tools.decoded import LONGEST, decoder_of, meaning, program_of
+from lsmkv.tools.decoded import LONGEST, cut, decoder_of, meaning, program_of
 from lsmkv.tools.dump.logs import read_log
 from lsmkv.tools.dump.records import Entry, Fault, Operation
 from lsmkv.tools.dump.tables import read_table
@@ -185,7 +185,7 @@ def _shown(source: Source, decoder: Decoder | None, one: _Version) -> Plain:
     if decoder is not None:
         _add(key, meaning(decoder.key(one.key[:LONGEST])))
         if value is not None and one.value is not None:
-            _add(value, meaning(decoder.value(one.key, one.value[:LONGEST])))
+            _add(value, meaning(decoder.value(one.key, cut(one.value))))
     fields: Plain = {"key": key, "value": value}
     return fields | ({"file": one.file, "sequence": one.sequence} if one.file else {})
 
