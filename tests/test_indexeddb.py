@@ -555,6 +555,29 @@ def test_the_order_is_found_by_its_name_for_a_repair(tmp_path: Path) -> None:
         assert list(db) == before
 
 
+def test_the_order_is_found_by_the_keys_without_a_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    shutil.copytree(DATA / "indexeddb-chromium", path)
+    with lsmkv.DB(path) as db:
+        before = list(db)
+        db.compact_range()
+    next(path.glob("MANIFEST-*")).unlink()
+    lsmkv.repair_db(path, into=tmp_path / "new")
+    with open_indexeddb(tmp_path / "new") as db:
+        assert db.options.comparator.name == "idb_cmp1"
+        assert list(db) == before
+
+
+def test_the_order_is_found_by_the_directorys_name_if_no_key_shows_it(tmp_path: Path) -> None:
+    path = tmp_path / "http_localhost_0.indexeddb.leveldb"
+    with lsmkv.DB(path, create_if_missing=True, comparator=IndexedDBComparator()) as db:
+        db.put(b"\0\0\0\0\0", b"1")
+    next(path.glob("MANIFEST-*")).unlink()
+    lsmkv.repair_db(path, into=tmp_path / "new")
+    with open_indexeddb(tmp_path / "new") as db:
+        assert db.options.comparator.name == "idb_cmp1"
+
+
 def test_an_order_that_was_asked_for_is_not_replaced() -> None:
     for read in (lsmkv.plan_repair, functools.partial(lsmkv.DB, read_only=True)):
         with pytest.raises(lsmkv.ComparatorMismatchError) as caught:

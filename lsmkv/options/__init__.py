@@ -23,10 +23,13 @@ from lsmkv.options.settings import (
     L0_SLOWDOWN_WRITES_TRIGGER,
     L0_STOP_WRITES_TRIGGER,
     MAX_MEM_COMPACT_LEVEL,
+    OWN_COMPARATORS,
     Options,
     has_own_parts_alone,
     in_stored_order,
+    likely_comparators,
     make_options,
+    options_with,
     own_comparator,
 )
 
@@ -38,6 +41,7 @@ __all__ = [
     "MAX_MEM_COMPACT_LEVEL",
     "MIB",
     "OPTIONS",
+    "OWN_COMPARATORS",
     "BackgroundWork",
     "Compression",
     "FilterBits",
@@ -49,7 +53,9 @@ __all__ = [
     "checked_lock_timeout",
     "has_own_parts_alone",
     "in_stored_order",
+    "likely_comparators",
     "make_options",
+    "options_with",
     "own_comparator",
     "refuse_unknown",
 ]

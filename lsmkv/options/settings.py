@@ -148,9 +148,33 @@ def in_stored_order(arguments: OptionArguments, error: ComparatorMismatchError) 
     order = None if arguments.get("comparator") is not None else own_comparator(error.stored)
     if order is None:
         raise error
+    return options_with(arguments, order)
+
+
+def options_with(arguments: OptionArguments, order: Comparator) -> Options:
+    """The options for these keywords and this comparator."""
     own = arguments.copy()
     own["comparator"] = order
     return make_options(**own)
+
+
+INDEXED_DB_ORDER = "idb_cmp1"
+OWN_COMPARATORS = (BYTEWISE.name, REVERSE_BYTEWISE.name, INDEXED_DB_ORDER)
+"""The names of the comparators that lsmkv provides."""
+
+
+def likely_comparators(path: str) -> list[Comparator]:
+    """Those that lsmkv provides; first the one that a store in ``path`` most likely has.
+
+    Chromium gives the directories of its IndexedDB a name of their own.
+
+    >>> likely_comparators("https_example.org_0.indexeddb.leveldb")[0].name
+    'idb_cmp1'
+    """
+    names = list(OWN_COMPARATORS)
+    if path.endswith(".indexeddb.leveldb"):
+        names.insert(0, names.pop())
+    return [order for order in map(own_comparator, names) if order is not None]
 
 
 def own_comparator(name: str) -> Comparator | None:
@@ -161,7 +185,7 @@ def own_comparator(name: str) -> Comparator | None:
     >>> own_comparator("example.ByLength") is None
     True
     """
-    if name == "idb_cmp1":
+    if name == INDEXED_DB_ORDER:
         from lsmkv.indexeddb import IndexedDBComparator  # noqa: PLC0415 - few stores are Chromium's
 
         return IndexedDBComparator()

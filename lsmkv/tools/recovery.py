@@ -28,7 +28,7 @@ from lsmkv.tools.console import guarded, say, write_folded, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.shard_findings import WORDS, shards_data, write_shards
 from lsmkv.tools.shard_sets import open_shards
-from lsmkv.tools.text import count, escape, printable, size
+from lsmkv.tools.text import as_argument, count, escape, printable, size
 
 REMARKS = 1
 DAMAGE = 3
@@ -122,25 +122,27 @@ def repair(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
 ) -> None:
-    """Make a sound store of what can be read of DIR; print the plan first.
+    """Make a sound store of what can be read of DIR; print the plan first, or alone.
 
-    If the MANIFEST can be read, tables stay on their levels, and no obsolete table brings deleted
-    keys back. Entries that a lost block may have overwritten or deleted are set aside in lost/,
-    since they may be out of date.
+    Without --into and --in-place nothing is written. If the MANIFEST can be read, tables stay on
+    their levels, and no obsolete table brings deleted keys back. Entries that a lost block may
+    have overwritten or deleted are set aside in lost/, since they may be out of date.
 
     JSON: "path", "needed", "manifest", "by_levels", "tables" ("file", "level", "action", "reason",
     "entries", "stale", "lost"), "logs", "problems", "lost_bytes", "missing_bytes" (those of them
     that no file has), "stale", "repaired" (where).
     """
-    if plan_only:
+    if into is not None and in_place:
+        raise ValueError("give --into NEW or --in-place, not both")
+    if plan_only or (into is None and not in_place):
         with progress("Planning", "") as bar:
             plan = lsmkv.plan_repair(
                 directory, keep_stale=keep_stale, merge_all=merge_all, progress=bar.report
             )
         _write_plan(plan, None, as_json)
+        if plan.needed and not as_json:
+            _say_next(directory)
         return
-    if (into is None) == (not in_place):
-        raise ValueError("give --into NEW, or --in-place, or --plan")
 
     def show(plan: lsmkv.RepairPlan) -> bool:
         if not as_json:
@@ -163,6 +165,15 @@ def repair(
         write_line(f"repaired: {printable(target)}")
     else:
         write_line(f"left unchanged: {printable(target)}")
+
+
+def _say_next(directory: str) -> None:
+    """The commands that a plan leads to."""
+    path = as_argument(directory)
+    say("nothing was changed; one of these makes a sound store:")
+    say(f"lsmkv repair {path} --into NEW    a new directory; this one stays as it is")
+    say(f"lsmkv repair {path} --in-place    this one; replaced files go to its lost/")
+    say(f"lsmkv rescue {path}               a copy, by the best of several ways")
 
 
 def _write_plan(plan: lsmkv.RepairPlan, repaired: str | None, as_json: bool) -> None:

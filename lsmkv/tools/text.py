@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
 import textwrap
 from unicodedata import combining, east_asian_width
 
 from lsmkv.util.text import count, escape, printable, size
 
 __all__ = [
+    "as_argument",
     "clipped",
     "count",
     "duration",
@@ -45,6 +49,15 @@ def unescape(text: bytes) -> bytes:
 def from_argument(text: str, is_hex: bool) -> bytes:
     """A key or value as typed on the command line: UTF-8, or hexadecimal digits."""
     return from_hex(text) if is_hex else text.encode("utf-8", "surrogateescape")
+
+
+def as_argument(path: str) -> str:
+    """A path as it is typed in this system's shell.
+
+    >>> print(as_argument("inventory"))
+    inventory
+    """
+    return subprocess.list2cmdline([path]) if os.name == "nt" else shlex.quote(path)
 
 
 def from_hex(text: str) -> bytes:

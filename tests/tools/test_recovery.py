@@ -18,6 +18,7 @@ from stores import flip
 
 import lsmkv
 from lsmkv.indexeddb import IndexedDBComparator
+from lsmkv.options import OWN_COMPARATORS, own_comparator
 from lsmkv.tools import recovery
 
 SMALL: dict[str, Any] = {"block_size": 512, "compression": None, "seek_compaction": False}
@@ -188,8 +189,11 @@ def test_an_unknown_comparator_is_named(tmp_path: Path) -> None:
 def test_repair_prints_its_plan(damaged: Path) -> None:
     before = hashes(damaged)
     done = lsm("repair", damaged, "--plan")
-    assert (done.status, done.err) == (0, "")
+    assert done.status == 0
     assert "\x1b" not in done.out
+    assert f"lsmkv: lsmkv repair {damaged} --into NEW " in done.err
+    assert f"lsmkv: lsmkv rescue {damaged} " in done.err
+    assert lsm("repair", damaged) == done
     assert "rewrite: 1 of " in done.out
     lines = done.out.splitlines()
     assert lines[-2].startswith("kept: 1")
@@ -244,9 +248,14 @@ def test_repair_as_json(damaged: Path, tmp_path: Path) -> None:
     assert {table["action"] for table in figures["tables"]} == {"rewrite"}
 
 
-def test_repair_needs_exactly_one_target(damaged: Path, tmp_path: Path) -> None:
+def test_the_plan_of_a_sound_store_names_no_next_command(store: Path) -> None:
+    done = lsm("repair", store)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("nothing is damaged\n")
+
+
+def test_repair_takes_one_target(damaged: Path, tmp_path: Path) -> None:
     before = hashes(damaged)
-    fails(lsm("repair", damaged), "--into NEW", "--in-place", "--plan")
     fails(lsm("repair", damaged, "--in-place", "--into", tmp_path / "new"), "--into NEW")
     assert hashes(damaged) == before
 
@@ -325,11 +334,33 @@ def test_verify_and_repair_of_an_indexeddb_store(tmp_path: Path) -> None:
     assert content(path, comparator=order) == found
 
 
-def test_repair_refuses_tables_in_another_order(tmp_path: Path) -> None:
-    """A store of many blocks in another order is refused when its MANIFEST is gone."""
+@pytest.mark.parametrize("order", OWN_COMPARATORS)
+def test_repair_finds_the_order_of_a_store_without_a_manifest(tmp_path: Path, order: str) -> None:
     path = tmp_path / "store"
-    reverse = lsmkv.ReverseBytewiseComparator()
-    with lsmkv.DB(path, create_if_missing=True, comparator=reverse, **SMALL) as db:
+    start = b"\0\1\1\1\3" + bytes(6)  # keys of IndexedDB: then the two highest bytes of a double
+    keys = [start + bytes([16 * (n % 16), 0x40 + n // 16]) for n in range(300)]
+    comparator = own_comparator(order)
+    with lsmkv.DB(path, create_if_missing=True, comparator=comparator, **SMALL) as db:
+        for key in keys:
+            db.put(key, b"v" * 30)
+        db.compact_range()
+    next(path.glob("MANIFEST-*")).unlink()
+    assert lsm("repair", path, "--into", tmp_path / "new").status == 0
+    with lsmkv.DB(tmp_path / "new", read_only=True) as db:
+        assert db.options.comparator.name == order
+        assert len(list(db)) == 300
+        db.check()
+
+
+def test_repair_refuses_tables_in_another_order(tmp_path: Path) -> None:
+    """A store of many blocks in an order that lsmkv does not provide, without its MANIFEST."""
+
+    def compare(a: bytes, b: bytes) -> int:
+        return (a[::-1] > b[::-1]) - (a[::-1] < b[::-1])
+
+    path = tmp_path / "store"
+    options: dict[str, Any] = {"comparator": compare, "comparator_name": b"by the last digit"}
+    with lsmkv.DB(path, create_if_missing=True, **options, **SMALL) as db:
         for number in range(300):
             db.put(b"%04d" % number, b"v" * 30)
         db.flush()
@@ -340,8 +371,8 @@ def test_repair_refuses_tables_in_another_order(tmp_path: Path) -> None:
     assert {name: sum_ for name, sum_ in hashes(path).items() if name != "LOCK"} == {
         name: sum_ for name, sum_ in before.items() if name != "LOCK"
     }
-    lsmkv.repair_db(path, comparator=reverse)
-    assert len(content(path, comparator=reverse)) == 300
+    lsmkv.repair_db(path, **options)
+    assert len(content(path, **options)) == 300
 
 
 # Ctrl-C
