@@ -32,20 +32,25 @@ from lsmkv.repair.report import (
     TableSurvey,
 )
 from lsmkv.repair.survey import acknowledge_lost, survey_db
+from lsmkv.repair.ways import WAYS, Rescue, Way, rescue_db
 
 __all__ = [
     "DAMAGED",
     "REMARKABLE",
     "SOUND",
+    "WAYS",
     "FileSurvey",
     "Hole",
     "LogSurvey",
     "LostLogSurvey",
     "ManifestSurvey",
     "Problem",
+    "Rescue",
     "Survey",
     "TableSurvey",
+    "Way",
     "acknowledge_lost",
     "find_blocks",
+    "rescue_db",
     "survey_db",
 ]

@@ -43,6 +43,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Care": {
         "doctor": "tools.doctor.command:doctor",
         "verify": "tools.recovery:verify",
+        "rescue": "tools.rescue.command:rescue",
         "repair": "tools.recovery:repair",
         "checkpoint": "tools.maintenance:checkpoint",
         "compact": "tools.maintenance:compact",

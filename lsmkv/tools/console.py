@@ -93,7 +93,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             held.tell(str(error))
             where = kwargs.get("directory")
             step = next_step(error, where if isinstance(where, str) else None, command.__name__)
-            say(_in_words(error, hint=kwargs.get("create") is False) + step)
+            say(in_words(error, hint=kwargs.get("create") is False) + step)
             _close_stdout()
             raise SystemExit(ERROR) from None
         finally:
@@ -123,7 +123,7 @@ class _HeldWarnings(logging.Handler):
         self._messages = []
 
 
-def _in_words(error: Exception, hint: bool) -> str:
+def in_words(error: Exception, hint: bool = False) -> str:
     """An error as one line; ``hint`` adds how a store that does not exist can be created."""
     if isinstance(error, OSError) and error.strerror:
         reason = error.strerror

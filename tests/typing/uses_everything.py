@@ -350,6 +350,11 @@ def looking_at_stores(db: DB, path: pathlib.Path) -> None:
         for hole in table.holes:
             assert_type(hole.user_range, tuple[bytes | None, bytes | None])
     assert_type(repair.acknowledge_lost(path), list[str])
+    rescued = repair.rescue_db(path, path.with_suffix(".new"), way=repair.WAYS[1], progress=report)
+    assert_type(rescued, repair.Rescue)
+    assert_type((rescued.sound, rescued.comparator, rescued.made), tuple[bool, str, str | None])
+    assert_type(rescued.way("by-level"), repair.Way | None)
+    assert_type([way.entries for way in rescued.ways if way.works], list[int])
     live = owner.read_owner(path, env=lsmkv.LocalEnv()).published
     if live is not None:
         assert_type(live, owner.Published)

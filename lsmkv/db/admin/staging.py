@@ -38,13 +38,13 @@ def build_directory(env: Env, path: str, purpose: str, build: Callable[[Director
     refuse_taken(env, path)
     with env.open_directory(os.path.dirname(target) or ".") as parent:
         if parent.exists(os.path.basename(staging)):
-            _remove(env, staging)  # left by a process of the same number that died
+            remove_staging(env, staging)  # left by a process of the same number that died
     try:
         with env.open_directory(staging, create=True) as directory:
             build(directory)
         env.rename_directory(staging, target)
     except BaseException:
-        _remove(env, staging)
+        remove_staging(env, staging)
         raise
 
 
@@ -76,8 +76,9 @@ def copy(file: RandomAccessFile, target: Directory, name: str, end: int) -> None
         output.sync()
 
 
-def _remove(env: Env, path: str) -> None:
-    """Remove a directory that was not finished; files that cannot be removed are left."""
+def remove_staging(env: Env, path: str) -> None:
+    """Remove a directory that is not to be used, if it exists; files that cannot be removed are
+    left."""
     try:
         with env.open_directory(path) as directory:
             if directory.exists(LOST):
