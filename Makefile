@@ -10,6 +10,7 @@ BENCH := .venv-bench
 BENCH_ARGS ?=
 STRESS_ARGS ?=
 YARDSTICK_ARGS ?=
+RESCUE_ARGS ?=
 COVERING := tests/table $(patsubst %,tests/format/test_%.py,log version_edit) \
 	$(patsubst %,tests/db/%.py,write/test_wal tree/test_manifest tree/test_version tree/test_version_set) \
 	$(patsubst %,tests/db/%.py,opening/test_recovery compact/test_compaction compact/test_picking) \
@@ -135,6 +136,10 @@ test-redis-tcl: $(VENV)/.test  ## Redis' own test suite against lsmkv serve: SUI
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)
 
+.PHONY: rescue
+rescue: $(VENV)/.rescue  ## repairs more than a thousand damaged stores with lsmkv and LevelDB; writes the table of docs/repair.md
+	$(BIN)/python tests/rescue/run_rescue.py --docs docs/repair.md $(RESCUE_ARGS)
+
 .PHONY: yardstick
 yardstick: $(VENV)/.test  ## which test finds which of the mistakes that are planted in a copy, for hours; goes on where it stopped
 	$(BIN)/python tests/yardstick/plant.py $(YARDSTICK_ARGS)
@@ -222,6 +227,11 @@ $(VENV)/.demo: $(VENV)/.made pyproject.toml
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+# Amulet's LevelDB, for worlds of Minecraft, needs a C++ compiler.  The corpus has none of these without it.
+$(VENV)/.rescue: $(VENV)/.test
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check 'amulet-leveldb>=1'
 	@touch $@
 
 $(VENV)/.browser: $(VENV)/.made pyproject.toml

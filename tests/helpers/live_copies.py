@@ -154,17 +154,25 @@ def judge(run: LiveRun, copy: Copy, found: State) -> Outcome:
     """Compare the entries of a repaired copy with the one moment that fits it best.
 
     A store from which the newest writes are lost is one of an earlier moment.  ``lost`` is counted
-    by the last moment that the copy has surely seen.
+    by the last moment that the copy has surely seen.  O(writes).
     """
-    best: Outcome | None = None
-    last = run.state(copy.before)
-    lost = len(last) - sum(found.get(key) == value for key, value in last.items())
-    for moment in range(copy.after, -1, -1):
-        truth = run.state(moment)
-        right = sum(truth.get(key) == value for key, value in found.items())
-        ghosts = sum(key not in truth for key in found)
-        outcome = Outcome(right, len(found) - right - ghosts, ghosts, lost)
-        if best is None or outcome.old + outcome.ghosts < best.old + best.ghosts:
-            best = outcome
-    assert best is not None
-    return best
+    right, absent = [0] * (copy.after + 1), [0] * (copy.after + 1)
+    state: State = {}
+    lost = 0
+    now_right, now_absent = 0, len(found)
+    for moment in range(copy.after + 1):
+        if moment > 0:
+            key, value = run.writes[moment - 1]
+            if key in found:
+                now_right += (value == found[key]) - (state.get(key) == found[key])
+                now_absent += (value is None) - (key not in state)
+            if value is None:
+                state.pop(key, None)
+            else:
+                state[key] = value
+        right[moment], absent[moment] = now_right, now_absent
+        if moment == copy.before:
+            lost = len(state) - now_right
+    best = max(range(copy.after + 1), key=lambda moment: (right[moment], moment))
+    old = len(found) - right[best] - absent[best]
+    return Outcome(right[best], old, absent[best], lost)
