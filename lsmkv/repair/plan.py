@@ -93,6 +93,8 @@ class RepairPlan:
     (False, True, 0, 0, 0)
     >>> plan.last_sequence, plan.highest_number, plan.to_dict()["problems"], plan.left_in_lost
     (1, 4, [], [])
+    >>> plan.kept, plan.kept_writes, plan.most_out_of_date, plan.unaccounted, plan.better_kept
+    (1, 1, 0, [], False)
     >>> print(plan)
     nothing is damaged
     MANIFEST-000004 is intact: tables stay on their levels

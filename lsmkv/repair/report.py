@@ -38,6 +38,9 @@ class FileSurvey:
     >>> file.note(offset=7, size=3, reason="bad checksum")
     >>> file.severity == DAMAGED, file.problems
     (True, [Problem(7, 3, 'bad checksum')])
+    >>> file.note_flips([80])
+    >>> file.problems[-1].offset, file.damage == file.problems[:-1]
+    (10, True)
     """
 
     def __init__(self, name: str, size: int, needed: bool) -> None:

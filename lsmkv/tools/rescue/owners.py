@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 
 from lsmkv import DB
 from lsmkv.indexeddb import IndexedDBComparator
+from lsmkv.tools.decoded import program_of
 from lsmkv.tools.foreign import open_foreign
-from lsmkv.tools.inspect.formats import recognize
 from lsmkv.tools.rescue.finding import Found
 from lsmkv.tools.text import printable
 
@@ -110,12 +110,7 @@ def owner_of(found: Found) -> Owner:
 def owner_by_keys(path: str) -> Owner | None:
     """The owner of the sound store in ``path``, by its order and keys; None if unknown."""
     with DB(path, read_only=True) as db:
-        order = db.options.comparator.name
-
-        def has(start: bytes) -> bool:
-            return next(db.iterator(prefix=start, include_value=False), None) is not None
-
-        found = recognize(order, has) if order != "leveldb.ReverseBytewiseComparator" else None
+        found = program_of(db)
     if found is None:
         return None
     program = next((name for name in _PROGRAMS if name in found.name), UNKNOWN.program)

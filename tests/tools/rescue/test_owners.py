@@ -53,7 +53,7 @@ def test_another_engine_a_shard_set_and_a_shared_store() -> None:
 
 KEYS = [
     (b"META:https://a.org", "Chromium"),
-    (b"namespace-1-https://a.org/", "Chromium"),
+    (b"namespace-0b5c6a5e_1d4f_4f0a_8a6b_1c2d3e4f5a6b-https://a.org/", "Chromium"),
     (b"~local_player", "Minecraft"),
     (b"\x0e\x00obfuscate_key", "Bitcoin Core"),
     (b"LastBlock", "geth"),
