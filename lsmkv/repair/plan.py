@@ -173,8 +173,11 @@ class RepairPlan:
 
     @property
     def better_kept(self) -> bool:
-        """Whether ``keep_stale`` is recommended: more would be set aside than kept."""
-        return self.stale > self.kept
+        """Whether ``keep_stale`` is recommended: more would be set aside than kept.
+
+        Writes of logs count each, even if several of them have the same key.
+        """
+        return self.stale - self.stale_writes + self._stale_operations > self.kept
 
     @property
     def lost_bytes(self) -> int:

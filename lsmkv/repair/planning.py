@@ -57,7 +57,7 @@ def make_plan(
     """
     planner = _Planner(survey, directory, options, comparator, keep_stale, progress)
     plan = planner.plan(MAX_SEQUENCE)
-    if plan.stale > plan.kept:
+    if plan.better_kept:
         for moment in planner.earlier_moments(plan):
             other = planner.plan(moment)
             plan = other if other.kept > plan.kept else plan
