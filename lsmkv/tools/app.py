@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from lsmkv.tools.arguments import with_comparator
+
 GROUPS: dict[str, dict[str, str]] = {
     "Data": {
         "put": "tools.commands:put",
@@ -83,6 +85,15 @@ GROUPS: dict[str, dict[str, str]] = {
 A name of two words is a command below that of its first word.
 """
 
+ORDERED = frozenset(
+    (
+        *("put", "get", "delete", "scan", "keys", "count", "load", "export", "import"),
+        *("stats", "explain", "approximate-sizes", "diff"),
+        *("verify", "rescue", "repair", "checkpoint", "compact"),
+    )
+)
+"""The commands with the option ``--comparator``."""
+
 _PANELS = {name: group for group, members in GROUPS.items() for name in members}
 
 
@@ -110,6 +121,8 @@ def _command(outer: str, name: str) -> Any:
     group = _PANELS[outer + name]
     module, _, function = GROUPS[group][outer + name].partition(":")
     call = getattr(import_module(f"lsmkv.{module}"), function)
+    if outer + name in ORDERED:
+        call = with_comparator(call)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name, help=_in_paragraphs(call.__doc__), rich_help_panel=group)(call)
     return typer.main.get_command(alone)

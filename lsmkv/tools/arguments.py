@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple, Unpack, cast
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple, Unpack, cast
 
 import typer
 
 import lsmkv
 from lsmkv import OptionArguments
 from lsmkv.filter.known import policy_from_text
+from lsmkv.indexeddb import IndexedDBComparator
 from lsmkv.options import FilterLayout
 from lsmkv.tools.console import ERROR, say
 from lsmkv.tools.next_step import is_set_directory
@@ -20,6 +25,63 @@ from lsmkv.util.urls import is_url
 
 if TYPE_CHECKING:
     from lsmkv.shards import Shards
+
+
+class ComparatorName(StrEnum):
+    """The comparators that lsmkv provides."""
+
+    BYTEWISE = "leveldb.BytewiseComparator"
+    REVERSE = "leveldb.ReverseBytewiseComparator"
+    INDEXED_DB = "idb_cmp1"
+
+
+_COMPARATORS: dict[ComparatorName, Callable[[], lsmkv.Comparator]] = {
+    ComparatorName.BYTEWISE: lsmkv.BytewiseComparator,
+    ComparatorName.REVERSE: lsmkv.ReverseBytewiseComparator,
+    ComparatorName.INDEXED_DB: IndexedDBComparator,
+}
+_comparator: ContextVar[ComparatorName | None] = ContextVar("_comparator", default=None)
+_COMPARATOR = Annotated[
+    ComparatorName | None,
+    typer.Option(
+        "--comparator",
+        metavar="NAME",
+        help="The order of keys, if the store does not name it: one of"
+        f" {', '.join(ComparatorName)}.",
+    ),
+]
+
+
+def with_comparator(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the option ``--comparator``, which holds for the stores that it opens."""
+
+    @functools.wraps(command)
+    def run(*, comparator: ComparatorName | None = None, **given: object) -> None:
+        before = _comparator.set(comparator)
+        try:
+            command(**given)
+        finally:
+            _comparator.reset(before)
+
+    own = inspect.signature(command, eval_str=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    option = inspect.Parameter("comparator", kind, default=None, annotation=_COMPARATOR)
+    signature = own.replace(parameters=[*own.parameters.values(), option])
+    run.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+    cast(Any, run).__signature__ = signature
+    return run
+
+
+def order_options() -> OptionArguments:
+    """The keyword of ``lsmkv.DB`` for ``--comparator``; none without it."""
+    name = _comparator.get()
+    return {} if name is None else {"comparator": _COMPARATORS[name]()}
+
+
+def refuse_order() -> None:
+    """Raise ``ValueError`` if ``--comparator`` is given for a shard set."""
+    if order_options():
+        raise ValueError("--comparator is for stores: shard sets are in bytewise order")
 
 
 def is_shard_set(where: str) -> bool:
@@ -69,13 +131,15 @@ def key_bounds(start: str | None, stop: str | None, prefix: str | None, is_hex: 
 
 def open_to_read(directory: str) -> lsmkv.DB:
     """Open a store for reading: takes no lock, writes nothing, and works beside a writer."""
-    return lsmkv.DB(directory, read_only=True)
+    own: OptionArguments = {"read_only": True}
+    return lsmkv.DB(directory, **(order_options() | own))
 
 
 def open_stored(where: str) -> lsmkv.DB | Shards:
     """Open a store for reading, or the newest version of a shard set."""
     if not is_shard_set(where):
         return open_to_read(where)
+    refuse_order()
     from lsmkv.tools.shard_sets import open_shards  # noqa: PLC0415 - a store needs none of it
 
     return open_shards(where)
@@ -85,7 +149,8 @@ def open_to_write(
     directory: str, create: bool = False, **options: Unpack[OptionArguments]
 ) -> lsmkv.DB:
     """Open a store for writing: takes its lock and flushes its log to tables."""
-    return lsmkv.DB(directory, **(options | {"create_if_missing": create}))
+    own: OptionArguments = {"create_if_missing": create}
+    return lsmkv.DB(directory, **(options | order_options() | own))
 
 
 def filter_arguments(text: str | None, layout: str | None, prefix: str | None) -> OptionArguments:

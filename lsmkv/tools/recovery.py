@@ -23,7 +23,7 @@ from lsmkv.repair import (
     acknowledge_lost,
     survey_db,
 )
-from lsmkv.tools.arguments import Directory, Stored, is_shard_set
+from lsmkv.tools.arguments import Directory, Stored, is_shard_set, order_options, refuse_order
 from lsmkv.tools.console import guarded, say, write_folded, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.shard_findings import WORDS, shards_data, write_shards
@@ -75,7 +75,7 @@ def verify(
         for name in acknowledge_lost(directory):
             say(f"acknowledged: {printable(name)}")
     with progress("Verifying", "byte") as bar:
-        found = survey_db(directory, progress=bar.report)
+        found = survey_db(directory, progress=bar.report, **order_options())
     if as_json:
         write_line(json.dumps(_as_data(found), indent=2))
     else:
@@ -84,6 +84,7 @@ def verify(
 
 
 def _verify_shards(url: str, as_json: bool, quiet: bool) -> NoReturn:
+    refuse_order()
     with open_shards(url) as shards, progress("Verifying", "byte") as bar:
         found = shards.verify(bar.report)
     if as_json:
@@ -137,7 +138,11 @@ def repair(
     if plan_only or (into is None and not in_place):
         with progress("Planning", "") as bar:
             plan = lsmkv.plan_repair(
-                directory, keep_stale=keep_stale, merge_all=merge_all, progress=bar.report
+                directory,
+                keep_stale=keep_stale,
+                merge_all=merge_all,
+                progress=bar.report,
+                **order_options(),
             )
         _write_plan(plan, None, as_json)
         if plan.needed and not as_json:
@@ -157,6 +162,7 @@ def repair(
             merge_all=merge_all,
             confirm=show,
             progress=bar.report,
+            **order_options(),
         )
     target = directory if into is None else into
     if as_json:

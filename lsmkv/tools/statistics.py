@@ -23,7 +23,7 @@ from rich.text import Text
 import lsmkv
 from lsmkv import Stats
 from lsmkv.owner import Published, read_owner
-from lsmkv.tools.arguments import Stored, is_shard_set, open_to_read
+from lsmkv.tools.arguments import Stored, is_shard_set, open_to_read, refuse_order
 from lsmkv.tools.bars import Bars, can_encode
 from lsmkv.tools.console import guarded, write, write_line
 from lsmkv.tools.drawing import stdout_console
@@ -122,6 +122,7 @@ def stats(
 
 
 def _print_shards(url: str, as_json: bool) -> None:
+    refuse_order()
     with open_shards(url) as shards:
         shards.warm()
         if as_json:

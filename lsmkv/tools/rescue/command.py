@@ -15,6 +15,7 @@ import typer
 from lsmkv import OptionArguments
 from lsmkv.errors import Error, is_full_disk
 from lsmkv.repair import rescue_db
+from lsmkv.tools.arguments import order_options
 from lsmkv.tools.console import ERROR, guarded, in_words, say, write_line
 from lsmkv.tools.drawing import Progress, progress
 from lsmkv.tools.rescue.finding import Found, Searched, search, unpack
@@ -45,7 +46,10 @@ def rescue(
         ),
     ] = None,
     way: Annotated[
-        WayName | None, typer.Option("--way", help="Not the recommended way, but this one.")
+        WayName | None,
+        typer.Option(
+            "--way", metavar="WAY", help="Not the recommended way, but this one of those above."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
 ) -> None:
@@ -75,7 +79,7 @@ def rescue(
     if not searched.found:
         raise FileNotFoundError(f"{path}: no store is there, nor in a folder or zip below it")
     target = _target(searched, into)
-    options: OptionArguments = {}
+    options = order_options()
     with _workplace(target) as work, progress("Rescuing", "") as shown:
         results = os.path.join(work, "results")
         outcomes = [_rescued(found, work, results, way, options, shown) for found in searched.found]
