@@ -19,6 +19,9 @@ Kind = Callable[[Patient, random.Random], Iterator[Copy]]
 KINDS: dict[str, Kind] = {}
 """The kinds of damage, by the names that they have in the table."""
 
+IN_USE = "copied while in use"
+LIVE = 5
+"""How many times as many copies of stores in use there are."""
 PAGE = 4096
 
 
@@ -30,7 +33,11 @@ class Corpus:
         self._seed = seed
 
     def of(self, kind: str, each: int) -> list[tuple[Patient, Copy]]:
-        """Damaged stores of a kind: at most ``each`` of every patient, no two alike."""
+        """Damaged stores of a kind: at most ``each`` of every patient, no two alike.
+
+        There are more copies of stores in use, since each order of files has hundreds.
+        """
+        each *= LIVE if kind.startswith(IN_USE) else 1
         made: list[tuple[Patient, Copy]] = []
         for patient in self.patients:
             rng = random.Random(f"{self._seed} {kind} {patient.name}")
@@ -110,7 +117,7 @@ def _steps_of_work(patient: Patient) -> list[int]:
 
 
 for _order in ORDERS:
-    KINDS[f"copied while in use, {_order}"] = _live(_order)
+    KINDS[f"{IN_USE}, {_order}"] = _live(_order)
 
 
 @_kind("disk full while it was copied")
@@ -237,8 +244,9 @@ def two_stores(patient: Patient, rng: random.Random) -> Iterator[Copy]:
     for other_name, other in _others(patient):
         theirs = _without(other, "CURRENT", _manifest(other))
         yield _copy(patient, f"over {other_name}", {**theirs, **patient.files})
-        kept = _without(patient.files, *[name for name in patient.files if name in theirs])
-        yield _copy(patient, f"under the tables and logs of {other_name}", {**theirs, **kept})
+        kept = _without(patient.files, *theirs)
+        if _tables(kept) or _logs(kept):
+            yield _copy(patient, f"under the tables and logs of {other_name}", {**theirs, **kept})
 
 
 def _others(patient: Patient) -> Iterator[tuple[str, Files]]:

@@ -55,6 +55,8 @@ class Lost(NamedTuple):
 class Proof(NamedTuple):
     """What the files of a damaged store prove."""
 
+    has_manifest: bool
+    """Whether the MANIFEST is known."""
     last: int
     """The highest sequence that can be read."""
     current: State
@@ -106,7 +108,7 @@ class Known:
             at = newest[key]
             if at in found and not any(self._may_have(one, key, at) for one in lost):
                 current[key] = value
-        return Proof(last, current)
+        return Proof(manifest is not None, last, current)
 
     def _at(self, name: str, at: int) -> list[tuple[bytes, int]]:
         return self._parts[name][at].entries

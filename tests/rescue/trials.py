@@ -38,6 +38,8 @@ from lsmkv.files import Table
 
 CURRENT, PROVED, COUNTS, SOUND = "current", "proved", "counts", "sound"
 """The bars."""
+NO_MANIFEST = " without MANIFEST"
+"""The end of the name of a bar, for damaged stores that have no MANIFEST that can be read."""
 TARGET = "/new"
 DEFAULT = "lsmkv"
 LEVELDB = "LevelDB"
@@ -62,28 +64,35 @@ class Result(NamedTuple):
 _HOLE_IN_LOG = "writes after a damaged part of a log are kept: keys that it changed are older"
 _FIRST_WRITE = "the first write of a missing log is taken to be 0"
 _NO_BOUND = "a hole at the start of a table is not bounded by the key that the MANIFEST states"
-_NO_MANIFEST = "without a MANIFEST nothing says that a table is missing"
+_UNKNOWABLE = "without a MANIFEST nothing says that a table is missing"
 _NOT_NEXT = "a log is used whose writes do not follow those before it"
 _OLD_MANIFEST = "a MANIFEST that lacks records is believed, whatever the sequences show"
 
 KNOWN: dict[tuple[str, str], str] = {
     ("copied while in use, by name", PROVED): _FIRST_WRITE,
-    ("copied while in use, by name", COUNTS): _NO_MANIFEST,
+    ("copied while in use, by name", COUNTS + NO_MANIFEST): _UNKNOWABLE,
+    ("copied while in use, by name", CURRENT + NO_MANIFEST): _UNKNOWABLE,
     ("copied while in use, by name, last first", PROVED): _FIRST_WRITE,
-    ("copied while in use, by name, last first", COUNTS): _NO_MANIFEST,
+    ("copied while in use, by name, last first", CURRENT): _NOT_NEXT,
+    ("copied while in use, by name, last first", COUNTS + NO_MANIFEST): _UNKNOWABLE,
     ("copied while in use, tables first", PROVED): _FIRST_WRITE,
+    ("copied while in use, tables first", COUNTS + NO_MANIFEST): _UNKNOWABLE,
+    ("copied while in use, tables first", CURRENT + NO_MANIFEST): _UNKNOWABLE,
     ("copied while in use, logs first", PROVED): _FIRST_WRITE,
-    ("copied while in use, logs first", CURRENT): _NO_MANIFEST,
-    ("copied while in use, logs first", COUNTS): _NO_MANIFEST,
+    ("copied while in use, logs first", COUNTS + NO_MANIFEST): _UNKNOWABLE,
+    ("copied while in use, logs first", CURRENT + NO_MANIFEST): _UNKNOWABLE,
     ("copied while in use, MANIFEST first", PROVED): _FIRST_WRITE,
-    ("copied while in use, MANIFEST first", CURRENT): _NO_MANIFEST,
-    ("copied while in use, MANIFEST first", COUNTS): _NO_MANIFEST,
+    ("copied while in use, MANIFEST first", CURRENT): _NOT_NEXT,
+    ("copied while in use, MANIFEST first", COUNTS + NO_MANIFEST): _UNKNOWABLE,
+    ("copied while in use, MANIFEST first", PROVED + NO_MANIFEST): _OLD_MANIFEST,
     ("copied while in use, tables, MANIFEST, logs", PROVED): _FIRST_WRITE,
-    ("copied while in use, tables, MANIFEST, logs", COUNTS): _NO_MANIFEST,
-    ("disk full while it was copied", PROVED): _OLD_MANIFEST,
-    ("disk full while it was copied", CURRENT): _NO_MANIFEST,
-    ("disk full while it was copied", COUNTS): _NO_MANIFEST,
-    ("MANIFEST cut or flipped", PROVED): _OLD_MANIFEST,
+    ("copied while in use, tables, MANIFEST, logs", CURRENT): _NOT_NEXT,
+    ("copied while in use, tables, MANIFEST, logs", COUNTS + NO_MANIFEST): _UNKNOWABLE,
+    ("copied while in use, tables, MANIFEST, logs", CURRENT + NO_MANIFEST): _UNKNOWABLE,
+    ("disk full while it was copied", PROVED + NO_MANIFEST): _OLD_MANIFEST,
+    ("disk full while it was copied", CURRENT + NO_MANIFEST): _UNKNOWABLE,
+    ("disk full while it was copied", COUNTS + NO_MANIFEST): _UNKNOWABLE,
+    ("MANIFEST cut or flipped", PROVED + NO_MANIFEST): _OLD_MANIFEST,
     ("two stores in one folder", CURRENT): _NOT_NEXT,
     ("two stores in one folder", COUNTS): _NOT_NEXT,
     ("an old file restored", CURRENT): _OLD_MANIFEST,
@@ -221,4 +230,11 @@ def trial(
         if mine.proved < theirs.proved:
             least = f"of {len(proof.current)} entries {mine.proved}, LevelDB {theirs.proved}"
             mine.faults.append(Fault(PROVED, least))
-    return results
+    if proof.has_manifest:
+        return results
+    return {
+        tool: result._replace(
+            faults=[Fault(bar + NO_MANIFEST, text) for bar, text in result.faults]
+        )
+        for tool, result in results.items()
+    }
