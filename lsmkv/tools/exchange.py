@@ -47,6 +47,7 @@ from lsmkv.tools.console import guarded, say, stdout_is_terminal, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.load import batches
 from lsmkv.tools.output import open_output
+from lsmkv.tools.salvaged import SKIPPED, Skipped, open_salvaged
 from lsmkv.tools.text import count, shown
 
 _REPORT_EVERY = 5000
@@ -90,6 +91,9 @@ def export(
     stop: Stop = None,
     prefix: Prefix = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    skip_damaged: Annotated[
+        bool, typer.Option("--skip-damaged", help="Export what can be read of a damaged store.")
+    ] = False,
     is_hex: Hex = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="The figures as JSON; goes with --output.")
@@ -112,8 +116,14 @@ def export(
     resp is for a store of lsmkv serve: the commands of Redis that make its keys again, with their
     expiry, for redis-cli --pipe.
 
+    --skip-damaged exports what a repair would keep, and leaves out what lost data may have
+    replaced. The ranges of keys that are skipped are on stderr; the exit status is 3 if there are
+    any. The store must not be open elsewhere. TMPDIR gets links to its tables, or copies.
+
     --json: "path", "file", "format", "records", "bytes" (the size of FILE). Of resp, "keys" and
-    "left_out" (by kind) instead of "records".
+    "left_out" (by kind) instead of "records". With --skip-damaged also "skipped": "ranges" ("file",
+    "offset", "bytes", "missing", "reason", "after", "to"), "stale" (entries), "logs", "guessed"
+    (true if no MANIFEST is intact: deleted keys may be there).
     """
     bounds = key_bounds(start, stop, prefix, is_hex)
     if as_json and output == "-":
@@ -127,13 +137,13 @@ def export(
     if file_format is Written.RESP:
         if bounds != Bounds(None, None, None) or is_hex:
             raise ValueError("--format resp exports all keys: give no range, and no --hex")
-        _export_resp(directory, output, force, as_json)
+        _export_resp(directory, output, force, as_json, skip_damaged)
         return
     written = 0
     exported = Exported()
     started = time.perf_counter()
     with (
-        open_stored(directory) as db,
+        _open(directory, skip_damaged) as (db, skipped),
         open_output(output, force) as file,
         _records(db, bounds) as (records, report),
     ):
@@ -153,8 +163,9 @@ def export(
     if as_json:
         figures = {"records": exported.records, "bytes": written}
         about = {"path": directory, "file": output, "format": file_format.value}
-        write_line(json.dumps(about | figures))
+        write_line(json.dumps(about | figures | _as_field(skipped)))
     say(f"{count(exported.records, 'record')} exported in {seconds:.1f} s")
+    _end(skipped)
 
 
 @guarded
@@ -244,11 +255,35 @@ def import_(
         write_line(json.dumps(about | figures))
 
 
-def _export_resp(directory: str, output: str, force: bool, as_json: bool) -> None:
+@contextlib.contextmanager
+def _open(directory: str, skip_damaged: bool) -> Iterator[tuple[lsmkv.DB | Shards, Skipped | None]]:
+    """What is exported, and what is skipped of it, if that was asked for."""
+    if skip_damaged:
+        with open_salvaged(directory) as found:
+            yield found
+    else:
+        with open_stored(directory) as db:
+            yield db, None
+
+
+def _as_field(skipped: Skipped | None) -> dict[str, object]:
+    return {} if skipped is None else {"skipped": skipped.to_dict()}
+
+
+def _end(skipped: Skipped | None) -> None:
+    """Print what was skipped, and end the command if anything was."""
+    if skipped is not None and not skipped.is_empty:
+        skipped.tell()
+        raise typer.Exit(SKIPPED)
+
+
+def _export_resp(
+    directory: str, output: str, force: bool, as_json: bool, skip_damaged: bool
+) -> None:
     server = _server()
     written = 0
     started = time.perf_counter()
-    with open_stored(directory) as db, open_output(output, force) as file:
+    with _open(directory, skip_damaged) as (db, skipped), open_output(output, force) as file:
         if isinstance(db, Shards):
             raise ValueError(f"{directory} is no store of lsmkv serve")
 
@@ -263,9 +298,11 @@ def _export_resp(directory: str, output: str, force: bool, as_json: bool) -> Non
             )
     if as_json:
         figures = {"keys": moved.keys, "left_out": moved.left_out, "bytes": written}
-        write_line(json.dumps({"path": directory, "file": output, "format": "resp"} | figures))
+        about = {"path": directory, "file": output, "format": "resp"}
+        write_line(json.dumps(about | figures | _as_field(skipped)))
     say(f"{count(moved.keys, 'key')} exported in {time.perf_counter() - started:.1f} s")
     _say_left_out(moved.left_out)
+    _end(skipped)
 
 
 def _import_diskcache(
