@@ -160,8 +160,9 @@ def test_damage_is_named(tmp_path: Path) -> None:
     fails("META")
     meta.write_bytes(meta_bytes[:-1])
     fails("META")
-    meta.unlink()
-    fails("META")
+    meta.unlink()  # which only repeats bytes of the files
+    with lsmkv.shards.open(tmp_path) as s:
+        assert dict(s) == PAIRS
     meta.write_bytes(meta_bytes)
     with lsmkv.shards.open(tmp_path) as s:
         assert dict(s) == PAIRS

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import logging
 import os
 import weakref
 from collections.abc import Mapping
@@ -26,7 +27,9 @@ from lsmkv.shards.remote.fetch_ahead import FetchAhead
 from lsmkv.shards.remote.meta import META, FilePieces, decode_meta
 from lsmkv.shards.remote.objects.base import ObjectStore, check_object_name
 from lsmkv.shards.remote.remote_file import Held, RemoteFile
-from lsmkv.shards.remote.remote_object import RemoteCounters, RemoteObject, Source
+from lsmkv.shards.remote.remote_object import MISSING, RemoteCounters, RemoteObject, Source
+
+_log = logging.getLogger("lsmkv")
 
 
 class Expected(NamedTuple):
@@ -55,7 +58,8 @@ class RemoteEnv(Env):
         A META that differs from its description raises :class:`~lsmkv.errors.CorruptionError`; so
         does a file of another size.  Other objects are not hashed, because they are read in ranges;
         their blocks have checksums.  If a directory has described files but no META, it is not
-        listed, and contains those files.
+        listed, and contains those files.  The logger ``lsmkv`` warns of a described META that is
+        missing: it only repeats bytes of the files.
         """
         self._source = Source(objects, cache)
         self._expected = {} if expected is None else dict(expected)
@@ -118,7 +122,13 @@ class RemoteEnv(Env):
         name = where + META
         known = self._expected.get(name)
         if known is not None:
-            data = self._remote(name, known.size, "").read(0, known.size)
+            try:
+                data = self._remote(name, known.size, "").read(0, known.size)
+            except CorruptionError as error:
+                if error.reason != MISSING:
+                    raise
+                _log.warning("%s: %s; its directory is read without it", error.path, MISSING)
+                return None
             digest = hashlib.sha256(data).hexdigest()
             if digest != known.sha256:
                 reason = f"the object has the SHA-256 {digest}, but {known.sha256} is expected"
@@ -157,6 +167,7 @@ class RemoteEnv(Env):
         return {
             name[at:]: Held(self._remote(name, self._expected[name].size, ""))
             for name in self._names_expected(where)
+            if name[at:] != META
         }
 
     def _from_listing(self, where: str) -> dict[str, Held]:

@@ -16,6 +16,9 @@ from lsmkv.shards.remote.disk_cache import PAGE_SIZE, DiskCache
 from lsmkv.shards.remote.flights import Flights
 from lsmkv.shards.remote.objects.base import ObjectStore
 
+MISSING = "the object is missing"
+"""The reason of the :class:`~lsmkv.errors.CorruptionError` for an object that is missing."""
+
 
 class RemoteCounters:
     """What the files of one ``RemoteEnv`` have read.  Numbers only grow."""
@@ -140,7 +143,7 @@ class RemoteObject:
         try:
             data = self._source.objects.get_range(self._name, offset, length)
         except FileNotFoundError:
-            raise CorruptionError("the object is missing", self.url) from None
+            raise CorruptionError(MISSING, self.url) from None
         if len(data) != length:
             reason = (
                 f"the object ends after {len(data)} of the {length} bytes at {offset}; it should"

@@ -360,10 +360,22 @@ def test_a_meta_that_is_not_the_expected_one(objects: MemoryObjects) -> None:
         with pytest.raises(CorruptionError) as caught:
             open_db(env)
         assert caught.value.path == "memory://bucket/s/META", name
-    del objects.objects["s/META"]
-    with pytest.raises(CorruptionError, match="missing") as caught:
+
+
+def test_without_an_expected_meta_the_files_are_read_with_a_warning(
+    objects: MemoryObjects, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = expected_of(objects)
+    with open_db(RemoteEnv(objects, expected=expected)) as db:
+        assert dict(db) == CONTENT
+    assert caplog.text == ""
+    with open_db(RemoteEnv(without_meta(objects), expected=expected)) as db:
+        assert dict(db) == CONTENT
+    (record,) = caplog.records
+    assert record.getMessage().startswith("memory://bucket/s/META: the object is missing")
+    del objects.objects["s/CURRENT"]
+    with pytest.raises(CorruptionError, match="CURRENT: the object is missing"):
         open_db(RemoteEnv(objects, expected=expected))
-    assert caught.value.path == "memory://bucket/s/META"
 
 
 def test_a_table_of_another_size_than_expected(objects: MemoryObjects) -> None:
