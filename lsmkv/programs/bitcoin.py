@@ -53,7 +53,7 @@ def is_block_index(key: bytes) -> bool:
 
 
 class Bitcoin:
-    """The texts of the chain state, with its values unmasked."""
+    """The texts of the chain state.  Without its mask, values have none."""
 
     def __init__(self, find: Find) -> None:
         masks = [value[1:] for key, value in find(OBFUSCATE_KEY, 1) if key == OBFUSCATE_KEY]
@@ -69,6 +69,8 @@ class Bitcoin:
         """The amount, height and script of an output, or the hash of a block; None otherwise."""
         if key == OBFUSCATE_KEY:
             return value[1:].hex()
+        if not self._mask:
+            return None
         plain = self._unmasked(value)
         if key == b"B" and len(plain) == _HASH:
             return _hash(plain)
@@ -78,8 +80,6 @@ class Bitcoin:
             return None
 
     def _unmasked(self, value: bytes) -> bytes:
-        if not any(self._mask):
-            return value
         mask = (self._mask * (len(value) // len(self._mask) + 1))[: len(value)]
         plain = int.from_bytes(value, "big") ^ int.from_bytes(mask, "big")
         return plain.to_bytes(len(value), "big")

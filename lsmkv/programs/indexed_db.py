@@ -114,7 +114,5 @@ def _key_path(reader: Reader) -> str:
     if kind == 0:
         return "none"
     number = reader.varint() if kind == 2 else 1
-    if number > len(reader.data):
-        raise CorruptionError("truncated value")
     paths = [reader.take(2 * reader.varint()).decode("utf-16-be", "replace") for _ in range(number)]
     return ", ".join(paths)

@@ -44,7 +44,7 @@ def texts_of(
     if family is not None and (program is None or program.family != family):
         # Of Chromium's, IndexedDB alone has an order of keys, by which it was recognized.
         program = next(one for one in PROGRAMS[1:] if one.family == family)
-    decoder = None if program is None else decoder_of(db, program)
+    decoder = decoder_of(db, program)
     if program is None or decoder is None:
         return None
     if family is None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 LONGEST: Final = 4096
 """Bytes of a key or value that pages decode."""
 _SHOWN: Final = 300
-_BYTEWISE: Final = "leveldb.BytewiseComparator"
 _SPACES: Final = dict.fromkeys(map(ord, "\t\n\r"))
 _FIRST: Final = 100
 """Keys from the beginning of a store that belong to its sample."""
@@ -30,24 +29,28 @@ def program_of(db: lsmkv.DB, path: str = "") -> Program | None:
     """The program that wrote a store; None if it is unknown.  Reads some 100 keys."""
     comparator = db.options.comparator.name
     keys: list[bytes] = []
-    if comparator == _BYTEWISE:
-        for prefix in (*LANDMARKS, b""):
-            with db.iterator(prefix=prefix, include_value=False, fill_cache=False) as found:
-                keys += itertools.islice(found, 1 if prefix else _FIRST)
+    for prefix in (*LANDMARKS, b""):
+        with db.iterator(prefix=prefix, include_value=False, fill_cache=False) as found:
+            keys += itertools.islice(found, 1 if prefix else _FIRST)
     return program_named(guess(keys, comparator, path))
 
 
-def decoder_of(db: lsmkv.DB | Shards, program: Program) -> Decoder | None:
-    """The decoder of a program for this store; None if it has none."""
+def decoder_of(db: lsmkv.DB | Shards | None, program: Program | None) -> Decoder | None:
+    """The decoder of a program for this store, or for one that cannot be opened; None if it has
+    none."""
 
     def find(start: bytes, most: int) -> list[tuple[bytes, bytes]]:
+        if db is None:
+            return []
         try:
             with db.iterator(start=start, fill_cache=False) as found:
                 return list(itertools.islice(found, most))
         except Error:  # what is damaged has no names
             return []
 
-    return None if program.decoder is None else program.decoder(find)
+    if program is None or program.decoder is None:
+        return None
+    return program.decoder(find)
 
 
 def meaning(text: str | None) -> str | None:

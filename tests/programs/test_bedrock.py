@@ -19,6 +19,8 @@ def test_chunks() -> None:
     )
     assert chunk_key(PLACE + b"\x07\x00\x00\x00\x36") is None
     assert chunk_key(PLACE + b"\xee") is None
+    far, near = b"\x00\x00\x00\x20", bytes(4)
+    assert chunk_key(far + near + b"\x2c") is chunk_key(near + far + b"\x2c") is None
     for key in (b"", b"Overworld", b"BiomeData", b"player_server", b"000000001"):
         assert chunk_key(key) is None
 

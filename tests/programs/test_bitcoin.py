@@ -17,6 +17,10 @@ def nothing(_start: bytes, _most: int) -> list[tuple[bytes, bytes]]:
     return []
 
 
+def in_the_clear(_start: bytes, _most: int) -> list[tuple[bytes, bytes]]:
+    return [(OBFUSCATE_KEY, b"\x08" + bytes(8))]
+
+
 def masked(_start: bytes, _most: int) -> list[tuple[bytes, bytes]]:
     return [(OBFUSCATE_KEY, MASK)]
 
@@ -47,11 +51,12 @@ COINS = [
 @pytest.mark.parametrize(("stored", "text"), COINS)
 def test_coins(stored: str, text: str | None) -> None:
     plain = bytes.fromhex(stored)
-    assert Bitcoin(nothing).value(OUTPUT, plain) == text
+    assert Bitcoin(in_the_clear).value(OUTPUT, plain) == text
+    assert Bitcoin(nothing).value(OUTPUT, plain) is None
     hidden = bytes(byte ^ MASK[1 + at % 8] for at, byte in enumerate(plain))
     assert Bitcoin(masked).value(OUTPUT, hidden) == text
     for end in range(len(plain) if text else 0):
-        assert Bitcoin(nothing).value(OUTPUT, plain[:end]) is None
+        assert Bitcoin(in_the_clear).value(OUTPUT, plain[:end]) is None
 
 
 def test_keys() -> None:
@@ -67,8 +72,10 @@ def test_keys() -> None:
 def test_the_newest_block_is_masked_too() -> None:
     hidden = bytes(byte ^ MASK[1 + at % 8] for at, byte in enumerate(TRANSACTION))
     assert Bitcoin(masked).value(b"B", hidden) == SHOWN
-    assert Bitcoin(nothing).value(b"B", TRANSACTION) == SHOWN
-    assert Bitcoin(nothing).value(b"B", b"short") is None
+    assert Bitcoin(in_the_clear).value(b"B", TRANSACTION) == SHOWN
+    assert (
+        Bitcoin(in_the_clear).value(b"B", b"short") is Bitcoin(nothing).value(b"B", hidden) is None
+    )
 
 
 @pytest.mark.parametrize("mask", [b"", b"\x00", b"\x08" + bytes(8), b"\x01\xff", MASK])

@@ -81,6 +81,24 @@ def test_ids_stand_for_names_that_are_lost() -> None:
     assert decoder.key(b"") is decoder.key(b"\x00\x01\x01\x09a") is None
 
 
+def test_the_name_of_another_object_store_is_not_taken() -> None:
+    decoder = IndexedDB(lambda _start, _most: [(meta(50, 3, 0), b"\x00b")])
+    assert decoder.key(meta(50, 2, 4)) == "database 1 / object store 2: last version"
+
+
+def test_names_are_looked_up_once_for_the_records_of_an_object_store() -> None:
+    starts = []
+
+    def find(start: bytes, _most: int) -> list[tuple[bytes, bytes]]:
+        starts.append(start)
+        return []
+
+    decoder = IndexedDB(find)
+    for number in range(100):
+        decoder.key(bytes([0, 1, 1, 1, 3]) + bytes(7) + bytes([number]))
+    assert len(starts) == 2
+
+
 def test_names_of_databases_with_long_ids() -> None:
     number = 70_000
     entry = b"\x00\x00\x00\x00\xc9\x00\x01\x00a", number.to_bytes(3, "little")

@@ -30,6 +30,8 @@ def test_local_storage() -> None:
     assert (
         storage.value(b"META:a", b"\x01") is storage.value(b"META:a", b"\x08" + b"\xff" * 8) is None
     )
+    year_100000 = b"\x08" + b"\xff" * 8 + b"\x7f"
+    assert storage.value(b"META:https://a.org", year_100000) is None
     assert storage_text(b"\x00odd") is None
     assert storage_text(b"") is None
 

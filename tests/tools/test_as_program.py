@@ -141,6 +141,11 @@ def test_an_unknown_store_is_shown_as_it_is_on_a_terminal(store: Path) -> None:
 
 
 def test_any_store_is_shown_as_the_program_that_is_asked_for(store: Path) -> None:
+    with lsmkv.DB(store) as db:
+        db.put(b"_odd\x00\x01name", b"\x01caf\xe9")
+    assert "odd: name\tcafé\n" in lsm("scan", store, "--as", "chromium").out.decode()
+    with lsmkv.DB(store) as db:
+        db.delete(b"_odd\x00\x01name")
     plain = lsm("scan", store).out
     for family in WRITTEN:
         assert lsm("scan", store, "--as", family) == Done(
@@ -177,8 +182,9 @@ def test_what_does_not_fit_together_is_refused(store: Path, options: list[str], 
 
 def test_indexed_db_is_shown_with_names(tmp_path: Path) -> None:
     store = DATA / "indexeddb-chromium"
-    done = lsm("scan", store, "--as", "chromium", "--limit", "40")
-    assert "library / books: name\tbooks\n" in done.out.decode()
+    lines = lsm("scan", store, "--as", "chromium").out.decode()
+    assert "library / books: name\tbooks\n" in lines
+    assert 'library / anything: record "\\ud83d"\t"value 17"\n' in lines  # half of a surrogate pair
     assert lsm("scan", store, "--as", "bedrock", "--limit", "40").status == 0
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import lsmkv
-from lsmkv.tools.decoded import cut, meaning, program_of
+from lsmkv.tools.decoded import cut, decoder_of, meaning, program_of
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -48,6 +48,15 @@ def test_a_meaning_is_one_printable_line() -> None:
     long = meaning("x" * 5000)
     assert long is not None
     assert len(long) == 301
+
+
+def test_names_that_cannot_be_read_are_numbers() -> None:
+    with lsmkv.DB(DATA / "indexeddb-chromium", read_only=True) as db:
+        program = program_of(db)
+        assert program is not None
+        decoder = decoder_of(db, program)
+    assert decoder is not None
+    assert decoder.key(bytes([0, 1, 1, 1])) == "database 1 / object store 1: lower bound"
 
 
 def test_long_values_are_cut_for_pages_with_the_parity_of_their_length() -> None:

@@ -17,7 +17,7 @@ import lsmkv
 from lsmkv.errors import Error
 from lsmkv.exchange import json_line
 from lsmkv.files import parse_name
-from lsmkv.programs import Decoder
+from lsmkv.programs import Decoder, guess, program_named
 from lsmkv.tools.decoded import LONGEST, cut, decoder_of, meaning, program_of
 from lsmkv.tools.dump.logs import read_log
 from lsmkv.tools.dump.records import Entry, Fault, Operation
@@ -76,8 +76,12 @@ def entries(source: Source, wanted: Wanted, place: str = "") -> Plain:
     """
     found, looked_at, rest, how = _window(source, wanted, place, WINDOW)
     db = _opened(source)
-    known = None if db is None else program_of(db)
-    decoder = None if db is None or known is None else decoder_of(db, known)
+    if db is not None:
+        known = program_of(db, source.path)
+    else:
+        keys = [one.key for one in found if not one.fault]
+        known = program_named(guess(keys, source.comparator, source.path))
+    decoder = decoder_of(db, known)
     return {
         "entries": [_shown(source, decoder, one) for one in found],
         "looked_at": looked_at,

@@ -15,6 +15,7 @@ from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.entries import Wanted, entries, lines
 from lsmkv.tools.inspect.source import Source
 
+DATA = Path(__file__).parents[2] / "data"
 CONTENT = {b"key %03d" % number: b"value %d" % number for number in range(500)}
 
 
@@ -136,6 +137,33 @@ def test_a_known_format_is_named_and_decoded(tmp_path: Path) -> None:
     last = answer["entries"][-1]
     assert last["key"]["meaning"] == "https://example.org: name"
     assert last["value"]["meaning"] == "café"
+
+
+def test_indexed_db_is_shown_with_names_and_values() -> None:
+    with contextlib.closing(Api(str(DATA / "indexeddb-chromium"))) as api:
+        shown = api.answer("entries", {})["entries"]
+    meanings = {one["key"]["meaning"]: one["value"].get("meaning") for one in shown}
+    assert meanings["library / books: key path"] == "id"
+    assert meanings["library / books: record 1"] == (
+        '{author: "Austen", tags: [0, "tag 0"], title: "Book 0"}'
+    )
+
+
+def test_a_store_that_cannot_be_opened_is_decoded_file_by_file(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with lsmkv.DB(path, create_if_missing=True) as db:
+        db.put(b"_https://example.org\x00\x01name", b"\x01caf\xe9")
+        db.flush()
+    (path / "CURRENT").write_bytes(b"")
+    with contextlib.closing(Api(str(path))) as api:
+        answer = api.answer("entries", {})
+    assert answer["by_file"]
+    assert answer["format"]["name"] == "Chromium's Local Storage"
+    (only,) = answer["entries"]
+    assert (only["key"]["meaning"], only["value"]["meaning"]) == (
+        "https://example.org: name",
+        "café",
+    )
 
 
 def test_wrong_escapes_are_refused(path: Path) -> None:
