@@ -54,8 +54,14 @@ class MendedFile(RandomAccessFile):
 
 
 def flips_in_log(file: RandomAccessFile) -> list[int]:
-    """The flipped bits of a log or MANIFEST.  O(its size)."""
+    """The flipped bits of a log or MANIFEST.  O(its size).
+
+    After the last fragment that is whole, a byte of zero is not taken for one with a flipped bit: a
+    record that was copied in part has such bytes.
+    """
     flips: list[int] = []
+    zeros: set[int] = set()  # those that are in bytes of zero
+    settled = 0  # of the flips, those before a fragment that is whole
     for base in range(0, file.size, BLOCK_SIZE):
         block = file.read(base, BLOCK_SIZE)
         at = 0
@@ -66,9 +72,13 @@ def flips_in_log(file: RandomAccessFile) -> list[int]:
                     at = next_fragment(block, at + 1)
                     continue
                 flips.append(8 * base + flip)
+                if block[flip // 8] == 0:
+                    zeros.add(8 * base + flip)
                 block = _turned(block, flip)
+            else:
+                settled = len(flips)
             at += HEADER_SIZE + len(check_fragment(block, at)[1])
-    return flips
+    return flips[:settled] + [flip for flip in flips[settled:] if flip not in zeros]
 
 
 def flips_in_table(file: RandomAccessFile, max_block_bytes: int) -> list[int]:

@@ -20,6 +20,7 @@ import errno
 import itertools
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, NamedTuple, Unpack
 
 from lsmkv.db.admin.staging import copy, refuse_taken, remove_staging
@@ -277,7 +278,7 @@ class _Trial:
         """The entries of a repaired copy, and how its keys differ from those of the first way."""
         entries = more = fewer = other = 0
         target = self.place(name)
-        with DB(target, **self._opening) as db:
+        with closing(DB(target, **self._opening)) as db:  # mypyc has no with for it
             self._comparator = db.options.comparator.name
             compare = db.options.comparator.compare
         if name == BY_LEVEL or not self._exists(BY_LEVEL):
@@ -307,7 +308,7 @@ class _Trial:
     def _pairs(self, path: str) -> Iterator[tuple[bytes, bytes]]:
         report = self._report("counting")
         done = 0
-        with DB(path, **self._opening) as db:
+        with closing(DB(path, **self._opening)) as db:
             self._comparator = db.options.comparator.name
             for pair in db:
                 yield pair

@@ -119,7 +119,7 @@ def test_a_table_that_a_crash_left_and_whose_writes_are_in_the_log_shows_nothing
 
 
 def test_a_missing_table_of_level_0_is_newer_than_those_before_it(store: Store) -> None:
-    """A MANIFEST that was begun anew does not say of which log it was made."""
+    """A new MANIFEST does not say of which log a table was made."""
     store.db.flush()
     files = store.files()
     with DB(STORE, env=(env := env_of(files))):
