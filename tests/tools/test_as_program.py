@@ -201,3 +201,13 @@ def test_any_store_is_shown_a_printable_line_for_each_record(content: dict[bytes
                     line = texts.key(key) + texts.value(key, value)
                     assert line.isprintable()
                     assert json.loads(texts.json_line(key, value))["as"] == family
+
+
+def test_what_a_damaged_store_still_has_is_exported_decoded(tmp_path: Path) -> None:
+    store = made(tmp_path / "db", "chromium")
+    with lsmkv.DB(store) as db:
+        db.compact_range()
+    (store / "CURRENT").write_bytes(b"")
+    done = lsm("export", store, "--skip-damaged", "--as", "chromium")
+    texts = [(one["key_text"], one["value_text"]) for one in map(json.loads, done.out.splitlines())]
+    assert texts == WRITTEN["chromium"][1]
