@@ -9,6 +9,7 @@ from lsmkv.bulk.build import build
 from lsmkv.bulk.diff import Change, PairChange
 from lsmkv.bulk.manage import diff, prune, versions
 from lsmkv.bulk.prune import Pruned
+from lsmkv.bulk.set_repair import SetRepair, ShardRepair, repair
 from lsmkv.bulk.sources.parts import parts_of
 from lsmkv.bulk.workers import RayExecutor, Workers
 
@@ -17,10 +18,13 @@ __all__ = [
     "PairChange",
     "Pruned",
     "RayExecutor",
+    "SetRepair",
+    "ShardRepair",
     "Workers",
     "build",
     "diff",
     "parts_of",
     "prune",
+    "repair",
     "versions",
 ]

@@ -23,10 +23,11 @@ from lsmkv.repair import (
     acknowledge_lost,
     survey_db,
 )
-from lsmkv.tools.arguments import Directory, Stored, is_shard_set, order_options, refuse_order
+from lsmkv.tools.arguments import Stored, is_shard_set, order_options, refuse_order
 from lsmkv.tools.console import guarded, say, write_folded, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.shard_findings import WORDS, shards_data, write_shards
+from lsmkv.tools.shard_repair import repair_shards
 from lsmkv.tools.shard_sets import open_shards
 from lsmkv.tools.text import as_argument, count, escape, printable, size
 
@@ -96,7 +97,7 @@ def _verify_shards(url: str, as_json: bool, quiet: bool) -> NoReturn:
 
 @guarded
 def repair(
-    directory: Directory,
+    directory: Stored,
     into: Annotated[
         str | None,
         typer.Option("--into", metavar="NEW", help="Make the sound store here; DIR is unchanged."),
@@ -129,12 +130,22 @@ def repair(
     their levels, and no obsolete table brings deleted keys back. Entries that a lost block may
     have overwritten or deleted are set aside in lost/, since they may be out of date.
 
+    Of a shard set, NEW is another set: its sound shards as they are, and those that are damaged
+    with the pairs that can be read.
+
     JSON: "path", "needed", "manifest", "by_levels", "tables" ("file", "level", "action", "reason",
     "entries", "stale", "lost"), "logs", "problems", "lost_bytes", "missing_bytes" (those of them
-    that no file has), "stale", "repaired" (where).
+    that no file has), "stale", "repaired" (where). Of a shard set: "path", "version", "needed",
+    "shards": each "shard", "pairs" (in the version), "kept", "plan"; "repaired".
     """
     if into is not None and in_place:
         raise ValueError("give --into NEW or --in-place, not both")
+    if is_shard_set(directory):
+        refuse_order()
+        if in_place or keep_stale or merge_all:
+            raise ValueError("a version of a shard set never changes: give --into NEW alone")
+        repair_shards(directory, None if plan_only else into, as_json)
+        return
     if plan_only or (into is None and not in_place):
         with progress("Planning", "") as bar:
             plan = lsmkv.plan_repair(

@@ -36,7 +36,7 @@ def write_shards(
                 write_file(file, "    ")
     damaged = sum(shard.severity == DAMAGED for shard in found.shards)
     if damaged:
-        write_line(f"{count(damaged, 'shard')} damaged")
+        write_line(f"{count(damaged, 'shard')} damaged; see 'lsmkv repair'")
     elif not quiet:
         write_line("no damage" if found.severity == REMARKABLE else "all is sound")
 

@@ -38,7 +38,7 @@ def test_verify_finds_damage_and_remarks(tmp_path: Path) -> None:
     assert "shard 1  DAMAGED  shards/" in done.out
     assert "    000002.ldb  DAMAGED" in done.out
     assert "its SHA-256 differs from the one that the version states" in done.out
-    assert done.out.endswith("1 shard damaged\n")
+    assert done.out.endswith("1 shard damaged; see 'lsmkv repair'\n")
     plain = json.loads(lsm("verify", tmp_path / "set", "--json").out)
     assert [shard["verdict"] for shard in plain["shards"]] == ["remark", "damaged"]
     (table,) = [f for f in plain["shards"][1]["files"] if f["name"] == "000002.ldb"]

@@ -98,8 +98,9 @@ def test_stats_watch_is_for_stores(url: Path) -> None:
 def test_commands_that_are_for_stores_refuse_a_set(url: Path) -> None:
     before = sorted(path for path in url.rglob("*"))
     names = {name for group in ("Data", "Serve", "Look", "Care") for name in GROUPS[group]}
-    refusing = names - {*TAKES_SHARD_SETS, "verify", "doctor"}  # which looks at any directory
-    assert {"put", "repair", "compact", "destroy", "serve", "dump", "report"} <= refusing
+    # doctor and rescue look at any directory
+    refusing = names - {*TAKES_SHARD_SETS, "verify", "repair", "doctor", "rescue"}
+    assert {"put", "compact", "destroy", "serve", "dump", "report"} <= refusing
     for name in sorted(refusing):
         for where in (url, "s3://bucket/name"):
             done = lsm(name, where, *MORE.get(name, []))

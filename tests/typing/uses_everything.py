@@ -865,6 +865,11 @@ def building_shards(url: str) -> None:
     executor.shutdown()
     for part in bulk.parts_of(pairs, key="k", value="v"):
         assert_type(part.label, str)
+    repaired: bulk.SetRepair = bulk.repair(url, "new", progress=report)
+    assert_type(repaired.made, shards.VersionDocument | None)
+    shard: bulk.ShardRepair = repaired.shards[0]
+    assert_type((shard.kept, shard.stated), tuple[int, int])
+    assert_type(shard.plan, lsmkv.RepairPlan | None)
     pruned: bulk.Pruned = bulk.prune(url, keep=1, grace=0.0, dry_run=True)
     assert_type(pruned.versions, tuple[int, ...])
     assert_type([found.pairs for found in bulk.versions(url)], list[int])

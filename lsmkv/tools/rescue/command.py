@@ -106,6 +106,9 @@ def _rescued(
     if found.engine is not None:
         outcome.problem = f"its files are not LevelDB's, use the tools of {found.engine}"
         return outcome
+    if found.is_shard_set:
+        outcome.problem = "'lsmkv verify' checks it, and 'lsmkv repair --into' repairs it"
+        return outcome
     source = found.path
     try:
         if found.archive is not None:
