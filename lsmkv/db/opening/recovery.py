@@ -310,11 +310,12 @@ class Recovery:
                         # Logs have changed places: the batches applied are not a prefix.
                         raise CorruptionError(reason, f"{self._directory.path}/{name}", 0)
                 first = False
-                self._zeros = ""  # no write is missing before this one
                 self._apply(sequence, operations)
             self._note_damage(number, reader.tail)
             self._log_end = reader.end
             self._log_last = reader.last
+            if not first:
+                self._zeros = ""  # no write is missing before those of this log
             zeros = lost_in_zeros(file, reader.end)
             if zeros > 0:
                 self._zeros = f"{name}: {zeros_text(file.size, zeros)}"
