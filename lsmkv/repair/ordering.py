@@ -78,22 +78,27 @@ def leave_out_foreign_logs(survey: Survey) -> None:
 def note_old_manifest(survey: Survey) -> None:
     """Note that a MANIFEST lacks records at its end, if files have later writes than it knows of.
 
-    Either the first log that is needed begins after a gap, or a table that the MANIFEST does not
-    name is newer than all that it and the logs have.
+    A table that it does not name is newer than all that it and the logs have, or has later writes
+    than it, and the first log begins after a gap.  (A gap alone shows nothing: LevelDB leaves one
+    after a write that failed.)
     """
     manifest = survey.manifest
     assert manifest is not None
     known = manifest._state.last_sequence
     logs = [log for log in survey.logs if log.needed and log.batches > 0]
-    gap = bool(logs) and logs[0].first_sequence > known + 1
-    if gap and logs[0].gap_before is None:
-        logs[0].gap_before = known + 1, logs[0].first_sequence - 1
     latest = max([known, *(log.last_sequence for log in logs)])
     unnamed = [
         table
         for table in survey.tables
         if table.level < 0 and not table.stray and table.number not in survey.obsolete
     ]
+    gap = (
+        bool(logs)
+        and logs[0].first_sequence > known + 1
+        and any(table.last_sequence > known for table in unnamed)
+    )
+    if gap and logs[0].gap_before is None:
+        logs[0].gap_before = known + 1, logs[0].first_sequence - 1
     if not gap and all(table.last_sequence <= latest for table in unnamed):
         return
     if manifest._state.tail is not None:
