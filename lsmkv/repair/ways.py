@@ -198,6 +198,7 @@ class _Trial:
         self._opening["create_if_missing"] = self._opening["error_if_exists"] = False
         self._progress = progress
         self._comparator = ""
+        self._counted = 0
         self._plans: list[object] = []
 
     def place(self, name: str) -> str:
@@ -233,17 +234,18 @@ class _Trial:
         return Rescue(self._path, self._comparator, tuple(ways), best, made)
 
     def _as_is(self) -> Way:
-        problem, entries = "", 0
+        problem = ""
+        self._counted = 0
         try:
             found = survey_db(self._copy, progress=self._report(AS_IS), **self._options)
             damaged = [file for file in found.files if file.severity == DAMAGED]
             if damaged:
                 problem = f"{damaged[0].name}: {damaged[0].problems[0].reason}"
-            for _ in self._pairs(self._copy):
-                entries += 1
+            with closing(self._open(self._copy)) as db:
+                self._count(db)
         except CorruptionError as error:
             problem = problem or str(error).replace(f"{self._copy}/", "")
-        return Way(AS_IS, problem, entries)
+        return Way(AS_IS, problem, self._counted)
 
     def _repaired(self, name: str, wanted: str | None) -> Way | None:
         """Repair the copy this way; None if a way before gives the same store."""
@@ -276,45 +278,51 @@ class _Trial:
 
     def _counts(self, name: str) -> tuple[int, int, int, int]:
         """The entries of a repaired copy, and how its keys differ from those of the first way."""
-        entries = more = fewer = other = 0
-        target = self.place(name)
-        with closing(DB(target, **self._opening)) as db:  # mypyc has no with for it
-            self._comparator = db.options.comparator.name
-            compare = db.options.comparator.compare
-        if name == BY_LEVEL or not self._exists(BY_LEVEL):
-            return sum(1 for _ in self._pairs(target)), 0, 0, 0
-        first = self._pairs(self.place(BY_LEVEL))
+        with closing(self._open(self.place(name))) as db:  # mypyc has no with for a DB
+            if name == BY_LEVEL or not self._exists(BY_LEVEL):
+                return self._count(db), 0, 0, 0
+            with closing(self._open(self.place(BY_LEVEL))) as first:
+                return self._compared(first, db)
 
-        def counted(pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-            nonlocal entries
-            for pair in pairs:
-                entries += 1
-                yield pair
+    def _compared(self, first: DB, db: DB) -> tuple[int, int, int, int]:
+        more = fewer = other = same = 0
+        report = self._report("comparing")
 
-        for found in pair_differences(first, counted(self._pairs(target)), compare, _ignore):
+        def advance(keys: int) -> None:
+            nonlocal same
+            same += keys
+            if report is not None:
+                report(same, 0, "keys")
+
+        compare = db.options.comparator.compare
+        for found in pair_differences(iter(first), iter(db), compare, advance):
             if found.a is None:
                 more += 1
             elif found.b is None:
                 fewer += 1
             else:
                 other += 1
-        return entries, more, fewer, other
+        return same - fewer, more, fewer, other
 
     def _exists(self, name: str) -> bool:
         parent, base = os.path.split(self.place(name))
         with self._env.open_directory(parent or ".") as directory:
             return directory.exists(base)
 
-    def _pairs(self, path: str) -> Iterator[tuple[bytes, bytes]]:
+    def _open(self, path: str) -> DB:
+        db = DB(path, **self._opening)
+        self._comparator = db.options.comparator.name
+        return db
+
+    def _count(self, db: DB) -> int:
+        """The pairs of a store; CorruptionError is raised with those before it in ``_counted``."""
+        self._counted = 0
         report = self._report("counting")
-        done = 0
-        with closing(DB(path, **self._opening)) as db:
-            self._comparator = db.options.comparator.name
-            for pair in db:
-                yield pair
-                done += 1
-                if done % _REPORT_EVERY == 0 and report is not None:
-                    report(done, 0, "entries")
+        for _ in db:
+            self._counted += 1
+            if report is not None and self._counted % _REPORT_EVERY == 0:
+                report(self._counted, 0, "entries")
+        return self._counted
 
     def _report(self, way: str) -> Progress | None:
         """The caller's progress, with the way before the phase."""
@@ -336,10 +344,6 @@ def _remarks(plan: RepairPlan) -> Iterator[str]:
         yield f"the writes of {count(missing, 'log')} are missing"
     if plan.left_in_lost:
         yield f"{count(len(plan.left_in_lost), 'log')} in lost/ cannot be added"
-
-
-def _ignore(_: int) -> None:
-    pass
 
 
 def _best(ways: list[Way]) -> str | None:
