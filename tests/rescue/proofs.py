@@ -14,13 +14,18 @@ The terms, for one damaged store:
 - The *last* write is the highest sequence that can be read of files that are vouched for.
 - A write is *gone* if a file that the known MANIFEST names had it, if its sequence is at most the
   last, and if it cannot be read of files that are vouched for.  Without a known MANIFEST, the
-  files at the end of the run take its place.
+  files at the end of the run take its place, and a gone write may have any sequence.
 - A gone write may be of any key within a range: the keys between the readable neighbors in its
   table; those between the table's first and last key if the table is missing, and a known MANIFEST
   states them; else all keys.
 
-An entry is **proved current** if it is in the state after the last write, can be read of a file
-that is vouched for, and no gone write of a higher sequence has its key in range.
+An entry is **proved current** at a moment if it is in the state of that moment, and can be read of
+a file that is vouched for.  And no gone write until that moment, with a higher sequence, may have
+its key.
+
+The moments are those that a repair may go for: that after the last write; and, if writes are gone,
+that before the first of them, since a store that lacks its newest writes is one of an earlier
+moment.
 """
 
 from __future__ import annotations
@@ -50,6 +55,8 @@ class Lost(NamedTuple):
     first: bytes | None
     last: bytes | None
     sequences: list[int]
+    newest: int
+    """The highest sequence that they may have."""
 
 
 class Proof(NamedTuple):
@@ -60,7 +67,23 @@ class Proof(NamedTuple):
     last: int
     """The highest sequence that can be read."""
     current: State
-    """The entries that are proved current."""
+    """The entries that are proved current after it."""
+    before: State
+    """Those that are proved current before the first write that is gone."""
+    later: dict[bytes, set[bytes | None]]
+    """What was written after the last readable write: values of keys, None for deletions."""
+
+    def right(self, found: State) -> int:
+        """How many of the entries that are proved current at the end a repaired store has, or
+        something newer in their place."""
+        return sum(
+            found.get(key) == value or found.get(key) in self.later.get(key, ())
+            for key, value in self.current.items()
+        )
+
+    def right_before(self, found: State) -> int:
+        """How many of those it has that are proved current before the first gone write."""
+        return sum(found.get(key) == self.before[key] for key in self.before)
 
 
 class Known:
@@ -100,15 +123,24 @@ class Known:
             for name in named
             for one in self._lost_of(name, readable[name], manifest is not None, found, last)
         ]
+        current = self._proved_at(last, found, lost)
+        first = min((min(one.sequences) for one in lost), default=last + 1)
+        before = current if first > last else self._proved_at(first - 1, found, [])
+        later: dict[bytes, set[bytes | None]] = {}
+        for key, value in self._patient.run.writes[last:]:
+            later.setdefault(key, set()).add(value)
+        return Proof(manifest is not None, last, current, before, later)
+
+    def _proved_at(self, moment: int, found: set[int], lost: list[Lost]) -> State:
         newest: dict[bytes, int] = {}
-        for sequence, (key, _) in enumerate(self._patient.run.writes[:last], 1):
+        for sequence, (key, _) in enumerate(self._patient.run.writes[:moment], 1):
             newest[key] = sequence
-        current = {}
-        for key, value in self._patient.run.state(last).items():
-            at = newest[key]
-            if at in found and not any(self._may_have(one, key, at) for one in lost):
-                current[key] = value
-        return Proof(manifest is not None, last, current)
+        return {
+            key: value
+            for key, value in self._patient.run.state(moment).items()
+            if (at := newest[key]) in found
+            and not any(self._may_have(one, key, at) for one in lost)
+        }
 
     def _at(self, name: str, at: int) -> list[tuple[bytes, int]]:
         return self._parts[name][at].entries
@@ -194,6 +226,10 @@ class Known:
     ) -> Iterator[Lost]:
         """The runs of parts that cannot be read and whose writes no other file has."""
         parts = self._parts[name]
+
+        def newest(run: list[int]) -> int:
+            return max(run) if bounded else MAX_SEQUENCE
+
         is_whole_table = _is_table(name) and not readable
         run: list[int] = []
         before: bytes | None = None
@@ -201,19 +237,20 @@ class Known:
             before = parts[0].entries[0][0]
         for at, part in enumerate(parts):
             if at not in readable:
-                run += [seq for _, seq in part.entries if seq not in found and seq <= last]
+                gone = [seq for _, seq in part.entries if seq not in found]
+                run += [seq for seq in gone if seq <= last or not bounded]
                 continue
             if run:
                 first = part.entries[0][0] if _is_table(name) else None
-                yield Lost(before if _is_table(name) else None, first, run)
+                yield Lost(before if _is_table(name) else None, first, run, newest(run))
             run = []
             before = part.entries[-1][0]
         if run:
             end = parts[-1].entries[-1][0] if _is_table(name) and bounded else None
-            yield Lost(before if _is_table(name) else None, end, run)
+            yield Lost(before if _is_table(name) else None, end, run, newest(run))
 
     def _may_have(self, lost: Lost, key: bytes, sequence: int) -> bool:
-        if max(lost.sequences) <= sequence:
+        if lost.newest <= sequence:
             return False
         below = lost.first is not None and self._less(key, lost.first)
         above = lost.last is not None and self._less(lost.last, key)
@@ -223,6 +260,7 @@ class Known:
         return one < other if self._compare is None else self._compare(one, other) < 0
 
 
+MAX_SEQUENCE = (1 << 56) - 1
 _DATA = (".log", ".ldb", ".sst")
 
 

@@ -120,9 +120,8 @@ def test_a_missing_table_leaves_what_is_outside_its_keys_proved(ranges: Patient)
     truth = ranges.run.state(ranges.writes)
     assert proof.last == ranges.writes
     assert proof.current == {key: truth[key] for key in truth if key[:1] in (b"0", b"3")}
-    del files["MANIFEST-000004"]  # which states these keys
-    newest = {key: truth[key] for key in truth if truth[key].startswith((b"third", b"fourth"))}
-    assert Known(ranges).prove(files).current == newest
+    del files["MANIFEST-000004"]  # which states these keys, and which writes the table has
+    assert Known(ranges).prove(files).current == {}
 
 
 def test_a_missing_log_takes_the_store_back_to_the_moment_before_it(ranges: Patient) -> None:
@@ -130,6 +129,24 @@ def test_a_missing_log_takes_the_store_back_to_the_moment_before_it(ranges: Pati
     proof = Known(ranges).prove(files)
     assert proof.last < ranges.writes
     assert proof.current == ranges.run.state(proof.last)
+
+
+def test_the_moment_before_a_gone_write_is_proved_too(ranges: Patient) -> None:
+    files = {name: ranges.files[name] for name in ranges.files if name != "000016.ldb"}
+    proof = Known(ranges).prove(files)
+    before = ranges.run.state(188)  # the table has the writes 189 to 208
+    assert proof.before == before
+    assert proof.right_before(before) == len(before)
+    assert proof.right(before) < len(proof.current)
+    assert proof.right(ranges.run.state(ranges.writes)) == len(proof.current)
+
+
+def test_a_value_that_is_newer_than_what_can_be_read_is_right(ranges: Patient) -> None:
+    files = {name: ranges.files[name] for name in ranges.files if not name.endswith(".log")}
+    proof = Known(ranges).prove(files)
+    assert proof.right(ranges.run.state(ranges.writes)) == len(proof.current)
+    assert proof.right(ranges.run.state(proof.last)) == len(proof.current)
+    assert proof.right(ranges.run.state(160)) < len(proof.current)
 
 
 def test_a_hole_in_a_log_leaves_what_was_written_later_proved(ranges: Patient) -> None:

@@ -6,8 +6,8 @@ The bars, for each damaged store:
     The default of lsmkv's repair has no old value and no deleted key: all of its entries are those
     of one moment of the history (:func:`live_copies.judge`).
 ``proved``
-    Among the entries that the files prove current (``proofs.py``), the default has at least as many
-    right values as LevelDB's repair.
+    Of the entries that the files prove current at one of two moments (``proofs.py``), the default
+    has at least as many as LevelDB's repair has at the last one.  LevelDB's always goes for that.
 ``counts``
     The plan counts what happens, in each way.  As many entries as it calls stale are in ``lost/``.
     As many as it keeps are in the tables of the repaired store: all entries of tables that stay on
@@ -144,7 +144,8 @@ def try_lsmkv(patient: Patient, copy: Copy, proof: Proof, tool: str) -> Result:
     outcome = judge(patient.run, copy, found)
     if tool == DEFAULT and outcome.old + outcome.ghosts > 0:
         faults.append(Fault(CURRENT, f"{outcome.old} old values, {outcome.ghosts} ghosts"))
-    return Result(outcome, _proved(proof, found), faults)
+    proved = max(proof.right(found), proof.right_before(found))
+    return Result(outcome, proved, faults)
 
 
 def is_moment(patient: Patient, copy: Copy, found: State) -> bool:
@@ -160,10 +161,6 @@ def is_moment(patient: Patient, copy: Copy, found: State) -> bool:
         if value == found.get(key) and state == found:
             return True
     return False
-
-
-def _proved(proof: Proof, found: State) -> int:
-    return sum(found.get(key) == value for key, value in proof.current.items())
 
 
 def _wrong_counts(plan: lsmkv.RepairPlan, env: MemoryEnv) -> list[Fault]:
@@ -214,7 +211,7 @@ def try_leveldb(
     )
     if found is None:
         return None
-    return Result(judge(patient.run, copy, found), _proved(proof, found), [])
+    return Result(judge(patient.run, copy, found), proof.right(found), [])
 
 
 def trial(
@@ -228,7 +225,7 @@ def trial(
         results[LEVELDB] = theirs
         mine = results[DEFAULT]
         if mine.proved < theirs.proved:
-            least = f"of {len(proof.current)} entries {mine.proved}, LevelDB {theirs.proved}"
+            least = f"{mine.proved} of the proved entries, LevelDB {theirs.proved}"
             mine.faults.append(Fault(PROVED, least))
     if proof.has_manifest:
         return results
