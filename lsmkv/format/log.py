@@ -288,12 +288,12 @@ def lost_in_zeros(file: RandomAccessFile, end: int) -> int:
     """How many zeros at the end of a write-ahead log may stand where records were; 0 if none.
 
     The last record ends at ``end``.  Zeros that the writer may have reserved do not count
-    (:func:`may_be_reserved`), nor do those of less than a sector.  Some file systems fill a file
-    with zeros after a power cut: those count, since nothing in the file tells them from lost
-    records.
+    (:func:`may_be_reserved`), nor do those of less than a header.  After a torn record, whose value
+    may end in zeros, a sector is the least.  Some file systems fill a file with zeros after a power
+    cut: those count, since nothing in the file tells them from lost records.
     """
     size = file.size
-    if size - end < SECTOR or may_be_reserved(size, size - end):
+    if size - end < HEADER_SIZE or may_be_reserved(size, size - end):
         return 0
     at = size
     while at > end:
@@ -303,7 +303,8 @@ def lost_in_zeros(file: RandomAccessFile, end: int) -> int:
         if rest > 0:
             break
     zeros = size - at
-    return 0 if zeros < SECTOR or may_be_reserved(size, zeros) else zeros
+    least = HEADER_SIZE if at == end else SECTOR
+    return 0 if zeros < least or may_be_reserved(size, zeros) else zeros
 
 
 def zeros_text(size: int, zeros: int) -> str:

@@ -732,8 +732,8 @@ def test_any_bytes_are_read_to_their_end(data: bytes, repeat: int) -> None:
     [
         (1000, 14_000, None, 14_000),  # a file that ends where no reserved space does
         (1000, 2 * BLOCK_SIZE + 5, None, 2 * BLOCK_SIZE + 5),
-        (1000, 511, None, 0),  # less than a sector
-        (1000, 512, None, 512),
+        (1000, 6, None, 0),  # less than a header
+        (1000, 7, None, 7),
         (1000, 0, 2 * BLOCK_SIZE, 0),  # the space that a mapped log reserves first
         (40_000, 0, 4 * BLOCK_SIZE, 0),
         (40_000, 0, 100 * BLOCK_SIZE, 100 * BLOCK_SIZE),  # more than a step of it
@@ -754,9 +754,10 @@ def test_zeros_that_no_writer_reserves_may_stand_where_records_were(
         assert f"zeros from {reader.end} to the end, {found} bytes" in zeros_text(len(data), found)
 
 
-def test_zeros_after_a_torn_record_begin_where_its_bytes_end() -> None:
+@pytest.mark.parametrize(("zeros", "lost"), [(50_000, 50_000), (512, 512), (511, 0)])
+def test_zeros_after_a_torn_record_begin_where_its_bytes_end(zeros: int, lost: int) -> None:
     whole = log_of(b"one", b"2" * 3000)
-    file = BytesFile(whole[:2000] + bytes(50_000))
+    file = BytesFile(whole[:2000] + bytes(zeros))
     reader = LogReader(file, reserved=True)
     assert len(list(reader)) == 1
-    assert lost_in_zeros(file, reader.end) == 50_000
+    assert lost_in_zeros(file, reader.end) == lost

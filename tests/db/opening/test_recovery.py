@@ -975,7 +975,7 @@ def test_zeros_where_writes_may_have_been_are_warned_of(caplog: pytest.LogCaptur
     (name,) = names_of(base, FileType.LOG)
     data = content(base, name)
     ends = record_ends(data)
-    after = [data[: ends[19]] + bytes(max(600, len(data) - ends[19]) + 1), data + bytes(9)]
+    after = [data[: ends[19]] + bytes(len(data) - ends[19]), data + bytes(6)]
     for changed, steps in zip(after, (20, 40), strict=True):
         env = base.kill()
         replace(env, name, changed)
