@@ -7,6 +7,7 @@ exists.  So a repair may be killed at any point and run again.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from lsmkv.counters import NUM_LEVELS
@@ -14,7 +15,6 @@ from lsmkv.db.admin.staging import copy, link_or_copy
 from lsmkv.db.compact.flush import write_memtable
 from lsmkv.db.opening.lost import acknowledge
 from lsmkv.db.tree.memtable import MemTable
-from lsmkv.db.tree.merge import live_entries, merge
 from lsmkv.db.tree.store_lock import StoreLock
 from lsmkv.db.tree.table_output import TableOutput
 from lsmkv.db.tree.version import max_bytes_for_level, total_size
@@ -36,6 +36,7 @@ from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
 from lsmkv.repair.damaged_log import FoundBatch
+from lsmkv.repair.merging import merged_pairs
 from lsmkv.repair.plan import (
     KEEP,
     REBUILD,
@@ -45,7 +46,7 @@ from lsmkv.repair.plan import (
     TablePlan,
 )
 from lsmkv.repair.planning import read_entries
-from lsmkv.repair.rebuilding import batches_of, memtable_entries
+from lsmkv.repair.rebuilding import batches_of
 from lsmkv.util.progress import Progress
 
 _COMPARE_CHUNK = 1024 * 1024
@@ -197,14 +198,10 @@ class RepairJob:
         """Merge tables and logs into one sorted run, on the first level that has room for it."""
         used = self._used_tables()
         total = sum(plan.survey.size for plan in used)
-        memtable = MemTable(self._settings.comparator, StoreLock())
-        for found in self._kept_batches(lost):
-            memtable.add(found.sequence, found.operations, -1)
-        sources = [memtable_entries(memtable)]
-        sources += [self._chain(run, lost) for run in self._runs(used)]
         output = _Output(self, self._settings.max_file_size)
-        for entries in merge(sources, self._order):
-            output.add(*live_entries(entries, MAX_SEQUENCE, self._order, _drop))
+        kept = functools.partial(self._kept_entries, lost=lost)
+        for pairs in merged_pairs(used, kept, self._kept_batches(lost), self._settings):
+            output.add(*pairs)
             self._report_progress(min(output.size, total), total, "merging tables")
         files = output.finish()
         level = 1
@@ -212,27 +209,6 @@ class RepairJob:
             level += 1
         for file in files:
             self._edit.add_file(level, file)
-
-    def _runs(self, tables: list[TablePlan]) -> list[list[TablePlan]]:
-        """Lists of tables whose key ranges do not overlap, as few lists as possible.
-
-        Reading a list keeps one file open at a time.
-        """
-        order = self._order
-        runs: list[list[TablePlan]] = []
-        for table in sorted(tables, key=lambda plan: order.of(plan.survey.smallest[:-8])):
-            first = table.survey.smallest[:-8]
-            for run in runs:
-                if order.compare(run[-1].survey.largest[:-8], first) < 0:
-                    run.append(table)
-                    break
-            else:
-                runs.append([table])
-        return runs
-
-    def _chain(self, run: list[TablePlan], lost: Directory | None) -> Iterator[list[Entry]]:
-        for plan in run:
-            yield from self._kept_entries(plan, lost)
 
     def _used_tables(self) -> list[TablePlan]:
         """The tables that are kept or rewritten, the oldest first."""
@@ -425,7 +401,3 @@ def _remove_if_there(directory: Directory, name: str) -> None:
 def _columns(entries: list[Entry]) -> tuple[list[bytes], list[bytes]]:
     """The user keys of entries, and their tagged values."""
     return [entry[0] for entry in entries], [entry[1] for entry in entries]
-
-
-def _drop(_user_key: bytes) -> bool:
-    return True

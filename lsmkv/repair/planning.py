@@ -22,7 +22,9 @@ from collections.abc import Iterator
 from lsmkv.env.base import Directory
 from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE, Entry, InternalKeyComparator, sequence_in
 from lsmkv.options import Options
+from lsmkv.repair.damaged_log import FoundBatch
 from lsmkv.repair.damaged_table import Hole
+from lsmkv.repair.merging import merged_pairs
 from lsmkv.repair.ordering import Ordering
 from lsmkv.repair.plan import (
     KEEP,
@@ -58,9 +60,12 @@ def make_plan(
     planner = _Planner(survey, directory, options, comparator, keep_stale, progress)
     plan = planner.plan(MAX_SEQUENCE)
     if plan.better_kept:
+        most = planner.pairs_of(plan)
         for moment in planner.earlier_moments(plan):
             other = planner.plan(moment)
-            plan = other if other.kept > plan.kept else plan
+            pairs = planner.pairs_of(other)
+            if pairs > most:
+                plan, most = other, pairs
     return plan
 
 
@@ -107,6 +112,23 @@ class _Planner:
         else:
             _merge_all(plan.tables)
         return plan
+
+    def pairs_of(self, plan: RepairPlan) -> int:
+        """How many pairs of keys and values the repaired store has.  Reads all that is kept."""
+
+        def kept_of(table: TablePlan) -> Iterator[list[Entry]]:
+            for kept, _ in read_entries(table, self._directory, self._options):
+                yield kept
+
+        def batches() -> Iterator[FoundBatch]:
+            for log in plan.logs:
+                for found in batches_of(log, self._directory):
+                    if plan._first <= found.sequence <= plan._last:
+                        yield found
+
+        used = [table for table in plan.tables if table.is_used]
+        pairs = merged_pairs(used, kept_of, batches(), self._options)
+        return sum(len(user_keys) for user_keys, _ in pairs)
 
     def earlier_moments(self, plan: RepairPlan) -> list[int]:
         """The last sequences before writes that are lost, the latest first.
