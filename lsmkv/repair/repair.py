@@ -19,7 +19,6 @@ from lsmkv.db.tree.stored_codec import with_codec_of
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import (
-    ComparatorMismatchError,
     CorruptionError,
     LockedError,
     raise_typed,
@@ -29,21 +28,13 @@ from lsmkv.format.filenames import (
 )
 from lsmkv.format.foreign import too_many_levels
 from lsmkv.format.keys import InternalKeyComparator
-from lsmkv.options import (
-    OptionArguments,
-    Options,
-    in_stored_order,
-    likely_comparators,
-    make_options,
-    options_with,
-)
-from lsmkv.repair.damaged_table import OUT_OF_ORDER
+from lsmkv.options import OptionArguments, Options, make_options
+from lsmkv.repair.in_order import blocks_out_of_order, survey_in_order
 from lsmkv.repair.job import RepairJob
 from lsmkv.repair.plan import RepairPlan
 from lsmkv.repair.planning import make_plan
 from lsmkv.repair.report import Survey
 from lsmkv.repair.survey import survey
-from lsmkv.util.comparator import Comparator
 from lsmkv.util.progress import Progress
 
 
@@ -171,7 +162,19 @@ def _plan(
 ) -> tuple[Options, RepairPlan]:
     """The plan, and the settings for the tables of the repair: the order that the store names, and
     the codec of its tables."""
-    settings, found = _survey_in_order(directory, arguments, progress)
+
+    def look(settings: Options) -> Survey:
+        return survey(directory, settings, InternalKeyComparator(settings.comparator), progress)
+
+    settings, found = survey_in_order(directory.path, arguments, look)
+    if blocks_out_of_order(found) > sum(table.blocks for table in found.tables):
+        known = found.manifest is not None and found.manifest._state.comparator is not None
+        if not known:
+            raise CorruptionError(
+                "the tables are not in the order of the comparator"
+                f" {settings.comparator.name!r}: pass the one that the store was made with",
+                directory.path,
+            )
     if merge_all:
         found._use_all()
     if found.manifest is not None and found.manifest._state.deepest >= NUM_LEVELS:
@@ -180,51 +183,6 @@ def _plan(
     plan = make_plan(found, directory, settings, comparator, keep_stale, progress)
     codecs = {table.number: table.codec for table in plan.survey.tables if table.needed}
     return with_codec_of(settings, codecs), plan
-
-
-def _survey_in_order(
-    directory: Directory, arguments: OptionArguments, progress: Progress | None
-) -> tuple[Options, Survey]:
-    """A survey in the order that the MANIFEST names, and the settings with that order.
-
-    If no MANIFEST names it, and the caller gives no comparator, it is the one of lsmkv's in which
-    the fewest blocks are out of order.  :class:`CorruptionError` if most blocks are.
-    """
-    settings = make_options(**arguments)
-    guesses: list[Comparator] = []
-    if arguments.get("comparator") is None:
-        guesses = likely_comparators(directory.path)
-        settings = options_with(arguments, guesses.pop(0))
-    try:
-        found = _survey_with(directory, settings, progress)
-    except ComparatorMismatchError as error:
-        settings = in_stored_order(arguments, error)
-        found = _survey_with(directory, settings, progress)
-    if found.manifest is not None and found.manifest._state.comparator is not None:
-        return settings, found
-    best = settings
-    for guess in guesses:
-        if _blocks_out_of_order(found) == 0:
-            break
-        other = options_with(arguments, guess)
-        found_so = _survey_with(directory, other, progress)
-        if _blocks_out_of_order(found_so) < _blocks_out_of_order(found):
-            best, found = other, found_so
-    if _blocks_out_of_order(found) > sum(table.blocks for table in found.tables):
-        raise CorruptionError(
-            "the tables are not in the order of the comparator"
-            f" {best.comparator.name!r}: pass the one that the store was made with",
-            directory.path,
-        )
-    return best, found
-
-
-def _survey_with(directory: Directory, settings: Options, progress: Progress | None) -> Survey:
-    return survey(directory, settings, InternalKeyComparator(settings.comparator), progress)
-
-
-def _blocks_out_of_order(found: Survey) -> int:
-    return sum(hole.reason == OUT_OF_ORDER for table in found.tables for hole in table.holes)
 
 
 def _repair_into(

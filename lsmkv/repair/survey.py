@@ -16,7 +16,7 @@ from lsmkv.db.opening.directory import open_remains
 from lsmkv.db.opening.lost import acknowledge, read_record
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import ComparatorMismatchError, raise_typed
+from lsmkv.errors import raise_typed
 from lsmkv.format.filenames import (
     LOCK,
     LOST_RECORD,
@@ -34,9 +34,10 @@ from lsmkv.format.keys import (
     unpack,
 )
 from lsmkv.format.version_edit import FileMetaData
-from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
+from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.repair.damaged_table import Hole, Salvage
 from lsmkv.repair.flipped_bits import flips_in_table
+from lsmkv.repair.in_order import survey_in_order
 from lsmkv.repair.log_survey import (
     note_gaps_between_logs,
     note_missing_log,
@@ -88,10 +89,11 @@ def survey_db(
     env = LocalEnv() if settings.env is None else settings.env
     try:
         with open_remains(env, os.fsdecode(path)) as directory:
-            try:
+
+            def look(settings: Options) -> Survey:
                 return _survey(directory, settings, progress)
-            except ComparatorMismatchError as error:
-                return _survey(directory, in_stored_order(options, error), progress)
+
+            return survey_in_order(directory.path, options, look)[1]
     except OSError as error:
         raise_typed(error)
 

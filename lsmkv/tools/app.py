@@ -89,7 +89,7 @@ ORDERED = frozenset(
     (
         *("put", "get", "delete", "scan", "keys", "count", "load", "export", "import"),
         *("stats", "explain", "approximate-sizes", "diff"),
-        *("verify", "rescue", "repair", "checkpoint", "compact"),
+        *("doctor", "verify", "rescue", "repair", "checkpoint", "compact"),
     )
 )
 """The commands with the option ``--comparator``."""

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from lsmkv.tools.arguments import order_options
 from lsmkv.tools.console import guarded, write_line
 from lsmkv.tools.doctor import report
 from lsmkv.tools.drawing import progress, stdout_console
@@ -45,7 +46,7 @@ def doctor(
     "open_file_limit"; "problems" and "remarks": lists of "what" is not well and what to "do".
     """
     with progress("Surveying", "byte") as bar:
-        found = report.examine(directory, bar.report)
+        found = report.examine(directory, bar.report, **order_options())
     if as_json:
         write_line(report.as_json(found))
     else:

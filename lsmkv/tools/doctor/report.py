@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
+from lsmkv import OptionArguments
 from lsmkv.tools.bars import can_encode
 from lsmkv.tools.console import MISS
 from lsmkv.tools.doctor.engine import Advice, Engine, crc32c_text, engine, named
@@ -61,13 +62,16 @@ class Findings(NamedTuple):
         return _BROKEN if self.stored.is_broken else MISS if self.problems else 0
 
 
-def examine(directory: str, progress: Progress | None = None) -> Findings:
+def examine(
+    directory: str, progress: Progress | None = None, **options: Unpack[OptionArguments]
+) -> Findings:
     """Look at what is installed, try what a store needs in a directory, and survey the one there.
 
-    ``progress`` is called with the bytes of the store that were read.
+    ``progress`` is called with the bytes of the store that were read.  ``options`` are those of
+    ``lsmkv.DB`` for the store.
     """
     here, there = engine(), place(directory)
-    stored = Stored() if there.missing else examine_store(directory, progress)
+    stored = Stored() if there.missing else examine_store(directory, progress, **options)
     return Findings(
         here,
         there,

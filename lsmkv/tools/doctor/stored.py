@@ -10,12 +10,13 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from lsmkv import (
     ComparatorMismatchError,
     Error,
     ForeignFormatError,
+    OptionArguments,
     UnsupportedCompressionError,
 )
 from lsmkv.owner import read_owner
@@ -67,18 +68,20 @@ class Stored(NamedTuple):
         }
 
 
-def examine_store(path: str, progress: Progress | None = None) -> Stored:
+def examine_store(
+    path: str, progress: Progress | None = None, **options: Unpack[OptionArguments]
+) -> Stored:
     """Survey the store or the shard set in a directory, or look for stores below it.
 
-    ``progress`` is that of :func:`survey_db`.  Raises nothing: what cannot be read is in the
-    result.  Reads every byte of the store.
+    ``progress`` and ``options`` are those of :func:`survey_db`.  Raises nothing: what cannot be
+    read is in the result.  Reads every byte of the store.
     """
     try:
         if is_set_directory(path):
             return _examine_set(path, progress)
         if not holds_store(path):
             return Stored(below=tuple(stores_below(path)))
-        found = survey_db(path, progress=progress)
+        found = survey_db(path, progress=progress, **options)
     except (Error, OSError) as error:
         words = error.strerror if isinstance(error, OSError) else None
         return Stored("not checked", reason=words or str(error), advice=_advice(error))
