@@ -30,9 +30,9 @@ class Skipped(NamedTuple):
     ranges: tuple[dict[str, Any], ...] = ()
     """The lost blocks of tables, and between which keys they lie: those of a plan."""
     stale: int = 0
-    """Entries that are left out because a lost block may have replaced them."""
+    """Entries that are left out because what is lost may have replaced them."""
     logs: tuple[str, ...] = ()
-    """Damage of logs: keys that the lost writes changed have the values from before."""
+    """Lost parts of logs."""
     guessed: bool = False
     """Whether no MANIFEST is intact, so that deleted keys may be back."""
 
@@ -53,7 +53,7 @@ class Skipped(NamedTuple):
         if self.stale:
             say(f"skipped: {count(self.stale, 'entry')} that what is lost may have replaced")
         for damage in self.logs:
-            say(f"skipped: {damage}; keys that these writes changed have older values here")
+            say(f"skipped: {damage}")
         if self.guessed:
             say("no MANIFEST is intact: keys that were deleted may be in the export")
 
@@ -83,7 +83,7 @@ def open_salvaged(directory: str) -> Iterator[tuple[lsmkv.DB, Skipped]]:
                 directory, into=sound, confirm=lambda plan: plan.needed, progress=bar.report
             )
         with open_to_read(sound if plan.needed else directory) as db:
-            yield db, _skipped(plan.to_dict()) if plan.needed else Skipped()
+            yield db, _skipped(plan) if plan.needed else Skipped()
 
 
 def _joined(ranges: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
@@ -98,11 +98,17 @@ def _joined(ranges: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
     return joined
 
 
-def _skipped(plan: dict[str, Any]) -> Skipped:
-    ranges = [{"file": table["file"]} | lost for table in plan["tables"] for lost in table["lost"]]
-    logs = [
-        f"{problem['file']}: {problem['reason']}"
-        for problem in plan["problems"]
-        if problem["file"].endswith(".log")
-    ]
-    return Skipped(tuple(ranges), plan["stale"], tuple(logs), not plan["by_levels"])
+def _skipped(plan: lsmkv.RepairPlan) -> Skipped:
+    tables = plan.to_dict()["tables"]
+    survey = plan.survey
+    return Skipped(
+        tuple({"file": table["file"]} | lost for table in tables for lost in table["lost"]),
+        plan.stale,
+        tuple(
+            f"{log.name}: {problem.reason}"
+            for log in (*survey.logs, *survey.lost)
+            if log.needed
+            for problem in log.damage
+        ),
+        not plan.by_levels,
+    )
