@@ -58,7 +58,7 @@ def make_plan(
     the tables that an unreadable block of a newer table overlaps, to count stale entries.
     """
     planner = _Planner(survey, directory, options, comparator, keep_stale, progress)
-    plan = planner.plan(MAX_SEQUENCE)
+    plan = planner.plan(planner.last_that_follows())
     if plan.better_kept:
         most = planner.pairs_of(plan)
         for moment in planner.earlier_moments(plan):
@@ -113,6 +113,18 @@ class _Planner:
             _merge_all(plan.tables)
         return plan
 
+    def last_that_follows(self) -> int:
+        """The last write before a log that does not follow the log before it.
+
+        Nothing shows that such a log is this store's.
+        """
+        if self._ordering is not None:
+            needed = [log for log in self._survey.logs if log.needed and log.batches > 0]
+            for log in needed[1:]:
+                if log.gap_before is not None:
+                    return log.gap_before[1]
+        return MAX_SEQUENCE
+
     def pairs_of(self, plan: RepairPlan) -> int:
         """How many pairs of keys and values the repaired store has.  Reads all that is kept."""
 
@@ -143,7 +155,7 @@ class _Planner:
         return [
             moment
             for moment in sorted(moments, reverse=True)
-            if moment > 0 and all(self._is_apart(one, moment) for one in plan.tables)
+            if 0 < moment < plan._last and all(self._is_apart(one, moment) for one in plan.tables)
         ]
 
     def _is_apart(self, table: TablePlan, moment: int) -> bool:

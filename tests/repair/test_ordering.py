@@ -165,3 +165,20 @@ def test_ranges_of_sequences_are_joined(
         log.first_sequence, log.last_sequence = first, last
         logs.append(log)
     assert sequences_without_files(Survey("store"), logs) == expected
+
+
+def test_a_log_that_does_not_follow_the_one_before_it_is_set_aside(store: Store) -> None:
+    """It may be another store's, or the writes between them are lost."""
+    other = Store()
+    for number in range(500):
+        other.db.put(b"%03d" % number, b"foreign")
+    other.db.flush()
+    for number in range(300):
+        other.db.put(b"foreign%03d" % number, b"foreign")
+    (name,) = [name for name in other.files() if name.endswith(".log")]
+    foreign = other.files()[name]
+    other.db.close()
+    found, plan = repaired(store.files() | {"000099.log": foreign})
+    assert found == dict(store.db)
+    assert plan.stale == 300
+    assert plan.better_kept
