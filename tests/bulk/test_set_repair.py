@@ -14,6 +14,7 @@ from stores import flip
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
+from lsmkv.bulk import set_repair
 from lsmkv.shards.version import ShardEntry
 
 
@@ -112,14 +113,16 @@ def test_a_target_with_objects_is_refused(url: Path, tmp_path: Path) -> None:
     assert all_bytes(tmp_path / "other") == before
 
 
-def test_an_interrupted_repair_leaves_no_object(url: Path, tmp_path: Path) -> None:
+def test_a_repair_that_cannot_publish_leaves_no_object(
+    url: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flip_block(shard(url, 3)[1])
-    versions = url / "versions"
 
-    def interrupt(_done: int, _total: int, _phase: str) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        assert len(all_bytes(tmp_path / "new")) > 10
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(set_repair, "publish", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        lsmkv.bulk.repair(url, tmp_path / "new", progress=interrupt)
+        lsmkv.bulk.repair(url, tmp_path / "new")
     assert all_bytes(tmp_path / "new") == {}
-    assert len(list(versions.iterdir())) == 1

@@ -141,6 +141,26 @@ def test_a_way_that_gives_what_another_gave_is_left_out(store: Path, tmp_path: P
     assert rescue_db(store, tmp_path / "asked", way="keep-stale").made == "keep-stale"
 
 
+def test_keys_that_a_way_lacks_are_counted(store: Path, tmp_path: Path) -> None:
+    later = tmp_path / "later"
+    shutil.copytree(store, later)
+    tables = set(store.glob("*.ldb"))
+    with DB(later, **SMALL) as db:
+        for n in range(400, 420):
+            db.delete(key(n))
+        db.flush()
+    for table in later.glob("*.ldb"):
+        if not (store / table.name).exists():
+            shutil.copy(table, store)  # no MANIFEST of the store names it
+    assert set(store.glob("*.ldb")) > tables
+    remove_current(store)
+    found = rescue_db(store, tmp_path / "new", way="by-sequence")
+    way = found.way("by-sequence")
+    assert way is not None
+    assert (way.entries, way.fewer, way.more) == (580, 20, 0)
+    assert len(content(tmp_path / "new")) == 580
+
+
 def test_nothing_is_made_of_a_sound_store(store: Path, tmp_path: Path) -> None:
     found = rescue_db(store, tmp_path / "new")
     assert (found.sound, found.made, found.recommended) == (True, None, "as-is")

@@ -172,8 +172,11 @@ def test_into_and_a_way(tmp_path: Path) -> None:
 
 def test_targets_that_are_refused(tmp_path: Path) -> None:
     make_store(tmp_path / "store")
+    (tmp_path / "store" / "lost").mkdir()
     before = sorted(os.listdir(tmp_path / "store"))
-    fails(lsm("rescue", tmp_path / "store", "--into", tmp_path / "store" / "new"), "in the folder")
+    for inside in ("new", "lost/new"):
+        into = tmp_path / "store" / inside
+        fails(lsm("rescue", tmp_path / "store", "--into", into), "in the folder")
     fails(lsm("rescue", tmp_path / "store", "--into", tmp_path), "exists")
     fails(lsm("rescue", tmp_path / "store", "--into", tmp_path / "no" / "new"), "no")
     assert sorted(os.listdir(tmp_path / "store")) == before
