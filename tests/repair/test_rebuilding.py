@@ -242,11 +242,9 @@ def test_a_copy_of_a_live_store_has_no_old_value_and_no_deleted_key(
     judged = right = 0
     for copy in run.copies(order, steps, steps):
         env = copy.env()
-        plan = lsmkv.repair_db(STORE, into="/new", env=env)
+        lsmkv.repair_db(STORE, into="/new", env=env)
         with DB("/new", env=env) as db:
             outcome = judge(run, copy, dict(db))
-        if any(log.needed and log.size < 0 for log in plan.survey.logs):
-            continue  # a key that a write in a lost log had changed has its earlier value
         assert (outcome.old, outcome.ghosts) == (0, 0), copy.label
         judged += 1
         right += outcome.right
