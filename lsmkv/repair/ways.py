@@ -32,7 +32,7 @@ from lsmkv.errors import CorruptionError, LockedError, raise_typed
 from lsmkv.format.filenames import LOCK, LOST, SHARED, FileType, parse_filename
 from lsmkv.format.foreign import refuse_certain
 from lsmkv.options import OptionArguments
-from lsmkv.repair.plan import RepairPlan
+from lsmkv.repair.plan import RepairPlan, gaps
 from lsmkv.repair.repair import repair_db
 from lsmkv.repair.report import DAMAGED
 from lsmkv.repair.survey import survey_db
@@ -135,8 +135,9 @@ def rescue_db(
     whole, or not at all if anything is raised.  Nothing is made of an undamaged store, or if no way
     works.  ``way`` (:data:`WAYS`) is made instead of the recommended one.
 
-    The recommended way is ``by-level``, which keeps no value that may be out of date.  Only where
-    it keeps less than half of the entries of ``keep-stale`` or ``by-sequence`` is that recommended.
+    The recommended way is ``by-level``, which keeps no value that may be out of date.  It is
+    ``keep-stale`` where more entries would be set aside than kept, and ``by-sequence`` where that
+    keeps more than twice as many entries.
 
     Options are those of :class:`DB`; of them, a comparator that lsmkv does not provide is needed.
     ``progress`` is called with the amount done, the total, and the phase.  Raises
@@ -199,6 +200,7 @@ class _Trial:
         self._progress = progress
         self._comparator = ""
         self._counted = 0
+        self._better_kept = False
         self._plans: list[object] = []
 
     def place(self, name: str) -> str:
@@ -224,7 +226,7 @@ class _Trial:
             tried = self._repaired(name, wanted)
             if tried is not None:
                 ways.append(tried)
-        best = _best(ways)
+        best = _best(ways, self._better_kept)
         made = best if wanted is None else wanted
         if not any(way.name == made and way.works for way in ways):
             made = None
@@ -273,6 +275,8 @@ class _Trial:
         except CorruptionError as error:
             problem = str(error).replace(f"{self._copy}/", "").replace(self._copy, "it")
             return Way(name, problem)
+        if name == BY_LEVEL:
+            self._better_kept = plan.better_kept
         remarks = tuple(_remarks(plan))
         return Way(name, "", entries, plan.stale, plan.lost_bytes, remarks, *compared)
 
@@ -336,9 +340,15 @@ def _remarks(plan: RepairPlan) -> Iterator[str]:
     """What the counts of a plan do not say."""
     if not plan.by_levels and not plan.survey.obsolete:
         yield "deleted keys may be back, since no MANIFEST says which tables are obsolete"
-    damaged = sum(bool(log.problems) for log in plan.logs)
-    if damaged:
-        yield f"writes in damaged parts of {count(damaged, 'log')} are lost"
+    lost = gaps(plan)
+    if any(first == 0 for first, _ in lost):
+        yield "an unknown number of writes is missing in the logs"
+    elif lost:
+        yield f"{_writes(lost)} missing in the logs"
+    elif any(log.problems for log in plan.logs):
+        yield "parts of the logs are damaged"
+    if plan.unaccounted:
+        yield f"{_writes(plan.unaccounted)} in no file: lost, or replaced by later ones"
     missing = sum(log.needed and log.size < 0 for log in plan.survey.logs)
     if missing:
         yield f"the writes of {count(missing, 'log')} are missing"
@@ -346,18 +356,21 @@ def _remarks(plan: RepairPlan) -> Iterator[str]:
         yield f"{count(len(plan.left_in_lost), 'log')} in lost/ cannot be added"
 
 
-def _best(ways: list[Way]) -> str | None:
-    """The way that is recommended."""
-    working = [way for way in ways if way.works]
-    if not working:
-        return None
-    best = working[0]
-    if best.name == AS_IS:
-        return AS_IS
-    for way in working[1:]:
-        if way.entries > 2 * best.entries:
-            best = way
-    return best.name
+def _writes(spans: list[tuple[int, int]]) -> str:
+    number = sum(last - first + 1 for first, last in spans)
+    return f"{count(number, 'write')} {'is' if number == 1 else 'are'}"
+
+
+def _best(ways: list[Way], better_kept: bool) -> str | None:
+    """The way that is recommended; ``better_kept`` is the plan's opinion of stale entries."""
+    working = {way.name: way for way in ways if way.works}
+    if not working or AS_IS in working:
+        return next(iter(working), None)
+    best = next(iter(working.values()))
+    if better_kept:
+        best = working.get(KEEP_STALE, best)
+    by_sequence = working.get(BY_SEQUENCE, best)
+    return (by_sequence if by_sequence.entries > 2 * best.entries else best).name
 
 
 def _copy_store(env: Env, path: str, target: str, progress: Progress | None) -> None:

@@ -161,6 +161,18 @@ def test_keys_that_a_way_lacks_are_counted(store: Path, tmp_path: Path) -> None:
     assert len(content(tmp_path / "new")) == 580
 
 
+def test_writes_that_a_log_has_lost_are_a_remark(store: Path, tmp_path: Path) -> None:
+    flip(log_of(store), 100, 0x55)
+    way = rescue_db(store, tmp_path / "new").way("by-level")
+    assert way is not None
+    assert "1 write is missing in the logs" in way.remarks
+    remove_manifest(store)
+    remove_table(store)
+    way = rescue_db(store, tmp_path / "newer").way("by-level")
+    assert way is not None
+    assert any("in no file: lost, or replaced" in remark for remark in way.remarks)
+
+
 def test_nothing_is_made_of_a_sound_store(store: Path, tmp_path: Path) -> None:
     found = rescue_db(store, tmp_path / "new")
     assert (found.sound, found.made, found.recommended) == (True, None, "as-is")
