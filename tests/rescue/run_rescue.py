@@ -29,7 +29,7 @@ from trials import KNOWN, TOOLS, Result, options_of, trial  # noqa: E402
 
 import lsmkv  # noqa: E402
 
-EACH = 8
+EACH = 6
 """Damaged stores of each kind and patient."""
 LEAST = 400
 """Damaged stores of the whole corpus."""
