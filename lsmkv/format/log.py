@@ -20,7 +20,6 @@ from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import mypyc_attr
 
 from lsmkv.env.base import RandomAccessFile, WritableFile
-from lsmkv.env.local_log import may_be_reserved
 from lsmkv.util.checksum import typed_crc32c
 from lsmkv.util.coding import decode_fixed32
 
@@ -38,7 +37,6 @@ _END: Final = 5  # not a fragment, but the end of the file
 
 _RUNS_PAST = "a fragment runs past its block"
 
-SECTOR: Final = 512
 _LARGE: Final = 1 << 20
 """Bytes of a record beyond which the writer does not keep its buffer."""
 
@@ -282,37 +280,6 @@ class LogReader:
                 return False
             offset += BLOCK_SIZE
         return True
-
-
-def lost_in_zeros(file: RandomAccessFile, end: int) -> int:
-    """How many zeros at the end of a write-ahead log may stand where records were; 0 if none.
-
-    The last record ends at ``end``.  Zeros that the writer may have reserved do not count
-    (:func:`may_be_reserved`), nor do those of less than a header.  After a torn record, whose value
-    may end in zeros, a sector is the least.  Some file systems fill a file with zeros after a power
-    cut: those count, since nothing in the file tells them from lost records.
-    """
-    size = file.size
-    if size - end < HEADER_SIZE or may_be_reserved(size, size - end):
-        return 0
-    at = size
-    while at > end:
-        start = max(end, at - BLOCK_SIZE)
-        rest = len(file.read(start, at - start).rstrip(b"\0"))
-        at = start + rest
-        if rest > 0:
-            break
-    zeros = size - at
-    least = HEADER_SIZE if at == end else SECTOR
-    return 0 if zeros < least or may_be_reserved(size, zeros) else zeros
-
-
-def zeros_text(size: int, zeros: int) -> str:
-    """What to say of a log with :func:`lost_in_zeros`."""
-    return (
-        f"zeros from {size - zeros} to the end, {zeros} bytes: unless this file system fills files"
-        " with zeros after a crash, the writes that were there are lost"
-    )
 
 
 def may_be_torn(file: RandomAccessFile, base: i64, block: bytes, at: i64, alone: bool) -> bool:

@@ -14,7 +14,8 @@ from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import Operation, decode_batch
 from lsmkv.format.keys import MAX_SEQUENCE
-from lsmkv.format.log import BLOCK_SIZE, SECTOR, LogReader, lost_in_zeros
+from lsmkv.format.log import BLOCK_SIZE, LogReader
+from lsmkv.format.log_zeros import SECTOR, lost_in_zeros
 from lsmkv.repair.damaged_table import Problem
 from lsmkv.repair.report import LogSurvey, open_mended
 from lsmkv.util.text import count

@@ -10,7 +10,7 @@ from lsmkv.db.opening.lost import read_lost
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import LOST, LOST_RECORD, log_name, parse_filename
-from lsmkv.format.log import zeros_text
+from lsmkv.format.log_zeros import zeros_text
 from lsmkv.repair.damaged_log import read_batches
 from lsmkv.repair.damaged_table import Problem
 from lsmkv.repair.flipped_bits import flips_in_log

@@ -37,7 +37,8 @@ from lsmkv.format.filenames import (
 )
 from lsmkv.format.foreign import refuse_certain, refuse_foreign, too_many_levels
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
-from lsmkv.format.log import LogDamage, LogReader, lost_in_zeros, zeros_text
+from lsmkv.format.log import LogDamage, LogReader
+from lsmkv.format.log_zeros import lost_in_zeros, zeros_text
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
 from lsmkv.util.signals import deferred
