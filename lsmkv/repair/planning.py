@@ -90,7 +90,8 @@ class _Planner:
         for log in survey.logs:
             if self._ordering is not None and log.gap_before is not None:
                 first, last = log.gap_before
-                log.gap_before = max(first, self._ordering.first_of_log(log.number)), last
+                first = max(first, self._ordering.first_of_log(log.number))
+                log.gap_before = (first, last) if first <= last else None
 
     def plan(self, last: int) -> RepairPlan:
         """The plan that keeps no entry with a sequence above ``last``."""
@@ -213,12 +214,15 @@ def _rebuild(plan: RepairPlan, ancestry: Ancestry, directory: Directory, options
             continue
         reason = f"made again of {', '.join(sources.names)}"
         if not sources.complete:
-            lacking = sources.last_missing - sources.first_missing + 1
-            hole = Hole(0, 0, "missing", new.smallest, new.largest, [])
-            hole.first_sequence, hole.last_sequence = sources.first_missing, sources.last_missing
-            hole.missing = max(1, stated.size * lacking // (lacking + new.entries))
-            new.holes.append(hole)
-            reason += f", which lack some of writes {hole.first_sequence} to {hole.last_sequence}"
+            lacking = sum(last - first + 1 for first, last in sources.missing)
+            for first, last in sorted(sources.missing):
+                hole = Hole(0, 0, "missing", new.smallest, new.largest, [])
+                hole.first_sequence, hole.last_sequence = first, last
+                part = stated.size * (last - first + 1) // (lacking + new.entries)
+                hole.missing = max(1, part)
+                new.holes.append(hole)
+            parts = [f"{first} to {last}" for first, last in sorted(sources.missing)]
+            reason += f", which lack some of writes {', '.join(parts)}"
         table.survey, table.action, table.reason = new, REBUILD, reason
         table._sources = sources
 

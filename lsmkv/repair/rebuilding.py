@@ -32,8 +32,8 @@ class Sources:
     def __init__(self) -> None:
         self.tables: dict[int, TableSurvey] = {}
         self.logs: dict[int, LogSurvey] = {}
-        self.first_missing = MAX_SEQUENCE + 1
-        self.last_missing = -1
+        self.missing: list[tuple[int, int]] = []
+        """The first and last of sequences with which entries may be missing, by file."""
 
     def __bool__(self) -> bool:
         return bool(self.tables or self.logs)
@@ -41,7 +41,17 @@ class Sources:
     @property
     def complete(self) -> bool:
         """Whether no entry of the table is missing."""
-        return self.last_missing < 0
+        return not self.missing
+
+    @property
+    def first_missing(self) -> int:
+        """The lowest of these sequences."""
+        return min([first for first, _ in self.missing])
+
+    @property
+    def last_missing(self) -> int:
+        """The highest of them."""
+        return max([last for _, last in self.missing])
 
     @property
     def names(self) -> list[str]:
@@ -51,15 +61,15 @@ class Sources:
 
     def lack(self, first: int, last: int) -> None:
         """Note that entries with these sequences may be missing."""
-        self.first_missing = min(self.first_missing, first)
-        self.last_missing = max(self.last_missing, last)
+        if (first, last) not in self.missing:
+            self.missing.append((first, last))
 
     def add(self, other: Sources) -> None:
         """Add the sources of an input."""
         self.tables.update(other.tables)
         self.logs.update(other.logs)
-        if not other.complete:
-            self.lack(other.first_missing, other.last_missing)
+        for first, last in other.missing:
+            self.lack(first, last)
 
 
 class Ancestry:

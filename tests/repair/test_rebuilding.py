@@ -285,3 +285,19 @@ def test_logs_of_a_flush_are_used_as_far_as_no_write_is_missing(
     assert found.complete == (missing is None)
     if missing is not None:
         assert (found.first_missing, found.last_missing) == missing
+
+
+def test_older_writes_that_no_file_has_set_nothing_aside(store: Store) -> None:
+    """Of a compaction's three inputs, the log of the second is there."""
+    store.db.flush()
+    store.db.put(b"007", b"third")
+    store.db.delete(b"008")
+    logs = {name: data for name, data in store.files().items() if name.endswith(".log")}
+    store.db.flush()
+    store.db.put(b"009", b"fourth")
+    store.db.flush()
+    store.db.compact_range()
+    found, plan = repaired(without(store.files(), ".ldb", ".log") | logs)
+    assert found == {b"007": b"third"}
+    assert plan.stale == 0
+    assert "which lack some of writes 0 to 104, 107 to 107" in str(plan)
