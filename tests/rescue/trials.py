@@ -61,12 +61,11 @@ class Result(NamedTuple):
     faults: list[Fault]
 
 
-_HOLE_IN_LOG = "writes after a damaged part of a log are kept: keys that it changed are older"
+_EMPTY_LOG = "a missing log had no writes, but those that follow it are set aside"
 _FIRST_WRITE = "the first write of a missing log is taken to be 0"
 _NO_BOUND = "a hole at the start of a table is not bounded by the key that the MANIFEST states"
 _UNKNOWABLE = "without a MANIFEST nothing says that a table is missing"
 _NOT_NEXT = "a log is used whose writes do not follow those before it"
-_OLD_MANIFEST = "a MANIFEST that lacks records is believed, whatever the sequences show"
 
 KNOWN: dict[tuple[str, str], str] = {
     ("copied while in use, by name", PROVED): _FIRST_WRITE,
@@ -87,6 +86,8 @@ KNOWN: dict[tuple[str, str], str] = {
     ("disk full while it was copied", CURRENT + NO_MANIFEST): _UNKNOWABLE,
     ("disk full while it was copied", COUNTS + NO_MANIFEST): _UNKNOWABLE,
     ("two stores in one folder", CURRENT): _NOT_NEXT,
+    ("an old file restored", PROVED): _EMPTY_LOG,
+    ("an old CURRENT and MANIFEST restored", PROVED): _EMPTY_LOG,
     ("table zeroed", PROVED): _NO_BOUND,
 }
 """Faults that are known: the kind of damage, the bar, and the reason."""
