@@ -60,7 +60,7 @@ READERS = {
     *("Batch", "Block", "Current", "Log", "Manifest", "StoreFiles", "Table", "VersionBuilder"),
 }
 """Handles of ``lsmkv.files``: each reads bytes or a file that its user gives it."""
-TUPLES_ALONE = {".files", ".filter_lab", ".owner"}
+TUPLES_ALONE = {".files", ".filter_lab", ".owner", ".repair"}
 """Where a named tuple or a dataclass needs no object here: it only has fields that are values."""
 COPIED_HANDLES = {
     *("Cache", "DB", "KeyValueMapping", "LsmkvCache", "PrefixedDB", "SharedDB", "Shards"),
@@ -267,6 +267,8 @@ SAME: list[tuple[Make, Callable[[Any], object]]] = [
     (lambda place: place.shards.document.shards[0].meta, _identical),
     (lambda place: lsmkv.shards.Limits(attempts=2), _identical),
     (lambda place: lsmkv.bulk.prune(place.shards.url, keep=1), _identical),
+    (lambda place: lsmkv.bulk.repair(place.shards.url), _identical),
+    (lambda place: lsmkv.bulk.ShardRepair(0, 7, 0, None), _identical),
     (_diff, _identical),
     (_moved, _identical),
     (lambda place: lsmkv.bulk.Change.ADDED, _identical),

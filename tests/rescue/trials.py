@@ -61,33 +61,17 @@ class Result(NamedTuple):
     faults: list[Fault]
 
 
-_EMPTY_LOG = "a missing log had no writes, but those that follow it are set aside"
-_FIRST_WRITE = "the first write of a missing log is taken to be 0"
 _NO_BOUND = "a hole at the start of a table is not bounded by the key that the MANIFEST states"
 _UNKNOWABLE = "without a MANIFEST nothing says that a table is missing"
 _NOT_NEXT = "a log is used whose writes do not follow those before it"
 
 KNOWN: dict[tuple[str, str], str] = {
-    ("copied while in use, by name", PROVED): _FIRST_WRITE,
-    ("copied while in use, by name", COUNTS + NO_MANIFEST): _UNKNOWABLE,
     ("copied while in use, by name", CURRENT + NO_MANIFEST): _UNKNOWABLE,
-    ("copied while in use, by name, last first", COUNTS + NO_MANIFEST): _UNKNOWABLE,
-    ("copied while in use, tables first", PROVED): _FIRST_WRITE,
-    ("copied while in use, tables first", COUNTS + NO_MANIFEST): _UNKNOWABLE,
     ("copied while in use, tables first", CURRENT + NO_MANIFEST): _UNKNOWABLE,
-    ("copied while in use, logs first", PROVED): _FIRST_WRITE,
-    ("copied while in use, logs first", COUNTS + NO_MANIFEST): _UNKNOWABLE,
     ("copied while in use, logs first", CURRENT + NO_MANIFEST): _UNKNOWABLE,
-    ("copied while in use, MANIFEST first", PROVED): _FIRST_WRITE,
-    ("copied while in use, MANIFEST first", COUNTS + NO_MANIFEST): _UNKNOWABLE,
-    ("copied while in use, tables, MANIFEST, logs", PROVED): _FIRST_WRITE,
-    ("copied while in use, tables, MANIFEST, logs", COUNTS + NO_MANIFEST): _UNKNOWABLE,
     ("copied while in use, tables, MANIFEST, logs", CURRENT + NO_MANIFEST): _UNKNOWABLE,
     ("disk full while it was copied", CURRENT + NO_MANIFEST): _UNKNOWABLE,
-    ("disk full while it was copied", COUNTS + NO_MANIFEST): _UNKNOWABLE,
     ("two stores in one folder", CURRENT): _NOT_NEXT,
-    ("an old file restored", PROVED): _EMPTY_LOG,
-    ("an old CURRENT and MANIFEST restored", PROVED): _EMPTY_LOG,
     ("table zeroed", PROVED): _NO_BOUND,
 }
 """Faults that are known: the kind of damage, the bar, and the reason."""
@@ -171,7 +155,7 @@ def _wrong_counts(plan: lsmkv.RepairPlan, env: MemoryEnv) -> list[Fault]:
 
 def states_loss(plan: lsmkv.RepairPlan) -> bool:
     """Whether a plan says that anything may be lost."""
-    if plan.lost_bytes > 0 or plan.stale > 0 or plan.left_in_lost:
+    if plan.lost_bytes > 0 or plan.stale > 0 or plan.left_in_lost or plan.unaccounted:
         return True
     logs = [*plan.survey.logs, *plan.survey.lost]
     return any(log.needed and log.problems for log in logs)
