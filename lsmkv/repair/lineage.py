@@ -15,8 +15,9 @@ from lsmkv.format.version_edit import FileMetaData, VersionEdit
 class Origin:
     """The edit that made a table."""
 
-    def __init__(self, file: FileMetaData, last_sequence: int) -> None:
+    def __init__(self, file: FileMetaData, level: int, last_sequence: int) -> None:
         self.file = file
+        self.level = level
         self.last_sequence = last_sequence
         """No entry of the table has a higher sequence."""
         self.inputs: list[int] = []
@@ -43,24 +44,28 @@ class Lineage:
         """Note the tables that an edit adds.  Those that it moves to another level are known."""
         if edit.last_sequence is not None:
             self._last_sequence = edit.last_sequence
-        if edit.log_number is not None and edit.log_number > self._log:
+        begins_log = edit.log_number is not None and edit.log_number > self._log
+        if begins_log:
+            assert edit.log_number is not None
             for origin in self._open:
                 origin.older_than_log = edit.log_number
             self._open.clear()
         removed = {number for _, number in edit.deleted_files}
         added = {file.number for _, file in edit.new_files}
-        for _, file in edit.new_files:
+        for level, file in edit.new_files:
             if file.number in self.origins or file.number in removed:
                 continue
-            origin = Origin(file, self._last_sequence)
+            origin = Origin(file, level, self._last_sequence)
             if removed:
                 origin.inputs = sorted(removed - added)
                 inputs = [self.origins.get(number) for number in origin.inputs]
                 bounds = [0 if one is None else one.older_than_log for one in inputs]
                 origin.older_than_log = max(bounds) if min(bounds, default=0) > 0 else 0
-            elif self._log > 0 and edit.log_number is not None and edit.log_number > self._log:
-                origin.first_log, origin.next_log = self._log, edit.log_number
+            elif edit.comparator is None and begins_log:
+                assert edit.log_number is not None
                 origin.older_than_log = edit.log_number
+                if self._log > 0:
+                    origin.first_log, origin.next_log = self._log, edit.log_number
             if origin.older_than_log == 0:
                 self._open.append(origin)
             self.origins[file.number] = origin

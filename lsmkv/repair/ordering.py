@@ -17,7 +17,6 @@ class Ordering:
 
     def __init__(self, survey: Survey) -> None:
         assert survey.manifest is not None
-        self._first_level = survey.manifest._state.levels[0]
         self._origins = survey.manifest._lineage.origins
         self._tables = {table.number: table for table in survey.tables if table.size >= 0}
         self._logs = [log for log in survey.logs if log.size >= 0 and log.batches > 0]
@@ -43,17 +42,23 @@ class Ordering:
     def first_of_table(self, number: int) -> int:
         """No entry of the table, nor one that was dropped when it was made, has a lower sequence.
 
-        0 if nothing shows it.  On level 0 the tables are in the order of their numbers, and what is
-        in one is newer than all that is in those before it.
+        0 if nothing shows it.  On level 0 tables are made in the order of their numbers, and the
+        entries of one are newer than all of those before it.
         """
         origin = self._origins.get(number)
-        first = 0
-        if origin is not None and origin.first_log > 0:
-            first = self.first_of_log(origin.first_log)
-        if number in self._first_level:
-            older = [one for one in self._first_level if one < number and one in self._tables]
-            last = max([self._tables[one].last_sequence for one in older], default=-1)
-            first = max(first, last + 1)
+        if origin is None:
+            return 0
+        first = self.first_of_log(origin.first_log) if origin.first_log > 0 else 0
+        if origin.level == 0:
+            older = [
+                table.last_sequence
+                for table in self._tables.values()
+                if table.number < number
+                and (before := self._origins.get(table.number)) is not None
+                and before.level == 0
+                and is_as_stated(table, before.file)
+            ]
+            first = max([first, *(last + 1 for last in older)])
         return first
 
 

@@ -64,3 +64,30 @@ def test_sequences_end_with_those_of_the_edit() -> None:
     lineage.note(first)
     lineage.note(second)
     assert [one.last_sequence for one in lineage.origins.values()] == [40, 40]
+
+
+def test_tables_are_older_than_the_log_that_begins_with_or_after_their_edit() -> None:
+    lineage = Lineage()
+    first = edit((2, 4), (0, 5), log=3)
+    first.comparator = "leveldb.BytewiseComparator"
+    ingested = edit((1, 11))
+    for one in (
+        first,
+        edit((0, 7), log=6),
+        edit((0, 9), log=8),
+        edit((1, 10), removed=((0, 7), (0, 5))),
+        ingested,
+        edit(log=12),
+        edit((1, 13)),
+    ):
+        lineage.note(one)
+    bounds = {number: origin.older_than_log for number, origin in lineage.origins.items()}
+    assert bounds == {4: 6, 5: 6, 7: 6, 9: 8, 10: 6, 11: 12, 13: 0}
+    assert [lineage.origins[number].level for number in (4, 5, 10)] == [2, 0, 1]
+
+
+def test_a_flush_whose_first_log_is_unknown_is_older_than_the_log_that_its_edit_names() -> None:
+    lineage = Lineage()
+    lineage.note(edit((0, 4)))
+    lineage.note(edit((0, 5), log=7))
+    assert {one: lineage.origins[one].older_than_log for one in (4, 5)} == {4: 7, 5: 7}
