@@ -23,7 +23,7 @@ from lsmkv.tools.arguments import is_shard_set
 ARCHIVES: Final = (".zip", ".mcworld", ".mctemplate", ".mcpack")
 LOST: Final = "lost"
 _DATA: Final = ("manifest", "table", "log")
-_NUMBERED: Final = re.compile(r"[0-9]{6,}\.(?:log|ldb|sst)|MANIFEST-[0-9]{6,}")
+_NUMBERED: Final = re.compile(r"[0-9]{6,20}\.(?:log|ldb|sst)|MANIFEST-[0-9]{6,20}")
 _CHUNK: Final = 1 << 20
 _TOO_LARGE: Final = "it does not fit on the disk of the new directory"
 
