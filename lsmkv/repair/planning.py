@@ -193,10 +193,13 @@ def _rebuild(plan: RepairPlan, ancestry: Ancestry, directory: Directory, options
         if not old.needed or not old.holes or stated is None:
             continue
         sources = ancestry.sources_of(old.number)
-        if old.size < 0 and not sources.complete:
-            old.holes[0].first_sequence = sources.first_missing
-            old.holes[0].last_sequence = sources.last_missing
-        if not sources or not (sources.complete or old.size < 0):
+        is_gone = old.size < 0 or old.entries == 0
+        for hole in old.holes:
+            hole.first_sequence, hole.last_sequence = ancestry.sequences_of(old.number)
+            if is_gone and not sources.complete:
+                hole.first_sequence = sources.first_missing
+                hole.last_sequence = sources.last_missing
+        if not sources or not (sources.complete or is_gone):
             continue
         new = TableSurvey(old.name, old.number, old.size, old.level)
         new.problems = old.problems

@@ -86,6 +86,12 @@ class Ancestry:
         )
         self._found: dict[int, Sources] = {}
 
+    def sequences_of(self, number: int) -> tuple[int, int]:
+        """No entry of the table has a lower or a higher sequence than these."""
+        origin = self._origins.get(number)
+        last = self._last_sequence if origin is None else origin.last_sequence
+        return self._ordering.first_of_table(number), last
+
     def sources_of(self, number: int) -> Sources:
         """The files from which the table can be made again, as far as they are there.
 
@@ -96,14 +102,14 @@ class Ancestry:
             found = self._found[number] = Sources()
             origin = self._origins.get(number)
             if origin is None:
-                found.lack(self._ordering.first_of_table(number), self._last_sequence)
+                found.lack(*self.sequences_of(number))
             elif origin.inputs:
                 for one in origin.inputs:
                     self._add_input(found, one)
             elif origin.first_log > 0:
                 self._add_logs(found, origin, self._ordering.first_of_table(number))
             else:
-                found.lack(self._ordering.first_of_table(number), origin.last_sequence)
+                found.lack(*self.sequences_of(number))
         return found
 
     def _add_input(self, found: Sources, number: int) -> None:

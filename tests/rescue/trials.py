@@ -61,18 +61,26 @@ class Result(NamedTuple):
     faults: list[Fault]
 
 
-_NO_BOUND = "a hole at the start of a table is not bounded by the key that the MANIFEST states"
+_NO_FILTER = "a lost block whose filter is lost may have held any older entry of its range"
+_BETWEEN = "a table that is made again has the keys between those that the MANIFEST states"
+_UNNAMED = "tables that the MANIFEST does not name may have keys that were deleted since"
 _UNKNOWABLE = "without a MANIFEST nothing says that a table is missing"
 _NOT_NEXT = "a log is used whose writes do not follow those before it"
 
 KNOWN: dict[tuple[str, str], str] = {
+    ("copied while in use, by name", PROVED): _BETWEEN,
+    ("copied while in use, tables first", PROVED): _BETWEEN,
+    ("copied while in use, logs first", PROVED): _BETWEEN,
+    ("copied while in use, tables, MANIFEST, logs", PROVED): _BETWEEN,
+    ("copied while in use, MANIFEST first", PROVED): _UNNAMED,
+    ("an old CURRENT and MANIFEST restored", PROVED): _UNNAMED,
     ("copied while in use, by name", CURRENT + NO_MANIFEST): _UNKNOWABLE,
     ("copied while in use, tables first", CURRENT + NO_MANIFEST): _UNKNOWABLE,
     ("copied while in use, logs first", CURRENT + NO_MANIFEST): _UNKNOWABLE,
     ("copied while in use, tables, MANIFEST, logs", CURRENT + NO_MANIFEST): _UNKNOWABLE,
     ("disk full while it was copied", CURRENT + NO_MANIFEST): _UNKNOWABLE,
     ("two stores in one folder", CURRENT): _NOT_NEXT,
-    ("table zeroed", PROVED): _NO_BOUND,
+    ("table zeroed", PROVED): _NO_FILTER,
 }
 """Faults that are known: the kind of damage, the bar, and the reason."""
 
