@@ -95,6 +95,8 @@ class RepairPlan:
     (1, 4, [], [])
     >>> plan.kept, plan.kept_writes, plan.most_out_of_date, plan.unaccounted, plan.better_kept
     (1, 1, 0, [], False)
+    >>> plan.as_of is None  # nothing that is lost is newer
+    True
     >>> print(plan)
     nothing is damaged
     MANIFEST-000004 is intact: tables stay on their levels
@@ -112,6 +114,7 @@ class RepairPlan:
         self._stale_operations = 0
         self._first = 0
         self._last = MAX_SEQUENCE  # of the writes that are kept
+        self._before = MAX_SEQUENCE + 1  # the first of those that are lost and newer than these
 
     @property
     def by_levels(self) -> bool:
@@ -162,6 +165,15 @@ class RepairPlan:
         if any(first == 0 for first, _ in missing):
             return None
         return sum(last - first + 1 for first, last in missing)
+
+    @property
+    def as_of(self) -> int | None:
+        """The last write of the moment at which the repaired store is; None if that is now.
+
+        What is lost, or set aside, was written later.
+        """
+        last = min(self._last, self._before - 1)
+        return last if last < MAX_SEQUENCE else None
 
     @property
     def unaccounted(self) -> list[tuple[int, int]]:
@@ -243,6 +255,7 @@ class RepairPlan:
             "kept": self.kept,
             "stale": self.stale,
             "most_out_of_date": self.most_out_of_date,
+            "as_of": self.as_of,
             "unaccounted": self.unaccounted,
             "recommended": "keep_stale" if self.better_kept else "default",
         }
@@ -287,6 +300,8 @@ class RepairPlan:
             yield f"writes up to {self._first - 1} are set aside: lost ones may have replaced them"
         if self._last < MAX_SEQUENCE:
             yield f"writes after {self._last} are set aside: others before them are lost"
+        if self.as_of is not None:
+            yield f"the store is as it was after write {self.as_of}"
         for missing in survey.logs:
             if missing.needed and missing.size < 0:
                 yield f"{missing.name}: missing: the writes in it are lost"

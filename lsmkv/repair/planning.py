@@ -240,8 +240,12 @@ def _find_shadows(plan: RepairPlan, comparator: InternalKeyComparator) -> None:
     newest = max([*kept, *(log.last_sequence for log in plan.logs)], default=0)
     last_kept = min(newest, plan._last)
     for other in plan.tables:
+        if not other.survey.needed:
+            continue
         holes = [hole for hole in other.survey.holes if hole.first_sequence <= last_kept]
-        if not other.survey.needed or not holes:
+        later = [hole.first_sequence for hole in other.survey.holes if hole not in holes]
+        plan._before = min([plan._before, *later])
+        if not holes:
             continue
         for table in plan.tables:
             if not table.survey.needed:
@@ -258,10 +262,10 @@ def _find_lost_writes(plan: RepairPlan, directory: Directory) -> None:
 
     Such a write had any key, so it may have replaced any older entry.
     """
-    lost = [last for _, last in gaps(plan) if last <= plan._last]
-    if plan._last in lost:
-        lost.remove(plan._last)  # the newest that is kept
-    plan._first = max(lost, default=-1) + 1
+    lost = gaps(plan)
+    plan._first = max([last for _, last in lost if last < plan._last], default=-1) + 1
+    ends = [first for first, last in lost if last == plan._last and first > 0]
+    plan._before = min([plan._before, *ends])
     if plan._first == 0 and plan._last == MAX_SEQUENCE:
         return
     for table in plan.tables:

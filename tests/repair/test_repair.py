@@ -22,7 +22,6 @@ from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.local import LocalEnv
 from lsmkv.files import Table
 from lsmkv.format.filenames import FileType, parse_filename
-from lsmkv.format.keys import MAX_SEQUENCE
 from lsmkv.format.log import LogWriter
 from lsmkv.table.format import FOOTER_SIZE, Footer
 
@@ -868,10 +867,10 @@ class Wreck:
             assert db.verify() == []
             return dict(db)
 
-    def judge(self, found: State, log_hit: bool, last: int = MAX_SEQUENCE) -> set[bytes]:
+    def judge(self, found: State, log_hit: bool, last: int | None = None) -> set[bytes]:
         """The keys that are lost; check that nothing else is wrong.
 
-        ``last`` is the last write that the plan keeps.
+        ``last`` is the last write of the moment that the plan names.
         """
         then = dict(self.writes[:last])
         for key, value in found.items():
@@ -902,7 +901,7 @@ def test_random_stores_and_damages(seed: int) -> None:
         assert not wreck.names(FileType.TABLE, FileType.LOG, FileType.MANIFEST, FileType.CURRENT)
         return
     found = wreck.content(wreck.env, "/new")
-    wreck.judge(found, log_hit, plan._last)
+    wreck.judge(found, log_hit, plan.as_of)
     assert not plan_repair("/new", env=wreck.env, **wreck.options).needed
     repair_db("/db", env=wreck.env, **wreck.options)
     assert wreck.content(wreck.env, "/db") == (

@@ -288,6 +288,7 @@ def maintaining(db: DB, path: pathlib.Path) -> None:
     assert_type(plan.needed, bool)
     assert_type((plan.stale, plan.kept, plan.kept_writes), tuple[int, int, int])
     assert_type((plan.most_out_of_date, plan.better_kept), tuple[int | None, bool])
+    assert_type(plan.as_of, int | None)
     assert_type(plan.unaccounted, list[tuple[int, int]])
     assert_type(plan.lost_bytes, int)
     assert_type(plan.missing_bytes, int)
