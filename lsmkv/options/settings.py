@@ -163,18 +163,19 @@ OWN_COMPARATORS = (BYTEWISE.name, REVERSE_BYTEWISE.name, INDEXED_DB_ORDER)
 """The names of the comparators that lsmkv provides."""
 
 
-def likely_comparators(path: str) -> list[Comparator]:
-    """Those that lsmkv provides; first the one that a store in ``path`` most likely has.
+def likely_comparators(path: str) -> list[str]:
+    """The names of those that lsmkv provides; first the one that a store in ``path`` most likely
+    has.
 
     Chromium gives the directories of its IndexedDB a name of their own.
 
-    >>> likely_comparators("https_example.org_0.indexeddb.leveldb")[0].name
+    >>> likely_comparators("https_example.org_0.indexeddb.leveldb")[0]
     'idb_cmp1'
     """
     names = list(OWN_COMPARATORS)
     if path.endswith(".indexeddb.leveldb"):
         names.insert(0, names.pop())
-    return [order for order in map(own_comparator, names) if order is not None]
+    return names
 
 
 def own_comparator(name: str) -> Comparator | None:

@@ -16,10 +16,10 @@ from lsmkv.options import (
     likely_comparators,
     make_options,
     options_with,
+    own_comparator,
 )
 from lsmkv.repair.damaged_table import OUT_OF_ORDER
 from lsmkv.repair.report import Survey
-from lsmkv.util.comparator import Comparator
 
 
 def survey_in_order(
@@ -32,10 +32,10 @@ def survey_in_order(
     order than the likely one, and up to three if there is no MANIFEST and a table is not intact.
     """
     settings = make_options(**arguments)
-    guesses: list[Comparator] = []
+    guesses: list[str] = []
     if arguments.get("comparator") is None:
         guesses = likely_comparators(path)
-        settings = options_with(arguments, guesses.pop(0))
+        settings = _options_in(arguments, guesses.pop(0))
     try:
         found = look(settings)
     except ComparatorMismatchError as error:
@@ -46,11 +46,17 @@ def survey_in_order(
     for guess in guesses:
         if not any(table.problems for table in found.tables):
             break
-        other = options_with(arguments, guess)
+        other = _options_in(arguments, guess)
         found_so = look(other)
         if _entries(found_so) > _entries(found):
             settings, found = other, found_so
     return settings, found
+
+
+def _options_in(arguments: OptionArguments, name: str) -> Options:
+    order = own_comparator(name)
+    assert order is not None
+    return options_with(arguments, order)
 
 
 def _entries(found: Survey) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 import lsmkv
 import lsmkv.db.handles.explain  # imported late, and with it what is no file of a store
+import lsmkv.indexeddb  # imported by a survey without a MANIFEST
 from lsmkv.repair.survey import survey_db
 
 MIB = 1 << 20
