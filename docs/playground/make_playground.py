@@ -43,7 +43,10 @@ VENDORED = (
     "uplot/uPlot.iife.min.js",
     "uplot/uPlot.min.css",
 )
-LEFT_OUT = ("server", "bulk", "shards", "aio", "tools/bench", "tools/bulk")
+LEFT_OUT = (
+    *("server", "bulk", "shards", "aio"),
+    *("tools/bench", "tools/bulk", "tools/doctor", "tools/rescue"),
+)
 """Rooms of lsmkv that need sockets, processes or a terminal, so that a tab has no use for them."""
 PICTURES = ROOT / "docs" / "pictures" / "course"
 EDITOR_SOURCE = "editor-source.js"
