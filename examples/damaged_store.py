@@ -2,9 +2,10 @@
 
 Run it as `python examples/damaged_store.py [entries]`; 10,000 entries by default.  For each way it
 prints in how many files damage was found, how many entries were set aside since a lost block may
-have replaced them, how many keys the repaired store has lost, and how many it answers wrongly.  The
-last column is what a repair is about: a key may be lost, but an old value or a deleted key must not
-come back (except what the damaged part of a log had changed).
+have replaced them, of how many keys the last value is lost, and how many keys it answers wrongly.
+The last column is what a repair is about: a value may be lost, but values of different times must
+not be mixed, and no deleted key may come back.  Where the newest writes are lost, the store is as
+it was before them (``plan.as_of``), and is compared with that moment.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from pathlib import Path
 import lsmkv
 
 Content = dict[bytes, bytes]
+Write = tuple[bytes, bytes | None]
+"""A key with its new value, or with None if it is deleted."""
 
 
-def make_store(path: Path, entries: int) -> Content:
+def make_store(path: Path, entries: int) -> list[Write]:
     """Make a store with several levels, overwrites, deletions, and writes in its log."""
-    content: Content = {}
+    writes: list[Write] = []
     rng = random.Random(1)
     with lsmkv.DB(
         path, create_if_missing=True, write_buffer_size=128 * 1024, max_file_size=64 * 1024
@@ -35,11 +38,17 @@ def make_store(path: Path, entries: int) -> Content:
             key = b"user%06d" % rng.randrange(entries // 3)
             if rng.random() < 0.2:
                 db.delete(key)
-                content.pop(key, None)
+                writes.append((key, None))
             else:
-                content[key] = b"%d" % number + rng.randbytes(50)
-                db.put(key, content[key])
-    return content
+                value = b"%d" % number + rng.randbytes(50)
+                db.put(key, value)
+                writes.append((key, value))
+    return writes
+
+
+def content_after(writes: list[Write]) -> Content:
+    """What a store holds after these writes."""
+    return {key: value for key, value in dict(writes).items() if value is not None}
 
 
 def flip(path: Path, offset: int) -> None:
@@ -126,7 +135,8 @@ WAYS: list[tuple[str, Callable[[Path], None]]] = [
 def main(entries: int) -> None:
     with tempfile.TemporaryDirectory() as place:
         pristine = Path(place, "pristine")
-        content = make_store(pristine, entries)
+        writes = make_store(pristine, entries)
+        content = content_after(writes)
         print(f"{len(content):,} keys in {len(tables(pristine))} tables and a log")
         print(f"{'damage':<38}{'files damaged':>14}{'set aside':>11}{'lost':>7}{'wrong':>7}")
         for what, damage in WAYS:
@@ -139,8 +149,9 @@ def main(entries: int) -> None:
             with lsmkv.DB(repaired) as db:
                 db.check()
                 after = dict(db)
-            wrong = sum(content.get(key) != value for key, value in after.items())
-            lost = len(content.keys() - after.keys())
+            then = content_after(writes[: plan.as_of])
+            wrong = sum(then.get(key) != value for key, value in after.items())
+            lost = sum(after.get(key) != value for key, value in content.items())
             print(f"{what:<38}{len(damaged):>14}{plan.stale:>11,}{lost:>7,}{wrong:>7}")
             shutil.rmtree(path)
             shutil.rmtree(repaired)
