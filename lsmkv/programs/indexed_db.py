@@ -41,8 +41,9 @@ class IndexedDB:
         what = found.what
         if what in ("unreadable", "unknown"):
             return None
-        if what in ("object store", "index") and len(values) == (2 if what == "index" else 1) + 1:
-            numbers = [value for value in values[:-1] if isinstance(value, int)]
+        wanted = {"object store": 1, "index": 2}.get(what, -1)
+        numbers = [value for value in values[:-1] if isinstance(value, int)]
+        if len(numbers) == len(values) - 1 == wanted:
             ids = found.database, numbers[0], numbers[1] if what == "index" else 0
             what, values = str(values[-1]), []
         if what == "entry" and len(values) > 1:
@@ -52,7 +53,8 @@ class IndexedDB:
     def value(self, key: bytes, value: bytes) -> str | None:
         """What JavaScript stored, a name, or a number; None for another value."""
         found = decode_key(key)
-        field = found.values[-1] if found.what in ("object store", "index") else found.what
+        has_field = found.what in ("object store", "index") and len(found.values) > 0
+        field = found.values[-1] if has_field else found.what
         try:
             if field == "record":
                 reader = Reader(value)

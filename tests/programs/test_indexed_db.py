@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lsmkv
@@ -125,6 +125,7 @@ def test_values_by_their_keys() -> None:
     assert decoder.value(meta(0), bytes(9)) is decoder.value(b"", b"a") is None
 
 
+@example(b"2", b"", [])
 @given(st.binary(max_size=60), st.binary(), st.lists(st.tuples(st.binary(), st.binary())))
 def test_any_bytes_have_texts_or_none(
     key: bytes, value: bytes, entries: list[tuple[bytes, bytes]]

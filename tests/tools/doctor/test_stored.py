@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import plyvel
 import pytest
 from commands import lsm
 from stores import flip, log_of
@@ -138,6 +137,7 @@ def killed(path: Path) -> None:
 
 
 def by_leveldb(path: Path) -> None:
+    plyvel = pytest.importorskip("plyvel")
     with plyvel.DB(str(path), create_if_missing=True, bloom_filter_bits=10) as db:
         for number in range(500):
             db.put(b"k%04d" % number, b"v" * 30)
