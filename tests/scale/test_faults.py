@@ -188,7 +188,12 @@ def test_expired_credentials_say_so(
 @pytest.mark.parametrize("kind", ["META", ".ldb"])
 @pytest.mark.parametrize("keep", [None, 0, 100], ids=["missing", "empty", "short"])
 def test_a_missing_and_a_short_object_are_damage(
-    built: Bucket, proxy: FaultProxy, pairs: dict[bytes, bytes], kind: str, keep: int | None
+    built: Bucket,
+    proxy: FaultProxy,
+    pairs: dict[bytes, bytes],
+    kind: str,
+    keep: int | None,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     damaged = new_bucket(proxy)
     with built.open() as source, damaged.open() as target:
@@ -201,6 +206,10 @@ def test_a_missing_and_a_short_object_are_damage(
             elif keep is not None:
                 target.put(name, data[:keep])
     with open_set(damaged) as reader:
+        if (kind, keep) == ("META", None):  # it only repeats bytes of the files
+            assert dict(reader) == pairs
+            assert victim in caplog.text
+            return
         for read in (lambda: list(reader), lambda: reader.multi_get(pairs)):
             with pytest.raises(CorruptionError) as caught:
                 read()
