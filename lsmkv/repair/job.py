@@ -254,7 +254,7 @@ class RepairJob:
         stale = MemTable(self._settings.comparator, StoreLock())
         for log in self._plan.logs:
             for found in batches_of(log, self._source):
-                if self._plan._first <= found.sequence <= self._plan._last:
+                if self._plan._keeps(found.sequence):
                     yield found
                 else:
                     stale.add(found.sequence, found.operations, -1)

@@ -80,6 +80,16 @@ def leave_out_foreign_logs(survey: Survey) -> None:
             last = log.last_sequence
 
 
+def bound_gaps(survey: Survey) -> None:
+    """Bound what is missing before each log by what older tables and logs have."""
+    ordering = Ordering(survey)
+    for log in survey.logs:
+        if log.gap_before is not None:
+            first, last = log.gap_before
+            first = max(first, ordering.first_of_log(log.number))
+            log.gap_before = (first, last) if first <= last else None
+
+
 def note_old_manifest(survey: Survey) -> None:
     """Note that a MANIFEST lacks records at its end, if files have later writes than it knows of.
 

@@ -227,6 +227,10 @@ class RepairPlan:
             numbers.append(self.survey.manifest._state.next_file_number - 1)
         return max(numbers, default=1)
 
+    def _keeps(self, sequence: int) -> bool:
+        """Whether a write of a log is kept: none is lost between it and the others that are."""
+        return self._first <= sequence <= self._last
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         survey = self.survey

@@ -25,7 +25,6 @@ from lsmkv.options import Options
 from lsmkv.repair.damaged_log import FoundBatch
 from lsmkv.repair.damaged_table import Hole
 from lsmkv.repair.merging import merged_pairs
-from lsmkv.repair.ordering import Ordering
 from lsmkv.repair.plan import (
     KEEP,
     LEAVE_OUT,
@@ -86,12 +85,6 @@ class _Planner:
         self._keep_stale = keep_stale
         self._progress = progress
         self._ancestry = Ancestry(survey) if survey.levels_known else None
-        self._ordering = Ordering(survey) if survey.levels_known else None
-        for log in survey.logs:
-            if self._ordering is not None and log.gap_before is not None:
-                first, last = log.gap_before
-                first = max(first, self._ordering.first_of_log(log.number))
-                log.gap_before = (first, last) if first <= last else None
 
     def plan(self, last: int) -> RepairPlan:
         """The plan that keeps no entry with a sequence above ``last``."""
@@ -119,7 +112,7 @@ class _Planner:
 
         Nothing shows that such a log is this store's.
         """
-        if self._ordering is not None:
+        if self._survey.levels_known:
             needed = [log for log in self._survey.logs if log.needed and log.batches > 0]
             for log in needed[1:]:
                 if log.gap_before is not None:
@@ -136,7 +129,7 @@ class _Planner:
         def batches() -> Iterator[FoundBatch]:
             for log in plan.logs:
                 for found in batches_of(log, self._directory):
-                    if plan._first <= found.sequence <= plan._last:
+                    if plan._keeps(found.sequence):
                         yield found
 
         used = [table for table in plan.tables if table.is_used]
@@ -163,8 +156,8 @@ class _Planner:
         """Whether the table was made of nothing but older, or nothing but newer writes."""
         if not table.is_used or table.survey.last_sequence <= moment:
             return True
-        ordering = self._ordering
-        return ordering is not None and ordering.first_of_table(table.survey.number) > moment
+        ancestry = self._ancestry
+        return ancestry is not None and ancestry.sequences_of(table.survey.number)[0] > moment
 
     def _count_stale(self, plan: RepairPlan) -> None:
         suspects = [one for one in plan.tables if one.stale_test and one.survey.entries > 0]
@@ -274,7 +267,7 @@ def _find_lost_writes(plan: RepairPlan, directory: Directory) -> None:
     keys: set[bytes] = set()
     for log in plan.logs:
         for found in batches_of(log, directory):
-            if not plan._first <= found.sequence <= plan._last:
+            if not plan._keeps(found.sequence):
                 plan._stale_operations += len(found.operations)
                 keys.update([key for key, _ in found.operations])
     plan.stale_writes = len(keys)

@@ -45,7 +45,7 @@ from lsmkv.repair.log_survey import (
     survey_lost,
 )
 from lsmkv.repair.manifest_survey import survey_manifests, table_file
-from lsmkv.repair.ordering import leave_out_foreign_logs, note_old_manifest
+from lsmkv.repair.ordering import bound_gaps, leave_out_foreign_logs, note_old_manifest
 from lsmkv.repair.placing import place_tables
 from lsmkv.repair.report import DAMAGED, FileSurvey, Survey, TableSurvey, open_mended
 from lsmkv.util.compression import NO_COMPRESSION
@@ -244,6 +244,8 @@ class _Surveyor:
         note_gaps_between_logs(self._survey.logs)
         if self._survey.levels_known:
             note_old_manifest(self._survey)
+        if self._survey.levels_known:
+            bound_gaps(self._survey)
         survey_lost(self._directory, self._survey)
         self._survey.tables.sort(key=lambda table: (table.level, table.number))
         return self._survey
