@@ -122,7 +122,7 @@ test-storms: $(VENV)/.test  ## interrupts of every call that acquires or release
 
 .PHONY: test-macos-rules
 test-macos-rules: $(VENV)/.test  ## all tests of shared stores as if the system were macOS (Linux), about ten minutes
-	LSMKV_MACOS_RULES=1 LSMKV_NESTED_SECONDS=1800 $(BIN)/python -m pytest -q tests/env/test_local_sharing.py
+	LSMKV_MACOS_RULES=1 LSMKV_NESTED_SECONDS=1800 $(BIN)/python -m pytest -q tests/shared/system/test_local.py
 
 .PHONY: test-diskcache
 test-diskcache: $(VENV)/.test  ## diskcache's own tests against lsmkv.Cache; downloads its source package

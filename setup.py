@@ -24,10 +24,20 @@ ROOMS = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"
 
 def modules_of(key: str) -> list[str]:
     """The paths of the modules that are compiled, of the rooms and modules under a key."""
-    paths = {path for room in ROOMS[key] for path in Path("lsmkv", room).rglob("*.py")}
-    paths |= {Path("lsmkv", module) for module in ROOMS[key] if module.endswith(".py")}
-    paths -= {Path("lsmkv", module) for module in ROOMS["interpreted"]}
+    paths = paths_of(key) - paths_of("interpreted")
     return [str(path) for path in sorted(paths) if path.name != "__init__.py"]
+
+
+def paths_of(key: str) -> set[Path]:
+    """The paths of all modules under a key; ``SystemExit`` if one of its rooms is not there."""
+    found: set[Path] = set()
+    for name in ROOMS[key]:
+        place = Path("lsmkv", name)
+        paths = {place} if name.endswith(".py") else set(place.rglob("*.py"))
+        if not paths or not all(path.is_file() for path in paths):
+            raise SystemExit(f"pyproject.toml, [tool.lsmkv] {key}: there is no {place}")
+        found |= paths
+    return found
 
 
 def extensions() -> list[Extension]:

@@ -19,7 +19,6 @@ from lsmkv.db.db import DB
 from lsmkv.db.handles.prefixed import PrefixedDB
 from lsmkv.db.handles.snapshot import Snapshot
 from lsmkv.db.handles.transaction import Transaction
-from lsmkv.db.opening.directory import destroy_db
 from lsmkv.db.opening.dropped import DroppedLog, RecoveryReport
 from lsmkv.db.read.iterator import Iterator
 from lsmkv.db.read.raw_iterator import RawIterator
@@ -74,6 +73,7 @@ if TYPE_CHECKING:
     from lsmkv.metrics import metrics_text
     from lsmkv.repair.plan import RepairPlan
     from lsmkv.repair.repair import plan_repair, repair_db
+    from lsmkv.shared.destroying import destroy_db
     from lsmkv.shared.leases import Lease, LeaseReport
     from lsmkv.shared.shared_db import SharedDB
     from lsmkv.stats import LevelStats, Stats
@@ -182,6 +182,7 @@ _LATER = {
     "TraceReader": "lsmkv.db.observe.trace",
     "TraceRecord": "lsmkv.db.observe.trace",
     "__version__": "lsmkv.env.installed",
+    "destroy_db": "lsmkv.shared.destroying",
     "metrics_text": "lsmkv.metrics",
     "open": "lsmkv.mapping",
     "plan_repair": "lsmkv.repair.repair",

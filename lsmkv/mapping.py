@@ -29,7 +29,6 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, Unpack, cast, overload
 
 from lsmkv.db.db import DB
-from lsmkv.db.opening.directory import destroy_db
 from lsmkv.db.opening.open import MEMORY
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
@@ -38,6 +37,7 @@ from lsmkv.errors import Error, NotFoundError, ReadOnlyError, raise_typed
 from lsmkv.format.batch import WriteBatch
 from lsmkv.format.filenames import LOST, FileType, parse_filename
 from lsmkv.options import OptionArguments, make_options
+from lsmkv.shared.destroying import destroy_db
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.copying import refuse_copy
 from lsmkv.util.threads import new_reentrant_lock

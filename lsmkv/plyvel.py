@@ -28,7 +28,6 @@ from typing import Any, Literal, Never, Self, TypedDict, TypeVar, Unpack, cast, 
 from lsmkv.db import db as engine
 from lsmkv.db.handles import prefixed
 from lsmkv.db.handles.scannable import Scannable
-from lsmkv.db.opening import directory
 from lsmkv.db.read.iterator import Iterator, IteratorArguments
 from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.env.local import is_write_protected
@@ -36,6 +35,7 @@ from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError, 
 from lsmkv.format import batch as batches
 from lsmkv.options import MIB, refuse_unknown
 from lsmkv.repair import repair
+from lsmkv.shared import destroying
 from lsmkv.util.arguments import BytesLike
 
 __all__ = [
@@ -573,7 +573,7 @@ def destroy_db(name: str | bytes | os.PathLike[str]) -> None:
     ...     os.listdir(place)
     []
     """
-    directory.destroy_db(os.fsdecode(name))
+    destroying.destroy_db(os.fsdecode(name))
 
 
 def repair_db(

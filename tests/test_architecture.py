@@ -67,9 +67,6 @@ LATE_IMPORTS = {
     ("lsmkv.env.process", "signal"),
     ("lsmkv.env.process", "subprocess"),
     ("lsmkv.env.local", "lsmkv.env.windows"),
-    ("lsmkv.env.local", "lsmkv.env.local_sharing.SHARES"),
-    ("lsmkv.env.local", "lsmkv.env.local_sharing.Claim"),
-    ("lsmkv.env.local", "lsmkv.env.local_sharing.forget"),
     ("lsmkv.shards.remote.objects.open", "lsmkv.shards.remote.objects.fsspec_objects.open_fsspec"),
     (
         "lsmkv.shards.remote.objects.open",
@@ -154,9 +151,9 @@ FILE_MODULES = {
     "stat",
     "tempfile",
 }
-WITH_FILES = ("env", "tools", "course", "shards.remote", "bulk.sources.inputs")
-"""Who may touch files: the env of stores; programs; object stores that are directories, and the
-pages that are kept of others; and what bulk builds read."""
+WITH_FILES = ("env", "shared.system", "tools", "course", "shards.remote", "bulk.sources.inputs")
+"""Who may touch files: the env of stores, and what processes share them by; programs; object stores
+that are directories, and the pages that are kept of others; and what bulk builds read."""
 WITH_ANNOTATIONS_AS_DATA = {"lsmkv.options.arguments", "lsmkv.options.settings"}
 """Modules whose annotations are evaluated, where all others have them as text."""
 FILE_BUILTINS = {"open"}
@@ -164,7 +161,7 @@ CONSOLE_BUILTINS = {"print", "input", "breakpoint"}
 CONSOLE_MODULES = {"argparse", "click", "getpass", "rich", "typer"}
 CONSOLE_SYS = {"argv", "stderr", "stdin", "stdout", "exit"}
 ENVIRONMENT_OS = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
-PASS_THE_ENVIRONMENT_ON = {"lsmkv.env.detached", "lsmkv.env.interpreted"}
+PASS_THE_ENVIRONMENT_ON = {"lsmkv.shared.system.detached", "lsmkv.env.interpreted"}
 """Modules that start a process with this one's environment, and perhaps a variable more."""
 UNTRUSTED = {"eval", "exec", "compile", "__import__"}
 UNTRUSTED_MODULES = {"marshal", "pickle"}

@@ -30,7 +30,7 @@ from processes import run_python
 from threads import run_threads
 
 import lsmkv
-from lsmkv.env.local_sharing import SHARES
+from lsmkv.shared.system.local import SHARES
 from lsmkv.testing import CrashState, RecordingEnv, explore, serving
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

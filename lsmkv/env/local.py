@@ -14,7 +14,6 @@ import os
 import stat
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from lsmkv.env.base import Directory, Env, RandomAccessFile, WritableFile, check_name
 from lsmkv.env.descriptors import with_room
@@ -27,15 +26,17 @@ from lsmkv.env.local_file import (
     sync_descriptor,
 )
 from lsmkv.env.local_log import LocalLogFile
-from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, lock_holder, take_lock
+from lsmkv.env.lock import (
+    FIRST_LEASE,
+    HAS_LOCKS,
+    HAS_OFD_LOCKS,
+    LocalFileLock,
+    is_locked_from,
+    lock_holder,
+    take_lock,
+)
 from lsmkv.env.mounts import keeps_reservations
-from lsmkv.env.shared_file import SharedFile, open_shared
-from lsmkv.env.shared_page import fcntl
-from lsmkv.env.sharing import SharingDirectory
 from lsmkv.util.signals import deferred
-
-if TYPE_CHECKING:
-    from lsmkv.env.local_sharing import Claim
 
 _CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
@@ -56,21 +57,15 @@ _ODD_FILE = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.EISDIR
 _NOT_SYNCABLE = (errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 
 
-class LocalDirectory(Descriptor, SharingDirectory):
+class LocalDirectory(Descriptor, Directory):
     """A directory of the local file system, held by its descriptor."""
 
     _maps_logs: bool | None = None  # until it is first read
-    _claim: Claim | None = None
 
     def __init__(self, fd: int, path: str, env: LocalEnv) -> None:
         super().__init__(fd, path)
         self._env = env
         self._place = os.path.abspath(path)  # independent of later changes of the working directory
-
-    def close(self) -> None:
-        with deferred:
-            self.end_start()
-            super().close()
 
     @property
     def descriptor(self) -> int:
@@ -235,58 +230,27 @@ class LocalDirectory(Descriptor, SharingDirectory):
                 self._fd, name, lambda: self._open(name, flags)[0], self._env.ofd_locks
             )
 
-    def shared_file(self, name: str, create: bool) -> SharedFile:
-        flags = (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY) | _NOFOLLOW
-        return open_shared(lambda: self._open(name, flags)[0], self._path_of(name))
-
     def is_shared(self, name: str) -> bool:
         """Whether processes share the store.  ``OSError`` if that cannot be found out."""
         try:
-            flags = os.O_RDONLY | _NOFOLLOW
-            file = open_shared(lambda: self._open(name, flags)[0], self._path_of(name))
+            with deferred:
+                fd = self.open_descriptor(name, os.O_RDONLY)
+                try:
+                    return is_locked_from(fd, FIRST_LEASE)
+                finally:
+                    os.close(fd)
         except FileNotFoundError:
             return False
-        try:
-            from lsmkv.env.local_sharing import SHARES  # noqa: PLC0415 - few stores are shared
 
-            return SHARES and file.is_leased_at_all()
-        except OSError as error:
-            if error.errno == errno.EINVAL:
-                return False  # a kernel without OFD locks: nobody shares a store on it
-            raise
-        finally:
-            file.close()
+    def open_descriptor(self, name: str, flags: int) -> int:
+        """A new descriptor of a regular file, opened with these flags.  Caller closes it, and
+        defers signals."""
+        return self._open(name, flags | _NOFOLLOW)[0]
 
-    def forget_sharing(self, name: str) -> None:
-        try:
-            file = self.shared_file(name, False)
-        except OSError:
-            return  # it is none that a process has written
-        try:
-            from lsmkv.env.local_sharing import SHARES, forget  # noqa: PLC0415 - as above
-
-            if SHARES:
-                forget(file)
-        finally:
-            file.close()
-
-    def is_writable(self) -> bool:
-        return os.access(".", os.W_OK, dir_fd=self._fd, effective_ids=True)
-
-    def claim_start(self) -> bool:
-        from lsmkv.env.local_sharing import Claim  # noqa: PLC0415 - as above
-
-        with naming(self.path):
-            try:
-                self._claim = Claim(lambda: self._open_directory("."))
-            except BlockingIOError:
-                return False
-        return True
-
-    def end_start(self) -> None:
-        claim, self._claim = self._claim, None
-        if claim is not None:
-            claim.close()
+    def second_descriptor(self) -> int:
+        """Another descriptor of the directory, with locks of its own.  Caller closes it, and defers
+        signals."""
+        return self._open_directory(".")
 
     def inode(self, name: str) -> int:
         """The number in the file system of the file of that name; 0 if there is none."""
@@ -393,7 +357,7 @@ class LocalEnv(Env):
 
     supported = (
         _DIRECTORY != 0
-        and fcntl is not None
+        and HAS_LOCKS
         and any(
             # By name, since eventlet replaces os.open with its own function.
             call.__name__ == "open"

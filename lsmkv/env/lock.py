@@ -50,8 +50,13 @@ _DARWIN = sys.platform == "darwin"
 # The numbers of Linux, and those of XNU since 2015; many an interpreter lacks the names.
 OFD_GETLK: int = 92 if _DARWIN else 36
 OFD_SETLK: int = 90 if _DARWIN else 37
+HAS_LOCKS: bool = fcntl is not None
+"""Whether there are locks on files at all, as POSIX has them."""
 HAS_OFD_LOCKS = _LINUX or _DARWIN
 """Whether to try OFD locks; if the system refuses them, a POSIX lock is taken."""
+
+FIRST_LEASE = 1 << 61
+"""Members of a shared store have locks on bytes of a file from this offset on (``shared/``)."""
 
 _HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
 _NO_OFD_LOCKS = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -237,6 +242,20 @@ def _set_lock(fd: int, ofd: bool, kind: int) -> None:
         fcntl.lockf(fd, fcntl.LOCK_UN)
     else:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_locked_from(fd: int, start: int) -> bool:
+    """Whether anybody has an OFD lock on a byte of a file from this offset on; False on a system
+    that has none.  ``OSError`` if that cannot be found out."""
+    if not HAS_OFD_LOCKS:
+        return False
+    try:
+        answer = fcntl.fcntl(fd, OFD_GETLK, pack_flock(fcntl.F_WRLCK, start))
+    except OSError as error:
+        if error.errno in _NO_OFD_LOCKS:
+            return False
+        raise
+    return unpack_flock(answer)[0] != int(fcntl.F_UNLCK)
 
 
 def pack_flock(kind: int, start: int = 0, length: int = 0) -> bytes:

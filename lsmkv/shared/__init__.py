@@ -4,9 +4,3 @@ The process that holds ``LOCK`` is the *owner*: its store is open as any other, 
 the others, its *members*, send.  Members read the files themselves.  ``shared_db.py`` has the
 handle, which is an owner or a member as it comes; ``docs/how/processes.md`` has the whole.
 """
-
-from __future__ import annotations
-
-from lsmkv.shared.shared_db import SharedDB
-
-__all__ = ["SharedDB"]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.errors import ClosedError
 from lsmkv.shared.frames import LEAVING, PROGRESS, RESULT, error_frame, frame, json_frame
 from lsmkv.shared.group_commit import Member
+from lsmkv.shared.system.sockets import NO_SIGNAL
 from lsmkv.util.threads import start_new_thread
 
 RunMethod = Callable[[str, dict[str, Any], Callable[..., None]], Any]

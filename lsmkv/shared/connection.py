@@ -13,9 +13,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lsmkv.env.shared_file import Head, SharedFile
-from lsmkv.env.shared_page import EPOCH, SLOTS, SharedPage
-from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.errors import CorruptionError, Error, IOError, raise_typed
 from lsmkv.shared.frames import (
     DONE,
@@ -36,7 +33,10 @@ from lsmkv.shared.frames import (
     frame,
     json_frame,
 )
-from lsmkv.shared.system import System
+from lsmkv.shared.system.shared_file import Head, SharedFile
+from lsmkv.shared.system.shared_page import EPOCH, SLOTS, SharedPage
+from lsmkv.shared.system.sockets import NO_SIGNAL
+from lsmkv.shared.system.system import System
 from lsmkv.util.signals import LOOK_EVERY, deferred
 
 _CHUNK = 65536

@@ -23,11 +23,11 @@ from lsmkv.db.tree.pinned import Pin, PinnedSequences
 from lsmkv.db.tree.store import ReadView, Store, View
 from lsmkv.db.tree.version import Version
 from lsmkv.env.base import Directory
-from lsmkv.env.shared_file import SharedFile
-from lsmkv.env.shared_page import SEQUENCE, SUPERSEDED, VERSIONS, SharedPage
 from lsmkv.errors import Error, StaleViewError
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import Options
+from lsmkv.shared.system.shared_file import SharedFile
+from lsmkv.shared.system.shared_page import SEQUENCE, SUPERSEDED, VERSIONS, SharedPage
 from lsmkv.util.signals import deferred
 from lsmkv.util.threads import pause
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from lsmkv.db.tree.info_log import InfoLog
 from lsmkv.db.write.writer import Writer
-from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.errors import Error
 from lsmkv.format.batch import HEADER_SIZE, BatchReader, Operation, decode_batch
 from lsmkv.shared.frames import DONE, NUMBER, frame
 from lsmkv.shared.publishing import Publishing
+from lsmkv.shared.system.sockets import NO_SIGNAL
 
 _LARGEST_GROUP = 1 << 20
 _UNKNOWN: Operation = (b"", None)

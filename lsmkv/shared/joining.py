@@ -18,9 +18,6 @@ from lsmkv.db.opening.open import OpenStore, open_store
 from lsmkv.db.tree.sharing import Sharing
 from lsmkv.db.tree.store import Store
 from lsmkv.env.base import Directory
-from lsmkv.env.shared_file import Head, SharedFile
-from lsmkv.env.shared_page import SEQUENCE, TOKEN
-from lsmkv.env.sharing import SharingDirectory
 from lsmkv.errors import (
     ClosedError,
     ComparatorMismatchError,
@@ -38,7 +35,10 @@ from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedRead
 from lsmkv.shared.listener import Listener
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.starting import start_owner
-from lsmkv.shared.system import system_of
+from lsmkv.shared.system.local import place_of
+from lsmkv.shared.system.shared_file import Head, SharedFile
+from lsmkv.shared.system.shared_page import SEQUENCE, TOKEN
+from lsmkv.shared.system.system import system_of
 from lsmkv.util.signals import deferred
 from lsmkv.util.threads import pause
 
@@ -221,8 +221,7 @@ class Entrance:
         """Whether this process may write to the directory; True also if there is none yet."""
         try:
             with self._system.env.open_directory(self._path) as directory:
-                assert isinstance(directory, SharingDirectory)
-                return directory.is_writable()
+                return place_of(directory).is_writable()
         except OSError:
             return True  # which opening reports
 
@@ -231,12 +230,11 @@ class Entrance:
         be another process."""
         try:
             with self._system.env.open_directory(self._path) as directory:
-                assert isinstance(directory, SharingDirectory)
                 holder = directory.lock_holder(LOCK)
                 if holder is None:
                     return 0, None
                 try:
-                    file = directory.shared_file(SHARED, False)
+                    file = place_of(directory).shared_file(SHARED, False)
                 except FileNotFoundError:
                     return holder, None
                 try:
@@ -255,8 +253,8 @@ class Entrance:
         create = self._arguments.get("create_if_missing", False)
         try:
             with open_database_directory(self._system.env, self._path, create) as directory:
-                assert isinstance(directory, SharingDirectory)
-                if not directory.claim_start():
+                place = place_of(directory)
+                if not place.claim_start():
                     return
                 try:
                     if directory.lock_holder(LOCK) is not None:
@@ -266,7 +264,7 @@ class Entrance:
                 except LockedError:
                     pass  # another process was faster, as the next look will show
                 finally:
-                    directory.end_start()
+                    place.end_start()
         except OSError as error:
             raise_typed(error)
 
@@ -312,8 +310,7 @@ class Entrance:
 
     def _begin_epoch(self, directory: Directory, before: Member | None) -> Sharing:
         """Begin an epoch; the store's lock is held, and nothing has been changed."""
-        assert isinstance(directory, SharingDirectory)
-        file = directory.shared_file(SHARED, True)
+        file = place_of(directory).shared_file(SHARED, True)
         try:
             last = file.read_head()
             if last is not None:
@@ -354,7 +351,6 @@ class Entrance:
         except NotFoundError:
             return None
         try:
-            assert isinstance(directory, SharingDirectory)
             joined = self._connect(directory)
             try:
                 return self._follow(directory, joined)
@@ -372,10 +368,10 @@ class Entrance:
             directory.close()
             raise
 
-    def _connect(self, directory: SharingDirectory) -> Joined:
+    def _connect(self, directory: Directory) -> Joined:
         """Connect to the owner; ``ConnectionError`` if there is none that answers."""
         try:
-            file = directory.shared_file(SHARED, False)
+            file = place_of(directory).shared_file(SHARED, False)
         except FileNotFoundError:
             raise ConnectionRefusedError from None
         try:
@@ -398,7 +394,7 @@ class Entrance:
             self.leases = Leases(file)
         return joined
 
-    def _follow(self, directory: SharingDirectory, joined: Joined) -> Member:
+    def _follow(self, directory: Directory, joined: Joined) -> Member:
         if self._arguments.get("error_if_exists"):
             raise Error(f"{self._path}: the database exists, and error_if_exists is true")
         options = make_options(**self._arguments)
@@ -411,10 +407,10 @@ class Entrance:
         opened.start(store, None, None)
         opened.follower = follower
         opened.reader = SharedReader(store, None, joined.page.words, follower.catch_up)
-        return Member(opened, joined, follower, directory.is_writable())
+        return Member(opened, joined, follower, place_of(directory).is_writable())
 
     def _open_view(
-        self, directory: SharingDirectory, options: Options, joined: Joined
+        self, directory: Directory, options: Options, joined: Joined
     ) -> tuple[MemberFollower, Store]:
         assert self.leases is not None
         comparator = InternalKeyComparator(options.comparator)

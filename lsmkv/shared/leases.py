@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from lsmkv.db.compact.obsolete import PendingOutputs
 from lsmkv.db.tree.store import Store
-from lsmkv.env.shared_file import in_ranges
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.shared.publishing import Publishing
+from lsmkv.shared.system.shared_file import in_ranges
 from lsmkv.util.introspection import described
 
 

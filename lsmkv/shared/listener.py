@@ -16,8 +16,6 @@ from typing import Any
 from lsmkv.db.handles.named_leases import NEVER
 from lsmkv.db.tree.store import Store
 from lsmkv.db.write.writer import Writer
-from lsmkv.env.shared_page import SEQUENCE, SLOTS
-from lsmkv.env.sockets import NO_SIGNAL
 from lsmkv.errors import (
     ClosedError,
     ComparatorMismatchError,
@@ -54,7 +52,9 @@ from lsmkv.shared.frames import (
 from lsmkv.shared.group_commit import GroupCommit, Member, MemberWrite
 from lsmkv.shared.named_leases import OwnerLeases
 from lsmkv.shared.publishing import Publishing
-from lsmkv.shared.system import System
+from lsmkv.shared.system.shared_page import SEQUENCE, SLOTS
+from lsmkv.shared.system.sockets import NO_SIGNAL
+from lsmkv.shared.system.system import System
 from lsmkv.shared.transactions import OwnerTransactions
 from lsmkv.util.signals import deferred
 from lsmkv.util.threads import get_ident, new_lock, pause, start_new_thread

@@ -38,11 +38,11 @@ from lsmkv.db.handles.named_leases import (
     Wish,
     checked,
 )
-from lsmkv.env.shared_file import MOMENTS, NAMES, SharedFile
 from lsmkv.errors import CorruptionError, IOError
 from lsmkv.shared.connection import Connection, Joined, OwnerGone, number_in, plain, result_in
 from lsmkv.shared.frames import HOLD, RELEASE, json_frame
 from lsmkv.shared.group_commit import Member
+from lsmkv.shared.system.shared_file import MOMENTS, NAMES, SharedFile
 from lsmkv.util.signals import deferred
 from lsmkv.util.threads import new_lock
 

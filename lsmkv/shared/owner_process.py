@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.env import detached
 from lsmkv.errors import Error
 from lsmkv.shared.shared_db import SharedDB
 from lsmkv.shared.starting import FAILED, OWNED, OWNS
+from lsmkv.shared.system import detached
 
 _GRACE: Final = 2.0
 """Seconds without any member after which it ends."""

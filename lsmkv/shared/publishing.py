@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from lsmkv.db.tree.sharing import Sharing
 from lsmkv.env.base import Directory
-from lsmkv.env.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
-from lsmkv.env.shared_page import SEQUENCE, VERSIONS, SharedPage
 from lsmkv.format.batch import Operation, batch_header
 from lsmkv.format.filenames import SHARED
-from lsmkv.shared.system import System
+from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
+from lsmkv.shared.system.shared_page import SEQUENCE, VERSIONS, SharedPage
+from lsmkv.shared.system.system import System
 
 _Expected = tuple[
     list[Operation], list[memoryview], list[tuple[int, int, int]], Callable[[int], None]

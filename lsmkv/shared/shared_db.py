@@ -26,10 +26,8 @@ from lsmkv.db.handles.transaction import Isolation, Transaction, refuse_unknown
 from lsmkv.db.opening.open import MEMORY
 from lsmkv.db.tree.log_holds import LogHold
 from lsmkv.db.tree.store import Store
-from lsmkv.env.local_sharing import SHARES
 from lsmkv.env.mounts import shared_file_system_of
 from lsmkv.env.place import absolute
-from lsmkv.env.shared_page import SEQUENCE, SUPERSEDED
 from lsmkv.errors import (
     ClosedError,
     IOError,
@@ -44,7 +42,9 @@ from lsmkv.shared.handle import SharedHandle
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.leases import LeaseReport, decoded, report
 from lsmkv.shared.named_leases import Notes, hold
-from lsmkv.shared.system import LOCAL, system_of
+from lsmkv.shared.system.local import SHARES
+from lsmkv.shared.system.shared_page import SEQUENCE, SUPERSEDED
+from lsmkv.shared.system.system import LOCAL, system_of
 from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, OwnCommit, Registered
 from lsmkv.shared.writing import denied
 from lsmkv.util.arguments import BytesLike, as_bytes

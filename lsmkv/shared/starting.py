@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
-from lsmkv.env.detached import Detached
 from lsmkv.env.place import absolute
 from lsmkv.errors import ClosedError, Error
 from lsmkv.options import OptionArguments
+from lsmkv.shared.system.detached import Detached
 from lsmkv.util.signals import deferred
 
 OWNS: Final = "owns"

@@ -1,4 +1,5 @@
-"""Connections between simulated processes, and waiting for them: what ``lsmkv.env.sockets`` has.
+"""Connections between simulated processes, and waiting for them: what
+``lsmkv.shared.system.sockets`` has.
 
 A connection takes any number of bytes; a message comes in two parts.  Every call is a switch point.
 """
@@ -274,7 +275,7 @@ class _Ready:
 
 
 class Sockets:
-    """What :mod:`lsmkv.env.sockets` has."""
+    """What :mod:`lsmkv.shared.system.sockets` has."""
 
     def __init__(self, process: Process, map_memory: Callable[[Any], int]) -> None:
         """``map_memory`` returns a descriptor of memory that another process has passed on."""

@@ -12,10 +12,18 @@ from typing import Any
 from lsmkv.env.base import FileLock
 from lsmkv.env.faulty import FaultyDirectory, FaultyEnv
 from lsmkv.env.memory import MemoryFile
-from lsmkv.env.shared_file import FIRST_LOG, Range, SharedFile
-from lsmkv.env.shared_page import EPOCH, MAGIC, SEQUENCE, SIZE, SUPERSEDED, TOKEN, SharedPage
-from lsmkv.env.sharing import SharingDirectory, SharingEnv
 from lsmkv.errors import LockedError
+from lsmkv.shared.system.shared_file import FIRST_LOG, Range, SharedFile
+from lsmkv.shared.system.shared_page import (
+    EPOCH,
+    MAGIC,
+    SEQUENCE,
+    SIZE,
+    SUPERSEDED,
+    TOKEN,
+    SharedPage,
+)
+from lsmkv.shared.system.sharing import SharingEnv, SharingPlace
 from lsmkv.testing.connections import Sockets
 from lsmkv.testing.processes import Process, error_of
 from lsmkv.testing.scheduler import OWN_FILES
@@ -42,7 +50,7 @@ class ProcessEnv(SharingEnv):
         self._disk.rename_directory(old, new)
 
 
-class _Directory(FaultyDirectory, SharingDirectory):
+class _Directory(FaultyDirectory, SharingPlace):
     """A directory that simulated processes share."""
 
     def __init__(self, process: Process, directory: Any) -> None:
@@ -265,7 +273,7 @@ class _Page(SharedPage):
 
 
 class _Pages:
-    """What :mod:`lsmkv.env.shared_page` has."""
+    """What :mod:`lsmkv.shared.system.shared_page` has."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

@@ -10,7 +10,7 @@ from others import Other
 
 import lsmkv
 from lsmkv import aio
-from lsmkv.env.local_sharing import SHARES
+from lsmkv.shared.system.local import SHARES
 
 
 async def test_it_waits_for_the_next_batch() -> None:

@@ -10,7 +10,7 @@ from others import Other
 
 import lsmkv
 from lsmkv import aio
-from lsmkv.env.local_sharing import SHARES
+from lsmkv.shared.system.local import SHARES
 
 pytestmark = pytest.mark.skipif(not SHARES, reason="this system shares no store")
 

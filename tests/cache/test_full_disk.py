@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from processes import python
 
-from lsmkv.env.local_sharing import SHARES
+from lsmkv.shared.system.local import SHARES
 
 _SCRIPT = """
 import logging, resource, signal, sys

@@ -17,7 +17,7 @@ import lsmkv
 from lsmkv.cache.names import CHUNK, COUNTERS, ORDER, PENDING
 from lsmkv.cache.opened import wall_clock
 from lsmkv.env.faulty import FaultyEnv
-from lsmkv.env.local_sharing import SHARES
+from lsmkv.shared.system.local import SHARES
 
 needs_sharing = pytest.mark.skipif(not SHARES, reason="processes cannot share a store here")
 

@@ -14,7 +14,7 @@ from processes import start
 
 import lsmkv
 from lsmkv.cache.names import CHUNK, COUNTERS, PENDING
-from lsmkv.env.local_sharing import SHARES
+from lsmkv.shared.system.local import SHARES
 
 pytestmark = pytest.mark.skipif(not SHARES, reason="processes cannot share a store here")
 

@@ -11,9 +11,8 @@ import pytest
 
 from lsmkv.env import forks
 from lsmkv.env.local import LocalEnv
-from lsmkv.env.local_sharing import SHARES
-from lsmkv.env.shared_file import SharedFile, open_shared
-from lsmkv.env.sharing import SharingDirectory
+from lsmkv.shared.system.local import SHARES, place_of
+from lsmkv.shared.system.shared_file import SharedFile, open_shared
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -65,9 +64,7 @@ def test_a_fork_waits_for_a_thread_that_is_opening(tmp_path: Path) -> None:
 @pytest.mark.skipif(not SHARES, reason="this system shares no store")
 def test_a_child_has_no_claim_of_its_parent(tmp_path: Path) -> None:
     """It would keep that of a parent which is killed."""
-    one, other = (LocalEnv().open_directory(str(tmp_path)) for _ in range(2))
-    assert isinstance(one, SharingDirectory)
-    assert isinstance(other, SharingDirectory)
+    one, other = (place_of(LocalEnv().open_directory(str(tmp_path))) for _ in range(2))
     assert one.claim_start()
     ready, go = os.pipe(), os.pipe()
     pid = os.fork()
@@ -83,8 +80,7 @@ def test_a_child_has_no_claim_of_its_parent(tmp_path: Path) -> None:
     assert other.claim_start()
     os.write(go[1], b"x")
     os.waitpid(pid, 0)
-    one.close()
-    other.close()
+    other.end_start()
 
 
 def test_a_fork_by_the_holder_itself_waits_for_nothing() -> None:

@@ -12,8 +12,6 @@ from typing import Any
 from judge import Finding, expect
 
 from lsmkv import Error, SharedDB
-from lsmkv.env import sockets
-from lsmkv.env.shared_page import SLOTS, SharedPage, close_descriptor, make_page
 from lsmkv.format.batch import encode_batch
 from lsmkv.options import make_options
 from lsmkv.shared.connection import Connection, OwnerGone, number_in, plain, result_in
@@ -36,7 +34,9 @@ from lsmkv.shared.frames import (
     json_frame,
 )
 from lsmkv.shared.joining import names_of
-from lsmkv.shared.system import LOCAL
+from lsmkv.shared.system import sockets
+from lsmkv.shared.system.shared_page import SLOTS, SharedPage, close_descriptor, make_page
+from lsmkv.shared.system.system import LOCAL
 
 HELLO_FRAME = json_frame(HELLO, 0, {"protocol": PROTOCOL, "names": names_of(make_options())})
 READY_FRAME = json_frame(READY, 1, {"descriptor": 0})

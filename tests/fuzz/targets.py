@@ -25,7 +25,6 @@ from lsmkv.counters import ReadCounters
 from lsmkv.db.observe.published import decode, encode, read_owner
 from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.env.base import RandomAccessFile
-from lsmkv.env.local_sharing import SHARES
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.fuse import (
     filter64_may_match,
@@ -44,6 +43,7 @@ from lsmkv.shards.remote.disk_page import decode_page, encode_page, page_key
 from lsmkv.shards.remote.meta import decode_meta, encode_meta
 from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.version import VersionDocument
+from lsmkv.shared.system.local import SHARES
 from lsmkv.table.block import Block
 from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.block_iterator import ALL, BlockIterator

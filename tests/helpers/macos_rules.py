@@ -141,11 +141,11 @@ def install() -> None:
     _imitate_memory()
     sys.platform = "darwin"
     try:
-        import lsmkv.env.detached
-        import lsmkv.env.local_sharing
+        import lsmkv.shared.system.detached
+        import lsmkv.shared.system.local
     finally:
         sys.platform = "linux"
-    _imitate_sockets(lsmkv.env.sockets)
-    assert lsmkv.env.local_sharing.SHARES
-    boot = lsmkv.env.detached._BOOT  # which reads no PYTHONPATH
-    lsmkv.env.detached._BOOT = boot.replace("import lsmkv\n", _BOOT)
+    _imitate_sockets(lsmkv.shared.system.sockets)
+    assert lsmkv.shared.system.local.SHARES
+    boot = lsmkv.shared.system.detached._BOOT  # which reads no PYTHONPATH
+    lsmkv.shared.system.detached._BOOT = boot.replace("import lsmkv\n", _BOOT)

@@ -1,7 +1,8 @@
 """What processes share a store by must do, on the real system and in a simulation.
 
 Each function takes two processes' halves of one system: what has the functions of
-``lsmkv.env.sockets``, or what has those of ``lsmkv.env.shared_page``, or directories.
+``lsmkv.shared.system.sockets``, or what has those of ``lsmkv.shared.system.shared_page``, or
+directories.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import errno
 from collections.abc import Callable
 from typing import Any
 
-from lsmkv.env.shared_page import EPOCH, SEQUENCE, SUPERSEDED
+from lsmkv.env.base import Directory
+from lsmkv.shared.system.local import place_of
+from lsmkv.shared.system.shared_page import EPOCH, SEQUENCE, SUPERSEDED
 
 ADDRESS = b"\0lsmkv test %d"
 
@@ -139,12 +142,12 @@ def leases(one: Any, other: Any, pid: int) -> None:
     assert other.lock_holder("LOCK") is None
     other.lock("LOCK").close()
 
-    _raises(FileNotFoundError, lambda: other.shared_file("SHARED", False))
-    file = one.shared_file("SHARED", True)
+    _raises(FileNotFoundError, lambda: _place(other).shared_file("SHARED", False))
+    file = _place(one).shared_file("SHARED", True)
     assert not one.is_shared("SHARED")
     head = file.begin_epoch()
     file.announce(head, 12)
-    again = other.shared_file("SHARED", False)
+    again = _place(other).shared_file("SHARED", False)
     seen = again.read_head()
     assert seen is not None
     assert (seen.epoch, seen.token, seen.pid, seen.ready) == (1, head.token, head.pid, True)
@@ -171,13 +174,19 @@ def leases(one: Any, other: Any, pid: int) -> None:
     _raises(OSError, again.read_head)
     file.close()
 
-    assert one.claim_start()
-    assert not other.claim_start()
-    one.end_start()
-    assert other.claim_start()
+    claiming, too_late = _place(one), _place(other)
+    assert claiming.claim_start()
+    assert not too_late.claim_start()
+    claiming.end_start()
+    assert too_late.claim_start()
+    too_late.end_start()
     other.close()
-    assert one.claim_start()
     one.close()
+
+
+def _place(directory: Any) -> Any:
+    """By what a directory is shared; one of a simulation has that itself."""
+    return place_of(directory) if isinstance(directory, Directory) else directory
 
 
 def program(run: Any) -> None:

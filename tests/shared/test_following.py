@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from others import Other, new
 
-from lsmkv.env.shared_page import SEQUENCE
 from lsmkv.format.batch import encode_batch
 from lsmkv.format.log import LogWriter
+from lsmkv.shared.system.shared_page import SEQUENCE
 
 Start = Callable[..., Other]
 

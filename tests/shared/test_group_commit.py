@@ -11,10 +11,10 @@ import pytest
 from others import new
 
 from lsmkv import CorruptionError, SharedDB
-from lsmkv.env.shared_page import SEQUENCE
 from lsmkv.format.batch import Operation, encode_batch
 from lsmkv.shared.frames import DONE, HEADER, NUMBER
 from lsmkv.shared.group_commit import GroupCommit, Member, MemberWrite
+from lsmkv.shared.system.shared_page import SEQUENCE
 
 
 class Socket:

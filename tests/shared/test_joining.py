@@ -15,8 +15,9 @@ from processes import IS_DARWIN
 import lsmkv
 from lsmkv.env.local import LocalDirectory, LocalEnv
 from lsmkv.env.lock import OFD_SETLK, pack_flock
-from lsmkv.env.shared_file import VERSIONS_OF_EPOCH
-from lsmkv.env.shared_page import fcntl
+from lsmkv.shared.system.local import place_of
+from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH
+from lsmkv.shared.system.shared_page import fcntl
 
 Start = Callable[..., Other]
 
@@ -111,7 +112,7 @@ def test_a_starting_owner_is_waited_for(path: Path) -> None:
     with LocalEnv().open_directory(str(path)) as directory:
         assert isinstance(directory, LocalDirectory)
         lock = directory.lock("LOCK")
-        file = directory.shared_file("SHARED", True)
+        file = place_of(directory).shared_file("SHARED", True)
         file.begin_epoch()
         threading.Timer(1.3, lock.close).start()
         started = time.monotonic()
@@ -148,7 +149,7 @@ def test_an_owner_that_cannot_reach_the_last_page_waits_for_its_readers(
     new(path).close()
     with LocalEnv().open_directory(str(path)) as directory:
         assert isinstance(directory, LocalDirectory)
-        file = directory.shared_file("SHARED", True)
+        file = place_of(directory).shared_file("SHARED", True)
         head = file.begin_epoch()
         file.announce(head, 0)
         file.lease(head.epoch * VERSIONS_OF_EPOCH)

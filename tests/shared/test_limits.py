@@ -47,7 +47,7 @@ if most < 8192:
 resource.setrlimit(resource.RLIMIT_NOFILE, (8192, most))
 import lsmkv
 from member_wire import connected, greeted, received, write
-from lsmkv.env.shared_page import SLOTS
+from lsmkv.shared.system.shared_page import SLOTS
 from lsmkv.shared.frames import DONE, FAILED
 
 SharedDB = lsmkv.SharedDB

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from lsmkv.env.local import LocalDirectory, LocalEnv
-from lsmkv.env.shared_file import VERSIONS_OF_EPOCH, SharedFile
-from lsmkv.env.shared_page import SEQUENCE, VERSIONS
 from lsmkv.format.batch import HEADER_SIZE, encode_batch
 from lsmkv.shared.publishing import Publishing
-from lsmkv.shared.system import LOCAL
+from lsmkv.shared.system.local import place_of
+from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, SharedFile
+from lsmkv.shared.system.shared_page import SEQUENCE, VERSIONS
+from lsmkv.shared.system.system import LOCAL
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def directory(tmp_path: Path) -> Iterator[LocalDirectory]:
 
 @pytest.fixture
 def publishing(directory: LocalDirectory) -> Iterator[Publishing]:
-    file = directory.shared_file("SHARED", True)
+    file = place_of(directory).shared_file("SHARED", True)
     made = Publishing(LOCAL, directory, file, file.begin_epoch())
     made.attach(70, frozenset((1, 2)))
     yield made
@@ -33,7 +34,7 @@ def publishing(directory: LocalDirectory) -> Iterator[Publishing]:
 
 @pytest.fixture
 def member(directory: LocalDirectory, publishing: Publishing) -> Iterator[SharedFile]:
-    file = directory.shared_file("SHARED", False)
+    file = place_of(directory).shared_file("SHARED", False)
     yield file
     file.close()
 
@@ -137,7 +138,7 @@ def test_shared_goes_with_the_last_process(
     publishing.leave()
     publishing.close()
     assert directory.exists("SHARED")
-    file = directory.shared_file("SHARED", True)
+    file = place_of(directory).shared_file("SHARED", True)
     again = Publishing(LOCAL, directory, file, file.begin_epoch())
     member.close()
     again.leave()

@@ -15,8 +15,7 @@ from others import Other, new
 from processes import run_python
 
 import lsmkv
-from lsmkv import DB
-from lsmkv.shared import SharedDB
+from lsmkv import DB, SharedDB
 
 Start = Callable[..., Other]
 

@@ -18,7 +18,7 @@ import traceback
 import warnings
 
 import lsmkv
-from lsmkv.shared import SharedDB
+from lsmkv import SharedDB
 
 _LONGEST_CHILD = 2.0
 """Seconds for which a child does nothing before it ends, at most."""

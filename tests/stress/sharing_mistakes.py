@@ -182,7 +182,7 @@ MISTAKES = (
     ),
     Mistake(
         "a forked child keeps the sockets of its parent",
-        "lsmkv.env.sockets",
+        "lsmkv.shared.system.sockets",
         "Socket.close_in_child",
         "if fd >= 0:",
         "if False:",

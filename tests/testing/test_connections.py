@@ -8,8 +8,8 @@ import os
 import pytest
 import sharing_systems
 
-from lsmkv.env import sockets
-from lsmkv.env.local_sharing import SHARES
+from lsmkv.shared.system import sockets
+from lsmkv.shared.system.local import SHARES
 
 
 @pytest.mark.skipif(not SHARES, reason="this system shares no store")

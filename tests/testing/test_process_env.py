@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import sharing_systems
 
-from lsmkv.env import shared_page, sockets
 from lsmkv.env.local import LocalEnv
-from lsmkv.env.local_sharing import SHARES
+from lsmkv.shared.system import shared_page, sockets
+from lsmkv.shared.system.local import SHARES
 from lsmkv.testing import simulate
 
 real = pytest.mark.skipif(not SHARES, reason="this system shares no store")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lsmkv.env.local import LocalDirectory, LocalEnv
-from lsmkv.env.local_sharing import SHARES
-from lsmkv.env.shared_file import VERSIONS_OF_EPOCH, SharedFile
+from lsmkv.shared.system.local import SHARES, place_of
+from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, SharedFile
 
 pytestmark = pytest.mark.skipif(not SHARES, reason="this system shares no store")
 
@@ -25,7 +25,7 @@ def directory(tmp_path: Path) -> Iterator[LocalDirectory]:
 
 @pytest.fixture
 def file(directory: LocalDirectory) -> Iterator[SharedFile]:
-    opened = directory.shared_file("SHARED", True)
+    opened = place_of(directory).shared_file("SHARED", True)
     yield opened
     opened.close()
 
@@ -35,7 +35,7 @@ def test_epochs_follow_each_other(directory: LocalDirectory, file: SharedFile) -
     first = file.begin_epoch()
     assert (first.epoch, first.pid, first.ready) == (1, os.getpid(), False)
     file.announce(first, 70)
-    again = directory.shared_file("SHARED", True)
+    again = place_of(directory).shared_file("SHARED", True)
     seen = again.read_head()
     assert seen is not None
     assert (seen.epoch, seen.token, seen.ready) == (1, first.token, True)
@@ -75,7 +75,7 @@ def test_members_are_noted_by_slot(file: SharedFile) -> None:
 def test_leases_are_seen_by_others_and_end_with_their_descriptor(
     directory: LocalDirectory, file: SharedFile
 ) -> None:
-    other = directory.shared_file("SHARED", False)
+    other = place_of(directory).shared_file("SHARED", False)
     version = 5 * VERSIONS_OF_EPOCH + 3
     other.lease(version)
     assert file.is_leased(version, version)
@@ -95,7 +95,7 @@ def test_leases_are_seen_by_others_and_end_with_their_descriptor(
 
 def test_a_forked_child_keeps_no_lease(directory: LocalDirectory, file: SharedFile) -> None:
     """A lock of an open file lasts as long as any process has it open."""
-    other = directory.shared_file("SHARED", False)
+    other = place_of(directory).shared_file("SHARED", False)
     other.lease(7)
     said, say = os.pipe()
     asked, ask = os.pipe()
@@ -129,7 +129,7 @@ def test_an_epoch_that_no_store_reaches_is_none(
 
 def test_a_lease_of_a_closed_file_has_ended(directory: LocalDirectory) -> None:
     """The background thread of an owner that was a member may end it while the store is closed."""
-    other = directory.shared_file("SHARED", True)
+    other = place_of(directory).shared_file("SHARED", True)
     other.lease(7)
     other.close()
     other.release(7)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lsmkv import LocalEnv, MemoryEnv
-from lsmkv.env.local_sharing import PAGES, SOCKETS
-from lsmkv.env.sharing import SharingEnv
-from lsmkv.shared.system import LOCAL, system_of
+from lsmkv.shared.system.local import PAGES, SOCKETS
+from lsmkv.shared.system.sharing import SharingEnv
+from lsmkv.shared.system.system import LOCAL, system_of
 
 
 class Elsewhere(SharingEnv, MemoryEnv):

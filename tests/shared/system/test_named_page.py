@@ -7,9 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from lsmkv.env import named_page
-from lsmkv.env.named_page import HAS_NAMED_PAGES, SharedPage, close_descriptor, end_page, make_page
-from lsmkv.env.shared_page import EPOCH, SEQUENCE, SIZE, SUPERSEDED, TOKEN
+from lsmkv.shared.system import named_page
+from lsmkv.shared.system.named_page import (
+    HAS_NAMED_PAGES,
+    SharedPage,
+    close_descriptor,
+    end_page,
+    make_page,
+)
+from lsmkv.shared.system.shared_page import EPOCH, SEQUENCE, SIZE, SUPERSEDED, TOKEN
 
 pytestmark = pytest.mark.skipif(not HAS_NAMED_PAGES, reason="this system has no such memory")
 
@@ -130,7 +136,7 @@ def test_what_could_not_be_made_leaves_no_name(token: int, monkeypatch: pytest.M
 
     before = len(os.listdir("/dev/fd"))
     with monkeypatch.context() as patched:
-        patched.setattr("lsmkv.env.named_page.os.ftruncate", refuse)
+        patched.setattr("lsmkv.shared.system.named_page.os.ftruncate", refuse)
         with pytest.raises(OSError, match="no space"):
             make_page(1, token)
     assert not exists(token)

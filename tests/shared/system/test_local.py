@@ -16,10 +16,11 @@ from processes import IS_DARWIN, RULES, run_python
 
 import lsmkv
 from lsmkv import SharedDB, destroy_db
-from lsmkv.env import local_sharing, named_page, named_sockets, shared_page, sockets
-from lsmkv.env.local_sharing import SHARES
+from lsmkv.shared.system import local as local_sharing
+from lsmkv.shared.system import named_page, named_sockets, shared_page, sockets
+from lsmkv.shared.system.local import SHARES, place_of
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 imitated = pytest.mark.skipif(
     IS_DARWIN or not sys.platform.startswith("linux"), reason="the rules are imitated on Linux"
 )
@@ -49,8 +50,9 @@ def run(*tests: str) -> int:
 
 @imitated
 def test_its_calls_under_macos_rules() -> None:
-    files = ("lock", "shared_file", "named_page", "named_sockets", "local_sharing")
-    assert run(*(f"tests/env/test_{name}.py" for name in files)) > 60
+    names = ("shared_file", "named_page", "named_sockets", "local")
+    files = [f"tests/shared/system/test_{name}.py" for name in names]
+    assert run("tests/env/test_lock.py", *files) > 60
 
 
 @imitated
@@ -78,7 +80,7 @@ def left(path: Path) -> list[bool]:
     """Whether the socket, and the page, of the last epoch have names."""
     directory: Any = lsmkv.LocalEnv().open_directory(str(path))
     with directory:
-        file = directory.shared_file("SHARED", False)
+        file = place_of(directory).shared_file("SHARED", False)
         head = file.read_head()
         file.close()
     names = (named_sockets.address_of(head.token, head.epoch).decode(), f"/dev/shm{_name(head)}")

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
-from lsmkv.env.local_sharing import PAGES, SOCKETS
-from lsmkv.env.sharing import SharingEnv
+from lsmkv.shared.system.local import PAGES, SOCKETS
+from lsmkv.shared.system.sharing import SharingEnv
 
 
 class System:
@@ -15,11 +15,11 @@ class System:
 
     def __init__(self, env: Env, connections: Any, pages: Any) -> None:
         self.env = env
-        """Its directories are :class:`~lsmkv.env.sharing.SharingDirectory`."""
+        """Its directories are :class:`~lsmkv.shared.system.sharing.SharingDirectory`."""
         self.sockets: Any = connections
-        """Has what :mod:`lsmkv.env.sockets` has."""
+        """Has what :mod:`lsmkv.shared.system.sockets` has."""
         self.pages: Any = pages
-        """Has what :mod:`lsmkv.env.shared_page` has."""
+        """Has what :mod:`lsmkv.shared.system.shared_page` has."""
 
 
 LOCAL: Final = System(LocalEnv(), SOCKETS, PAGES)

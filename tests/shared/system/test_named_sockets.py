@@ -14,9 +14,10 @@ import macos_rules
 import pytest
 import sharing_systems
 
-from lsmkv.env import forks, named_page, named_sockets
-from lsmkv.env.local_sharing import SHARES
-from lsmkv.env.sockets import Impostor, Socket, module
+from lsmkv.env import forks
+from lsmkv.shared.system import named_page, named_sockets
+from lsmkv.shared.system.local import SHARES
+from lsmkv.shared.system.sockets import Impostor, Socket, module
 
 pytestmark = pytest.mark.skipif(not SHARES, reason="this system shares no store")
 

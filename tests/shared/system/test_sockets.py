@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from lsmkv.env import sockets
-from lsmkv.env.shared_page import HAS_PAGES
+from lsmkv.shared.system import sockets
+from lsmkv.shared.system.shared_page import HAS_PAGES
 
 pytestmark = pytest.mark.skipif(not HAS_PAGES, reason="Linux alone")
 

@@ -1,9 +1,10 @@
 """The page of a shared store where there are no sealed memory files: on macOS.
 
-It is the same page as in :mod:`lsmkv.env.shared_page`, in POSIX shared memory.  Its name is made of
-the epoch's random number, which is in ``SHARED``: so the next owner finds the page without any help
-of the members, ends the epoch, and removes the name.  The owner hands a descriptor to each member,
-for reading only.  macOS lets nobody set the size of such memory twice, so it cannot be cut.
+It is the same page as in :mod:`lsmkv.shared.system.shared_page`, in POSIX shared memory.  Its name
+is made of the epoch's random number, which is in ``SHARED``: so the next owner finds the page
+without any help of the members, ends the epoch, and removes the name.  The owner hands a descriptor
+to each member, for reading only.  macOS lets nobody set the size of such memory twice, so it cannot
+be cut.
 
 A kill leaves the name, and 64 KB of memory, until the store is opened or destroyed the next time,
 or the machine starts again.
@@ -17,8 +18,8 @@ import os
 from importlib import import_module
 from typing import Any, Final
 
-from lsmkv.env import shared_page
-from lsmkv.env.shared_page import EPOCH, MAGIC, SEQUENCE, SIZE, SUPERSEDED, TOKEN
+from lsmkv.shared.system import shared_page
+from lsmkv.shared.system.shared_page import EPOCH, MAGIC, SEQUENCE, SIZE, SUPERSEDED, TOKEN
 
 close_descriptor = shared_page.close_descriptor
 

@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import Any
 
 from lsmkv.env.process import HOME, has_interpreter
-from lsmkv.env.sockets import polling
+from lsmkv.shared.system.sockets import polling
 from lsmkv.util.threads import pause
 
 try:

@@ -1,9 +1,10 @@
 """Unix sockets with a name in ``/tmp``: between processes that share a store on macOS.
 
-Here is what differs from :mod:`lsmkv.env.sockets`, which is Linux's.  Names cannot be abstract.
-They are not in the store's directory, so a killed owner's does not prevent copying it, and no path
-is too long for them.  ``/tmp`` is the same for all processes, unlike ``TMPDIR``.  A name has the
-epoch's random number, so it never is another one's; what a kill leaves the next owner removes.
+Here is what differs from :mod:`lsmkv.shared.system.sockets`, which is Linux's.  Names cannot be
+abstract.  They are not in the store's directory, so a killed owner's does not prevent copying it,
+and no path is too long for them.  ``/tmp`` is the same for all processes, unlike ``TMPDIR``.  A
+name has the epoch's random number, so it never is another one's; what a kill leaves the next owner
+removes.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import stat
 import struct
 from typing import Any, Final
 
-from lsmkv.env import forks, sockets
-from lsmkv.env.sockets import Impostor, Socket, linux, module, new
-from lsmkv.env.sockets import polling as _select
+from lsmkv.env import forks
+from lsmkv.shared.system import sockets
+from lsmkv.shared.system.sockets import Impostor, Socket, linux, module, new
+from lsmkv.shared.system.sockets import polling as _select
 
 end = sockets.end
 end_requests = sockets.end_requests
@@ -106,7 +108,7 @@ def check_peer(connected: Any) -> None:
 
 
 def connect(address: bytes, patience: float | None) -> Any:
-    """A socket that is connected to an owner: as :func:`lsmkv.env.sockets.connect`."""
+    """A socket that is connected to an owner: as :func:`lsmkv.shared.system.sockets.connect`."""
     try:
         return sockets.connect(address, patience, _prepare, check_peer)
     except FileNotFoundError:
@@ -114,7 +116,7 @@ def connect(address: bytes, patience: float | None) -> Any:
 
 
 def accept(listening: Any) -> Any:
-    """The next connection: as :func:`lsmkv.env.sockets.accept`."""
+    """The next connection: as :func:`lsmkv.shared.system.sockets.accept`."""
     return sockets.accept(listening, _prepare, check_peer)
 
 
@@ -136,7 +138,7 @@ def _credentials(connected: Any) -> tuple[int, int]:
 
 
 def receive_with(connected: Any, size: int) -> tuple[bytes, int]:
-    """Some bytes, and the descriptor that came with them: as in :mod:`lsmkv.env.sockets`."""
+    """Some bytes, and the descriptor that came with them: as in ``sockets.py``."""
     content, passed, flags, _ = connected.recvmsg(size, module.CMSG_SPACE(4))
     fds: list[int] = []
     for level, kind, data in passed:

@@ -36,8 +36,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from lsmkv.env import forks
-from lsmkv.env.lock import OFD_GETLK, OFD_SETLK, pack_flock, unpack_flock
-from lsmkv.env.shared_page import SLOTS, fcntl, linux
+from lsmkv.env.lock import FIRST_LEASE, OFD_GETLK, OFD_SETLK, pack_flock, unpack_flock
+from lsmkv.shared.system.shared_page import SLOTS, fcntl, linux
 from lsmkv.util.signals import deferred
 
 _MAGIC: Final = b"lsmkvsh1"
@@ -54,9 +54,9 @@ NAMES: Final = 1 << 29
 """Names have numbers below this."""
 MOMENTS: Final = 1 << 31
 """Moments are numbers below this."""
-FIRST_LOG: Final = 1 << 61
+FIRST_LOG: Final = FIRST_LEASE
 """The offset of log 0.  Every log has a byte behind it, before those of the versions."""
-_FIRST_LEASE: Final = 1 << 62
+_FIRST_VERSION: Final = 1 << 62
 """The offset of version 0.  Every version of every epoch has a byte behind it."""
 VERSIONS_OF_EPOCH: Final = 1 << 32
 """The versions of epoch ``e`` are numbered from ``e * VERSIONS_OF_EPOCH`` on."""
@@ -208,16 +208,16 @@ class SharedFile:
         The owner may not have noticed: the version is sure to be leased if it is still the newest
         one afterwards.
         """
-        self._lock(_FIRST_LEASE + version)
+        self._lock(_FIRST_VERSION + version)
 
     def release(self, version: int) -> None:
         """End the lease of a version, unless another thread has closed the file, which ends it."""
-        self._unlock(_FIRST_LEASE + version)
+        self._unlock(_FIRST_VERSION + version)
 
     def is_leased(self, first: int, last: int) -> bool:
         """Whether one of the versions from ``first`` to ``last`` is leased, through any descriptor
         but this one."""
-        return self._is_locked(_FIRST_LEASE + first, last - first + 1)
+        return self._is_locked(_FIRST_VERSION + first, last - first + 1)
 
     def is_leased_in_epoch(self, epoch: int) -> bool:
         """Whether a version of that epoch is leased."""
@@ -225,9 +225,9 @@ class SharedFile:
         return self.is_leased(first, first + VERSIONS_OF_EPOCH - 1)
 
     def is_leased_at_all(self) -> bool:
-        """Whether any version or log is leased."""
+        """Whether any version or log is leased, through any descriptor but this one."""
         versions = (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH
-        return self._is_locked(FIRST_LOG, _FIRST_LEASE - FIRST_LOG + versions)
+        return self._is_locked(FIRST_LOG, _FIRST_VERSION - FIRST_LOG + versions)
 
     def lease_log(self, number: int) -> None:
         """Lease a log and all later ones."""
@@ -261,7 +261,7 @@ class SharedFile:
         """All leases of versions and logs through any descriptor but this one, as ranges of bytes,
         in order."""
         found: list[Range] = []
-        open_ranges = [(FIRST_LOG, _FIRST_LEASE + (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH - 1)]
+        open_ranges = [(FIRST_LOG, _FIRST_VERSION + (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH - 1)]
         while open_ranges:
             first, last = open_ranges.pop()
             if first > last:
@@ -311,10 +311,10 @@ class SharedFile:
         versions: list[int] = []
         log: int | None = None
         for first, last in ranges:
-            if first < _FIRST_LEASE:
+            if first < _FIRST_VERSION:
                 log = first - FIRST_LOG if log is None else min(log, first - FIRST_LOG)
             else:
-                versions += range(first - _FIRST_LEASE, last - _FIRST_LEASE + 1)
+                versions += range(first - _FIRST_VERSION, last - _FIRST_VERSION + 1)
         return versions, log
 
     def _is_locked(self, start: int, length: int) -> bool:

@@ -8,8 +8,8 @@ import signal
 
 import pytest
 
-from lsmkv.env.detached import Detached
-from lsmkv.env.local_sharing import SHARES
+from lsmkv.shared.system.detached import Detached
+from lsmkv.shared.system.local import SHARES
 
 pytestmark = pytest.mark.skipif(not SHARES, reason="only Linux has what it takes")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lsmkv.env.shared_page import (
+from lsmkv.shared.system.shared_page import (
     EPOCH,
     HAS_PAGES,
     SEQUENCE,

@@ -1,0 +1,114 @@
+"""By what this system's processes share stores in directories of the local file system."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from lsmkv.env import forks
+from lsmkv.env.base import Directory
+from lsmkv.env.local import LocalDirectory
+from lsmkv.env.local_file import naming
+from lsmkv.shared.system import named_page, named_sockets, shared_page, sockets
+from lsmkv.shared.system.shared_file import SharedFile, open_shared
+from lsmkv.shared.system.shared_page import fcntl
+from lsmkv.shared.system.sharing import SharingPlace
+from lsmkv.util.signals import deferred
+
+_NAMED: bool = not shared_page.HAS_PAGES and sys.platform == "darwin" and named_page.HAS_NAMED_PAGES
+SHARES: Final[bool] = shared_page.HAS_PAGES or _NAMED
+"""Whether they can."""
+PAGES: Final[Any] = named_page if _NAMED else shared_page
+SOCKETS: Final[Any] = named_sockets if _NAMED else sockets
+
+
+class Claim:
+    """The claim to start an owner: a lock on the store's directory, by a descriptor of its own.
+
+    A forked child closes it at once: it would keep the claim of a parent that is killed.
+    """
+
+    def __init__(self, open_directory: Callable[[], int]) -> None:
+        """``BlockingIOError`` if another process has it."""
+        with deferred, forks.changing:
+            self._fd = open_directory()
+            forks.note(self)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise
+        except OSError:
+            pass  # a file system without such locks
+
+    def close(self) -> None:
+        """End it, also in children that were forked meanwhile without this module's knowledge."""
+        with deferred, forks.changing:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_UN)
+                except OSError:
+                    pass
+                os.close(fd)
+
+    def close_in_child(self) -> None:
+        """In a forked child: the claim stays the parent's."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class LocalPlace(SharingPlace):
+    """A directory of the local file system whose store processes share."""
+
+    def __init__(self, directory: LocalDirectory) -> None:
+        self._directory = directory
+        self._claim: Claim | None = None
+
+    def shared_file(self, name: str, create: bool) -> SharedFile:
+        flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
+        open_file = self._directory.open_descriptor
+        return open_shared(lambda: open_file(name, flags), os.path.join(self._directory.path, name))
+
+    def forget(self, name: str) -> None:
+        """Free what a killed owner has left outside of the directory; ``name`` is that of the file
+        by which the store was shared.  Caller holds ``LOCK``."""
+        try:
+            file = self.shared_file(name, False)
+        except OSError:
+            return  # it is none that a process has written
+        try:
+            last = file.read_head() if SHARES else None
+            if last is not None:
+                PAGES.end_page([], last.token)
+                SOCKETS.forget(last.token, last.epoch)
+        finally:
+            file.close()
+
+    def is_writable(self) -> bool:
+        return os.access(".", os.W_OK, dir_fd=self._directory.descriptor, effective_ids=True)
+
+    def claim_start(self) -> bool:
+        with naming(self._directory.path):
+            try:
+                self._claim = Claim(self._directory.second_descriptor)
+            except BlockingIOError:
+                return False
+        return True
+
+    def end_start(self) -> None:
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            claim.close()
+
+
+def place_of(directory: Directory) -> SharingPlace:
+    """What a directory has whose store processes share; ``TypeError`` if they cannot."""
+    if isinstance(directory, SharingPlace):
+        return directory
+    if isinstance(directory, LocalDirectory):
+        return LocalPlace(directory)
+    raise TypeError(f"processes share no store of {type(directory).__name__}")

@@ -1,0 +1,55 @@
+"""What processes that share a store need of their system, as simulations have it too.
+
+For directories of the local file system these are :mod:`lsmkv.shared.system.sockets` and
+:mod:`lsmkv.shared.system.shared_page` on Linux, :mod:`lsmkv.shared.system.named_sockets` and
+:mod:`lsmkv.shared.system.named_page` on macOS.  A :class:`SharingEnv` has others instead: the
+processes of a simulation share stores through it (:mod:`lsmkv.testing.processes`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from lsmkv.env.base import Env
+from lsmkv.shared.system.shared_file import SharedFile
+
+
+class SharingPlace:
+    """What a directory has whose store processes share, besides its files."""
+
+    @abstractmethod
+    def shared_file(self, name: str, create: bool) -> SharedFile:
+        """The file by which they do; see :mod:`lsmkv.shared.system.shared_file`.
+
+        It can be written to with ``create``, that is, by the owner.
+        """
+
+    @abstractmethod
+    def is_writable(self) -> bool:
+        """Whether this process may make files here."""
+
+    @abstractmethod
+    def claim_start(self) -> bool:
+        """Claim to be the one that starts an owner of the store; False if another process does.
+
+        The claim ends with :meth:`end_start`, or with the process.  It excludes nobody from the
+        store: it saves all but one of many a start that is of no use.
+        """
+
+    @abstractmethod
+    def end_start(self) -> None:
+        """End the claim, in this process and in those that were forked meanwhile."""
+
+
+class SharingEnv(Env):
+    """A file system other than the local one in which processes share stores, for one of them.
+
+    Its directories are :class:`SharingPlace`, too.
+    """
+
+    sockets: Any
+    """Has what :mod:`lsmkv.shared.system.sockets` has."""
+    pages: Any
+    """Has what :mod:`lsmkv.shared.system.shared_page` has: ``SharedPage make_page end_page
+    close_descriptor``."""
