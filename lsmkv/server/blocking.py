@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lsmkv.errors import Error
-from lsmkv.server.keyspace import Database, Keyspace
+from lsmkv.server.database import Database
+from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.resp import NO_REPLY, CommandError, Reply
 
 _log = logging.getLogger("lsmkv.server")

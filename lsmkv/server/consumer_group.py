@@ -273,7 +273,7 @@ def make_group(space: Keyspace, entry: Entry, name: bytes, last: bytes, read: in
 def remove_group(space: Keyspace, entry: Entry, group: Group) -> None:
     """Remove a group in O(1).  What it holds is swept later."""
     space.overlay.delete(group_prefix(entry) + group.name)
-    space.discard_group(group.encode())
+    space.garbage.add(group.prefix)
 
 
 def groups_of(overlay: Overlay, entry: Entry) -> Iterator[Group]:

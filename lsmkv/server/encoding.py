@@ -167,6 +167,18 @@ def group_prefix(entry: Entry) -> bytes:
     return GROUP + U64.pack(entry.version)
 
 
+def element_ranges(entry: Entry) -> list[bytes]:
+    """The prefixes of all records that a key holds beside its own, but for those of groups."""
+    if entry.kind == STRING:
+        return []
+    ranges = [element_prefix(entry)]
+    if entry.kind == SORTED_SET:
+        ranges.append(ranked_prefix(entry))
+    elif entry.kind == STREAM:
+        ranges.append(group_prefix(entry))
+    return ranges
+
+
 def ordered_score(score: float) -> bytes:
     """Eight bytes that sort as the scores do; -0.0 and 0.0 map to the same bytes.
 

@@ -13,11 +13,11 @@ from functools import partial
 
 from lsmkv.db.db import DB
 from lsmkv.errors import Error
-from lsmkv.server.command import MISSING, Command, Table
+from lsmkv.server.admission import check_allowed, unknown_command
+from lsmkv.server.command import Command, Table
 from lsmkv.server.keyspace import Keyspace
-from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, busy_error, encode
+from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, encode
 from lsmkv.server.scripts.evaluator import Evaluator
-from lsmkv.server.scripts.sources import Script
 from lsmkv.server.session import Evaluation, Reread, Service, Session
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import without_secrets
@@ -35,7 +35,6 @@ _LONGEST_TIMER = 86_400.0
 _ONE_ARGUMENT = 49
 """Overhead of an argument in memory, in bytes."""
 _INTERNAL = "ERR internal error: the server's log has the details"
-_LACKS = "lsmkv serve has no"
 _SECURITY = (
     "POST or Host: was sent by %s: a web page can make a browser send commands to this server; "
     "the connection is closed"
@@ -59,7 +58,7 @@ class Engine(Service):
         self.syncs = Syncs(db, settings, space.writable, self._send, self._fail_to_sync)
         self._logged: dict[str, float] = {}
         """When each kind of trouble was last logged."""
-        self._evaluator = Evaluator(self)
+        self.scripts = Evaluator(self)
         self._held_back: dict[Session, None] = {}
         """Clients whose requests wait for the end of a script."""
         self._withheld: list[Session] = []
@@ -210,8 +209,8 @@ class Engine(Service):
                 if request[0].lower() in (b"post", b"host:"):
                     self._suspect(session)
                     return None
-                raise CommandError(_unknown(request))
-            self._check(session, found, request)
+                raise unknown_command(request)
+            check_allowed(session, found, request)
         except CommandError as error:
             if session.queued is not None:
                 session.refused = True
@@ -241,33 +240,6 @@ class Engine(Service):
         """Close the connection of a web browser: a web page wrote the requests, not its user."""
         session.closing = True
         self._log_seldom("security", _SECURITY, session.address)
-
-    def _check(self, session: Session, found: Command, request: list[bytes]) -> None:
-        """Raise the error of a command that cannot run now."""
-        flags = found.flags
-        if found.subcommands and len(request) > 1:
-            session.last_command = None
-            shown = request[1].partition(b"\0")[0][:128].decode("utf-8", "surrogateescape")
-            missing = MISSING.get(found.name.encode() + b"|" + request[1].upper())
-            hint = f". Try {found.name} HELP." if missing is None else f": {_LACKS} {missing}"
-            raise CommandError(f"ERR unknown subcommand '{shown}'{hint}")
-        if not found.accepts(len(request)):
-            raise CommandError(f"ERR wrong number of arguments for '{found.full_name}' command")
-        if not session.authenticated and "no_auth" not in flags:
-            raise CommandError("NOAUTH Authentication required.")
-        if self.is_busy() and "allow_busy" not in found.traits.flags:
-            raise busy_error()
-        if session.queued is not None and "no_multi" in flags:
-            raise CommandError("ERR Command not allowed inside a transaction")
-        if found.writes and not self.space.writable:
-            raise CommandError("READONLY You can't write against a read only replica.")
-        if session.subscribed and not session.resp3 and "subscribed" not in flags:
-            raise CommandError(
-                f"ERR Can't execute '{found.full_name}': only (P|S)SUBSCRIBE /"
-                " (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
-            )
-        if session.monitoring and (flags & {"readonly", "write"} or found.name == "PUBLISH"):
-            raise CommandError("ERR Replica can't interact with the keyspace")
 
     def show(self, session: Session, found: Command, request: list[bytes]) -> None:
         """Show a command that ran to the clients that monitor, unless it is an admin command, or
@@ -315,35 +287,7 @@ class Engine(Service):
         self.run(session, request)
         session.on_unblocked()
 
-    # Scripts
-
-    def compile_script(self, script: Script) -> None:
-        """Compile a script.  Raises :class:`CommandError` if it is invalid."""
-        self._evaluator.compile(script)
-
-    def evaluate(self, evaluation: Evaluation) -> Reply:
-        """Run a script, and return its reply; ``NO_REPLY`` if it goes on in a thread."""
-        reply = self._evaluator.evaluate(evaluation)
-        if type(reply) is CommandError:
-            self._count_failure(evaluation)
-        return reply
-
-    def kill_script(self) -> None:
-        """End the script that runs.  Raises :class:`CommandError` if that cannot be."""
-        self._evaluator.kill()
-
-    def forget_scripts(self) -> None:
-        """Forget what scripts have left in memory."""
-        self._evaluator.forget()
-
-    async def abandon_script(self) -> None:
-        """End the script that runs in a thread, and drop what it wrote: the server ends."""
-        await self._evaluator.abandon()
-
-    @property
-    def script_memory(self) -> int:
-        """The bytes that the interpreter of scripts has."""
-        return self._evaluator.memory
+    # Scripts that run in a thread
 
     def holds_back(self, session: Session) -> bool:
         """Whether the next request of a client waits because a script runs in a thread, or its
@@ -370,7 +314,7 @@ class Engine(Service):
         self.busy = evaluation
         self._withheld, self._touched = self._touched, []
 
-    def end_busy(self, evaluation: Evaluation, reply: Reply, seconds: float) -> None:
+    def end_busy(self, evaluation: Evaluation, reply: Reply) -> None:
         """A script in a thread has ended: answer it, and go on."""
         self.busy = None
         self._touched = self._withheld + self._touched
@@ -381,7 +325,6 @@ class Engine(Service):
             self.space.roll_back()
             self._refuse_writes(self._touched, "ERR The server is shutting down")
         self.space.keep()
-        self._count_script(evaluation, reply, seconds)
         then, session.after_script = session.after_script, _nothing
         if evaluation.abandoned and session.running:
             session.cut()  # in the middle of its transaction, of which nothing was written
@@ -401,22 +344,6 @@ class Engine(Service):
         session.reply(reply)
         if self.space.has_changes and len(session.out) > at:
             session.unwritten.append(at)
-
-    def _count_script(self, evaluation: Evaluation, reply: Reply, seconds: float) -> None:
-        found = self.command_of(evaluation.request)
-        assert found is not None
-        found.microseconds += seconds * 1e6
-        if type(reply) is CommandError:
-            self._count_failure(evaluation)
-        if seconds * 1e6 >= self.slow.threshold >= 0:
-            session = evaluation.session
-            self.slow.add(evaluation.request, seconds, session.address, session.name)
-
-    def _count_failure(self, evaluation: Evaluation) -> None:
-        """A script has returned an error, which is not raised because its writes stay."""
-        found = self.command_of(evaluation.request)
-        assert found is not None
-        found.failed += 1
 
     def _run_while_busy(self, session: Session, found: Command, request: list[bytes]) -> None:
         """Run a command that may run beside a script: it touches no key."""
@@ -569,17 +496,3 @@ class Engine(Service):
 
 def _nothing() -> None:
     pass
-
-
-def _unknown(request: list[bytes]) -> str:
-    name, *words = (word.partition(b"\0")[0] for word in request)
-    missing = MISSING.get(name.upper())
-    if missing is not None:
-        return f"ERR unknown command '{name.decode()}': {_LACKS} {missing}"
-    shown = b""
-    for word in words:
-        if len(shown) >= 128:
-            break
-        shown += b"'%b' " % word[: 128 - len(shown)]
-    text = b"ERR unknown command '%b', with args beginning with: %b" % (name[:128], shown)
-    return text.decode("utf-8", "surrogateescape")

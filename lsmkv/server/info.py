@@ -88,7 +88,7 @@ def _clients(service: Service) -> Fields:
 
 def _memory(service: Service) -> Fields:
     usage = service.db.get_property("leveldb.approximate-memory-usage")
-    used, peak, lua = int(usage or 0), _peak_memory(), service.script_memory
+    used, peak, lua = int(usage or 0), _peak_memory(), service.scripts.memory
     return {
         "used_memory": used,
         "used_memory_human": _human(used),

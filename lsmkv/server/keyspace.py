@@ -11,24 +11,22 @@ from collections.abc import Callable, Iterator
 
 from lsmkv.db.db import DB
 from lsmkv.errors import Error
-from lsmkv.server import encoding
+from lsmkv.server.database import DATABASES, Database
 from lsmkv.server.encoding import (
-    DATABASE,
+    BLOOM,
     ELEMENT,
     EXPIRES,
     FORMAT,
     FORMAT_KEY,
     GROUP,
     KEY,
-    SORTED_SET,
     STREAM,
     STRING,
     U32,
     U64,
     Entry,
-    element_prefix,
-    group_prefix,
-    ranked_prefix,
+    element_ranges,
+    successor,
 )
 from lsmkv.server.events import Events
 from lsmkv.server.expiry import ExpiryQueue
@@ -40,24 +38,7 @@ from lsmkv.server.ranks import Ranks
 from lsmkv.server.read_ahead import ReadAhead
 from lsmkv.server.resp import wrong_type
 
-DATABASES = 16
 _PLAIN_STRING = bytes((STRING,))
-
-
-class Database:
-    """One of the 16 databases.  Its keys are stored under its id, which FLUSHDB replaces."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.id = 0
-        self.size = 0
-        """The number of keys, including expired ones that are not removed yet."""
-        self.prefix = b""
-
-    def load(self, id_: int, size: int) -> None:
-        self.id = id_
-        self.size = size
-        self.prefix = KEY + U32.pack(id_)
 
 
 class Keyspace:
@@ -145,14 +126,12 @@ class Keyspace:
 
     def _load(self) -> None:
         for database in self.databases:
-            stored = self.overlay.get(DATABASE + bytes((database.index,)))
-            if stored is None:
-                if not self.writable:
-                    continue
+            stored = self.overlay.get(database.name)
+            if stored is not None:
+                database.decode(stored)
+            elif self.writable:
                 database.load(self._ids.take() & 0xFFFFFFFF, 0)
                 self._changed[database] = (0, 0)
-            else:
-                database.load(U32.unpack_from(stored)[0], U64.unpack_from(stored, 4)[0])
 
     def reload(self) -> None:
         """Reload everything from the store, which is open for reading only."""
@@ -220,8 +199,7 @@ class Keyspace:
         """
         try:
             for database in self._changed:
-                record = U32.pack(database.id) + U64.pack(database.size)
-                self.overlay.put(DATABASE + bytes((database.index,)), record)
+                self.overlay.put(database.name, database.encode())
             self.overlay.commit()
         except Exception:
             self.failing = True
@@ -293,9 +271,7 @@ class Keyspace:
         entry = Entry.decode(record)
         if entry.expires and entry.expires <= self.now():
             if self.writable and not self.reading and not self.frozen:
-                self.remove(database, key, entry)
-                self.expired += 1
-                self.announce("x", "expired", database, key)
+                self._expire(database, key, entry)
             self.miss(database, key)
             return None
         if kind and entry.kind != kind:
@@ -305,9 +281,7 @@ class Keyspace:
     def find_or_make(self, database: Database, key: bytes, kind: int) -> tuple[Entry, bool]:
         """The entry of a key, and whether it is new.  A new key exists once it is saved."""
         entry = self.find(database, key, kind)
-        if entry is not None:
-            return entry, False
-        return self.make(kind), True
+        return (self.make(kind), True) if entry is None else (entry, False)
 
     def make(self, kind: int) -> Entry:
         """An entry for a new key."""
@@ -323,7 +297,7 @@ class Keyspace:
         A key without elements is removed instead, unless it is a stream.  Its elements must be
         deleted already.
         """
-        if entry.size == 0 and entry.kind not in (STRING, encoding.BLOOM, STREAM):
+        if entry.size == 0 and entry.kind not in (STRING, BLOOM, STREAM):
             if not new:
                 self.remove(database, key, entry, swept=True)
                 self.announce("g", "del", database, key)
@@ -344,10 +318,9 @@ class Keyspace:
         old = self.overlay.get(name)
         if old is None:
             self.resize(database, 1)
+            self.announce("n", "new", database, key)
         elif old[0] != STRING:
             self._drop(database, key, Entry.decode(old))
-        if old is None:
-            self.announce("n", "new", database, key)
         if expires:
             head = bytes((STRING | EXPIRES,)) + U64.pack(expires)
             self.expiry.add(expires, database.id, key)
@@ -378,9 +351,12 @@ class Keyspace:
             self.expiry.add(entry.expires, database.id, key)
         self.save(database, key, entry, new=True)
 
-    def detach(self, database: Database, key: bytes, entry: Entry) -> None:
-        """Remove a key but keep its elements, because another key takes them over."""
+    def move(
+        self, database: Database, key: bytes, target: Database, new: bytes, entry: Entry
+    ) -> None:
+        """Give a value, with its elements, another key, replacing any other value of that."""
         self.remove(database, key, entry, swept=True)
+        self.replace(target, new, entry)
 
     def set_expiry(self, database: Database, key: bytes, entry: Entry, expires: int) -> None:
         """Set a key's expiry; 0 removes it."""
@@ -397,20 +373,8 @@ class Keyspace:
         if entry.expires:
             self.expiry.remove(entry.expires, database.id, key)
         if not swept:
-            self._discard_elements(entry)
-
-    def _discard_elements(self, entry: Entry) -> None:
-        """Queue the elements of an entry to be swept."""
-        if entry.kind != STRING:
-            self.garbage.add(element_prefix(entry))
-            if entry.kind == SORTED_SET:
-                self.garbage.add(ranked_prefix(entry))
-            elif entry.kind == STREAM:
-                self.garbage.add(group_prefix(entry))
-
-    def discard_group(self, record: bytes) -> None:
-        """Queue what a consumer group holds to be swept; ``record`` is the group's own."""
-        self.garbage.add(ELEMENT + record[:8])
+            for prefix in element_ranges(entry):
+                self.garbage.add(prefix)
 
     def resize(self, database: Database, change: int) -> None:
         """Add to the number of keys.  The new number is part of the tick's record."""
@@ -444,7 +408,7 @@ class Keyspace:
     ) -> Iterator[tuple[bytes, Entry]]:
         """The keys that have not expired, in order from ``start`` on, with their entries."""
         prefix = database.prefix
-        end = encoding.successor(prefix) if stop is None else prefix + stop
+        end = successor(prefix) if stop is None else prefix + stop
         now = self.now()
         for name, record in self.overlay.scan(prefix + start, end):
             entry = Entry.decode(record)
@@ -497,16 +461,18 @@ class Keyspace:
         due = self.expiry.take_due(now, limit)
         for expires, id_, key in due:
             database = by_id.get(id_)
-            if database is not None:
-                record = self.overlay.get(database.prefix + key)
-                if record is not None:
-                    entry = Entry.decode(record)
-                    if entry.expires == expires:
-                        entry.expires = 0  # its place in the queue is taken already
-                        self.remove(database, key, entry)
-                        self.expired += 1
-                        self.announce("x", "expired", database, key)
+            record = None if database is None else self.overlay.get(database.prefix + key)
+            if database is not None and record is not None:
+                entry = Entry.decode(record)
+                if entry.expires == expires:
+                    entry.expires = 0  # its place in the queue is taken already
+                    self._expire(database, key, entry)
         return len(due)
+
+    def _expire(self, database: Database, key: bytes, entry: Entry) -> None:
+        self.remove(database, key, entry)
+        self.expired += 1
+        self.announce("x", "expired", database, key)
 
     def sweep(self, limit: int) -> bool:
         """Delete up to ``limit`` records that were removed.  Returns whether there are more."""
@@ -514,7 +480,7 @@ class Keyspace:
         if entry_at is None:
             return False
         prefix, position = entry_at
-        stop = encoding.successor(prefix)
+        stop = successor(prefix)
         for count, (name, record) in enumerate(self.overlay.scan(position or prefix, stop)):
             if count == limit:
                 self.garbage.move(prefix, name)
@@ -525,8 +491,9 @@ class Keyspace:
                 key = name[len(prefix) :]
                 if entry.expires:
                     self.expiry.remove(entry.expires, U32.unpack(prefix[1:])[0], key)
-                self._discard_elements(entry)
+                for elements in element_ranges(entry):
+                    self.garbage.add(elements)
             elif prefix[:1] == GROUP:
-                self.discard_group(record)
+                self.garbage.add(ELEMENT + record[:8])  # what a consumer group holds
         self.garbage.drop_first()
         return self.garbage.first() is not None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from lsmkv.server.database import Database
 from lsmkv.server.encoding import FORMAT_KEY, STRING, Entry
-from lsmkv.server.keyspace import Database, Keyspace
+from lsmkv.server.keyspace import Keyspace
 
 
 class RawKeyspace(Keyspace):

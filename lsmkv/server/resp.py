@@ -104,6 +104,10 @@ def syntax_error() -> CommandError:
     return CommandError("ERR syntax error")
 
 
+def read_only_error() -> CommandError:
+    return CommandError("READONLY You can't write against a read only replica.")
+
+
 def busy_error() -> CommandError:
     return CommandError(
         "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."

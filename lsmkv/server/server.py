@@ -19,9 +19,10 @@ from lsmkv.options import Options, checked_lock_timeout
 from lsmkv.server.commands import COMMANDS
 from lsmkv.server.commands.raw import RAW_COMMANDS
 from lsmkv.server.connection import Connection
+from lsmkv.server.database import DATABASES
 from lsmkv.server.descriptors import Room, reserve
 from lsmkv.server.engine import Engine
-from lsmkv.server.keyspace import DATABASES, Keyspace
+from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.raw_keyspace import RawKeyspace
 from lsmkv.server.settings import Settings, Sync
 from lsmkv.server.tls import TLS, AuthClients
@@ -260,7 +261,7 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
-        await engine.abandon_script()
+        await engine.scripts.abandon()
         engine.end_pause()
         for session in list(engine.sessions.values()):
             engine.waits.unblock(session, error=True)

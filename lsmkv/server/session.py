@@ -13,13 +13,14 @@ from lsmkv.db.db import DB
 from lsmkv.server.blocking import Wait, Waits
 from lsmkv.server.command import Command, Table
 from lsmkv.server.cursors import Cursors
-from lsmkv.server.keyspace import Database, Keyspace
+from lsmkv.server.database import Database
+from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.pause import Pause
 from lsmkv.server.pubsub import Channels
 from lsmkv.server.resp import Push, Reply, Simple, encode
-from lsmkv.server.scripts.sources import Script, Sources
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import SlowLog
+from lsmkv.server.sources import Script, Sources
 
 
 class Service(ABC):
@@ -27,6 +28,9 @@ class Service(ABC):
 
     :class:`Engine` runs the commands.
     """
+
+    scripts: Scripts
+    """Runs scripts.  The engine sets it."""
 
     def __init__(self, db: DB, space: Keyspace, table: Table, settings: Settings) -> None:
         self.db = db
@@ -110,14 +114,6 @@ class Service(ABC):
     def command_of(self, request: list[bytes]) -> Command | None:
         """Find the command that a request names."""
 
-    @abstractmethod
-    def compile_script(self, script: Script) -> None:
-        """Compile a script.  Raises :class:`CommandError` if it is invalid."""
-
-    @abstractmethod
-    def evaluate(self, evaluation: Evaluation) -> Reply:
-        """Run a script, and return its reply; ``NO_REPLY`` if it goes on in a thread."""
-
     def is_busy(self) -> bool:
         """Whether a script runs in a thread.
 
@@ -127,24 +123,11 @@ class Service(ABC):
         return self.busy is not None
 
     @abstractmethod
-    def kill_script(self) -> None:
-        """End the script that runs.  Raises :class:`CommandError` if that cannot be."""
-
-    @abstractmethod
-    def forget_scripts(self) -> None:
-        """Forget what scripts have left in memory."""
-
-    @property
-    @abstractmethod
-    def script_memory(self) -> int:
-        """The bytes that the interpreter of scripts has."""
-
-    @abstractmethod
     def begin_busy(self, evaluation: Evaluation) -> None:
         """A script goes on in a thread."""
 
     @abstractmethod
-    def end_busy(self, evaluation: Evaluation, reply: Reply, seconds: float) -> None:
+    def end_busy(self, evaluation: Evaluation, reply: Reply) -> None:
         """A script in a thread has ended: answer it, and go on."""
 
     @abstractmethod
@@ -163,6 +146,35 @@ class Service(ABC):
     @abstractmethod
     def close_session(self, session: Session) -> None:
         """Close a session whose connection is gone or must go.  A second call has no effect."""
+
+
+class Scripts(ABC):
+    """Runs the scripts of a server, one after the other."""
+
+    @abstractmethod
+    def compile(self, script: Script) -> object:
+        """Compile a script, unless it is.  Raises :class:`CommandError` if it is invalid."""
+
+    @abstractmethod
+    def evaluate(self, evaluation: Evaluation) -> Reply:
+        """Run a script, and return its reply; ``NO_REPLY`` if it goes on in a thread."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End the script that runs.  Raises :class:`CommandError` if that cannot be."""
+
+    @abstractmethod
+    async def abandon(self) -> None:
+        """End the script that runs in a thread, and drop what it wrote: the server ends."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Forget all compiled scripts, and start with a new interpreter."""
+
+    @property
+    @abstractmethod
+    def memory(self) -> int:
+        """The bytes that the interpreter has."""
 
 
 class Reread(NamedTuple):

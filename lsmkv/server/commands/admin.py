@@ -16,6 +16,7 @@ from lsmkv.server.resp import (
     Simple,
     Verbatim,
     busy_error,
+    read_only_error,
     syntax_error,
     wrong_subcommand,
 )
@@ -123,7 +124,7 @@ def monitor(session: Session, args: list[bytes]) -> Reply:
 
 def _check_writable(session: Session) -> None:
     if not session.space.writable:
-        raise CommandError("READONLY You can't write against a read only replica.")
+        raise read_only_error()
 
 
 def _synced(session: Session) -> None:

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING
 from lsmkv.server import numbers
 from lsmkv.server.consumer_group import copy_groups, held_by_groups
 from lsmkv.server.cursors import cursor_number
+from lsmkv.server.database import Database
 from lsmkv.server.encoding import (
+    GROUP,
     KIND_NAMES,
     LIST,
     SORTED_SET,
     STREAM,
     STRING,
     Entry,
-    element_prefix,
-    group_prefix,
-    ranked_prefix,
+    element_ranges,
     successor,
 )
 from lsmkv.server.globs import literal_prefix, matcher
-from lsmkv.server.keyspace import Database
 from lsmkv.server.numbers import to_int
 from lsmkv.server.registry import command, container
 from lsmkv.server.resp import OK, CommandError, Reply, Simple, syntax_error
@@ -165,8 +164,7 @@ def _rename(session: Session, old: bytes, new: bytes) -> None:
     if entry is None:
         raise CommandError("ERR no such key")
     if old != new:
-        space.detach(database, old, entry)
-        space.replace(database, new, entry)
+        space.move(database, old, database, new, entry)
         session.announce("g", "rename_from", old)
         session.announce("g", "rename_to", new)
 
@@ -213,13 +211,10 @@ def copy(session: Session, args: list[bytes]) -> Reply:
     made = Entry.decode(entry.encode())
     if entry.kind != STRING:
         made.version, made.removed = space.new_version(), 0
-        prefixes = [element_prefix]
-        if entry.kind == SORTED_SET:
-            prefixes.append(ranked_prefix)
-        for prefix in prefixes:
-            copied = prefix(made)
-            for name, value in space.overlay.under(prefix(entry)):
-                space.overlay.put(copied + name, value)
+        for old, copied in zip(element_ranges(entry), element_ranges(made), strict=True):
+            if old[:1] != GROUP:
+                for name, value in space.overlay.under(old):
+                    space.overlay.put(copied + name, value)
         if entry.kind == STREAM:
             copy_groups(space, entry, made)
     space.replace(target, new, made)
@@ -237,8 +232,7 @@ def move(session: Session, args: list[bytes]) -> Reply:
     entry = space.find(session.database, args[1])
     if entry is None or space.find(target, args[1]) is not None:
         return 0
-    space.detach(session.database, args[1], entry)
-    space.replace(target, args[1], entry)
+    space.move(session.database, args[1], target, args[1], entry)
     session.announce("g", "move_from", args[1])
     space.announce("g", "move_to", target, args[1])
     return 1
@@ -419,10 +413,9 @@ def memory_usage(session: Session, args: list[bytes]) -> Reply:
     if entry is None:
         return None
     size = len(session.database.prefix) + len(args[2]) + len(entry.encode())
-    if entry.kind != STRING:
-        starts = [element_prefix(entry), ranked_prefix(entry), group_prefix(entry)]
-        if entry.kind == STREAM:
-            starts += held_by_groups(session.space.overlay, entry)
-        for start in starts:
-            size += session.service.db.approximate_size(start, start + b"\xff" * 8)
+    starts = element_ranges(entry)
+    if entry.kind == STREAM:
+        starts += held_by_groups(session.space.overlay, entry)
+    for start in starts:
+        size += session.service.db.approximate_size(start, start + b"\xff" * 8)
     return size

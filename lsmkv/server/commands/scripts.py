@@ -5,8 +5,8 @@ from __future__ import annotations
 from lsmkv.server.numbers import to_int
 from lsmkv.server.registry import command, container
 from lsmkv.server.resp import OK, CommandError, Reply
-from lsmkv.server.scripts.sources import Script
 from lsmkv.server.session import Evaluation, Session
+from lsmkv.server.sources import Script
 
 _NO_SCRIPT = "NOSCRIPT No matching script. Please use EVAL."
 
@@ -24,7 +24,7 @@ def _evaluate(session: Session, args: list[bytes], script: Script, only_reads: b
     first = 3 + _key_count(args)
     only_reads = only_reads or script.only_reads
     evaluation = Evaluation(session, args, script, args[3:first], args[first:], only_reads)
-    return session.service.evaluate(evaluation)
+    return session.service.scripts.evaluate(evaluation)
 
 
 def _eval(session: Session, args: list[bytes], only_reads: bool) -> Reply:
@@ -34,7 +34,7 @@ def _eval(session: Session, args: list[bytes], only_reads: bool) -> Reply:
     _key_count(args)
     script = service.sources.of_source(args[1])
     if not service.sources.has(script):
-        service.compile_script(script)
+        service.scripts.compile(script)
         service.sources.add(script, loaded=False)
     return _evaluate(session, args, script, only_reads)
 
@@ -80,7 +80,7 @@ def script_load(session: Session, args: list[bytes]) -> Reply:
     """Compile and keep a script, and return its SHA-1."""
     service = session.service
     script = service.sources.of_source(args[2])
-    service.compile_script(script)
+    service.scripts.compile(script)
     service.sources.add(script, loaded=True)
     return script.sha
 
@@ -97,12 +97,12 @@ def script_flush(session: Session, args: list[bytes]) -> Reply:
     if len(args) > 3 or (len(args) == 3 and args[2].upper() not in (b"ASYNC", b"SYNC")):
         raise CommandError("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
     session.service.sources.clear()
-    session.service.forget_scripts()
+    session.service.scripts.forget()
     return OK
 
 
 @command("SCRIPT KILL", 2, group="scripting")
 def script_kill(session: Session, args: list[bytes]) -> Reply:
     """End the script that runs, unless it has written."""
-    session.service.kill_script()
+    session.service.scripts.kill()
     return OK

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from lsmkv.db.db import DB
 from lsmkv.server.commands import COMMANDS
+from lsmkv.server.database import DATABASES
 from lsmkv.server.encoding import IMPORT, U32, U64
 from lsmkv.server.engine import Engine
-from lsmkv.server.keyspace import DATABASES, Keyspace
+from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.moving.recreating import Words
 from lsmkv.server.resp import CommandError
 from lsmkv.server.settings import Settings

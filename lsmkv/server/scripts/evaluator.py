@@ -23,10 +23,10 @@ from typing import Final
 from lsmkv.errors import Error
 from lsmkv.server.command import Command
 from lsmkv.server.info import REDIS_VERSION
-from lsmkv.server.resp import NO_REPLY, CommandError, Reply
+from lsmkv.server.resp import NO_REPLY, CommandError, Reply, read_only_error
 from lsmkv.server.scripts.sandbox import Sandbox, ScriptError, Stopped
-from lsmkv.server.scripts.sources import Script
-from lsmkv.server.session import Evaluation, Service, Session
+from lsmkv.server.session import Evaluation, Scripts, Service, Session
+from lsmkv.server.sources import Script
 
 _log = logging.getLogger("lsmkv.server.scripts")
 _IN_LOOP: Final = 0.02
@@ -37,7 +37,7 @@ _MOST_COMPILED: Final = 1000
 _SHUTTING_DOWN: Final = "ERR The server is shutting down, and the script was ended"
 
 
-class Evaluator:
+class Evaluator(Scripts):
     """Runs the scripts of a server, one after the other."""
 
     def __init__(self, service: Service) -> None:
@@ -53,7 +53,7 @@ class Evaluator:
 
     @property
     def memory(self) -> int:
-        """The bytes that Lua has."""
+        """The bytes that the interpreter has; 0 while it runs."""
         return 0 if self._sandbox is None or self._now is not None else self._sandbox.memory
 
     def forget(self) -> None:
@@ -63,7 +63,7 @@ class Evaluator:
             self._sandbox = None
 
     def compile(self, script: Script) -> object:
-        """Compile a script, unless it is.  Raises :class:`CommandError`."""
+        """Compile a script, unless it is.  Raises :class:`CommandError` if it is invalid."""
         function = self._compiled.get(script.sha)
         if function is None:
             if self._sandbox is None:
@@ -88,18 +88,27 @@ class Evaluator:
         ready = len(self._space.ready)
         reply = self._attempt(evaluation)
         if not evaluation.late:
-            self._tell(evaluation)
-            return reply
+            return self._done(evaluation, reply)
         self._undo(evaluation, ready)
         evaluation.deadline = math.inf
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # there is no loop that could go on
-            reply = self._attempt(evaluation)
-            self._tell(evaluation)
-            return reply
+            return self._done(evaluation, self._attempt(evaluation))
         self._leave_loop(evaluation, loop)
         return NO_REPLY
+
+    def _done(self, evaluation: Evaluation, reply: Reply) -> Reply:
+        self._tell(evaluation)
+        if type(reply) is CommandError:
+            self._command(evaluation).failed += 1
+        return reply
+
+    def _command(self, evaluation: Evaluation) -> Command:
+        """The command that runs a script: EVAL or a variant of it."""
+        found = self._service.command_of(evaluation.request)
+        assert found is not None
+        return found
 
     def _undo(self, evaluation: Evaluation, ready: int) -> None:
         """Undo an attempt."""
@@ -203,15 +212,21 @@ class Evaluator:
         if self._ended is not None:
             self._ended.set()
         seconds = time.perf_counter() - evaluation.started
+        service, found = self._service, self._command(evaluation)
         if evaluation.abandoned:
             reply = CommandError(_SHUTTING_DOWN)
-            self._service.deferred = None
+            service.deferred = None
         else:
             self._tell(evaluation)
-        self._service.end_busy(evaluation, reply, seconds)
+        found.microseconds += seconds * 1e6
+        found.failed += type(reply) is CommandError
+        if seconds * 1e6 >= service.slow.threshold >= 0:
+            session = evaluation.session
+            service.slow.add(evaluation.request, seconds, session.address, session.name)
+        service.end_busy(evaluation, reply)
 
     async def abandon(self) -> None:
-        """End the script that runs in a thread, if there is one, and drop what it wrote."""
+        """End the script that runs in a thread, and drop what it wrote: the server ends."""
         evaluation = self._service.busy
         if evaluation is not None and self._ended is not None:
             evaluation.abandoned = evaluation.killed = True
@@ -326,7 +341,7 @@ class Evaluator:
             raise CommandError("ERR Write commands are not allowed from read-only scripts.")
         if found.writes:
             if not self._space.writable:
-                raise CommandError("READONLY You can't write against a read only replica.")
+                raise read_only_error()
             evaluation.wrote = True
         return found
 

@@ -9,7 +9,7 @@ import pytest
 from serving import Client, an_engine
 
 from lsmkv import MemoryEnv
-from lsmkv.server.scripts.sources import MOST_EVALUATED
+from lsmkv.server.sources import MOST_EVALUATED
 
 pytest.importorskip("lupa")
 

@@ -9,7 +9,7 @@ from ticks import engine_of, open_store
 
 from lsmkv import MemoryEnv
 from lsmkv.server.resp import CommandError
-from lsmkv.server.scripts.sources import MOST_EVALUATED, Sources
+from lsmkv.server.sources import MOST_EVALUATED, Sources
 
 
 def sha_of(source: bytes) -> bytes:
