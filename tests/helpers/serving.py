@@ -75,6 +75,12 @@ class Client:
         self.engine.run(self.session, words)
         return self.received()
 
+    def asked(self, line: str) -> bytes:
+        """What has come, as bytes, once a line was asked; nothing is asked by an empty one."""
+        if line:
+            self.engine.run(self.session, split_words(line.encode()))
+        return self.session.take_output()
+
     def received(self) -> Any:
         """What has come since it was asked last."""
         replies = parsed(self.session.take_output())

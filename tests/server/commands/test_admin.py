@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from serving import Client, an_engine
+from transcripts import Section, transcript
 
 from lsmkv import MemoryEnv
 
@@ -105,20 +106,6 @@ def test_saving(client: Client) -> None:
     assert client.engine.db.stats().log_syncs >= before + 1
 
 
-def test_saving_in_a_transaction(client: Client) -> None:
-    client.plays(
-        ("MULTI", b"OK"),
-        ("BGSAVE", b"QUEUED"),
-        ("BGREWRITEAOF", b"QUEUED"),
-        ("BGSAVE FOO", b"QUEUED"),
-        ("EXEC", [
-            b"Background saving scheduled",
-            b"Background append only file rewriting scheduled",
-            "ERR syntax error",
-        ]),
-    )  # fmt: skip
-
-
 def test_shutdown(client: Client) -> None:
     called: list[bool] = []
     client.engine.on_shutdown = lambda: called.append(True)
@@ -142,17 +129,6 @@ def test_what_is_left_out_is_an_error_that_names_it(client: Client, name: str) -
     client("MULTI")
     client(name.replace("|", " "))
     assert client("EXEC").startswith("EXECABORT")
-
-
-def test_what_is_not_there_says_so(client: Client) -> None:
-    client.plays(
-        ("FCALL x 0", "ERR unknown command 'FCALL': lsmkv serve has no functions: see EVAL"),
-        ("GEOADD k", "ERR unknown command 'GEOADD': lsmkv serve has no geospatial commands"),
-        ("COMMAND INFO geoadd", [None]),
-        ("MODULE LIST", []),
-        ("MODULE LOAD x", "ERR unknown subcommand 'LOAD': lsmkv serve has no modules"),
-        ("CONFIG NOSUCH", "ERR unknown subcommand 'NOSUCH'. Try CONFIG HELP."),
-    )
 
 
 def test_a_replica(client: Client) -> None:
@@ -187,3 +163,8 @@ def test_info(client: Client, names: str) -> None:
     text = client(f"INFO {names}")
     assert text.startswith(b"# Server\r\n")
     assert (b"# Lsmkv\r\n" in text) == (names != "server nothing")
+
+
+@transcript("admin.txt")
+def test_the_transcript(section: Section) -> None:
+    section.play()

@@ -6,28 +6,7 @@ import struct
 
 import pytest
 from serving import Client
-
-
-def test_filters(client: Client) -> None:
-    client.plays(
-        ("BF.EXISTS f a", 0),
-        ("BF.ADD f a", 1),
-        ("BF.ADD f a", 0),
-        ("BF.MADD f a b c b", [0, 1, 1, 0]),
-        ("BF.MEXISTS f a b none", [1, 1, 0]),
-        ("BF.MEXISTS none a", [0]),
-        ("BF.CARD f", 3),
-        ("BF.CARD none", 0),
-        ("BF.INFO f ITEMS", [3]),
-        ("BF.INFO f capacity", [100]),
-        ("BF.INFO f FOO", "ERR Invalid information value"),
-        ("BF.INFO none", "ERR not found"),
-        ("BF.RESERVE f 0.01 10", "ERR item exists"),
-        ("DEL f", 1),
-        ("BF.EXISTS f a", 0),
-        ("SET k v", b"OK"),
-        ("BF.ADD k a", "WRONGTYPE Operation against a key holding the wrong kind of value"),
-    )
+from transcripts import Section, transcript
 
 
 @pytest.mark.parametrize(
@@ -70,18 +49,6 @@ def test_the_rate_of_false_positives(client: Client) -> None:
     assert 0 < wrong < 100  # 50 are expected at most; hashes are fixed, so the number is too
 
 
-def test_a_filter_that_does_not_grow(client: Client) -> None:
-    client("BF.RESERVE f 0.0001 10 NONSCALING")
-    assert client("BF.MADD", b"f", *[b"%d" % number for number in range(10)]) == [1] * 10
-    client.plays(
-        ("BF.INFO f EXPANSION", [None]),
-        ("BF.ADD f more", "ERR non scaling filter is full"),
-        ("BF.MADD f 1 more", "ERR non scaling filter is full"),
-        ("BF.ADD f 1", 0),
-        ("BF.CARD f", 10),
-    )
-
-
 def test_too_large_a_filter(client: Client) -> None:
     client.plays(
         ("BF.RESERVE f 1e-301 10", "ERR error rate is less than 1e-300"),
@@ -103,3 +70,8 @@ def test_too_large_a_filter(client: Client) -> None:
         ("BF.ADD g x", "ERR the filter is full, and too large to grow"),
         ("BF.EXISTS g x", 0),
     )
+
+
+@transcript("bloom.txt")
+def test_the_transcript(section: Section) -> None:
+    section.play()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from serving import Client
+from transcripts import Section, transcript
 
 
 def test_client(client: Client) -> None:
@@ -54,28 +55,6 @@ def test_client(client: Client) -> None:
     assert b" cmd=NULL " in Client(client.engine)(f"CLIENT LIST ID {mine}")
 
 
-def test_replies_turned_off(client: Client) -> None:
-    client.plays(
-        ("CLIENT REPLY OFF", None),
-        ("SET k v", None),
-        ("CLIENT REPLY ON", b"OK"),
-        ("CLIENT REPLY SKIP", None),
-        ("GET k", None),
-        ("GET k", b"v"),
-        ("CLIENT REPLY SKIP", None),
-        ("CLIENT REPLY ON", b"OK"),
-        ("CLIENT REPLY SKIP", None),
-        ("NONE", None),
-        ("GET k", b"v"),
-        ("CLIENT REPLY SKIP", None),
-        ("MULTI", None),
-        ("GET k", b"QUEUED"),
-        ("CLIENT REPLY SKIP", b"QUEUED"),
-        ("DISCARD", b"OK"),
-        ("CLIENT REPLY MAYBE", "ERR syntax error"),
-    )
-
-
 def test_kill(client: Client) -> None:
     gone: list[int] = []
     others = []
@@ -114,3 +93,8 @@ def test_one_who_is_killed_while_blocked_takes_nothing(client: Client) -> None:
         ("LRANGE l 0 -1", [b"a"]),
     )
     assert other.received() is None
+
+
+@transcript("clients.txt")
+def test_the_transcript(section: Section) -> None:
+    section.play()

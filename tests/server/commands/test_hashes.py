@@ -4,69 +4,9 @@ from __future__ import annotations
 
 import pytest
 from serving import Client
+from transcripts import Section, transcript
 
 WRONG = "WRONGTYPE Operation against a key holding the wrong kind of value"
-
-
-def test_fields(client: Client) -> None:
-    client.plays(
-        ("HSET h f 1 g 2", 2),
-        ("HSET h f 3 i 4", 1),
-        ("HMSET h j 5", b"OK"),
-        ("HSETNX h f 9", 0),
-        ("HSETNX h k '' ", 1),
-        ("HGET h f", b"3"),
-        ("HGET h none", None),
-        ("HGET none f", None),
-        ("HMGET h f none k", [b"3", None, b""]),
-        ("HMGET none f g", [None, None]),
-        ("HLEN h", 5),
-        ("HSTRLEN h f", 1),
-        ("HSTRLEN h none", 0),
-        ("HEXISTS h k", 1),
-        ("HEXISTS h none", 0),
-        ("HKEYS h", [b"f", b"g", b"i", b"j", b"k"]),
-        ("HVALS h", [b"3", b"2", b"4", b"5", b""]),
-        ("HDEL h f none g f", 2),
-        ("HGETALL h", [b"i", b"4", b"j", b"5", b"k", b""]),
-        ("HDEL h i j k", 3),
-        ("EXISTS h", 0),
-        ("HDEL h f", 0),
-        ("HGETALL h", []),
-        ("HLEN h", 0),
-    )
-
-
-def test_one_command_sees_its_own_fields(client: Client) -> None:
-    assert client("HSET h f 1 f 2 f 3") == 1
-    assert (client("HLEN h"), client("HGET h f")) == (1, b"3")
-
-
-def test_numbers(client: Client) -> None:
-    client.plays(
-        ("HINCRBY h n 5", 5),
-        ("HINCRBY h n -7", -2),
-        ("HINCRBYFLOAT h n 0.1", b"-1.9"),
-        ("HINCRBY h n 1", "ERR hash value is not an integer"),
-        ("HINCRBY h n x", "ERR value is not an integer or out of range"),
-        ("HSET h t x m 9223372036854775807", 2),
-        ("HINCRBYFLOAT h t 1", "ERR hash value is not a float"),
-        ("HINCRBYFLOAT h n x", "ERR value is not a valid float"),
-        ("HINCRBY h m 1", "ERR increment or decrement would overflow"),
-        ("HLEN h", 3),
-    )
-
-
-@pytest.mark.parametrize(
-    "request_",
-    ["HSET k f v", "HGET k f", "HMGET k f", "HLEN k", "HDEL k f", "HGETALL k", "HKEYS k", "HVALS k",
-     "HEXISTS k f", "HSTRLEN k f", "HINCRBY k f 1", "HINCRBYFLOAT k f 1", "HSETNX k f v",
-     "HSCAN k 0", "HRANDFIELD k", "HMSET k f v"],
-)  # fmt: skip
-def test_another_type(client: Client, request_: str) -> None:
-    client("SET k v")
-    assert client(request_) == WRONG
-    assert client("GET k") == b"v"
 
 
 def test_scan(client: Client) -> None:
@@ -115,20 +55,6 @@ def test_random_fields(client: Client, size: int) -> None:
     )
 
 
-def test_wrong_numbers_of_arguments(client: Client) -> None:
-    client.plays(
-        ("HSET h f", "ERR wrong number of arguments for 'hset' command"),
-        ("HSET h f v g", "ERR wrong number of arguments for 'hset' command"),
-        ("HMSET h f v g", "ERR wrong number of arguments for 'hmset' command"),
-        ("EXISTS h", 0),
-    )
-
-
-def test_infinity_is_added_to_no_number(client: Client) -> None:
-    client.plays(
-        ("SET s v", b"OK"),
-        ("HINCRBYFLOAT s f inf", "ERR value is NaN or Infinity"),
-        ("HINCRBYFLOAT h f -inf", "ERR value is NaN or Infinity"),
-        ("HINCRBYFLOAT h f 1e5000", "ERR value is not a valid float"),
-        ("EXISTS h", 0),
-    )
+@transcript("hashes.txt")
+def test_the_transcript(section: Section) -> None:
+    section.play()

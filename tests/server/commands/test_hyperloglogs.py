@@ -3,39 +3,10 @@
 from __future__ import annotations
 
 from serving import Client
+from transcripts import Section, transcript
 
 INVALID = "WRONGTYPE Key is not a valid HyperLogLog string value."
 CORRUPTED = "INVALIDOBJ Corrupted HLL object detected"
-
-
-def test_adding_and_counting(client: Client) -> None:
-    client.plays(
-        ("PFCOUNT k", 0),
-        ("PFADD k", 1),
-        ("PFADD k", 0),
-        ("PFCOUNT k", 0),
-        ("PFADD k a b c", 1),
-        ("PFADD k c", 0),
-        ("PFCOUNT k", 3),
-        ("PFADD other c d", 1),
-        ("PFCOUNT k other none", 4),
-        ("TYPE k", b"string"),
-    )
-
-
-def test_merging(client: Client) -> None:
-    client.plays(
-        ("PFMERGE none", b"OK"),
-        ("PFCOUNT none", 0),
-        ("PFADD a 1 2 3", 1),
-        ("EXPIRE a 100", 1),
-        ("PFADD b 3 4", 1),
-        ("PFMERGE a b nothing", b"OK"),
-        ("PFCOUNT a", 4),
-        ("TTL a", 100),
-        ("PFMERGE to a b", b"OK"),
-        ("PFCOUNT to", 4),
-    )
 
 
 def test_a_dense_one_makes_the_result_dense(client: Client) -> None:
@@ -58,28 +29,6 @@ def test_a_value_moves_between_servers(client: Client) -> None:
     assert client("PFCOUNT copy") == client("PFCOUNT k")
 
 
-def test_the_estimate_is_kept_in_the_value(client: Client) -> None:
-    client("PFADD k a b")
-    before = client("GET k")
-    client("PFCOUNT k")
-    after = client("GET k")
-    assert before[15] & 0x80
-    assert int.from_bytes(after[8:16], "little") == 2
-    assert client("PFCOUNT k") == 2
-
-
-def test_other_values_are_refused(client: Client) -> None:
-    client("SET text hello")
-    client("RPUSH list x")
-    client("SET", "cut", b"HYLL\x01" + bytes(11) + b"\0")
-    client.plays(
-        ("PFADD text a", INVALID),
-        ("PFCOUNT text", INVALID),
-        ("PFCOUNT none text", INVALID),
-        ("PFMERGE to text", INVALID),
-        ("PFADD list a", "WRONGTYPE Operation against a key holding the wrong kind of value"),
-        ("PFCOUNT cut none", CORRUPTED),
-        ("PFMERGE to cut", CORRUPTED),
-        ("PFADD cut a", CORRUPTED),
-        ("EXISTS to", 0),
-    )
+@transcript("hyperloglogs.txt")
+def test_the_transcript(section: Section) -> None:
+    section.play()

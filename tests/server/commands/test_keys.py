@@ -6,6 +6,7 @@ import time
 
 import pytest
 from serving import Client, an_engine
+from transcripts import Section, transcript
 
 from lsmkv import MemoryEnv
 
@@ -22,30 +23,6 @@ def scanned(client: Client, request: str) -> list[list[bytes]]:
 
 def flat(steps: list[list[bytes]]) -> list[bytes]:
     return [key for step in steps for key in step]
-
-
-def test_there_or_not(client: Client) -> None:
-    client.plays(
-        ("SET s 1", b"OK"),
-        ("HSET h f v", 1),
-        ("RPUSH l a", 1),
-        ("SADD u a", 1),
-        ("ZADD z 1 a", 1),
-        ("BF.ADD b a", 1),
-        ("EXISTS s s h none", 3),
-        ("TOUCH s none", 1),
-        *((f"TYPE {key}", kind) for key, kind in zip(
-            "shluzbn", (b"string", b"hash", b"list", b"set", b"zset", b"MBbloom--", b"none"),
-            strict=True,
-        )),
-        ("DBSIZE", 6),
-        ("DEL s none h h", 2),
-        ("UNLINK l u z b", 4),
-        ("DBSIZE", 0),
-        ("HGETALL h", []),
-        ("HSET h g w", 1),  # nothing of the old one comes back
-        ("HGETALL h", [b"g", b"w"]),
-    )  # fmt: skip
 
 
 def test_expiry(client: Client) -> None:
@@ -89,45 +66,6 @@ def test_expiry(client: Client) -> None:
     assert client("DBSIZE") == 0
 
 
-def test_names(client: Client) -> None:
-    client.plays(
-        ("RENAME none x", "ERR no such key"),
-        ("RENAMENX none x", "ERR no such key"),
-        ("ZADD z 1 a 2 b", 2),
-        ("EXPIRE z 100", 1),
-        ("SET s 1", b"OK"),
-        ("RENAMENX z s", 0),
-        ("RENAME z s", b"OK"),
-        ("ZRANGE s 0 -1", [b"a", b"b"]),
-        ("TTL s", 100),
-        ("RENAME s s", b"OK"),
-        ("EXISTS z", 0),
-        ("DBSIZE", 1),
-        ("COPY s t", 1),
-        ("ZADD s 3 c", 1),
-        ("ZRANGE t 0 -1 WITHSCORES", [b"a", b"1", b"b", b"2"]),
-        ("TTL t", 100),
-        ("COPY s t", 0),
-        ("COPY s t REPLACE", 1),
-        ("ZRANK t c", 2),
-        ("COPY s s", "ERR source and destination objects are the same"),
-        ("COPY s s DB 3", 1),
-        ("COPY s s DB 99", "ERR DB index is out of range"),
-        ("COPY s t FOO", "ERR syntax error"),
-        ("MOVE t 1", 1),
-        ("MOVE s 3", 0),
-        ("MOVE s 0", "ERR source and destination objects are the same"),
-        ("DBSIZE", 1),
-        ("SELECT 1", b"OK"),
-        ("ZCARD t", 3),
-        ("SWAPDB 0 1", b"OK"),
-        ("ZCARD s", 3),
-        ("SWAPDB 0 16", "ERR DB index is out of range"),
-        ("SWAPDB x 1", "ERR invalid first DB index"),
-        ("SELECT 16", "ERR DB index is out of range"),
-    )
-
-
 @pytest.mark.parametrize("kind", ["hash", "list", "set", "zset", "string", "bloom"])
 def test_a_copy_is_another_key(client: Client, kind: str) -> None:
     make, add, show = {
@@ -143,25 +81,6 @@ def test_a_copy_is_another_key(client: Client, kind: str) -> None:
     assert client("COPY k copy") == 1
     client(add)
     assert client(show.format("copy")) == before != client(show.format("k"))
-
-
-def test_flushing(client: Client) -> None:
-    client.plays(
-        ("SET a 1", b"OK"),
-        ("SELECT 2", b"OK"),
-        ("HSET b f v", 1),
-        ("FLUSHDB FOO", "ERR syntax error"),
-        ("FLUSHDB ASYNC", b"OK"),
-        ("DBSIZE", 0),
-        ("HGETALL b", []),
-        ("SELECT 0", b"OK"),
-        ("GET a", b"1"),
-        ("FLUSHALL", b"OK"),
-        ("GET a", None),
-        ("SET a 2", b"OK"),
-        ("DBSIZE", 1),
-        ("KEYS *", [b"a"]),
-    )
 
 
 def test_walks(client: Client) -> None:
@@ -240,11 +159,6 @@ def test_what_is_known_of_a_key(client: Client) -> None:
     assert client("MEMORY USAGE long") > client("MEMORY USAGE n") > 0
 
 
-def test_the_second_at_which_a_key_expires_is_rounded(client: Client) -> None:
-    client.plays(
-        ("SET k v PXAT 4000000000499", b"OK"),
-        ("EXPIRETIME k", 4000000000),
-        ("PEXPIREAT k 4000000000500", 1),
-        ("EXPIRETIME k", 4000000001),
-        ("PEXPIRETIME k", 4000000000500),
-    )
+@transcript("keys.txt")
+def test_the_transcript(section: Section) -> None:
+    section.play()

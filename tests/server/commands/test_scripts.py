@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from serving import Client, an_engine
+from transcripts import Section, transcript
 
 from lsmkv import MemoryEnv
 from lsmkv.server.sources import MOST_EVALUATED
@@ -25,21 +26,6 @@ return 1
 
 def sha_of(script: str) -> str:
     return hashlib.sha1(script.encode()).hexdigest()
-
-
-def test_a_lock_is_released_by_its_owner_alone(client: Client) -> None:
-    sha = client("SCRIPT", "LOAD", RELEASE).decode()
-    assert sha == sha_of(RELEASE)
-    client.plays(
-        ("SET lock mine", b"OK"),
-        (f"EVALSHA {sha} 1 lock other", 0),
-        (f"EVALSHA {sha} 1 lock mine", 1),
-        (f"EVALSHA {sha} 1 lock mine", 0),
-        (f"SCRIPT EXISTS {sha} {sha.upper()} x", [1, 1, 0]),
-        ("SCRIPT FLUSH", b"OK"),
-        (f"EVALSHA {sha} 1 lock mine", "NOSCRIPT No matching script. Please use EVAL."),
-        ("EVAL 'return {KEYS[1], ARGV[2]}' 1 k a b", [b"k", b"b"]),
-    )
 
 
 @pytest.mark.parametrize("call", ["'SET', 'k', 'v'", "'PUBLISH', 'c', 'm'", "'PFCOUNT', 'k'"])
@@ -119,50 +105,6 @@ def test_a_script_writes_one_record_and_what_precedes_an_error_stays(client: Cli
     client.plays(("DBSIZE", 11), ("LRANGE l 0 -1", [b"a"]), ("GET k1", b"1"), ("EXISTS never", 0))
 
 
-def test_a_script_in_a_transaction(client: Client) -> None:
-    other = Client(client.engine)
-    add = "return redis.call('incr', KEYS[1])"
-    client.plays(("WATCH n", b"OK"), ("MULTI", b"OK"))
-    client("EVAL", add, "1", "n")
-    client("EVALSHA", sha_of(add), "1", "n")
-    assert client("EXEC") == [1, 2]
-    client.plays(("WATCH n", b"OK"), ("MULTI", b"OK"))
-    client("GET n")
-    other("EVAL", add, "1", "n")
-    client.plays(("EXEC", None), ("GET n", b"3"))
-
-
-def test_a_script_selects_a_database_for_itself(client: Client) -> None:
-    client.plays(("SELECT 1", b"OK"), ("SET here 1", b"OK"))
-    script = "redis.call('select', 2) return redis.call('exists', 'here')"
-    assert client("EVAL", script, "0") == 0
-    assert client("EXISTS here") == 1
-
-
-def test_commands_that_block_answer_at_once_and_wake_others(client: Client) -> None:
-    assert client("EVAL", "return redis.call('blmpop', 0, 1, 'l', 'LEFT')", "0") is None
-    waiter = Client(client.engine)
-    assert waiter("BLPOP l 0") is None
-    script = "redis.call('rpush', 'l', 'a') return redis.call('llen', 'l')"
-    assert client("EVAL", script, "0") == 1
-    assert waiter.received() == [b"l", b"a"]
-
-
-def test_messages_leave_when_the_script_has_ended(client: Client) -> None:
-    listener = Client(client.engine)
-    listener("SUBSCRIBE c")
-    assert client("EVAL", "return redis.call('publish', 'c', 'm') + 1", "0") == 2
-    assert listener.received() == [b"message", b"c", b"m"]
-
-
-def test_resp3_values(client: Client) -> None:
-    client("HSET h a 1")
-    client("HELLO 3")
-    assert client("EVAL", "redis.setresp(3) return redis.call('hgetall', 'h')", "0") == {b"a": b"1"}
-    assert client("EVAL", "return redis.call('hgetall', 'h')", "0") == [b"a", b"1"]
-    assert client("EVAL", "redis.setresp(3) return {true, {double=1.5}}", "0") == [True, 1.5]
-
-
 def test_info_and_settings(client: Client) -> None:
     client("EVAL", "return 1", "0")
     text = client("INFO memory")
@@ -185,3 +127,8 @@ def test_without_lupa_the_error_says_what_to_install(
     assert error.startswith("ERR scripts need lupa, which is not installed: pip install")
     client.plays(("SET k v", b"OK"), ("SCRIPT EXISTS x", [0]))
     assert client("SCRIPT", "LOAD", "return 1").startswith("ERR scripts need lupa")
+
+
+@transcript("scripts.txt")
+def test_the_transcript(section: Section) -> None:
+    section.play()

@@ -4,84 +4,11 @@ from __future__ import annotations
 
 import pytest
 from serving import Client
+from transcripts import Section, transcript
 
 from lsmkv.server.check import check
 
 WRONG = "WRONGTYPE Operation against a key holding the wrong kind of value"
-
-
-def test_members(client: Client) -> None:
-    client.plays(
-        ("SADD s b a b", 2),
-        ("SADD s a c", 1),
-        ("SMEMBERS s", [b"a", b"b", b"c"]),
-        ("SCARD s", 3),
-        ("SISMEMBER s a", 1),
-        ("SISMEMBER s x", 0),
-        ("SISMEMBER none a", 0),
-        ("SMISMEMBER s a x c", [1, 0, 1]),
-        ("SMISMEMBER none a", [0]),
-        ("SREM s a x a", 1),
-        ("SREM s b c", 2),
-        ("EXISTS s", 0),
-        ("SREM s a", 0),
-        ("SMEMBERS s", []),
-        ("SCARD s", 0),
-    )
-    client("HELLO 3")
-    client("SADD s a")
-    assert client("SMEMBERS s") == {b"a"} or client("SMEMBERS s") == [b"a"]
-
-
-def test_moving(client: Client) -> None:
-    client.plays(
-        ("SADD a 1 2", 2),
-        ("SMOVE a b 1", 1),
-        ("SMOVE a b x", 0),
-        ("SMOVE none b 1", 0),
-        ("SMOVE a a 2", 1),
-        ("SADD b 2", 1),
-        ("SMOVE a b 2", 1),
-        ("EXISTS a", 0),
-        ("SMEMBERS b", [b"1", b"2"]),
-        ("SCARD b", 2),
-        ("SET k v", b"OK"),
-        ("SMOVE b k 1", WRONG),
-        ("SCARD b", 2),
-    )
-
-
-def test_several_sets(client: Client) -> None:
-    client.plays(
-        ("SADD a 1 2 3", 3),
-        ("SADD b 2 3 4", 3),
-        ("SADD c 3", 1),
-        ("SINTER a b", [b"2", b"3"]),
-        ("SINTER a b c", [b"3"]),
-        ("SINTER a none", []),
-        ("SUNION a b none", [b"1", b"2", b"3", b"4"]),
-        ("SDIFF a b", [b"1"]),
-        ("SDIFF a none", [b"1", b"2", b"3"]),
-        ("SDIFF none a", []),
-        ("SINTERCARD 2 a b", 2),
-        ("SINTERCARD 2 a b LIMIT 1", 1),
-        ("SINTERCARD 2 a b LIMIT 0", 2),
-        ("SINTERCARD 2 a b LIMIT -1", "ERR LIMIT can't be negative"),
-        ("SINTERCARD 3 a b", "ERR Number of keys can't be greater than number of args"),
-        ("SINTERCARD 0 a", "ERR numkeys should be greater than 0"),
-        ("SINTERCARD 1 a FOO 1", "ERR syntax error"),
-        ("SINTERSTORE d a b", 2),
-        ("SUNIONSTORE d d c a", 3),
-        ("SMEMBERS d", [b"1", b"2", b"3"]),
-        ("SET d v", b"OK"),
-        ("SDIFFSTORE d a b", 1),
-        ("SMEMBERS d", [b"1"]),
-        ("SINTERSTORE d a none", 0),
-        ("EXISTS d", 0),
-        ("SET k v", b"OK"),
-        ("SINTER a k", WRONG),
-        ("SUNION none k", WRONG),
-    )
 
 
 @pytest.mark.parametrize("size", [30, 1500])
@@ -114,30 +41,6 @@ def test_random_members(client: Client, size: int) -> None:
         ("SPOP s 1 2", "ERR syntax error"),
         ("SRANDMEMBER s 1 2", "ERR syntax error"),
     )
-
-
-def test_scan(client: Client) -> None:
-    members = [b"m%02d" % number for number in range(15)]
-    client("SADD", b"s", *members)
-    cursor, found = client("SSCAN s 0")
-    assert found == members[:10]
-    assert client("SSCAN", "s", cursor) == [b"0", members[10:]]
-    assert client("SSCAN", "none", cursor) == [b"0", []]
-    client("SADD other a b")
-    assert client("SSCAN", "other", cursor) == [b"0", [b"a", b"b"]]  # another scope: from its start
-
-
-@pytest.mark.parametrize(
-    "request_",
-    ["SADD k a", "SREM k a", "SISMEMBER k a", "SMISMEMBER k a", "SCARD k", "SMEMBERS k",
-     "SSCAN k 0", "SPOP k",
-     "SRANDMEMBER k", "SMOVE k s a", "SINTER k", "SDIFFSTORE d k",
-     "SINTERCARD 1 k"],
-)  # fmt: skip
-def test_another_type(client: Client, request_: str) -> None:
-    client("SET k v")
-    assert client(request_) == WRONG
-    assert client("GET k") == b"v"
 
 
 def test_random_members_where_nearly_all_places_are_behind_the_same_few(client: Client) -> None:
@@ -187,3 +90,8 @@ def test_a_hash_keeps_its_values_when_it_moves(client: Client) -> None:
     assert entry.removed == 1500 - 1024
     assert client("HGETALL h") == [b"%04d" % (number // 2) for number in range(3000, 4000)]
     client.plays(("COPY h copied", 1), ("HLEN copied", 500))
+
+
+@transcript("sets.txt")
+def test_the_transcript(section: Section) -> None:
+    section.play()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from serving import Client
+from transcripts import Section, transcript
 
 
 @pytest.mark.parametrize(
@@ -57,57 +58,6 @@ def test_ranges_of_members(client: Client, low: str, high: str, members: str) ->
     assert client("ZCARD z") == 4 - len(expected)
 
 
-def test_counting_and_removing_ranges(client: Client) -> None:
-    client.plays(
-        ("ZADD z 1 a 2 b 2 c 3 d 4 e", 5),
-        ("ZCOUNT z 2 3", 3),
-        ("ZCOUNT z (2 inf", 2),
-        ("ZCOUNT none 0 1", 0),
-        ("ZREMRANGEBYSCORE z (1 2", 2),
-        ("ZREMRANGEBYRANK z -1 -1", 1),
-        ("ZRANGE z 0 -1", [b"a", b"d"]),
-        ("ZREMRANGEBYRANK z 5 9", 0),
-        ("ZREMRANGEBYSCORE z -inf inf", 2),
-        ("EXISTS z", 0),
-        ("ZCOUNT z x 1", "ERR min or max is not a float"),
-        ("ZRANGEBYLEX z a b", "ERR min or max not valid string range item"),
-        ("ZLEXCOUNT z a +", "ERR min or max not valid string range item"),
-        ("ZRANGE z 0 1 FOO", "ERR syntax error"),
-        ("ZREVRANGE z 0 1 BYSCORE", "ERR syntax error"),
-        ("ZRANGE z x 1", "ERR value is not an integer or out of range"),
-    )
-    assert client("ZRANGE z 0 1 LIMIT 0 1").startswith("ERR syntax error, LIMIT is only supported")
-    assert "WITHSCORES not supported" in client("ZRANGE z - + BYLEX WITHSCORES")
-
-
-def test_storing_a_range(client: Client) -> None:
-    client.plays(
-        ("ZADD z 1 a 2 b 3 c", 3),
-        ("SET d v", b"OK"),
-        ("ZRANGESTORE d z 1 -1", 2),
-        ("ZRANGE d 0 -1 WITHSCORES", [b"b", b"2", b"c", b"3"]),
-        ("ZRANGESTORE z z (1 2 BYSCORE", 1),
-        ("ZRANGE z 0 -1", [b"b"]),
-        ("ZRANGESTORE d none 0 -1", 0),
-        ("EXISTS d", 0),
-        ("ZRANGESTORE d z 0 1 WITHSCORES", "ERR syntax error"),
-    )
-
-
-def test_ranges_of_members_whose_scores_differ(client: Client) -> None:
-    """As in Redis: from the first member that is in the range to the next one that is not."""
-    client.plays(
-        ("ZADD z 1 a 2 b 3 c 4 d", 4),
-        ("ZRANGE z [b [c BYLEX", [b"b", b"c"]),
-        ("ZRANGE z [c [b BYLEX REV", [b"c", b"b"]),
-        ("ZRANGE z (a + BYLEX LIMIT 1 1", [b"c"]),
-        ("ZRANGE z - + BYLEX", [b"a", b"b", b"c", b"d"]),
-        ("ZLEXCOUNT z (b [d", 2),
-        ("ZRANGE z [x + BYLEX", []),
-        ("ZRANGE z - (a BYLEX", []),
-        ("ZRANGESTORE y z [b [c BYLEX", 2),
-        ("ZRANGE y 0 -1", [b"b", b"c"]),
-        ("ZADD z 0 m 5 c", 1),
-        ("ZRANGE z [b [c BYLEX", []),
-        ("ZREMRANGEBYLEX z [c +", 5),
-    )
+@transcript("sorted_set_ranges.txt")
+def test_the_transcript(section: Section) -> None:
+    section.play()

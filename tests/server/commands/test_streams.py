@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from serving import Client
+from transcripts import Section, transcript
 
 WRONG = "WRONGTYPE Operation against a key holding the wrong kind of value"
 INVALID = "ERR Invalid stream ID specified as stream command argument"
@@ -13,26 +13,6 @@ HIGHEST = "18446744073709551615"
 
 def ids(client: Client, request: str) -> list[bytes]:
     return [id_ for id_, _ in client(request)]
-
-
-def test_adding(client: Client) -> None:
-    client.plays(
-        ("XADD x 5-1 f v g w", b"5-1"),
-        ("XADD x 5-* f v", b"5-2"),
-        ("XADD x 6 f v", b"6-0"),
-        ("XADD x 6 f v", SMALLER),
-        ("XADD x 0-0 f v", "ERR The ID specified in XADD must be greater than 0-0"),
-        ("XADD x NOMKSTREAM 7-7 f v", b"7-7"),
-        ("XADD none NOMKSTREAM * f v", None),
-        ("EXISTS none", 0),
-        ("XADD x 8 f", "ERR wrong number of arguments for 'xadd' command"),
-        ("XADD x 8 f v g", "ERR wrong number of arguments for 'xadd' command"),
-        ("XADD x abc f v", INVALID),
-        ("XLEN x", 4),
-        ("TYPE x", b"stream"),
-        ("OBJECT ENCODING x", b"stream"),
-        ("XRANGE x - + COUNT 1", [[b"5-1", [b"f", b"v", b"g", b"w"]]]),
-    )
 
 
 def test_ids_of_the_time_grow_even_if_the_clock_does_not(client: Client) -> None:
@@ -103,21 +83,6 @@ def test_removing_and_trimming(client: Client) -> None:
     )  # fmt: skip
 
 
-def test_the_highest_id_can_be_set(client: Client) -> None:
-    client.plays(
-        ("XSETID none 5", "ERR no such key"),
-        ("XADD x 5-1 f v", b"5-1"),
-        ("XSETID x 4", "ERR The ID specified in XSETID is smaller than the target stream top item"),
-        ("XSETID x 9 ENTRIESADDED 7 MAXDELETEDID 8", b"OK"),
-        ("XSETID x 9 ENTRIESADDED 0", "ERR The entries_added specified in XSETID is smaller than"
-         " the target stream length"),
-        ("XSETID x 9 MAXDELETEDID 10", "ERR The ID specified in XSETID is smaller than the provided"
-         " max_deleted_entry_id"),
-        ("XADD x 9 f v", SMALLER),
-        ("XADD x 9-* f v", b"9-1"),
-    )  # fmt: skip
-
-
 def test_a_stream_is_copied_renamed_and_expires_with_its_groups(client: Client) -> None:
     client.plays(
         ("XADD x 1 f v", b"1-0"),
@@ -160,14 +125,6 @@ def test_watched_streams(client: Client) -> None:
         assert client("EXEC") == ([b"PONG"] if stays else None), request
 
 
-@pytest.mark.parametrize(
-    "request_",
-    ["XADD k * f v", "XLEN k", "XRANGE k - +", "XREVRANGE k + -", "XREAD STREAMS k 0", "XDEL k 1",
-     "XTRIM k MAXLEN 1", "XSETID k 1", "XGROUP CREATE k g 0", "XGROUP DESTROY k g", "XACK k g 1",
-     "XREADGROUP GROUP g c STREAMS k >", "XPENDING k g", "XCLAIM k g c 0 1", "XINFO STREAM k",
-     "XAUTOCLAIM k g c 0 0", "XINFO GROUPS k", "XINFO CONSUMERS k g"],
-)  # fmt: skip
-def test_another_type(client: Client, request_: str) -> None:
-    client("SET k v")
-    assert client(request_) == WRONG
-    client.plays(("XADD x 1 f v", b"1-0"), ("LPUSH x a", WRONG), ("SORT x", WRONG))
+@transcript("streams.txt")
+def test_the_transcript(section: Section) -> None:
+    section.play()

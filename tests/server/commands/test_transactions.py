@@ -4,29 +4,7 @@ from __future__ import annotations
 
 import pytest
 from serving import Client
-
-
-def test_exec_runs_what_was_queued(client: Client) -> None:
-    other = Client(client.engine)
-    client.plays(
-        ("MULTI", b"OK"),
-        ("SET a 1", b"QUEUED"),
-        ("LPUSH a x", b"QUEUED"),
-        ("INCR a", b"QUEUED"),
-    )
-    assert other("GET a") is None
-    client.plays(
-        ("EXEC", [b"OK", "WRONGTYPE Operation against a key holding the wrong kind of value", 2]),
-        ("EXEC", "ERR EXEC without MULTI"),
-        ("MULTI", b"OK"),
-        ("EXEC", []),
-        ("MULTI", b"OK"),
-        ("MULTI", "ERR MULTI calls can not be nested"),
-        ("SET a 9", b"QUEUED"),
-        ("DISCARD", b"OK"),
-        ("DISCARD", "ERR DISCARD without MULTI"),
-        ("GET a", b"2"),
-    )
+from transcripts import Section, transcript
 
 
 @pytest.mark.parametrize(
@@ -70,28 +48,6 @@ def test_a_watched_key_that_is_not_changed(client: Client, harmless: str) -> Non
     client.plays(("MULTI", b"OK"), ("SET done 1", b"QUEUED"), ("EXEC", [b"OK"]))
 
 
-def test_watching(client: Client) -> None:
-    other = Client(client.engine)
-    client.plays(("WATCH k", b"OK"))
-    other("SET k v")
-    client.plays(
-        ("UNWATCH", b"OK"),
-        ("MULTI", b"OK"),
-        ("WATCH k", "ERR WATCH inside MULTI is not allowed"),
-        ("EXEC", []),
-        ("WATCH k none", b"OK"),
-    )
-    other("SET none v")
-    client.plays(("MULTI", b"OK"), ("EXEC", None), ("WATCH k", b"OK"))
-    client("SET k mine")  # its own changes count too
-    client.plays(("MULTI", b"OK"), ("DISCARD", b"OK"), ("MULTI", b"OK"), ("EXEC", []))
-    client("WATCH k")
-    client("SELECT 1")
-    other("SELECT 1")
-    other("SET k v")  # a key of another database
-    client.plays(("MULTI", b"OK"), ("EXEC", []))
-
-
 def test_watching_twice_is_watching_once(client: Client) -> None:
     client.plays(("WATCH a b a", b"OK"), ("WATCH a", b"OK"))
     assert b" watch=2 " in client("CLIENT INFO")
@@ -119,20 +75,6 @@ def test_replies_that_are_turned_off_in_a_transaction(client: Client) -> None:
     client.plays(("ECHO z", None), ("CLIENT REPLY ON", b"OK"))
 
 
-def test_exec_that_is_skipped_answers_nothing(client: Client) -> None:
-    client.plays(
-        ("MULTI", b"OK"),
-        ("ECHO x", b"QUEUED"),
-        ("DISCARD", b"OK"),
-        ("CLIENT REPLY OFF", None),
-        ("MULTI", None),
-        ("SET k v", None),
-        ("EXEC", None),
-        ("CLIENT REPLY ON", b"OK"),
-        ("GET k", b"v"),
-    )
-
-
 def test_a_watched_key_whose_time_comes(client: Client) -> None:
     client.plays(("SET k v PX 2", b"OK"), ("WATCH k", b"OK"))
     while client("EXISTS other k") and not client.session.changed:
@@ -156,3 +98,8 @@ def test_who_ends_its_own_connection_hears_no_more(client: Client) -> None:
     client.engine.run(client.session, [b"EXEC"])
     assert client.session.take_output() == b"*2\r\n:1\r\n"
     assert Client(client.engine)("GET k") == b"v"
+
+
+@transcript("transactions.txt")
+def test_the_transcript(section: Section) -> None:
+    section.play()
