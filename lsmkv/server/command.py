@@ -43,6 +43,7 @@ class Command:
     find_keys: KeyFinder | None
     """Finds the keys if their positions depend on other arguments."""
     subcommands: dict[bytes, Command]
+    given_summary: str = ""
     calls: int = 0
     microseconds: float = 0.0
     failed: int = 0
@@ -57,8 +58,8 @@ class Command:
 
     @property
     def summary(self) -> str:
-        """The first line of its docstring."""
-        return (inspect.getdoc(self.handler) or "").partition("\n")[0]
+        """What it does: what was given at its registration, or the first line of its docstring."""
+        return self.given_summary or (inspect.getdoc(self.handler) or "").partition("\n")[0]
 
     @property
     def full_name(self) -> str:

@@ -34,6 +34,15 @@ def to_int(text: bytes, error: str = NOT_AN_INTEGER) -> int:
     raise CommandError(error)
 
 
+def to_int_from(least: int, text: bytes, error: str, no_int: str = "") -> int:
+    """An integer of at least ``least``.  ``no_int`` is the error for what is no integer, if that
+    has one of its own."""
+    number = to_int(text, no_int or error)
+    if number < least:
+        raise CommandError(error)
+    return number
+
+
 def wrapped(number: int) -> int:
     """A number as Redis' 64-bit counters hold it after an overflow.
 

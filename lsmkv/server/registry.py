@@ -7,7 +7,8 @@ Each module of ``commands/`` registers its commands with a decorator::
         '''The value of a key.'''
 
 ``args`` includes the name.  The arity counts it; a negative arity is a minimum.  COMMAND DOCS and
-HELP show the docstring's first line.  ``traits.py`` has everything else, by the command's name.
+HELP show the docstring's first line, or the summary that is given for a function of several
+commands.  ``traits.py`` has everything else, by the command's name.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def command(
     *,
     group: str,
     usage: str = "",
+    summary: str = "",
     find_keys: KeyFinder | None = None,
     table: Table = COMMANDS,
 ) -> Callable[[Handler], Handler]:
@@ -42,7 +44,7 @@ def command(
     def register(handler: Handler) -> Handler:
         known = frozenset(flags.split())
         traits = traits_of(name.replace(" ", "|"), known, group)
-        made = Command(name, handler, arity, known, group, usage, traits, find_keys, {})
+        made = Command(name, handler, arity, known, group, usage, traits, find_keys, {}, summary)
         made.writes = "write" in known
         made.may_write = made.writes or name in _MAY_WRITE
         made.noscript = "noscript" in traits.flags
@@ -77,5 +79,5 @@ def help_of(name: str, *, group: str, table: Table = COMMANDS) -> None:
             lines += [f"{one.decode()} {inner[one].usage}".rstrip(), f"    {inner[one].summary}"]
         return [Simple(line) for line in lines]
 
-    run.__doc__ = "Print this help."  # compiled, an inner function loses the literal
-    command(f"{name} HELP", 2, group=group, table=table)(run)
+    summary = "Print this help."
+    command(f"{name} HELP", 2, group=group, summary=summary, table=table)(run)

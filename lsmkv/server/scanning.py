@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from lsmkv.server.cursors import cursor_number
 from lsmkv.server.encoding import element_prefix
 from lsmkv.server.globs import matcher
-from lsmkv.server.numbers import to_int
+from lsmkv.server.numbers import NOT_AN_INTEGER, to_int_from
+from lsmkv.server.options import Options
 from lsmkv.server.resp import Reply, syntax_error
 
 if TYPE_CHECKING:
@@ -34,17 +35,14 @@ def scan_options(words: list[bytes], *, kinds: bool = False) -> ScanOptions:
     """Read ``[MATCH pattern] [COUNT n] [TYPE kind]``."""
     pattern, limit = b"*", 10
     kind: str | None = None
-    for at in range(0, len(words), 2):
-        if at + 1 == len(words):
-            raise syntax_error()
-        value = words[at + 1]
-        match words[at].upper():
+    options = Options(words)
+    for word in options:
+        value = options.value()
+        match word:
             case b"MATCH":
                 pattern = value
             case b"COUNT":
-                limit = to_int(value)
-                if limit < 1:
-                    raise syntax_error()
+                limit = to_int_from(1, value, "ERR syntax error", NOT_AN_INTEGER)
             case b"TYPE" if kinds:
                 kind = value.decode("latin-1").lower()
             case _:

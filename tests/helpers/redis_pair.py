@@ -93,7 +93,11 @@ def _same(redis: Reply, lsmkv: Reply) -> bool:
 
 
 def _sorted(redis: Reply, lsmkv: Reply) -> bool:
-    return redis.mark == lsmkv.mark and sorted(redis.parts) == sorted(lsmkv.parts)
+    return redis == lsmkv or (
+        redis.mark == lsmkv.mark
+        and redis.parts != ()
+        and sorted(redis.parts) == sorted(lsmkv.parts)
+    )
 
 
 def _pairs(parts: tuple[Reply, ...]) -> list[tuple[Reply, Reply]]:
@@ -190,7 +194,7 @@ def _pending(redis: Reply, lsmkv: Reply) -> bool:
     return redis.parts != () or redis == lsmkv
 
 
-_UNORDERED = "SMEMBERS SINTER SUNION SDIFF KEYS HKEYS HVALS"
+_UNORDERED = "SMEMBERS SINTER SUNION SDIFF KEYS HKEYS HVALS PUBSUB"
 _WITH_SCORES = (
     "ZADD ZINCRBY ZSCORE ZMSCORE ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZPOPMIN ZPOPMAX"
     " BZPOPMIN BZPOPMAX ZMPOP BZMPOP ZUNION ZINTER ZDIFF"

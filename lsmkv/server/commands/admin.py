@@ -6,7 +6,8 @@ from lsmkv.errors import Error
 from lsmkv.server.command import MISSING
 from lsmkv.server.globs import matcher
 from lsmkv.server.info import describe
-from lsmkv.server.numbers import to_int
+from lsmkv.server.numbers import to_int, to_int_from
+from lsmkv.server.options import wait_seconds
 from lsmkv.server.registry import command, container
 from lsmkv.server.resp import (
     NO_REPLY,
@@ -87,9 +88,7 @@ def slowlog_get(session: Session, args: list[bytes]) -> Reply:
     if len(args) > 3:
         raise wrong_subcommand(args)
     error = "ERR count should be greater than or equal to -1"
-    count = to_int(args[2], error) if len(args) > 2 else 10
-    if count < -1:
-        raise CommandError(error)
+    count = to_int_from(-1, args[2], error) if len(args) > 2 else 10
     chosen = list(session.service.slow.commands)
     return [
         [one.number, one.time, one.microseconds, one.request, one.address.encode(), one.client]
@@ -191,8 +190,7 @@ def lastsave(session: Session, args: list[bytes]) -> Reply:
 def wait(session: Session, args: list[bytes]) -> Reply:
     """Return 0: there are no replicas."""
     to_int(args[1])
-    if to_int(args[2], "ERR timeout is not an integer or out of range") < 0:
-        raise CommandError("ERR timeout is negative")
+    wait_seconds(args[2])
     return 0
 
 

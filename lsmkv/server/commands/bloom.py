@@ -19,6 +19,7 @@ from lsmkv.filter.bloom64 import best_probes, bloom64_may_match, bloom64_positio
 from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.server.encoding import BLOOM, U32, Entry, element_prefix
 from lsmkv.server.numbers import to_float, to_int
+from lsmkv.server.options import Options
 from lsmkv.server.overlay import Overlay
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, CommandError, Reply, syntax_error
@@ -147,19 +148,16 @@ def bf_reserve(session: Session, args: list[bytes]) -> Reply:
     if not 0 < capacity <= _MOST_ITEMS:
         raise CommandError(f"ERR (0 < capacity <= {_MOST_ITEMS})")
     expansion, scales = _EXPANSION, True
-    at = 4
-    while at < len(args):
-        word = args[at].upper()
+    options = Options(args[4:])
+    for word in options:
         if word == b"NONSCALING":
             scales = False
-        elif word == b"EXPANSION" and at + 1 < len(args):
-            at += 1
-            expansion = to_int(args[at], "ERR bad expansion")
+        elif word == b"EXPANSION":
+            expansion = to_int(options.value(), "ERR bad expansion")
             if not 1 <= expansion <= 32768:
                 raise CommandError("ERR expansion should be between 1 and 32768")
         else:
             raise syntax_error()
-        at += 1
     if session.space.find(session.database, args[1]) is not None:
         raise CommandError("ERR item exists")
     made = _make(session, rate, capacity, expansion if scales else 0)
@@ -206,13 +204,6 @@ def bf_mexists(session: Session, args: list[bytes]) -> Reply:
     """Return which items may have been added; 0 is certain."""
     found = _find(session, args[1])
     return [int(found is not None and found.may_contain(item)) for item in args[2:]]
-
-
-@command("BF.CARD", 2, "readonly fast", group="bf")
-def bf_card(session: Session, args: list[bytes]) -> Reply:
-    """Return how many items were added as new."""
-    found = _find(session, args[1])
-    return 0 if found is None else found.entry.size
 
 
 @command("BF.INFO", -2, "readonly fast", group="bf")

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 from lsmkv.server.commands.connection import checked_name
-from lsmkv.server.numbers import MAX_INT, to_int
+from lsmkv.server.numbers import to_int, to_int_from
+from lsmkv.server.options import Options, in_error, wait_seconds
 from lsmkv.server.registry import command, container
 from lsmkv.server.resp import (
     NO_REPLY,
@@ -131,8 +132,7 @@ def _of_kind(word: bytes) -> Callable[[Session], bool]:
     """Whether a session is of the type with this name."""
     found = _KINDS.get(word.lower())
     if found is None:
-        shown = word.partition(b"\0")[0].decode("utf-8", "surrogateescape")
-        raise CommandError(f"ERR Unknown client type '{shown}'")
+        raise CommandError(f"ERR Unknown client type '{in_error(word)}'")
     return found
 
 
@@ -170,11 +170,9 @@ def client_kill(session: Session, args: list[bytes]) -> Reply:
         _kill(session, found)
         return OK
     wanted: dict[bytes, Callable[[Session], bool]] = {}
-    for at in range(2, len(args), 2):
-        if at + 1 == len(args):
-            raise syntax_error()
-        name = args[at].upper()
-        wanted[name] = _condition(session, name, args[at + 1])  # the last of equal ones wins
+    options = Options(args[2:])
+    for name in options:
+        wanted[name] = _condition(session, name, options.value())  # the last of equal ones wins
     wanted.setdefault(b"SKIPME", lambda one: one is not session)
     chosen = [one for one in sessions if all(holds(one) for holds in wanted.values())]
     _kill(session, chosen)
@@ -186,7 +184,7 @@ def _condition(session: Session, name: bytes, value: bytes) -> Callable[[Session
     text = value.decode("latin-1")
     match name:
         case b"ID":
-            number = _to_id(value)
+            number = to_int_from(1, value, "ERR client-id should be greater than 0")
             return lambda one: one.id == number
         case b"ADDR":
             return lambda one: one.address == text
@@ -203,14 +201,6 @@ def _condition(session: Session, name: bytes, value: bytes) -> Callable[[Session
         case b"SKIPME" if text.lower() == "no":
             return lambda one: True
     raise syntax_error()
-
-
-def _to_id(text: bytes) -> int:
-    error = "ERR client-id should be greater than 0"
-    number = to_int(text, error)
-    if not 0 < number <= MAX_INT:
-        raise CommandError(error)
-    return number
 
 
 def _kill(session: Session, sessions: list[Session]) -> None:
@@ -237,10 +227,7 @@ def client_pause(session: Session, args: list[bytes]) -> Reply:
     """Let requests wait for some milliseconds: all, or only those that write."""
     modes = (b"ALL", b"WRITE")
     mode = _mode(args, modes, "ERR CLIENT PAUSE mode must be WRITE or ALL")
-    milliseconds = to_int(args[2], "ERR timeout is not an integer or out of range")
-    if milliseconds < 0:
-        raise CommandError("ERR timeout is negative")
-    session.service.pause_clients(milliseconds / 1000, everything=mode == b"ALL")
+    session.service.pause_clients(wait_seconds(args[2]), everything=mode == b"ALL")
     return OK
 
 

@@ -8,6 +8,7 @@ import time
 from lsmkv.server.commands.keys import database_at
 from lsmkv.server.info import REDIS_VERSION
 from lsmkv.server.numbers import to_int
+from lsmkv.server.options import Options, in_error
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, PONG, CommandError, Reply, Simple, syntax_error
 from lsmkv.server.session import Session
@@ -95,18 +96,15 @@ def hello(session: Session, args: list[bytes]) -> Reply:
             raise CommandError("NOPROTO unsupported protocol version")
         resp3 = version == 3
     name: bytes | None = None
-    at = 2
-    while at < len(args):
-        word = args[at].upper()
-        if word == b"AUTH" and at + 2 < len(args):
-            _authenticate(session, args[at + 1], args[at + 2])
-            at += 3
-        elif word == b"SETNAME" and at + 1 < len(args):
-            name = checked_name(args[at + 1])
-            at += 2
+    options = Options(args[2:])
+    for word in options:
+        if word == b"AUTH" and options.left >= 2:
+            user, password = options.values(2)
+            _authenticate(session, user, password)
+        elif word == b"SETNAME" and options.left:
+            name = checked_name(options.value())
         else:
-            shown = args[at].partition(b"\0")[0].decode("utf-8", "surrogateescape")
-            raise CommandError(f"ERR Syntax error in HELLO option '{shown}'")
+            raise CommandError(f"ERR Syntax error in HELLO option '{in_error(options.given)}'")
     if not session.authenticated:
         raise CommandError(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the"

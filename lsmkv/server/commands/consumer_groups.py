@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lsmkv.server.commands.streams import find_stream, in_error, save
+from lsmkv.server.commands.streams import find_stream, save
 from lsmkv.server.consumer_group import (
     Consumer,
     Delivery,
@@ -15,7 +15,8 @@ from lsmkv.server.consumer_group import (
     remove_group,
 )
 from lsmkv.server.encoding import STREAM
-from lsmkv.server.numbers import MAX_INT, to_int
+from lsmkv.server.numbers import MAX_INT, NOT_AN_INTEGER, to_int, to_int_from
+from lsmkv.server.options import Options, in_error
 from lsmkv.server.registry import command, container
 from lsmkv.server.resp import NULL_ARRAY, OK, CommandError, Reply, syntax_error, wrong_subcommand
 from lsmkv.server.session import Session
@@ -66,19 +67,15 @@ def _existing(session: Session, args: list[bytes]) -> tuple[Stream, Group]:
 def _group_options(args: list[bytes], creating: bool) -> tuple[bool, int]:
     """``[MKSTREAM] [ENTRIESREAD n]``."""
     make, read = False, UNKNOWN
-    at = 5
-    while at < len(args):
-        word = args[at].upper()
+    options = Options(args[5:], wrong_subcommand(args))
+    for word in options:
         if creating and word == b"MKSTREAM":
             make = True
-        elif word == b"ENTRIESREAD" and at + 1 < len(args):
-            at += 1
-            read = to_int(args[at])
-            if read < 0 and read != UNKNOWN:
-                raise CommandError("ERR value for ENTRIESREAD must be positive or -1")
+        elif word == b"ENTRIESREAD":
+            error = "ERR value for ENTRIESREAD must be positive or -1"
+            read = to_int_from(UNKNOWN, options.value(), error, NOT_AN_INTEGER)
         else:
             raise wrong_subcommand(args)
-        at += 1
     return make, read
 
 
@@ -258,27 +255,24 @@ class _ClaimOptions(NamedTuple):
 def _claim_options(words: list[bytes], now: int) -> _ClaimOptions:
     time = count = -1
     force = just_ids = False
-    last, at = NO_ID, 0
-    while at < len(words):
-        word, more = words[at].upper(), at + 1 < len(words)
+    last = NO_ID
+    options = Options(words)
+    for word in options:
         if word == b"FORCE":
             force = True
         elif word == b"JUSTID":
             just_ids = True
-        elif word in (b"IDLE", b"TIME", b"RETRYCOUNT") and more:
-            at += 1
+        elif word in (b"IDLE", b"TIME", b"RETRYCOUNT") and options.left:
             error = f"ERR Invalid {word.decode()} option argument for XCLAIM"
-            number = to_int(words[at], error)
+            number = to_int(options.value(), error)
             if word == b"RETRYCOUNT":
                 count = number
             else:
                 time = now - number if word == b"IDLE" else number
-        elif word == b"LASTID" and more:
-            at += 1
-            last = parse_id(words[at])
+        elif word == b"LASTID" and options.left:
+            last = parse_id(options.value())
         else:
-            raise CommandError(f"ERR Unrecognized XCLAIM option '{in_error(words[at])}'")
-        at += 1
+            raise CommandError(f"ERR Unrecognized XCLAIM option '{in_error(options.given)}'")
     return _ClaimOptions(time if 0 <= time <= now else now, count, force, just_ids, last)
 
 
@@ -340,19 +334,17 @@ def xautoclaim(session: Session, args: list[bytes]) -> Reply:
     """
     least_idle = to_int(args[4], "ERR Invalid min-idle-time argument for XAUTOCLAIM")
     start = parse_start(args[5])
-    count, just_ids, at = 100, False, 6
-    while at < len(args):
-        word = args[at].upper()
-        if word == b"COUNT" and at + 1 < len(args):
-            at += 1
-            count = to_int(args[at], "ERR COUNT must be > 0")
+    count, just_ids = 100, False
+    options = Options(args[6:])
+    for word in options:
+        if word == b"COUNT":
+            count = to_int(options.value(), "ERR COUNT must be > 0")
             if not 1 <= count <= _MOST_CLAIMED:
                 raise CommandError("ERR COUNT must be > 0")
         elif word == b"JUSTID":
             just_ids = True
         else:
             raise syntax_error()
-        at += 1
     stream, group = _group_of(session, args[1], args[2])
     now = session.space.now()
     following, found, removed = NO_ID, [], []

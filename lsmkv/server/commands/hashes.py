@@ -116,13 +116,6 @@ def hstrlen(session: Session, args: list[bytes]) -> Reply:
     return len(hget(session, args) or b"")
 
 
-@command("HLEN", 2, "readonly fast", group="hash")
-def hlen(session: Session, args: list[bytes]) -> Reply:
-    """Return the number of fields."""
-    entry = _entry(session, args[1])
-    return 0 if entry is None else entry.size
-
-
 @command("HDEL", -3, "write fast", group="hash")
 def hdel(session: Session, args: list[bytes]) -> Reply:
     """Delete fields.  Returns how many existed."""

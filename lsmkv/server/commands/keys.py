@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lsmkv.server import numbers
@@ -11,9 +12,12 @@ from lsmkv.server.consumer_group import copy_groups, held_by_groups
 from lsmkv.server.cursors import cursor_number
 from lsmkv.server.database import Database
 from lsmkv.server.encoding import (
+    BLOOM,
     GROUP,
+    HASH,
     KIND_NAMES,
     LIST,
+    SET,
     SORTED_SET,
     STREAM,
     STRING,
@@ -23,6 +27,7 @@ from lsmkv.server.encoding import (
 )
 from lsmkv.server.globs import literal_prefix, matcher
 from lsmkv.server.numbers import to_int
+from lsmkv.server.options import Options, in_error
 from lsmkv.server.registry import command, container
 from lsmkv.server.resp import OK, CommandError, Reply, Simple, syntax_error
 from lsmkv.server.scanning import ScanOptions, scan_options
@@ -63,6 +68,24 @@ def type_(session: Session, args: list[bytes]) -> Reply:
     return Simple("none" if entry is None else KIND_NAMES[entry.kind])
 
 
+def _size(kind: int, session: Session, args: list[bytes]) -> Reply:
+    entry = session.space.find(session.database, args[1], kind)
+    return 0 if entry is None else entry.size
+
+
+for _name, _kind, _group, _what in (
+    ("LLEN", LIST, "list", "the length of a list.  O(1)."),
+    ("HLEN", HASH, "hash", "the number of fields."),
+    ("SCARD", SET, "set", "the number of members.  O(1)."),
+    ("ZCARD", SORTED_SET, "sorted-set", "the number of members.  O(1)."),
+    ("XLEN", STREAM, "stream", "the number of entries.  O(1)."),
+    ("BF.CARD", BLOOM, "bf", "how many items were added as new."),
+):
+    command(_name, 2, "readonly fast", group=_group, summary=f"Return {_what}")(
+        partial(_size, _kind)
+    )
+
+
 # Expiry
 
 
@@ -72,8 +95,7 @@ def _expire(name: str, unit: int, relative: bool) -> Callable[[Session, list[byt
         options = {word.upper() for word in args[3:]}
         for word in args[3:]:
             if word.upper() not in (b"NX", b"XX", b"GT", b"LT"):
-                shown = word.partition(b"\0")[0].decode("utf-8", "surrogateescape")
-                raise CommandError(f"ERR Unsupported option {shown}")
+                raise CommandError(f"ERR Unsupported option {in_error(word)}")
         if b"NX" in options and len(options) > 1:
             raise CommandError(
                 "ERR NX and XX, GT or LT options at the same time are not compatible"
@@ -103,18 +125,17 @@ def _expire(name: str, unit: int, relative: bool) -> Callable[[Session, list[byt
             session.announce("g", "expire", key)
         return 1
 
-    what = "after some" if relative else "at a Unix time in"
-    expire.__doc__ = f"Make a key expire {what} {'seconds' if unit == 1000 else 'milliseconds'}."
     return expire
 
 
-for _name, _unit, _relative in (
-    ("EXPIRE", 1000, True),
-    ("PEXPIRE", 1, True),
-    ("EXPIREAT", 1000, False),
-    ("PEXPIREAT", 1, False),
+for _name, _unit, _relative, _when in (
+    ("EXPIRE", 1000, True, "after some seconds"),
+    ("PEXPIRE", 1, True, "after some milliseconds"),
+    ("EXPIREAT", 1000, False, "at a Unix time in seconds"),
+    ("PEXPIREAT", 1, False, "at a Unix time in milliseconds"),
 ):
-    command(_name, -3, "write fast", group="generic")(_expire(_name, _unit, _relative))
+    _run = _expire(_name, _unit, _relative)
+    command(_name, -3, "write fast", group="generic", summary=f"Make a key expire {_when}.")(_run)
 
 
 def _remaining(unit: int, relative: bool) -> Callable[[Session, list[bytes]], Reply]:
@@ -127,21 +148,18 @@ def _remaining(unit: int, relative: bool) -> Callable[[Session, list[bytes]], Re
         left = max(0, entry.expires - session.space.now()) if relative else entry.expires
         return (left + unit // 2) // unit
 
-    what = "Return a key's remaining life" if relative else "Return a key's expiry as Unix time"
-    remaining.__doc__ = (
-        f"{what}, in {'seconds' if unit == 1000 else 'milliseconds'}; -1 if it does not expire,"
-        " -2 if it is not there."
-    )
     return remaining
 
 
-for _name, _unit, _relative in (
-    ("TTL", 1000, True),
-    ("PTTL", 1, True),
-    ("EXPIRETIME", 1000, False),
-    ("PEXPIRETIME", 1, False),
+for _name, _unit, _relative, _what in (
+    ("TTL", 1000, True, "remaining life, in seconds"),
+    ("PTTL", 1, True, "remaining life, in milliseconds"),
+    ("EXPIRETIME", 1000, False, "expiry as Unix time, in seconds"),
+    ("PEXPIRETIME", 1, False, "expiry as Unix time, in milliseconds"),
 ):
-    command(_name, 2, "readonly fast", group="generic")(_remaining(_unit, _relative))
+    _summary = f"Return a key's {_what}; -1 if it does not expire, -2 if it is not there."
+    _run = _remaining(_unit, _relative)
+    command(_name, 2, "readonly fast", group="generic", summary=_summary)(_run)
 
 
 @command("PERSIST", 2, "write fast", group="generic")
@@ -191,17 +209,14 @@ def renamenx(session: Session, args: list[bytes]) -> Reply:
 def copy(session: Session, args: list[bytes]) -> Reply:
     """Copy a key with all its elements.  Returns 1 if it was copied.  O(elements)."""
     target, replace = session.database, False
-    at = 3
-    while at < len(args):
-        word = args[at].upper()
+    options = Options(args[3:])
+    for word in options:
         if word == b"REPLACE":
             replace = True
-        elif word == b"DB" and at + 1 < len(args):
-            at += 1
-            target = database_at(session, args[at])
+        elif word == b"DB":
+            target = database_at(session, options.value())
         else:
             raise syntax_error()
-        at += 1
     space, source, new = session.space, args[1], args[2]
     if target is session.database and source == new:
         raise CommandError("ERR source and destination objects are the same")

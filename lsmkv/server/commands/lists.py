@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from lsmkv.server.commands.sets import split_numbered
 from lsmkv.server.encoding import LIST, U64, Entry, element_prefix
-from lsmkv.server.numbers import MAX_INT, to_decimal, to_int
+from lsmkv.server.numbers import MAX_INT, to_decimal, to_int, to_int_from
+from lsmkv.server.options import Options, clip, pop_options, positive
 from lsmkv.server.registry import command
 from lsmkv.server.resp import NO_REPLY, NULL_ARRAY, OK, CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
@@ -109,7 +109,7 @@ def _popper(name: str, front: bool) -> Callable[[Session, list[bytes]], Reply]:
     def pop(session: Session, args: list[bytes]) -> Reply:
         if len(args) > 3:
             raise CommandError(f"ERR wrong number of arguments for '{name}' command")
-        count = 1 if len(args) == 2 else _positive(args[2])
+        count = 1 if len(args) == 2 else positive(args[2])
         entry = _entry(session, args[1])
         if entry is None:
             return None if len(args) == 2 else NULL_ARRAY
@@ -120,31 +120,8 @@ def _popper(name: str, front: bool) -> Callable[[Session, list[bytes]], Reply]:
     return pop
 
 
-def _positive(text: bytes) -> int:
-    error = "ERR value is out of range, must be positive"
-    count = to_int(text, error)
-    if count < 0:
-        raise CommandError(error)
-    return count
-
-
 command("LPOP", -2, "write fast", group="list")(_popper("lpop", front=True))
 command("RPOP", -2, "write fast", group="list")(_popper("rpop", front=False))
-
-
-@command("LLEN", 2, "readonly fast", group="list")
-def llen(session: Session, args: list[bytes]) -> Reply:
-    """Return the length of a list.  O(1)."""
-    entry = _entry(session, args[1])
-    return 0 if entry is None else entry.size
-
-
-def clip(start: int, end: int, size: int) -> tuple[int, int]:
-    """The half-open range of positions from ``start`` to ``end``; negative positions count from the
-    end."""
-    start = max(start + size if start < 0 else start, 0)
-    end = min(end + size if end < 0 else end, size - 1)
-    return (start, end + 1) if start <= end else (0, 0)
 
 
 @command("LRANGE", 4, "readonly", group="list")
@@ -280,11 +257,10 @@ def lrem(session: Session, args: list[bytes]) -> Reply:
 def lpos(session: Session, args: list[bytes]) -> Reply:
     """Return the positions of a value.  O(elements looked at)."""
     rank, count, longest = 1, None, 0
-    for at in range(3, len(args), 2):
-        if at + 1 == len(args):
-            raise syntax_error()
-        text = args[at + 1]
-        match args[at].upper():
+    options = Options(args[3:])
+    for word in options:
+        text = options.value()
+        match word:
             case b"RANK":
                 rank = to_int(text)
                 if rank == 0:
@@ -298,13 +274,9 @@ def lpos(session: Session, args: list[bytes]) -> Reply:
                         " -9223372036854775807 and 9223372036854775807"
                     )
             case b"COUNT":
-                count = to_int(text, "ERR COUNT can't be negative")
-                if count < 0:
-                    raise CommandError("ERR COUNT can't be negative")
+                count = to_int_from(0, text, "ERR COUNT can't be negative")
             case b"MAXLEN":
-                longest = to_int(text, "ERR MAXLEN can't be negative")
-                if longest < 0:
-                    raise CommandError("ERR MAXLEN can't be negative")
+                longest = to_int_from(0, text, "ERR MAXLEN can't be negative")
             case _:
                 raise syntax_error()
     entry = _entry(session, args[1])
@@ -450,34 +422,10 @@ def _pop_first_of(session: Session, keys: list[bytes], front: bool, count: int) 
     return NO_REPLY
 
 
-def mpop_options(
-    args: list[bytes], at: int, ends: tuple[bytes, bytes]
-) -> tuple[list[bytes], bool, int]:
-    """``numkeys key ... WHERE [COUNT n]``, from argument ``at`` on, and whether WHERE is the second
-    end.
-
-    The arguments are checked from left to right.
-    """
-    keys, rest = split_numbered(args, at)
-    if not rest or rest[0].upper() not in ends:
-        raise syntax_error()
-    count = 1
-    if len(rest) > 1:
-        if len(rest) == 2 or rest[1].upper() != b"COUNT":
-            raise syntax_error()
-        error = "ERR count should be greater than 0"
-        count = to_int(rest[2], error)
-        if count <= 0:
-            raise CommandError(error)
-        if len(rest) > 3:
-            raise syntax_error()
-    return keys, rest[0].upper() == ends[1], count
-
-
 @command("LMPOP", -4, "write", group="list")
 def lmpop(session: Session, args: list[bytes]) -> Reply:
     """Take elements from the first list that has any."""
-    keys, front, count = mpop_options(args, 1, (b"RIGHT", b"LEFT"))
+    keys, front, count = pop_options(args, 1, (b"RIGHT", b"LEFT"))
     found = _pop_first_of(session, keys, front, count)
     return NULL_ARRAY if found is NO_REPLY else found
 
@@ -485,7 +433,7 @@ def lmpop(session: Session, args: list[bytes]) -> Reply:
 @command("BLMPOP", -5, "write blocking", group="list")
 def blmpop(session: Session, args: list[bytes]) -> Reply:
     """Take elements from the first list that has any, or wait."""
-    keys, front, count = mpop_options(args, 2, (b"RIGHT", b"LEFT"))
+    keys, front, count = pop_options(args, 2, (b"RIGHT", b"LEFT"))
     seconds = seconds_to_wait(args[1])
 
     def attempt(keys: list[bytes]) -> Reply:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from lsmkv.server.globs import matcher
 from lsmkv.server.registry import command, container
 from lsmkv.server.resp import NO_REPLY, Reply, wrong_subcommand
@@ -12,7 +14,7 @@ def _count(session: Session) -> int:
     return len(session.channels) + len(session.patterns)
 
 
-def _subscribe(session: Session, args: list[bytes], pattern: bool) -> Reply:
+def _subscribe(pattern: bool, session: Session, args: list[bytes]) -> Reply:
     word = b"psubscribe" if pattern else b"subscribe"
     for name in args[1:]:
         session.service.channels.join(session, name, pattern)
@@ -20,7 +22,7 @@ def _subscribe(session: Session, args: list[bytes], pattern: bool) -> Reply:
     return NO_REPLY
 
 
-def _unsubscribe(session: Session, args: list[bytes], pattern: bool) -> Reply:
+def _unsubscribe(pattern: bool, session: Session, args: list[bytes]) -> Reply:
     word = b"punsubscribe" if pattern else b"unsubscribe"
     names = args[1:] or sorted(session.patterns if pattern else session.channels)
     for name in names:
@@ -31,28 +33,13 @@ def _unsubscribe(session: Session, args: list[bytes], pattern: bool) -> Reply:
     return NO_REPLY
 
 
-@command("SUBSCRIBE", -2, "subscribed", group="pubsub")
-def subscribe(session: Session, args: list[bytes]) -> Reply:
-    """Subscribe to channels."""
-    return _subscribe(session, args, pattern=False)
-
-
-@command("PSUBSCRIBE", -2, "subscribed", group="pubsub")
-def psubscribe(session: Session, args: list[bytes]) -> Reply:
-    """Subscribe to all channels that match patterns."""
-    return _subscribe(session, args, pattern=True)
-
-
-@command("UNSUBSCRIBE", -1, "subscribed", group="pubsub")
-def unsubscribe(session: Session, args: list[bytes]) -> Reply:
-    """End the subscription to some channels, or to all."""
-    return _unsubscribe(session, args, pattern=False)
-
-
-@command("PUNSUBSCRIBE", -1, "subscribed", group="pubsub")
-def punsubscribe(session: Session, args: list[bytes]) -> Reply:
-    """End the subscription to some patterns, or to all."""
-    return _unsubscribe(session, args, pattern=True)
+for _name, _arity, _run, _pattern, _summary in (
+    ("SUBSCRIBE", -2, _subscribe, False, "Subscribe to channels."),
+    ("PSUBSCRIBE", -2, _subscribe, True, "Subscribe to all channels that match patterns."),
+    ("UNSUBSCRIBE", -1, _unsubscribe, False, "End the subscription to some channels, or to all."),
+    ("PUNSUBSCRIBE", -1, _unsubscribe, True, "End the subscription to some patterns, or to all."),
+):
+    command(_name, _arity, "subscribed", group="pubsub", summary=_summary)(partial(_run, _pattern))
 
 
 @command("PUBLISH", 3, "fast", group="pubsub")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from lsmkv.server.numbers import to_int
 from lsmkv.server.registry import command, container
 from lsmkv.server.resp import OK, CommandError, Reply
@@ -27,7 +29,7 @@ def _evaluate(session: Session, args: list[bytes], script: Script, only_reads: b
     return session.service.scripts.evaluate(evaluation)
 
 
-def _eval(session: Session, args: list[bytes], only_reads: bool) -> Reply:
+def _eval(only_reads: bool, session: Session, args: list[bytes]) -> Reply:
     service = session.service
     if service.monitors:  # before the commands of the script
         service.show_request(session, args)
@@ -39,7 +41,7 @@ def _eval(session: Session, args: list[bytes], only_reads: bool) -> Reply:
     return _evaluate(session, args, script, only_reads)
 
 
-def _evalsha(session: Session, args: list[bytes], only_reads: bool) -> Reply:
+def _evalsha(only_reads: bool, session: Session, args: list[bytes]) -> Reply:
     if session.service.monitors:
         session.service.show_request(session, args)
     script = session.service.sources.find(args[1])
@@ -48,28 +50,14 @@ def _evalsha(session: Session, args: list[bytes], only_reads: bool) -> Reply:
     return _evaluate(session, args, script, only_reads)
 
 
-@command("EVAL", -3, group="scripting")
-def eval_(session: Session, args: list[bytes]) -> Reply:
-    """Run a Lua script, with some keys and arguments."""
-    return _eval(session, args, only_reads=False)
-
-
-@command("EVALSHA", -3, group="scripting")
-def evalsha(session: Session, args: list[bytes]) -> Reply:
-    """Run a script that is known, by its SHA-1."""
-    return _evalsha(session, args, only_reads=False)
-
-
-@command("EVAL_RO", -3, "readonly", group="scripting")
-def eval_ro(session: Session, args: list[bytes]) -> Reply:
-    """Run a Lua script that may not write."""
-    return _eval(session, args, only_reads=True)
-
-
-@command("EVALSHA_RO", -3, "readonly", group="scripting")
-def evalsha_ro(session: Session, args: list[bytes]) -> Reply:
-    """Run a script that is known and may not write, by its SHA-1."""
-    return _evalsha(session, args, only_reads=True)
+for _name, _run, _only_reads, _summary in (
+    ("EVAL", _eval, False, "Run a Lua script, with some keys and arguments."),
+    ("EVALSHA", _evalsha, False, "Run a script that is known, by its SHA-1."),
+    ("EVAL_RO", _eval, True, "Run a Lua script that may not write."),
+    ("EVALSHA_RO", _evalsha, True, "Run a script that is known and may not write, by its SHA-1."),
+):
+    _flags = "readonly" if _only_reads else ""
+    command(_name, -3, _flags, group="scripting", summary=_summary)(partial(_run, _only_reads))
 
 
 container("SCRIPT", group="scripting")

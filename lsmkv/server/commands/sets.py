@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from lsmkv.server.commands.hashes import checked_count, choose, remove_elements
 from lsmkv.server.encoding import SET, Entry, element_prefix
-from lsmkv.server.numbers import to_int
+from lsmkv.server.options import checked_limit, optional_count, split_numbered
 from lsmkv.server.registry import command
-from lsmkv.server.resp import CommandError, Members, Reply, syntax_error
+from lsmkv.server.resp import Members, Reply, syntax_error
 from lsmkv.server.scanning import scan_elements
 from lsmkv.server.session import Session
 
@@ -72,13 +73,6 @@ def smismember(session: Session, args: list[bytes]) -> Reply:
     return [int(_is_member(session, entry, member)) for member in args[2:]]
 
 
-@command("SCARD", 2, "readonly fast", group="set")
-def scard(session: Session, args: list[bytes]) -> Reply:
-    """Return the number of members.  O(1)."""
-    entry = _entry(session, args[1])
-    return 0 if entry is None else entry.size
-
-
 @command("SMEMBERS", 2, "readonly", group="set")
 def smembers(session: Session, args: list[bytes]) -> Reply:
     """Return the members, sorted by their bytes."""
@@ -111,20 +105,13 @@ def smove(session: Session, args: list[bytes]) -> Reply:
 @command("SPOP", -2, "write fast", group="set")
 def spop(session: Session, args: list[bytes]) -> Reply:
     """Remove random members, and return them."""
-    if len(args) > 3:
-        raise syntax_error()
-    count = 1
-    if len(args) == 3:
-        error = "ERR value is out of range, must be positive"
-        count = to_int(args[2], error)
-        if count < 0:
-            raise CommandError(error)
+    count = optional_count(args)
     entry = _entry(session, args[1])
     if entry is None:
-        return None if len(args) == 2 else Members()
-    chosen = [member for member, _ in choose(session, entry, count)] if count else []
+        return None if count is None else Members()
+    chosen = [member for member, _ in choose(session, entry, 1 if count is None else count)]
     remove_elements(session, args[1], entry, chosen, "spop")
-    return chosen[0] if len(args) == 2 else Members(chosen)
+    return chosen[0] if count is None else Members(chosen)
 
 
 @command("SRANDMEMBER", -2, "readonly", group="set")
@@ -136,7 +123,7 @@ def srandmember(session: Session, args: list[bytes]) -> Reply:
     entry = _entry(session, args[1])
     if entry is None:
         return None if len(args) == 2 else []
-    chosen = [member for member, _ in choose(session, entry, count)] if count else []
+    chosen = [member for member, _ in choose(session, entry, count)]
     return chosen[0] if len(args) == 2 else chosen
 
 
@@ -169,47 +156,31 @@ def _difference(session: Session, keys: list[bytes]) -> Iterator[bytes]:
             yield member
 
 
-def _store(session: Session, key: bytes, members: list[bytes], event: str) -> int:
-    """Make a key the set of these members, replacing any other value; none: remove it."""
+_Combine = Callable[[Session, list[bytes]], Iterator[bytes]]
+
+
+def _combined(combine: _Combine, session: Session, args: list[bytes]) -> Reply:
+    return Members(combine(session, args[1:]))
+
+
+def _stored(combine: _Combine, event: str, session: Session, args: list[bytes]) -> Reply:
+    """Make a key the set of the members, replacing any other value; none: remove it."""
+    key, members = args[1], list(combine(session, args[2:]))
     if session.space.clear(session.database, key) and not members:
         session.announce("g", "del", key)
     return _add(session, key, members, event)
 
 
-@command("SINTER", -2, "readonly", group="set")
-def sinter(session: Session, args: list[bytes]) -> Reply:
-    """Return the members that are in every set."""
-    return Members(_intersection(session, args[1:]))
-
-
-@command("SUNION", -2, "readonly", group="set")
-def sunion(session: Session, args: list[bytes]) -> Reply:
-    """Return the members that are in at least one set."""
-    return Members(_union(session, args[1:]))
-
-
-@command("SDIFF", -2, "readonly", group="set")
-def sdiff(session: Session, args: list[bytes]) -> Reply:
-    """Return the members of the first set that are in no other."""
-    return Members(_difference(session, args[1:]))
-
-
-@command("SINTERSTORE", -3, "write", group="set")
-def sinterstore(session: Session, args: list[bytes]) -> Reply:
-    """Store the members that are in every set as a set.  Returns its size."""
-    return _store(session, args[1], list(_intersection(session, args[2:])), "sinterstore")
-
-
-@command("SUNIONSTORE", -3, "write", group="set")
-def sunionstore(session: Session, args: list[bytes]) -> Reply:
-    """Store the members that are in at least one set as a set.  Returns its size."""
-    return _store(session, args[1], list(_union(session, args[2:])), "sunionstore")
-
-
-@command("SDIFFSTORE", -3, "write", group="set")
-def sdiffstore(session: Session, args: list[bytes]) -> Reply:
-    """Store the members of the first set that are in no other as a set.  Returns its size."""
-    return _store(session, args[1], list(_difference(session, args[2:])), "sdiffstore")
+for _name, _combine, _what in (
+    ("SINTER", _intersection, "that are in every set"),
+    ("SUNION", _union, "that are in at least one set"),
+    ("SDIFF", _difference, "of the first set that are in no other"),
+):
+    _summary = f"Return the members {_what}."
+    command(_name, -2, "readonly", group="set", summary=_summary)(partial(_combined, _combine))
+    _summary = f"Store the members {_what} as a set.  Returns its size."
+    _run = partial(_stored, _combine, f"{_name.lower()}store")
+    command(f"{_name}STORE", -3, "write", group="set", summary=_summary)(_run)
 
 
 @command("SINTERCARD", -3, "readonly", group="set")
@@ -223,28 +194,3 @@ def sintercard(session: Session, args: list[bytes]) -> Reply:
         if count == limit:
             break
     return count
-
-
-def checked_limit(words: list[bytes]) -> int:
-    """``[LIMIT n]``; 0 for none."""
-    limit = 0
-    for at in range(0, len(words), 2):
-        if words[at].upper() != b"LIMIT" or at + 1 == len(words):
-            raise syntax_error()
-        limit = to_int(words[at + 1], "ERR LIMIT can't be negative")
-        if limit < 0:
-            raise CommandError("ERR LIMIT can't be negative")
-    return limit
-
-
-def split_numbered(
-    args: list[bytes], at: int, too_few: str = "ERR syntax error"
-) -> tuple[list[bytes], list[bytes]]:
-    """The keys after their number, which is argument ``at``, and the arguments after them."""
-    error = "ERR numkeys should be greater than 0"
-    count = to_int(args[at], error)
-    if count <= 0:
-        raise CommandError(error)
-    if count > len(args) - at - 1:
-        raise CommandError(too_few)
-    return args[at + 1 : at + 1 + count], args[at + 1 + count :]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
-from lsmkv.server.commands.sets import checked_limit, split_numbered
 from lsmkv.server.commands.sorted_sets import shown, store_members
 from lsmkv.server.encoding import DOUBLE, SET, SORTED_SET, Entry, element_prefix
 from lsmkv.server.numbers import to_float, to_int
+from lsmkv.server.options import Options, checked_limit, split_numbered
 from lsmkv.server.registry import command
 from lsmkv.server.resp import CommandError, Reply, syntax_error, wrong_type
 from lsmkv.server.session import Session
@@ -71,24 +72,20 @@ def _combination(session: Session, args: list[bytes], at: int, name: str) -> _Co
     weights = [1.0] * len(keys)
     aggregate, with_scores = _AGGREGATES[b"SUM"], False
     difference = name.startswith("zdiff")
-    place = 0
-    while place < len(words):
-        word = words[place].upper()
-        left = len(words) - place - 1
-        if word == b"WEIGHTS" and left >= len(keys) and not difference:
-            texts = words[place + 1 : place + 1 + len(keys)]
+    options = Options(words)
+    for word in options:
+        if word == b"WEIGHTS" and not difference:
+            texts = options.values(len(keys))
             weights = [to_float(text, "ERR weight value is not a float") for text in texts]
-            place += len(keys)
-        elif word == b"AGGREGATE" and left >= 1 and not difference:
-            place += 1
-            if words[place].upper() not in _AGGREGATES:
+        elif word == b"AGGREGATE" and not difference:
+            chosen = _AGGREGATES.get(options.value().upper())
+            if chosen is None:
                 raise syntax_error()
-            aggregate = _AGGREGATES[words[place].upper()]
+            aggregate = chosen
         elif word == b"WITHSCORES" and at == 1:
             with_scores = True
         else:
             raise syntax_error()
-        place += 1
     inputs = [_Input(session, *one) for one in zip(entries, weights, strict=True)]
     return _Combination(inputs, aggregate, with_scores)
 
@@ -136,20 +133,14 @@ def _in_order(total: dict[bytes, float]) -> list[Scored]:
     return sorted(total.items(), key=lambda one: (one[1], one[0]))
 
 
-def _combiner(name: str, combine: _Combine) -> Callable[[Session, list[bytes]], Reply]:
-    def run(session: Session, args: list[bytes]) -> Reply:
-        combination = _combination(session, args, 1, name)
-        return shown(_in_order(combine(combination)), combination.with_scores)
-
-    return run
+def _combined(name: str, combine: _Combine, session: Session, args: list[bytes]) -> Reply:
+    combination = _combination(session, args, 1, name)
+    return shown(_in_order(combine(combination)), combination.with_scores)
 
 
-def _storer(name: str, combine: _Combine) -> Callable[[Session, list[bytes]], Reply]:
-    def run(session: Session, args: list[bytes]) -> Reply:
-        combination = _combination(session, args, 2, name)
-        return store_members(session, args[1], _in_order(combine(combination)), name)
-
-    return run
+def _stored(name: str, combine: _Combine, session: Session, args: list[bytes]) -> Reply:
+    combination = _combination(session, args, 2, name)
+    return store_members(session, args[1], _in_order(combine(combination)), name)
 
 
 for _name, _combine, _what in (
@@ -157,12 +148,12 @@ for _name, _combine, _what in (
     ("ZINTER", _intersection, "in all of several sorted sets"),
     ("ZDIFF", _difference, "in the first of several sorted sets and in no other"),
 ):
-    _run = _combiner(_name.lower(), _combine)
-    _run.__doc__ = f"Return the members that are {_what}."
-    command(_name, -3, "readonly", group="sorted-set")(_run)
-    _run = _storer(f"{_name.lower()}store", _combine)
-    _run.__doc__ = f"Store the members that are {_what} as a sorted set. Returns its size."
-    command(f"{_name}STORE", -4, "write", group="sorted-set")(_run)
+    _summary = f"Return the members that are {_what}."
+    _run = partial(_combined, _name.lower(), _combine)
+    command(_name, -3, "readonly", group="sorted-set", summary=_summary)(_run)
+    _summary = f"Store the members that are {_what} as a sorted set. Returns its size."
+    _run = partial(_stored, f"{_name.lower()}store", _combine)
+    command(f"{_name}STORE", -4, "write", group="sorted-set", summary=_summary)(_run)
 
 
 @command("ZINTERCARD", -3, "readonly", group="sorted-set")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from itertools import dropwhile, islice, takewhile
 from typing import NamedTuple
 
-from lsmkv.server.commands.lists import clip
 from lsmkv.server.commands.sorted_sets import (
     find_sorted_set,
     remove_members,
@@ -14,6 +13,7 @@ from lsmkv.server.commands.sorted_sets import (
     store_members,
 )
 from lsmkv.server.numbers import MAX_INT, parse_double, to_int
+from lsmkv.server.options import Options, clip
 from lsmkv.server.registry import command
 from lsmkv.server.resp import CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
@@ -47,9 +47,10 @@ def _score_range(low: bytes, high: bytes) -> _Range:
     )
 
 
-def _check_lex(text: bytes) -> None:
-    if text not in (b"-", b"+") and text[:1] not in (b"[", b"("):
-        raise CommandError("ERR min or max not valid string range item")
+def _check_lex(low: bytes, high: bytes) -> None:
+    for text in (low, high):
+        if text not in (b"-", b"+") and text[:1] not in (b"[", b"("):
+            raise CommandError("ERR min or max not valid string range item")
 
 
 def _lex_members(
@@ -113,22 +114,19 @@ def _range_request(
     store: bool = False,
 ) -> _RangeRequest:
     offset, count, limited, with_scores = 0, -1, False, False
-    at = 0
-    while at < len(words):
-        word = words[at].upper()
+    options = Options(words)
+    for word in options:
         if word == b"WITHSCORES" and not store:
             with_scores = True
-        elif word == b"LIMIT" and at + 2 < len(words):
-            offset, count = to_int(words[at + 1]), to_int(words[at + 2])
+        elif word == b"LIMIT":
+            offset, count = map(to_int, options.values(2))
             limited = count != -1  # a limit of -1 means none
-            at += 2
         elif word == b"REV" and not legacy and not reverse:
             reverse = True
         elif word in (b"BYSCORE", b"BYLEX") and not legacy and not by:
             by = word[2:].decode()
         else:
             raise syntax_error()
-        at += 1
     if limited and not by:
         raise CommandError(
             "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"
@@ -149,19 +147,16 @@ def _members_in(
         if found is None:
             return []
         return found.slice(*clip(start, end, found.entry.size), request.reverse)
-    if request.by == "SCORE":
-        part = _score_range(low, high)
-        found = find_sorted_set(session, key)
-        if found is None:
-            return []
-        walk = found.walk(part.start, part.stop, request.reverse)
-    else:
-        _check_lex(low)
-        _check_lex(high)
-        found = find_sorted_set(session, key)
-        if found is None:
-            return []
+    part = _score_range(low, high) if request.by == "SCORE" else None
+    if part is None:
+        _check_lex(low, high)
+    found = find_sorted_set(session, key)
+    if found is None:
+        return []
+    if part is None:
         walk = _lex_members(found, low, high, request.reverse)
+    else:
+        walk = found.walk(part.start, part.stop, request.reverse)
     return _limited(walk, request.offset, request.limit)
 
 
@@ -170,22 +165,20 @@ def _ranger(by: str, reverse: bool, legacy: bool) -> Callable[[Session, list[byt
         request = _range_request(args[4:], by, reverse, legacy)
         return shown(_members_in(session, args[1], args[2], args[3], request), request.with_scores)
 
-    what = {"": "ranks", "SCORE": "scores", "LEX": "members, all of one score"}[by]
-    range_.__doc__ = (
-        f"Return the members in a range of {what}{', from its end' if reverse else ''}."
-    )
     return range_
 
 
-for _name, _by, _reverse in (
-    ("ZREVRANGE", "", True),
-    ("ZRANGEBYSCORE", "SCORE", False),
-    ("ZREVRANGEBYSCORE", "SCORE", True),
-    ("ZRANGEBYLEX", "LEX", False),
-    ("ZREVRANGEBYLEX", "LEX", True),
+for _name, _by, _reverse, _what in (
+    ("ZRANGE", "", False, "ranks"),
+    ("ZREVRANGE", "", True, "ranks, from its end"),
+    ("ZRANGEBYSCORE", "SCORE", False, "scores"),
+    ("ZREVRANGEBYSCORE", "SCORE", True, "scores, from its end"),
+    ("ZRANGEBYLEX", "LEX", False, "members, all of one score"),
+    ("ZREVRANGEBYLEX", "LEX", True, "members, all of one score, from its end"),
 ):
-    command(_name, -4, "readonly", group="sorted-set")(_ranger(_by, _reverse, legacy=True))
-command("ZRANGE", -4, "readonly", group="sorted-set")(_ranger("", reverse=False, legacy=False))
+    _summary = f"Return the members in a range of {_what}."
+    _run = _ranger(_by, _reverse, legacy=_name != "ZRANGE")
+    command(_name, -4, "readonly", group="sorted-set", summary=_summary)(_run)
 
 
 @command("ZRANGESTORE", -5, "write", group="sorted-set")
@@ -207,8 +200,7 @@ def zcount(session: Session, args: list[bytes]) -> Reply:
 @command("ZLEXCOUNT", 4, "readonly fast", group="sorted-set")
 def zlexcount(session: Session, args: list[bytes]) -> Reply:
     """Return how many members of one score are in a range."""
-    _check_lex(args[2])
-    _check_lex(args[3])
+    _check_lex(args[2], args[3])
     found = find_sorted_set(session, args[1])
     return 0 if found is None else sum(1 for _ in _lex_members(found, args[2], args[3]))
 
@@ -238,8 +230,7 @@ def zremrangebyscore(session: Session, args: list[bytes]) -> Reply:
 @command("ZREMRANGEBYLEX", 4, "write", group="sorted-set")
 def zremrangebylex(session: Session, args: list[bytes]) -> Reply:
     """Remove the members in a range, all of one score.  Returns how many."""
-    _check_lex(args[2])
-    _check_lex(args[3])
+    _check_lex(args[2], args[3])
     found = find_sorted_set(session, args[1])
     if found is None:
         return 0

@@ -12,10 +12,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from lsmkv.server.commands.hashes import MOST_PAIRS, checked_count, choose
-from lsmkv.server.commands.lists import mpop_options, seconds_to_wait
+from lsmkv.server.commands.lists import seconds_to_wait
 from lsmkv.server.cursors import cursor_number
 from lsmkv.server.encoding import DOUBLE, SORTED_SET
-from lsmkv.server.numbers import to_float, to_int
+from lsmkv.server.numbers import to_float
+from lsmkv.server.options import optional_count, pop_options
 from lsmkv.server.registry import command
 from lsmkv.server.resp import (
     NO_REPLY,
@@ -195,13 +196,6 @@ def zrem(session: Session, args: list[bytes]) -> Reply:
 # One member
 
 
-@command("ZCARD", 2, "readonly fast", group="sorted-set")
-def zcard(session: Session, args: list[bytes]) -> Reply:
-    """Return the number of members.  O(1)."""
-    found = find_sorted_set(session, args[1])
-    return 0 if found is None else found.entry.size
-
-
 @command("ZSCORE", 3, "readonly fast", group="sorted-set")
 def zscore(session: Session, args: list[bytes]) -> Reply:
     """Return the score of a member."""
@@ -242,17 +236,11 @@ def _pop(session: Session, key: bytes, found: SortedSet, count: int, highest: bo
 
 def _popper(highest: bool) -> Callable[[Session, list[bytes]], Reply]:
     def pop(session: Session, args: list[bytes]) -> Reply:
-        if len(args) > 3:
-            raise syntax_error()
-        count = 1
-        if len(args) == 3:
-            error = "ERR value is out of range, must be positive"
-            count = to_int(args[2], error)
-            if count < 0:
-                raise CommandError(error)
+        count = optional_count(args)
+        most = 1 if count is None else count
         found = find_sorted_set(session, args[1])
-        members = [] if found is None else _pop(session, args[1], found, count, highest)
-        if len(args) == 3:
+        members = [] if found is None else _pop(session, args[1], found, most, highest)
+        if count is not None:
             return Pairs(members)
         return [one for pair in members for one in pair]
 
@@ -299,7 +287,7 @@ def _pop_first_of(session: Session, keys: list[bytes], highest: bool, count: int
 @command("ZMPOP", -4, "write", group="sorted-set")
 def zmpop(session: Session, args: list[bytes]) -> Reply:
     """Take members from the first sorted set that has any."""
-    keys, highest, count = mpop_options(args, 1, (b"MIN", b"MAX"))
+    keys, highest, count = pop_options(args, 1, (b"MIN", b"MAX"))
     found = _pop_first_of(session, keys, highest, count)
     return NULL_ARRAY if found is NO_REPLY else found
 
@@ -307,7 +295,7 @@ def zmpop(session: Session, args: list[bytes]) -> Reply:
 @command("BZMPOP", -5, "write blocking", group="sorted-set")
 def bzmpop(session: Session, args: list[bytes]) -> Reply:
     """Take members from the first sorted set that has any, or wait."""
-    keys, highest, count = mpop_options(args, 2, (b"MIN", b"MAX"))
+    keys, highest, count = pop_options(args, 2, (b"MIN", b"MAX"))
     seconds = seconds_to_wait(args[1])
 
     def attempt(keys: list[bytes]) -> Reply:
@@ -328,8 +316,7 @@ def zrandmember(session: Session, args: list[bytes]) -> Reply:
     if found is None:
         return None if len(args) == 2 else []
     chosen = [
-        (member, DOUBLE.unpack(score)[0])
-        for member, score in (choose(session, found.entry, count) if count else [])
+        (member, DOUBLE.unpack(score)[0]) for member, score in choose(session, found.entry, count)
     ]
     return chosen[0][0] if len(args) == 2 else shown(chosen, len(args) == 4)
 

@@ -11,6 +11,7 @@ from lsmkv.server.commands.lists import elements
 from lsmkv.server.commands.lists import store as store_list
 from lsmkv.server.encoding import HASH, LIST, SET, SORTED_SET, STRING, element_prefix
 from lsmkv.server.numbers import overflows, parse_double, to_int, underflows
+from lsmkv.server.options import Options
 from lsmkv.server.registry import command
 from lsmkv.server.resp import CommandError, Reply, syntax_error, wrong_type
 from lsmkv.server.session import Session
@@ -31,28 +32,22 @@ def _options(words: list[bytes], may_store: bool) -> _Options:
     by: bytes | None = None
     store: bytes | None = None
     offset, count, get, descending, alphabetic = 0, -1, [], False, False
-    at = 0
-    while at < len(words):
-        word, left = words[at].upper(), len(words) - at - 1
+    options = Options(words)
+    for word in options:
         if word in (b"ASC", b"DESC"):
             descending = word == b"DESC"
         elif word == b"ALPHA":
             alphabetic = True
-        elif word == b"LIMIT" and left >= 2:
-            offset, count = to_int(words[at + 1]), to_int(words[at + 2])
-            at += 2
-        elif word == b"STORE" and left >= 1 and may_store:
-            at += 1
-            store = words[at]
-        elif word == b"BY" and left >= 1:
-            at += 1
-            by = words[at]
-        elif word == b"GET" and left >= 1:
-            at += 1
-            get.append(words[at])
+        elif word == b"LIMIT":
+            offset, count = map(to_int, options.values(2))
+        elif word == b"STORE" and may_store:
+            store = options.value()
+        elif word == b"BY":
+            by = options.value()
+        elif word == b"GET":
+            get.append(options.value())
         else:
             raise syntax_error()
-        at += 1
     return _Options(by, offset, count, get, descending, alphabetic, store)
 
 
@@ -78,16 +73,16 @@ def _elements(session: Session, key: bytes, descending: bool, keep_order: bool) 
     entry = session.space.find(session.database, key)
     if entry is None:
         return []
-    if entry.kind == LIST:
-        values = list(elements(session, entry))
-        return values[::-1] if descending and keep_order else values
-    if entry.kind == SET:
-        values = [member for member, _ in session.space.overlay.under(element_prefix(entry))]
-        return values[::-1] if descending and keep_order else values
     if entry.kind == SORTED_SET:
         found = SortedSet(session.space.overlay, entry, session.space.ranks)
         return [member for member, _ in found.walk(reverse=descending and keep_order)]
-    raise wrong_type()
+    if entry.kind == LIST:
+        values = list(elements(session, entry))
+    elif entry.kind == SET:
+        values = [member for member, _ in session.space.overlay.under(element_prefix(entry))]
+    else:
+        raise wrong_type()
+    return values[::-1] if descending and keep_order else values
 
 
 def _number(text: bytes | None) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from lsmkv.server.commands.streams import find_stream, in_error
+from lsmkv.server.commands.streams import find_stream
 from lsmkv.server.consumer_group import Group, find_group
 from lsmkv.server.encoding import STREAM
 from lsmkv.server.numbers import to_int
+from lsmkv.server.options import in_error, wait_seconds
 from lsmkv.server.registry import command
 from lsmkv.server.resp import (
     NO_REPLY,
@@ -67,10 +68,7 @@ class _Read:
                         f"ERR {name} command is not allowed with BLOCK option from scripts"
                     )
                 at += 1
-                milliseconds = to_int(args[at], "ERR timeout is not an integer or out of range")
-                if milliseconds < 0:
-                    raise CommandError("ERR timeout is negative")
-                self.seconds = milliseconds / 1000
+                self.seconds = wait_seconds(args[at])
             elif word == b"COUNT" and at < last:
                 at += 1
                 self._count = max(0, to_int(args[at]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lsmkv.server.encoding import STREAM
-from lsmkv.server.numbers import to_int
+from lsmkv.server.numbers import NOT_AN_INTEGER, to_int, to_int_from
+from lsmkv.server.options import Options
 from lsmkv.server.registry import command
 from lsmkv.server.resp import NULL_ARRAY, OK, CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
@@ -30,11 +31,6 @@ def find_stream(session: Session, key: bytes) -> Stream | None:
     """The stream of a key, or None."""
     entry = session.space.find(session.database, key, STREAM)
     return None if entry is None else Stream(session.space.overlay, entry)
-
-
-def in_error(name: bytes) -> str:
-    """A name as an error shows it."""
-    return name.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
 def save(session: Session, key: bytes, stream: Stream, new: bool = False) -> None:
@@ -99,14 +95,12 @@ def _options(args: list[bytes], adding: bool) -> _Options:
             if word == b"MINID":
                 before = parse_id(args[at])
             else:
-                most = to_int(args[at])
-                if most < 0:
-                    raise CommandError("ERR The MAXLEN argument must be >= 0.")
+                error = "ERR The MAXLEN argument must be >= 0."
+                most = to_int_from(0, args[at], error, NOT_AN_INTEGER)
         elif word == b"LIMIT" and at < last:
             at += 1
-            limit = to_int(args[at])
-            if limit < 0:
-                raise CommandError("ERR The LIMIT argument must be >= 0.")
+            error = "ERR The LIMIT argument must be >= 0."
+            limit = to_int_from(0, args[at], error, NOT_AN_INTEGER)
         elif adding and word == b"NOMKSTREAM":
             only_if_there = True
         elif adding:
@@ -212,17 +206,13 @@ def xdel(session: Session, args: list[bytes]) -> Reply:
 def xsetid(session: Session, args: list[bytes]) -> Reply:
     """Set the last id of a stream, and perhaps what it remembers of removed entries."""
     last, added, deleted = parse_id(args[2]), -1, NO_ID
-    at = 3
-    while at < len(args):
-        word = args[at].upper()
-        if at + 1 == len(args):
-            raise syntax_error()
+    options = Options(args[3:])
+    for word in options:
         if word == b"ENTRIESADDED":
-            added = to_int(args[at + 1])
-            if added < 0:
-                raise CommandError("ERR entries_added must be positive")
+            error = "ERR entries_added must be positive"
+            added = to_int_from(0, options.value(), error, NOT_AN_INTEGER)
         elif word == b"MAXDELETEDID":
-            deleted = parse_id(args[at + 1])
+            deleted = parse_id(options.value())
             if last < deleted:
                 raise CommandError(
                     "ERR The ID specified in XSETID is smaller than the provided"
@@ -230,7 +220,6 @@ def xsetid(session: Session, args: list[bytes]) -> Reply:
                 )
         else:
             raise syntax_error()
-        at += 2
     stream = find_stream(session, args[1])
     if stream is None:
         raise CommandError("ERR no such key")
@@ -256,20 +245,14 @@ def xsetid(session: Session, args: list[bytes]) -> Reply:
 # Reading
 
 
-@command("XLEN", 2, "readonly fast", group="stream")
-def xlen(session: Session, args: list[bytes]) -> Reply:
-    """Return the number of entries.  O(1)."""
-    stream = find_stream(session, args[1])
-    return 0 if stream is None else stream.entry.size
-
-
 def _range(session: Session, args: list[bytes], low: bytes, high: bytes, reverse: bool) -> Reply:
     start, end = parse_range(low, high)
     count = -1
-    for at in range(4, len(args), 2):
-        if args[at].upper() != b"COUNT" or at + 1 == len(args):
+    options = Options(args[4:])
+    for word in options:
+        if word != b"COUNT":
             raise syntax_error()
-        count = max(0, to_int(args[at + 1]))
+        count = max(0, to_int(options.value()))
     stream = find_stream(session, args[1])
     if stream is None:
         return []

@@ -2,76 +2,68 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from lsmkv.server import numbers
 from lsmkv.server.command import KeyUse
 from lsmkv.server.encoding import STRING
 from lsmkv.server.keyspace import Keyspace
-from lsmkv.server.numbers import add_decimal, to_int
+from lsmkv.server.numbers import add_decimal, to_int, to_int_from
+from lsmkv.server.options import Options
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
 
 _LONGEST = 512 * 2**20
-_UNITS = ("EX", "PX", "EXAT", "PXAT")
+_UNITS = (b"EX", b"PX", b"EXAT", b"PXAT")
 _TOO_LONG = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 
 
-class Expiry(NamedTuple):
-    """An option that says when a key expires."""
-
-    at: int = 0
-    """Milliseconds since 1970; 0 for no option."""
-    keep: bool = False
-    persist: bool = False
-
-
-def expiry_time(space: Keyspace, unit: str, number: bytes, name: str) -> int:
+def _expiry_time(space: Keyspace, unit: bytes, number: bytes, name: str) -> int:
     """The time that EX, PX, EXAT or PXAT and a number mean, in milliseconds since 1970."""
-    value = to_int(number)
     error = f"ERR invalid expire time in '{name}' command"
-    if value <= 0:
-        raise CommandError(error)
-    if unit in ("EX", "EXAT"):
+    value = to_int_from(1, number, error, numbers.NOT_AN_INTEGER)
+    if unit in (b"EX", b"EXAT"):
         value *= 1000
-    if unit in ("EX", "PX"):
+    if unit in (b"EX", b"PX"):
         value += space.now()
     if value > numbers.MAX_INT:
         raise CommandError(error)
     return value
 
 
-class _SetOptions(NamedTuple):
-    expiry: Expiry
-    only_if: str
+class _Options(NamedTuple):
+    """The options of SET and GETEX."""
+
+    expiry: bytes
+    """A unit, ``KEEPTTL``, ``PERSIST``, or nothing."""
+    number: bytes
+    """The number after the unit."""
+    only_if: bytes
     """``NX``, ``XX``, or nothing."""
     get: bool
 
 
-def _set_options(session: Session, words: list[bytes]) -> _SetOptions:
-    only_if, get = "", False
-    lasting, number = "", b""
-    """Which expiry option was given.  It may be repeated, and the last one wins."""
-    at = 0
-    while at < len(words):
-        word = words[at].upper().decode("latin-1")
-        if word in ("NX", "XX") and only_if in ("", word):
+def _options(words: list[bytes], unlimited: bytes, setting: bool) -> _Options:
+    """Read options.  Those of one kind exclude each other.  Each may be repeated: the last counts.
+
+    ``unlimited`` is what a command takes instead of a unit.
+    """
+    expiry, number, only_if, get = b"", b"", b"", False
+    options = Options(words)
+    for word in options:
+        if word in _UNITS and expiry in (b"", word):
+            expiry, number = word, options.value()
+        elif word == unlimited and expiry in (b"", word):
+            expiry = word
+        elif setting and word in (b"NX", b"XX") and only_if in (b"", word):
             only_if = word
-        elif word == "GET":
+        elif setting and word == b"GET":
             get = True
-        elif word == "KEEPTTL" and lasting in ("", word):
-            lasting = word
-        elif word in _UNITS and lasting in ("", word) and at + 1 < len(words):
-            at += 1
-            lasting, number = word, words[at]
         else:
             raise syntax_error()
-        at += 1
-    expiry = Expiry(keep=lasting == "KEEPTTL")
-    if lasting in _UNITS:
-        expiry = Expiry(expiry_time(session.space, lasting, number, "set"))
-    return _SetOptions(expiry, only_if, get)
+    return _Options(expiry, number, only_if, get)
 
 
 def _set_keys(args: list[bytes]) -> list[KeyUse]:
@@ -87,17 +79,18 @@ def set_(session: Session, args: list[bytes]) -> Reply:
         space.set_string(database, key, value)
         session.announce("$", "set", key)
         return OK
-    options = _set_options(session, args[3:])
-    old: bytes | None = None
-    if options.get:
-        old = space.string(database, key)
+    options = _options(args[3:], b"KEEPTTL", setting=True)
+    expires = 0
+    if options.expiry in _UNITS:
+        expires = _expiry_time(space, options.expiry, options.number, "set")
+    old = space.string(database, key) if options.get else None
     entry = space.find(database, key)
-    if options.only_if and (entry is not None) != (options.only_if == "XX"):
+    if options.only_if and (entry is not None) != (options.only_if == b"XX"):
         return old
-    expires = options.expiry.at
-    if options.expiry.keep and entry is not None:
+    announced = expires > 0
+    if options.expiry == b"KEEPTTL" and entry is not None:
         expires = entry.expires
-    _set_until(session, key, value, expires, announced=options.expiry.at > 0)
+    _set_until(session, key, value, expires, announced)
     return old if options.get else OK
 
 
@@ -187,20 +180,16 @@ def setnx(session: Session, args: list[bytes]) -> Reply:
     return 1
 
 
-@command("SETEX", 4, "write", group="string")
-def setex(session: Session, args: list[bytes]) -> Reply:
-    """Set a key that expires after some seconds."""
-    expires = expiry_time(session.space, "EX", args[2], "setex")
+def _setex(name: str, unit: bytes, session: Session, args: list[bytes]) -> Reply:
+    expires = _expiry_time(session.space, unit, args[2], name)
     _set_until(session, args[1], args[3], expires)
     return OK
 
 
-@command("PSETEX", 4, "write", group="string")
-def psetex(session: Session, args: list[bytes]) -> Reply:
-    """Set a key that expires after some milliseconds."""
-    expires = expiry_time(session.space, "PX", args[2], "psetex")
-    _set_until(session, args[1], args[3], expires)
-    return OK
+for _name, _unit, _what in (("SETEX", b"EX", "seconds"), ("PSETEX", b"PX", "milliseconds")):
+    _summary = f"Set a key that expires after some {_what}."
+    _run = partial(_setex, _name.lower(), _unit)
+    command(_name, 4, "write", group="string", summary=_summary)(_run)
 
 
 @command("GETSET", 3, "write fast", group="string")
@@ -223,40 +212,25 @@ def getdel(session: Session, args: list[bytes]) -> Reply:
     return entry.rest
 
 
-def _getex_option(words: list[bytes]) -> tuple[str, bytes | None]:
-    """What GETEX does about expiry: PERSIST, or a unit with its number, or nothing."""
-    option, number = "", None
-    at = 0
-    while at < len(words):
-        word = words[at].upper().decode("latin-1")
-        if option not in ("", word):
-            raise syntax_error()
-        if word in _UNITS and at + 1 < len(words):
-            at += 1
-            number = words[at]
-        elif word != "PERSIST":
-            raise syntax_error()
-        option = word
-        at += 1
-    return option, number
-
-
 @command("GETEX", -2, "write fast", group="string")
 def getex(session: Session, args: list[bytes]) -> Reply:
     """Return the value of a key, and change its expiry."""
-    option, number = _getex_option(args[2:])
-    entry = session.space.find(session.database, args[1], STRING)
+    options = _options(args[2:], b"PERSIST", setting=False)
+    space, key = session.space, args[1]
+    entry = space.find(session.database, key, STRING)
     if entry is None:
         return None
-    expires = 0 if option == "PERSIST" else None
-    if number is not None:
-        expires = expiry_time(session.space, option, number, "getex")
-    if expires is not None and expires and expires <= session.space.now():
-        session.space.remove(session.database, args[1], entry)
-        session.announce("g", "del", args[1])
-    elif expires is not None and (expires or entry.expires):
-        session.space.set_expiry(session.database, args[1], entry, expires)
-        session.announce("g", "expire" if expires else "persist", args[1])
+    if options.expiry in _UNITS:
+        expires = _expiry_time(space, options.expiry, options.number, "getex")
+        if expires <= space.now():
+            space.remove(session.database, key, entry)
+            session.announce("g", "del", key)
+        else:
+            space.set_expiry(session.database, key, entry, expires)
+            session.announce("g", "expire", key)
+    elif options.expiry and entry.expires:
+        space.set_expiry(session.database, key, entry, 0)
+        session.announce("g", "persist", key)
     return entry.rest
 
 
