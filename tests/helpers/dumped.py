@@ -12,6 +12,7 @@ from made_files import log_of
 from typer.testing import CliRunner
 
 from lsmkv.env.memory import MemoryEnv
+from lsmkv.files import Block
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.keys import pack
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
@@ -20,7 +21,7 @@ from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.format import BlockHandle, Footer, seal_block
 from lsmkv.tools.app import app
-from lsmkv.tools.dump.records import Block, Fault, Piece, Record
+from lsmkv.tools.dump.records import Fault, Piece, Record
 from lsmkv.tools.dump.sources import Wanted, dump_file
 from lsmkv.util.checksum import masked_crc32c
 
@@ -152,7 +153,7 @@ def covers(name: str, data: bytes, same_faults: bool = True) -> None:
             inside[one.block] = one.offset + len(one.data)
     assert at == len(data)
     blocks = [one for one in records(name, data) if isinstance(one, Block)]
-    plain_sizes = {one.handle.offset: one.plain_size for one in blocks}
+    plain_sizes = {one.place.offset: len(one.plain) for one in blocks}
     for block, size in inside.items():
         assert plain_sizes.get(block, size) == size
     if same_faults:

@@ -10,22 +10,26 @@ from __future__ import annotations
 import json
 from typing import Any, assert_never
 
-from lsmkv import files
-from lsmkv.files import BlockHandle, Filter, InternalKey
-from lsmkv.tools.dump.records import (
-    Batch,
+from lsmkv.files import (
     Block,
-    Current,
+    BlockHandle,
     Edit,
+    Filter,
+    Footer,
+    InternalKey,
+    LogRecord,
+    Operation,
+)
+from lsmkv.tools.dump.records import (
+    Current,
     Entry,
     Fault,
-    Footer,
     Handle,
     Heading,
-    Operation,
     Piece,
     Record,
     kind_word,
+    restarts_of,
 )
 from lsmkv.tools.text import escape, printable, shown
 
@@ -39,12 +43,14 @@ class JsonForm:
         self._is_hex = is_hex
         self._keys_only = keys_only
         self._file = ""
+        self._batch = 0  # the offset of the current one
 
     def lines(self, record: Record) -> list[str]:
         """The line of a record, in a list."""
         if isinstance(record, Heading):
             self._file = printable(record.name)
-        name = type(record).__name__.lower()
+        is_batch = isinstance(record, LogRecord)
+        name = "batch" if is_batch else type(record).__name__.lower()
         fields = {"file": self._file, "record": name} | self._fields(record)
         return [json.dumps(fields, ensure_ascii=False)]
 
@@ -57,7 +63,7 @@ class JsonForm:
                     | self._value(record.value)
                 )
             case Operation():
-                fields: Fields = {"offset": record.offset, "sequence": record.sequence}
+                fields: Fields = {"offset": self._batch, "sequence": record.sequence}
                 fields["kind"] = "del" if record.value is None else "put"
                 fields["key"] = self._shown(record.key)
                 return fields | self._value(record.value)
@@ -66,8 +72,7 @@ class JsonForm:
                 fields |= {"offset": record.offset, "size": len(record.data)}
                 return fields | {"bytes": record.data.hex(), "meaning": record.meaning}
             case Edit():
-                edit = record.edit
-                return {"offset": edit.offset, "end": edit.end} | self._edit(edit)
+                return {"offset": record.offset, "end": record.end} | self._edit(record)
             case Handle():
                 key = record.key
                 return (
@@ -76,28 +81,34 @@ class JsonForm:
                     | {"handle": _handle(record.handle)}
                 )
             case Block():
+                place = record.place
                 return {
-                    "kind": record.kind,
-                    "name": escape(record.name),
-                    "offset": record.handle.offset,
-                    "size": record.handle.size,
+                    "kind": place.kind,
+                    "name": escape(place.name),
+                    "offset": place.offset,
+                    "size": place.size,
                     "compression": record.codec,
-                    "plain_size": record.plain_size,
-                    "restarts": record.restarts,
+                    "plain_size": len(record.plain),
+                    "restarts": restarts_of(record),
                 }
             case Filter():
                 return _filter(record)
             case Footer():
                 return {
                     "offset": record.offset,
-                    "metaindex": _handle(record.metaindex_handle),
-                    "index": _handle(record.index_handle),
+                    "metaindex": _handle(record.metaindex),
+                    "index": _handle(record.index),
                 }
             case Heading():
                 return {"kind": record.kind, "size": record.size}
             case Fault():
                 return record._asdict() | {"reason": printable(record.reason)}
-            case Batch() | Current():
+            case LogRecord():
+                self._batch = record.offset
+                fields = {"offset": record.offset, "end": record.end}
+                fields["sequence"] = record.batch.sequence
+                return fields | {"operations": record.batch.count}
+            case Current():
                 return record._asdict()
             case _:
                 assert_never(record)
@@ -112,17 +123,14 @@ class JsonForm:
     def _value(self, value: bytes | None) -> Fields:
         return {} if value is None or self._keys_only else {"value": self._shown(value)}
 
-    def _edit(self, edit: files.Edit) -> Fields:
+    def _edit(self, edit: Edit) -> Fields:
         fields: Fields = {}
         if edit.comparator is not None:
             fields["comparator"] = escape(edit.comparator.encode())
-        numbers = {
-            "log_number": edit.log_number,
-            "prev_log_number": edit.prev_log_number,
-            "next_file_number": edit.next_file_number,
-            "last_sequence": edit.last_sequence,
-        }
-        fields |= {name: value for name, value in numbers.items() if value is not None}
+        for name in ("log_number", "prev_log_number", "next_file_number", "last_sequence"):
+            number = getattr(edit, name)
+            if number is not None:
+                fields[name] = number
         fields["compact_pointers"] = [
             {"level": level} | self._key(key) for level, key in edit.compact_pointers
         ]

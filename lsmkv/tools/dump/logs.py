@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from lsmkv import files
 from lsmkv.errors import CorruptionError
-from lsmkv.files import Damage, FileSource, Log, LogRecord, Manifest
-from lsmkv.tools.dump.records import Batch, Current, Edit, Fault, Operation, fault_of
+from lsmkv.files import Damage, Edit, FileSource, Log, LogRecord, Manifest, Operation
+from lsmkv.tools.dump.records import Current, Fault, fault_of
 
 
-def read_log(source: FileSource) -> Iterator[Batch | Operation | Fault]:
+def read_log(source: FileSource) -> Iterator[LogRecord | Operation | Fault]:
     """The batches of a write-ahead log and their operations; one batch is in memory at a time."""
     for part in Log(source).walk():
         if isinstance(part, Damage):
@@ -19,22 +19,20 @@ def read_log(source: FileSource) -> Iterator[Batch | Operation | Fault]:
             yield from _read_batch(part)
 
 
-def _read_batch(record: LogRecord) -> Iterator[Batch | Operation | Fault]:
-    batch = record.batch
-    offset = record.offset
+def _read_batch(record: LogRecord) -> Iterator[LogRecord | Operation | Fault]:
     try:
-        yield Batch(offset, record.end, batch.sequence, batch.count)
-        for one in batch.operations():
-            yield Operation(offset, one.sequence, one.key, one.value)
+        _ = record.batch.count  # raises for a record without a batch's header
+        yield record
+        yield from record.batch.operations()
     except CorruptionError as error:
         where = "" if error.offset is None else f", at byte {error.offset} of the record"
-        yield Fault("damage", offset, error.reason + where)
+        yield Fault("damage", record.offset, error.reason + where)
 
 
 def read_manifest(source: FileSource) -> Iterator[Edit | Fault]:
     """The version edits of a MANIFEST."""
     for part in Manifest(source).walk_edits():
-        yield fault_of(part, "record") if isinstance(part, Damage) else Edit(part)
+        yield fault_of(part, "record") if isinstance(part, Damage) else part
 
 
 def read_current(source: FileSource) -> Iterator[Current | Fault]:

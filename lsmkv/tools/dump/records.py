@@ -1,16 +1,27 @@
 """The records of a dump, which are printed as text or as JSON.
 
-A file gives a stream of records in its order: a log ``(Batch Operation*)*``, a MANIFEST ``Edit*``,
-a table ``(Block (Entry | Handle | Filter)*)* Footer``, and CURRENT one ``Current``.  A
-:class:`Fault` comes wherever the file is not what its format requires.
+A file gives a stream of records in its order: a log ``(LogRecord Operation*)*``, a MANIFEST
+``Edit*``, a table ``(Block (Entry | Handle | Filter)*)* Footer``, and CURRENT one ``Current``.  A
+:class:`Fault` comes wherever the file is not what its format requires.  Most of them are those of
+:mod:`lsmkv.files`; here are the others.
 """
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from lsmkv import files
-from lsmkv.files import BlockHandle, BlockKind, Damage, Filter, InternalKey
+from lsmkv.errors import CorruptionError
+from lsmkv.files import (
+    Block,
+    BlockHandle,
+    Damage,
+    Edit,
+    Filter,
+    Footer,
+    InternalKey,
+    LogRecord,
+    Operation,
+)
 
 FaultKind = Literal["damage", "torn", "codec", "unreadable"]
 
@@ -52,49 +63,6 @@ class Current(NamedTuple):
     manifest: str
 
 
-class Batch(NamedTuple):
-    """A record of a write-ahead log; its operations follow."""
-
-    offset: int
-    """The offset of its first fragment in the file."""
-    end: int
-    sequence: int
-    """The sequence of the first operation; each later operation has the next one."""
-    operations: int
-    """The number of operations that its header states."""
-
-
-class Operation(NamedTuple):
-    """A put, or a deletion if ``value`` is None."""
-
-    offset: int
-    """The offset of its batch in the file."""
-    sequence: int
-    key: bytes
-    value: bytes | None
-
-
-class Edit(NamedTuple):
-    """A record of a MANIFEST."""
-
-    edit: files.Edit
-
-
-class Block(NamedTuple):
-    """A block of a table; its content follows."""
-
-    kind: BlockKind
-    handle: BlockHandle
-    name: bytes
-    """The name that the metaindex gives a meta block; empty for other blocks."""
-    codec: str
-    """The name of the compression."""
-    plain_size: int
-    """The bytes once decompressed."""
-    restarts: list[int] | None
-    """Offsets in the plain block; None for a filter, which has none."""
-
-
 class Entry(NamedTuple):
     """A version of a key, in a data block."""
 
@@ -119,14 +87,6 @@ class Handle(NamedTuple):
     handle: BlockHandle
 
 
-class Footer(NamedTuple):
-    """The end of a table."""
-
-    offset: int
-    metaindex_handle: BlockHandle
-    index_handle: BlockHandle
-
-
 class Piece(NamedTuple):
     """Some bytes of a file, and their meaning.
 
@@ -142,17 +102,17 @@ class Piece(NamedTuple):
     """The offset in the file of the compressed block that holds these bytes."""
 
 
-Record = (
-    Fault
-    | Heading
-    | Current
-    | Batch
-    | Operation
-    | Edit
-    | Block
-    | Entry
-    | Handle
-    | Filter
-    | Footer
-    | Piece
-)
+LogPart = LogRecord | Operation | Edit | Current
+TablePart = Block | Entry | Handle | Filter | Footer
+Record = Heading | LogPart | TablePart | Piece | Fault
+
+
+def restarts_of(block: Block) -> list[int] | None:
+    """The restart points of a block, of which a fault reports the damage; None for a filter, which
+    has none."""
+    if block.place.kind not in ("data", "index", "metaindex"):
+        return None
+    try:
+        return block.restart_points()
+    except CorruptionError:
+        return []

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lsmkv.errors import ForeignFormatError
-from lsmkv.files import Current, FileKind, Readable, StoreFiles, parse_name
+from lsmkv.files import (
+    Current,
+    Edit,
+    FileKind,
+    LogRecord,
+    Operation,
+    Readable,
+    StoreFiles,
+    parse_name,
+)
 from lsmkv.tools.dump.annotated_logs import annotate_current, annotate_log, annotate_manifest
 from lsmkv.tools.dump.annotated_tables import annotate_table
 from lsmkv.tools.dump.logs import read_current, read_log, read_manifest
-from lsmkv.tools.dump.records import (
-    Batch,
-    Edit,
-    Entry,
-    Fault,
-    Heading,
-    Operation,
-    Piece,
-    Record,
-)
+from lsmkv.tools.dump.records import Entry, Fault, Heading, Piece, Record
 from lsmkv.tools.dump.tables import read_table
 
 CURRENT = "CURRENT"
@@ -121,7 +121,7 @@ def _limited(records: Iterator[Record], limit: int | None) -> Iterator[Record]:
         if left is not None:
             if left == 0 and not isinstance(record, (Operation, Fault)):
                 return
-            if isinstance(record, (Batch, Edit, Entry, Piece)):
+            if isinstance(record, (LogRecord, Edit, Entry, Piece)):
                 left -= 1
         yield record
 

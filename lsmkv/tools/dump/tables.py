@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lsmkv import files
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
-from lsmkv.files import FOOTER_SIZE, Damage, FileSource, Filter, Table
+from lsmkv.files import FOOTER_SIZE, Block, Damage, FileSource, Table, filters_in
 from lsmkv.repair import Hole, find_blocks
-from lsmkv.tools.dump.records import Block, Entry, Fault, Footer, Handle, fault_of
+from lsmkv.tools.dump.records import Entry, Fault, Handle, TablePart, fault_of
 from lsmkv.tools.text import count
 
 _SEARCHED = "the data blocks are searched for"
 
-TableRecord = Block | Entry | Handle | Filter | Footer | Fault
 
-
-def read_table(source: FileSource) -> Iterator[TableRecord]:
+def read_table(source: FileSource) -> Iterator[TablePart | Fault]:
     """The blocks of a table and their content, in the order of the file.
 
     The index and one block are in memory at a time.  :class:`ForeignFormatError` for a table of
@@ -43,10 +40,10 @@ def read_table(source: FileSource) -> Iterator[TableRecord]:
         yield from _read_meta(table.block(place))
     yield from _read_handles(table.metaindex)
     yield from _read_handles(table.index)
-    yield Footer(footer.offset, footer.metaindex, footer.index)
+    yield footer
 
 
-def _search(source: FileSource) -> Iterator[TableRecord]:
+def _search(source: FileSource) -> Iterator[TablePart | Fault]:
     """The data blocks that are found without an index, and what lies between them."""
     try:
         for piece in find_blocks(source):
@@ -59,9 +56,9 @@ def _search(source: FileSource) -> Iterator[TableRecord]:
         yield Fault("codec", None, str(error))
 
 
-def _read_data(block: files.Block) -> Iterator[TableRecord]:
+def _read_data(block: Block) -> Iterator[TablePart | Fault]:
     if block.damage is None:
-        yield _heading(block)
+        yield block
     offset = block.place.offset
     for one in block.walk():
         if isinstance(one, Damage):
@@ -70,18 +67,18 @@ def _read_data(block: files.Block) -> Iterator[TableRecord]:
             yield Entry(offset, one.offset, one.is_restart, one.internal_key, one.value)
 
 
-def _read_meta(block: files.Block) -> Iterator[TableRecord]:
+def _read_meta(block: Block) -> Iterator[TablePart | Fault]:
     if block.damage is None:
-        yield _heading(block)
+        yield block
     if block.place.kind == "meta":
         if block.damage is not None:
             yield fault_of(block.damage)
         return
-    for part in files.filters_in(block):
+    for part in filters_in(block):
         yield fault_of(part) if isinstance(part, Damage) else part
 
 
-def _read_handles(block: files.Block) -> Iterator[TableRecord]:
+def _read_handles(block: Block) -> Iterator[TablePart | Fault]:
     """All records of the index or the metaindex."""
     kind = block.place.kind
     damage = block.damage
@@ -89,21 +86,10 @@ def _read_handles(block: files.Block) -> Iterator[TableRecord]:
         searched = f"; {_SEARCHED}" if kind == "index" else ""
         yield fault_of(damage._replace(reason=f"{damage.reason}; it is the {kind}{searched}"))
         return
-    yield _heading(block)
+    yield block
     for one in block.walk():
         if isinstance(one, Damage):
             yield fault_of(one)
         elif one.handle is not None:
             key = one.key if kind == "metaindex" else one.internal_key
             yield Handle(block.place.offset, one.offset, one.is_restart, key, one.handle)
-
-
-def _heading(block: files.Block) -> Block:
-    restarts: list[int] | None = None
-    if block.place.kind in ("data", "index", "metaindex"):
-        try:
-            restarts = block.restart_points()
-        except CorruptionError:
-            restarts = []  # a fault reports this in place of the entries
-    place = block.place
-    return Block(place.kind, place.handle, place.name, block.codec, len(block.plain), restarts)

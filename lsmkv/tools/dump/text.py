@@ -10,22 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from lsmkv import files
-from lsmkv.files import BlockHandle, Filter, InternalKey
-from lsmkv.tools.dump.records import (
-    Batch,
+from lsmkv.files import (
     Block,
-    Current,
+    BlockHandle,
     Edit,
+    Filter,
+    Footer,
+    InternalKey,
+    LogRecord,
+    Operation,
+)
+from lsmkv.tools.dump.records import (
+    Current,
     Entry,
     Fault,
-    Footer,
     Handle,
     Heading,
-    Operation,
     Piece,
     Record,
     kind_word,
+    restarts_of,
 )
 from lsmkv.tools.text import count, escape, printable, shown
 
@@ -52,11 +56,11 @@ class TextForm:
                 yield self._operation(record)
             case Piece():
                 yield from self._piece(record)
-            case Batch():
-                yield f"--- offset {record.offset}; sequence {record.sequence}"
+            case LogRecord():
+                yield f"--- offset {record.offset}; sequence {record.batch.sequence}"
             case Edit():
-                yield f"--- offset {record.edit.offset}; VersionEdit {{"
-                yield from self._edit(record.edit)
+                yield f"--- offset {record.offset}; VersionEdit {{"
+                yield from self._edit(record)
                 yield "}"
             case Handle():
                 yield f"  {self._handle_key(record.key)} => {_at(record.handle)}"
@@ -65,11 +69,8 @@ class TextForm:
             case Filter():
                 yield from self._filter(record)
             case Footer():
-                yield (
-                    f"--- offset {record.offset}; footer;"
-                    f" metaindex at {_at(record.metaindex_handle)};"
-                    f" index at {_at(record.index_handle)}"
-                )
+                where = f"metaindex at {_at(record.metaindex)}; index at {_at(record.index)}"
+                yield f"--- offset {record.offset}; footer; {where}"
             case Current():
                 yield f"--- offset 0; {printable(record.manifest)}"
             case Heading():
@@ -96,7 +97,7 @@ class TextForm:
             return f"badkey {self._quoted(key.user_key)}{value}"
         return f"{self._quoted(key.user_key)} @ {key.sequence} : {kind_word(key.kind)}{value}"
 
-    def _edit(self, edit: files.Edit) -> Iterator[str]:
+    def _edit(self, edit: Edit) -> Iterator[str]:
         if edit.comparator is not None:
             yield f"  Comparator: {escape(edit.comparator.encode())}"
         for name, number in (
@@ -122,13 +123,14 @@ class TextForm:
         return f"{self._quoted(key.user_key)} @ {key.sequence} : {key.kind}"
 
     def _block(self, record: Block) -> str:
-        name = f" '{escape(record.name)}'" if record.name else ""
-        line = f"--- offset {record.handle.offset}; {record.kind} block{name}"
-        line += f"; size {record.handle.size}, {record.codec}"
-        if record.plain_size != record.handle.size:
-            line += f" from {record.plain_size}"
-        if record.restarts is not None:
-            line += f"; restart points: {' '.join(map(str, record.restarts))}"
+        place, plain_size, restarts = record.place, len(record.plain), restarts_of(record)
+        name = f" '{escape(place.name)}'" if place.name else ""
+        line = f"--- offset {place.offset}; {place.kind} block{name}"
+        line += f"; size {place.size}, {record.codec}"
+        if plain_size != place.size:
+            line += f" from {plain_size}"
+        if restarts is not None:
+            line += f"; restart points: {' '.join(map(str, restarts))}"
         return line
 
     def _handle_key(self, key: InternalKey | bytes) -> str:

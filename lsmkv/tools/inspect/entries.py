@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 import lsmkv
 from lsmkv.errors import Error
 from lsmkv.exchange import json_line
-from lsmkv.files import parse_name
+from lsmkv.files import Operation, parse_name
 from lsmkv.programs import Decoder, guess, program_named
 from lsmkv.tools.decoded import LONGEST, cut, decoder_of, meaning, program_of
 from lsmkv.tools.dump.logs import read_log
-from lsmkv.tools.dump.records import Entry, Fault, Operation
+from lsmkv.tools.dump.records import Entry, Fault
 from lsmkv.tools.dump.tables import read_table
 from lsmkv.tools.inspect.plain import Plain, shown_bytes
 from lsmkv.tools.inspect.source import Source

@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator
 
 import lsmkv
-from lsmkv.files import key_order, parse_name
+from lsmkv.files import Operation, key_order, parse_name
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.tools.dump.annotated_logs import annotate_log
 from lsmkv.tools.dump.logs import read_log
-from lsmkv.tools.dump.records import Operation, Piece
+from lsmkv.tools.dump.records import Piece
 from lsmkv.tools.inspect.anatomy import shown_piece
 from lsmkv.tools.inspect.background import HAS_THREADS
 from lsmkv.tools.inspect.edits import why_deeper

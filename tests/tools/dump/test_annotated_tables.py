@@ -18,9 +18,10 @@ from dumped import (
     records,
 )
 
+from lsmkv.files import Block
 from lsmkv.format.keys import pack
 from lsmkv.table.format import Footer
-from lsmkv.tools.dump.records import Block, Piece
+from lsmkv.tools.dump.records import Piece
 
 
 def test_a_table_byte_by_byte() -> None:
@@ -90,16 +91,17 @@ def test_a_compressed_block_is_shown_stored_and_plain(compression: int, tmp_path
     entries = [(pack(b"key%03d" % n, n, 1), b"value") for n in range(50)]
     data = make_table(entries, bits=0, compression=compression)
     plain = make_table(entries, bits=0)
-    heading = records("1.ldb", data)[0]
+    heading, content = (records("1.ldb", one)[0] for one in (data, plain))
     assert isinstance(heading, Block)
+    assert isinstance(content, Block)
     codec = ("snappy", "zstd")[compression - 1]
-    assert (heading.codec, heading.plain_size) == (codec, records("1.ldb", plain)[0].plain_size)  # type: ignore[union-attr]
+    assert (heading.codec, heading.plain) == (codec, content.plain)
     pieces = [one for one in records("1.ldb", data, annotate=True) if isinstance(one, Piece)]
     assert pieces[0].offset == 0
-    assert pieces[0].data == data[: heading.handle.size]
+    assert pieces[0].data == data[: heading.place.size]
     assert codec in pieces[0].meaning
     decoded = [one for one in pieces if one.block == 0]
-    assert b"".join(one.data for one in decoded) == plain[: heading.plain_size]
+    assert b"".join(one.data for one in decoded) == heading.plain
     (tmp_path / "1.ldb").write_bytes(data)
     row = dump(tmp_path / "1.ldb", "--annotate", "--limit", "2")[1][-1]
     assert row.endswith("  00                       shared 0")

@@ -20,8 +20,9 @@ from dumped import (
     records,
 )
 
+from lsmkv.files import LogRecord, Operation
 from lsmkv.format.log import BLOCK_SIZE
-from lsmkv.tools.dump.records import Batch, Fault, Operation
+from lsmkv.tools.dump.records import Fault
 
 
 def test_a_log_is_read_on_after_a_bad_record(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_a_sound_record_with_a_bad_batch(payload: bytes, shown: int, reason: str
     assert found[:-2] != []
     assert [one for one in found if isinstance(one, Fault)] == [Fault("damage", 0, reason)]
     assert sum(isinstance(one, Operation) for one in found) == shown + 1
-    assert isinstance(found[-2], Batch)
+    assert isinstance(found[-2], LogRecord)
     covers("1.log", data)
 
 
