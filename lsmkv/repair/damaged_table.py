@@ -15,11 +15,12 @@ from __future__ import annotations
 import errno
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, Never
+from typing import Any, Final, NamedTuple, Never
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.key_hashes import KeyHashes
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE, InternalKeyComparator, unpack
 from lsmkv.options import Options
 from lsmkv.repair.sealed_blocks import SealFinder, find_sealed_end
@@ -51,6 +52,10 @@ CheckKeys = Callable[[list[bytes]], None]
 OUT_OF_ORDER = "keys out of order"
 """The reason of a hole whose block is otherwise intact: the comparator may be the wrong one."""
 
+_READERS: Final[dict[bytes, Callable[[FilterPolicy, bytes], FilterReader]]] = {
+    BLOCK_FILTER_PREFIX: FilterBlockReader,
+    TABLE_FILTER_PREFIX: TableFilterReader,
+}
 _WINDOW = 64 * 1024
 _STEP = 16 * 1024
 _LOOK_AHEAD = 16
@@ -160,16 +165,13 @@ class Hole(Problem):
         return all(reader.may_match(self.offset, hashes) for reader in self._filters)
 
 
-class FoundBlock:
+class FoundBlock(NamedTuple):
     """One data block that can be read."""
 
-    __slots__ = ("keys", "offset", "size", "values")
-
-    def __init__(self, offset: int, size: int, keys: list[bytes], values: list[bytes]) -> None:
-        self.offset = offset
-        self.size = size
-        self.keys = keys
-        self.values = values
+    offset: int
+    size: int
+    keys: list[bytes]
+    values: list[bytes]
 
 
 class Salvage:
@@ -263,14 +265,10 @@ class Salvage:
             try:
                 where, _ = BlockHandle.decode(value)
                 contents = self._contents(where)
-                for prefix in (BLOCK_FILTER_PREFIX, TABLE_FILTER_PREFIX):
+                for prefix, reader in _READERS.items():
                     policy = policies.get(key.removeprefix(prefix))
-                    if policy is None or not key.startswith(prefix):
-                        continue
-                    if prefix == BLOCK_FILTER_PREFIX:
-                        self._filters.append(FilterBlockReader(policy, contents))
-                    else:
-                        self._filters.append(TableFilterReader(policy, contents))
+                    if policy is not None and key.startswith(prefix):
+                        self._filters.append(reader(policy, contents))
             except CorruptionError as error:
                 self.problems.append(_problem("filter", where, error))
 

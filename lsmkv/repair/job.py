@@ -7,7 +7,6 @@ exists.  So a repair may be killed at any point and run again.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 
 from lsmkv.counters import NUM_LEVELS
@@ -46,7 +45,7 @@ from lsmkv.repair.plan import (
     TablePlan,
 )
 from lsmkv.repair.planning import read_entries
-from lsmkv.repair.rebuilding import batches_of
+from lsmkv.repair.rebuilding import batches_of_all
 from lsmkv.util.progress import Progress
 
 _COMPARE_CHUNK = 1024 * 1024
@@ -83,30 +82,28 @@ class RepairJob:
         self._table_directory = target  # where tables are made: ``lost`` for a repair in place
         self._tables: list[str] = []  # file names of the tables made there
         self._stale_tables: list[str] = []  # those of stale entries, in ``lost``
+        self._opened: Directory | None = None  # ``lost``, if anything goes there
 
     def run(self) -> None:
         """Write the new store; it takes effect once its CURRENT exists."""
-        lost = self._open_lost()
+        if self._in_place or self._plan.stale > 0:
+            self._opened = self._target.subdirectory(LOST, create=True)
         try:
             if self._in_place:
-                assert lost is not None
-                self._table_directory = lost
-            if lost is not None:
-                self._skip_numbers_in(lost)
-            manifest = self._build(lost)
+                self._table_directory = self._lost
+            if self._opened is not None:
+                self._skip_numbers_in(self._opened)
+            manifest = self._build()
         except BaseException:
-            for name in self._made:
-                _remove_if_there(self._target, name)
-            for name in self._stale_tables:
-                if lost is not None:
-                    _remove_if_there(lost, name)
+            _remove_all(self._target, self._made)
+            if self._opened is not None:
+                _remove_all(self._opened, self._stale_tables)
             raise
         finally:
-            if lost is not None:
+            if self._opened is not None:
                 if self._in_place:
-                    for name in self._tables:
-                        _remove_if_there(lost, name)
-                lost.close()
+                    _remove_all(self._opened, self._tables)
+                self._opened.close()
         set_current(self._target, manifest)
         if self._in_place:
             self._remove_old_files()
@@ -114,28 +111,33 @@ class RepairJob:
             if added:
                 acknowledge(self._target, added)
 
-    def _build(self, lost: Directory | None) -> int:
+    @property
+    def _lost(self) -> Directory:
+        """The directory of what is replaced or set aside."""
+        assert self._opened is not None
+        return self._opened
+
+    def _build(self) -> int:
         """Write the tables and the MANIFEST; returns the MANIFEST's number.
 
         In place, an unfinished table, or one that no MANIFEST names yet, must not be in the store's
         directory: after a kill it would be taken for damage, or for data.
         """
         if self._plan.by_levels:
-            self._place_tables(lost)
-            self._replay_logs(lost)
+            self._place_tables()
+            self._replay_logs()
             manifest = self._write_manifest()
             self._target.sync()
             self._link_tables()
         else:
-            self._merge_tables(lost)
+            self._merge_tables()
             self._link_tables()
             manifest = self._write_manifest()
-        if lost is not None:
-            self._set_tables_aside(lost)
-            lost.sync()
+        if self._opened is not None:
+            self._set_tables_aside(self._opened)
+            self._opened.sync()
         if self._in_place:
-            assert lost is not None
-            self._keep_old_files(lost)
+            self._keep_old_files(self._lost)
         self._target.sync()
         return manifest
 
@@ -152,11 +154,6 @@ class RepairJob:
             if parsed is not None:
                 self._next_number = max(self._next_number, parsed[0] + 1)
 
-    def _open_lost(self) -> Directory | None:
-        if self._in_place or self._plan.stale > 0:
-            return self._target.subdirectory(LOST, create=True)
-        return None
-
     def _new_number(self) -> int:
         number = self._next_number
         if number > MAX_FILE_NUMBER:
@@ -164,14 +161,26 @@ class RepairJob:
         self._next_number += 1
         return number
 
-    def _new_table(self) -> TableOutput:
+    def _new_table(self, directory: Directory, names: list[str]) -> TableOutput:
+        """Begin a table in a directory, whose name is added to ``names``."""
         number = self._new_number()
-        self._tables.append(table_name(number))
-        return TableOutput(self._table_directory, number, self._settings)
+        names.append(table_name(number))
+        return TableOutput(directory, number, self._settings)
+
+    def _write(
+        self, memtable: MemTable, directory: Directory, names: list[str]
+    ) -> FileMetaData | None:
+        """Write a memtable to a table, whose name is added to ``names``, unless it is empty."""
+        number = self._new_number()
+        if not memtable.empty:
+            names.append(table_name(number))
+        return write_memtable(
+            memtable, directory, number, self._settings, self._order, MAX_SEQUENCE
+        )
 
     # Tables
 
-    def _place_tables(self, lost: Directory | None) -> None:
+    def _place_tables(self) -> None:
         """Write tables to their old levels; those of level 0 in the order of their age."""
         used = self._used_tables()
         for done, plan in enumerate(used):
@@ -184,7 +193,7 @@ class RepairJob:
                 self._edit.add_file(survey.level, file)
             elif plan.action in (REWRITE, REBUILD):
                 output = _Output(self, _NO_LIMIT)
-                for entries in self._kept_entries(plan, lost):
+                for entries in self._kept_entries(plan):
                     output.add(*_columns(entries))
                 for file in output.finish():
                     self._edit.add_file(survey.level, file)
@@ -194,13 +203,13 @@ class RepairJob:
             for level, key in sorted(state._state.compact_pointers.items()):
                 self._edit.compact_pointers.append((level, key))
 
-    def _merge_tables(self, lost: Directory | None) -> None:
+    def _merge_tables(self) -> None:
         """Merge tables and logs into one sorted run, on the first level that has room for it."""
         used = self._used_tables()
         total = sum(plan.survey.size for plan in used)
         output = _Output(self, self._settings.max_file_size)
-        kept = functools.partial(self._kept_entries, lost=lost)
-        for pairs in merged_pairs(used, kept, self._kept_batches(lost), self._settings):
+        kept = self._kept_batches()
+        for pairs in merged_pairs(used, self._kept_entries, kept, self._settings):
             output.add(*pairs)
             self._report_progress(min(output.size, total), total, "merging tables")
         files = output.finish()
@@ -215,15 +224,12 @@ class RepairJob:
         used = [plan for plan in self._plan.tables if plan.is_used]
         return sorted(used, key=lambda plan: plan.survey.number)
 
-    def _kept_entries(self, plan: TablePlan, lost: Directory | None) -> Iterator[list[Entry]]:
+    def _kept_entries(self, plan: TablePlan) -> Iterator[list[Entry]]:
         """The entries of a table that are kept; the stale ones go into a table in ``lost``."""
         stale_table: TableOutput | None = None
         for kept, stale in read_entries(plan, self._source, self._settings):
             if stale and stale_table is None:
-                assert lost is not None
-                number = self._new_number()
-                self._stale_tables.append(table_name(number))
-                stale_table = TableOutput(lost, number, self._settings)
+                stale_table = self._new_table(self._lost, self._stale_tables)
             if stale_table is not None:
                 stale_table.add_entries(*_columns(stale), 0, len(stale), _NO_LIMIT)
             yield kept
@@ -239,40 +245,30 @@ class RepairJob:
 
     # Logs
 
-    def _replay_logs(self, lost: Directory | None) -> None:
+    def _replay_logs(self) -> None:
         """Write the logs' entries to tables of level 0, newer than all others."""
         memtable = MemTable(self._settings.comparator, StoreLock())
-        for found in self._kept_batches(lost):
+        for found in self._kept_batches():
             memtable.add(found.sequence, found.operations, -1)
             if memtable.usage > self._settings.write_buffer_size:
                 self._flush(memtable)
                 memtable = MemTable(self._settings.comparator, StoreLock())
         self._flush(memtable)
 
-    def _kept_batches(self, lost: Directory | None) -> Iterator[FoundBatch]:
+    def _kept_batches(self) -> Iterator[FoundBatch]:
         """The batches of the logs that are kept; the stale ones go into a table in ``lost``."""
         stale = MemTable(self._settings.comparator, StoreLock())
-        for log in self._plan.logs:
-            for found in batches_of(log, self._source):
-                if self._plan._keeps(found.sequence):
-                    yield found
-                else:
-                    stale.add(found.sequence, found.operations, -1)
+        for found in batches_of_all(self._plan.logs, self._source):
+            if self._plan._keeps(found):
+                yield found
+            else:
+                stale.add(found.sequence, found.operations, -1)
         if not stale.empty:
-            assert lost is not None
-            number = self._new_number()
-            self._stale_tables.append(table_name(number))
-            write_memtable(stale, lost, number, self._settings, self._order, MAX_SEQUENCE)
+            self._write(stale, self._lost, self._stale_tables)
 
     def _flush(self, memtable: MemTable) -> None:
-        number = self._new_number()
-        self._tables.append(table_name(number))
-        file = write_memtable(
-            memtable, self._table_directory, number, self._settings, self._order, MAX_SEQUENCE
-        )
-        if file is None:
-            self._tables.pop()
-        else:
+        file = self._write(memtable, self._table_directory, self._tables)
+        if file is not None:
             self._edit.add_file(0, file)
 
     # MANIFEST
@@ -303,9 +299,7 @@ class RepairJob:
         old: list[str] = []
         for name in sorted(self._source.names()):
             parsed = parse_filename(name)
-            if parsed is None or parsed[1] in _NOT_DATA:
-                continue
-            if name not in new:
+            if parsed is not None and parsed[1] not in _NOT_DATA and name not in new:
                 old.append(name)
         return old
 
@@ -328,9 +322,7 @@ class RepairJob:
 
     def _remove_old_files(self) -> None:
         """Remove the old files; those that cannot be removed now are removed at the next open."""
-        for name in self._old_files():
-            if name != CURRENT:
-                _remove_if_there(self._target, name)
+        _remove_all(self._target, [name for name in self._old_files() if name != CURRENT])
         self._target.sync()
 
     def _report_progress(self, done: int, total: int, phase: str) -> None:
@@ -362,7 +354,7 @@ class _Output:
         at = 0
         while at < len(user_keys):
             if self._table is None:
-                self._table = self._job._new_table()
+                self._table = self._job._new_table(self._job._table_directory, self._job._tables)
             at = self._table.add_entries(user_keys, tagged, at, len(user_keys), self._limit)
             if self._table.size >= self._limit:
                 self._end_table()
@@ -391,11 +383,13 @@ def _same(one: Directory, other: Directory, name: str) -> bool:
     return True
 
 
-def _remove_if_there(directory: Directory, name: str) -> None:
-    try:
-        directory.remove(name)
-    except OSError:
-        pass
+def _remove_all(directory: Directory, names: list[str]) -> None:
+    """Remove the files that are there and can be removed."""
+    for name in names:
+        try:
+            directory.remove(name)
+        except OSError:
+            pass
 
 
 def _columns(entries: list[Entry]) -> tuple[list[bytes], list[bytes]]:

@@ -7,8 +7,11 @@ and a repair how old a table is that is missing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from lsmkv.repair.lineage import Origin
 from lsmkv.repair.placing import is_as_stated
-from lsmkv.repair.report import LogSurvey, ManifestSurvey, Survey, TableSurvey
+from lsmkv.repair.report import LogSurvey, Survey
 from lsmkv.util.text import count
 
 
@@ -28,16 +31,7 @@ class Ordering:
 
     def last_before_log(self, number: int) -> int:
         """The highest sequence in the tables that are older than the log; -1 if there is none."""
-        return max(
-            [
-                table.last_sequence
-                for table in self._tables.values()
-                if (origin := self._origins.get(table.number)) is not None
-                and 0 < origin.older_than_log <= number
-                and is_as_stated(table, origin.file)
-            ],
-            default=-1,
-        )
+        return max(self._ends(lambda origin: 0 < origin.older_than_log <= number), default=-1)
 
     def first_of_table(self, number: int) -> int:
         """No entry of the table, nor one that was dropped when it was made, has a lower sequence.
@@ -50,25 +44,26 @@ class Ordering:
             return 0
         first = self.first_of_log(origin.first_log) if origin.first_log > 0 else 0
         if origin.level == 0:
-            older = [
-                table.last_sequence
-                for table in self._tables.values()
-                if table.number < number
-                and (before := self._origins.get(table.number)) is not None
-                and before.level == 0
-                and is_as_stated(table, before.file)
-            ]
+            older = self._ends(lambda before: before.level == 0 and before.file.number < number)
             first = max([first, *(last + 1 for last in older)])
         return first
+
+    def _ends(self, is_older: Callable[[Origin], bool]) -> list[int]:
+        """The highest sequences of the tables whose origins are older, if they are as stated."""
+        return [
+            table.last_sequence
+            for table in self._tables.values()
+            if (origin := self._origins.get(table.number)) is not None
+            and is_older(origin)
+            and is_as_stated(table, origin.file)
+        ]
 
 
 def leave_out_foreign_logs(survey: Survey) -> None:
     """Leave out logs whose writes have the sequences of older writes: they are another store's."""
     ordering = Ordering(survey)
     last = -1
-    for log in survey.logs:
-        if not log.needed or log.batches == 0:
-            continue
+    for log in survey._read_logs:
         before = max(last, ordering.last_before_log(log.number))
         if log.first_sequence <= before:
             log.needed = False
@@ -100,7 +95,7 @@ def note_old_manifest(survey: Survey) -> None:
     manifest = survey.manifest
     assert manifest is not None
     known = manifest._state.last_sequence
-    logs = [log for log in survey.logs if log.needed and log.batches > 0]
+    logs = survey._read_logs
     latest = max([known, *(log.last_sequence for log in logs)])
     unnamed = [
         table
@@ -117,20 +112,12 @@ def note_old_manifest(survey: Survey) -> None:
     if not gap and all(table.last_sequence <= latest for table in unnamed):
         return
     if manifest._state.tail is not None:
-        _merge(survey, manifest, unnamed)
+        survey._do_not_rely(manifest.size, "records are missing at its end", [*unnamed])
+        for table in unnamed:
+            table.remarks.clear()
     else:
         manifest.note(manifest.size, 0, "later writes are in files that it does not name")
         survey.unnamed |= {table.number for table in unnamed}
-
-
-def _merge(survey: Survey, manifest: ManifestSurvey, unnamed: list[TableSurvey]) -> None:
-    """Take the tables that a MANIFEST does not name for the store's too, as its end is damaged."""
-    manifest.whole = False
-    manifest.note(manifest.size, 0, "records are missing at its end")
-    survey.tables = [table for table in survey.tables if table.size >= 0]
-    for table in unnamed:
-        table.needed = True
-        table.remarks.clear()
 
 
 def sequences_without_files(survey: Survey, logs: list[LogSurvey]) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from typing import Any, Never
 
 from lsmkv.format.filenames import LOST, parse_filename
 from lsmkv.format.keys import MAX_SEQUENCE
+from lsmkv.repair.damaged_log import FoundBatch
 from lsmkv.repair.damaged_table import Hole
 from lsmkv.repair.ordering import sequences_without_files
 from lsmkv.repair.rebuilding import Sources
@@ -227,9 +228,9 @@ class RepairPlan:
             numbers.append(self.survey.manifest._state.next_file_number - 1)
         return max(numbers, default=1)
 
-    def _keeps(self, sequence: int) -> bool:
-        """Whether a write of a log is kept: none is lost between it and the others that are."""
-        return self._first <= sequence <= self._last
+    def _keeps(self, batch: FoundBatch) -> bool:
+        """Whether a batch of a log is kept: no write is lost between it and the others that are."""
+        return self._first <= batch.sequence <= self._last
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -240,20 +241,14 @@ class RepairPlan:
             "manifest": None if survey.manifest is None else survey.manifest.name,
             "by_levels": self.by_levels,
             "tables": [table.to_dict() for table in self.tables],
-            "logs": [
-                {"file": log.name, "batches": log.batches, "operations": log.operations}
-                for log in self.logs
-            ],
+            "logs": list(map(_log_dict, self.logs)),
             "problems": [
                 {"file": file.name, "offset": problem.offset, "reason": problem.reason}
                 for file in survey.files
                 if file.needed
                 for problem in file.problems
             ],
-            "left_in_lost": [
-                {"file": log.name, "batches": log.batches, "operations": log.operations}
-                for log in self.left_in_lost
-            ],
+            "left_in_lost": list(map(_log_dict, self.left_in_lost)),
             "lost_bytes": self.lost_bytes,
             "missing_bytes": self.missing_bytes,
             "kept": self.kept,
@@ -336,6 +331,10 @@ def _lost_text(hole: Hole) -> str:
         return count(hole.size, "byte")
     missing = f"{count(hole.missing, 'byte')} missing"
     return f"{count(hole.size, 'byte')} unreadable, {missing}" if hole.size > 0 else missing
+
+
+def _log_dict(log: LogSurvey) -> dict[str, Any]:
+    return {"file": log.name, "batches": log.batches, "operations": log.operations}
 
 
 def _hole_dict(hole: Hole) -> dict[str, Any]:

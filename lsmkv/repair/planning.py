@@ -12,7 +12,7 @@ key, or its deletion, and the older version, although intact, must not be served
 that its filter does not rule out.  With an intact filter these are little more than what was lost.
 Without a MANIFEST no table is known to be older than another, so all others count as older.
 
-:func:`make_plan` is called by ``repair.py``, which holds the store's lock for a repair in place.
+:class:`Planner` is called by ``repair.py``, which holds the store's lock for a repair in place.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lsmkv.env.base import Directory
-from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE, Entry, InternalKeyComparator, sequence_in
+from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE, Entry, InternalKeyComparator
 from lsmkv.options import Options
-from lsmkv.repair.damaged_log import FoundBatch
 from lsmkv.repair.damaged_table import Hole
 from lsmkv.repair.merging import merged_pairs
 from lsmkv.repair.plan import (
@@ -35,62 +34,55 @@ from lsmkv.repair.plan import (
     TablePlan,
     gaps,
 )
-from lsmkv.repair.rebuilding import Ancestry, batches_of, rebuilt_entries, table_entries
+from lsmkv.repair.rebuilding import Ancestry, batches_of_all, rebuilt_entries, table_entries
 from lsmkv.repair.report import Survey, TableSurvey
 from lsmkv.repair.stale import Shadow, StaleTest, shadows_on
 from lsmkv.util.progress import Progress
 from lsmkv.util.text import count
 
 
-def make_plan(
-    survey: Survey,
-    directory: Directory,
-    options: Options,
-    comparator: InternalKeyComparator,
-    keep_stale: bool,
-    progress: Progress | None,
-) -> RepairPlan:
-    """Plan the repair of what was surveyed.
+class Planner:
+    """Plans the repair of what was surveyed."""
 
-    If more entries would be set aside than kept, the store may be more of use as it was before the
-    writes that are lost: then it is planned so, and what was written later is set aside.  Rereads
-    the tables that an unreadable block of a newer table overlaps, to count stale entries.
-    """
-    planner = _Planner(survey, directory, options, comparator, keep_stale, progress)
-    plan = planner.plan(planner.last_that_follows())
-    if plan.better_kept:
-        most = planner.pairs_of(plan)
-        for moment in planner.earlier_moments(plan):
-            other = planner.plan(moment)
-            pairs = planner.pairs_of(other)
-            if pairs > most:
-                plan, most = other, pairs
-    return plan
-
-
-class _Planner:
     def __init__(
         self,
         survey: Survey,
         directory: Directory,
         options: Options,
-        comparator: InternalKeyComparator,
         keep_stale: bool,
         progress: Progress | None,
     ) -> None:
         self._survey = survey
         self._directory = directory
         self._options = options
-        self._comparator = comparator
+        self._comparator = InternalKeyComparator(options.comparator)
         self._keep_stale = keep_stale
         self._progress = progress
         self._ancestry = Ancestry(survey) if survey.levels_known else None
+
+    def best(self) -> RepairPlan:
+        """The plan that is recommended.
+
+        If more entries would be set aside than kept, the store may be more of use as it was before
+        the writes that are lost: then it is planned so, and what was written later is set aside.
+        Rereads the tables that an unreadable block of a newer table overlaps, to count stale
+        entries.
+        """
+        plan = self.plan(self.last_that_follows())
+        if plan.better_kept:
+            most = self.pairs_of(plan)
+            for moment in self.earlier_moments(plan):
+                other = self.plan(moment)
+                pairs = self.pairs_of(other)
+                if pairs > most:
+                    plan, most = other, pairs
+        return plan
 
     def plan(self, last: int) -> RepairPlan:
         """The plan that keeps no entry with a sequence above ``last``."""
         survey = self._survey
         plan = RepairPlan(survey)
-        plan.logs = [log for log in survey.logs if log.needed and log.batches > 0]
+        plan.logs = survey._read_logs
         plan.logs += [log for log in survey.lost if log.is_newest and log.batches > 0]
         for table in survey.tables:
             plan.tables.append(TablePlan(table, *_action(table), StaleTest(self._comparator)))
@@ -113,8 +105,7 @@ class _Planner:
         Nothing shows that such a log is this store's.
         """
         if self._survey.levels_known:
-            needed = [log for log in self._survey.logs if log.needed and log.batches > 0]
-            for log in needed[1:]:
+            for log in self._survey._read_logs[1:]:
                 if log.gap_before is not None:
                     return log.gap_before[1]
         return MAX_SEQUENCE
@@ -126,14 +117,9 @@ class _Planner:
             for kept, _ in read_entries(table, self._directory, self._options):
                 yield kept
 
-        def batches() -> Iterator[FoundBatch]:
-            for log in plan.logs:
-                for found in batches_of(log, self._directory):
-                    if plan._keeps(found.sequence):
-                        yield found
-
+        batches = filter(plan._keeps, batches_of_all(plan.logs, self._directory))
         used = [table for table in plan.tables if table.is_used]
-        pairs = merged_pairs(used, kept_of, batches(), self._options)
+        pairs = merged_pairs(used, kept_of, batches, self._options)
         return sum(len(user_keys) for user_keys, _ in pairs)
 
     def earlier_moments(self, plan: RepairPlan) -> list[int]:
@@ -200,12 +186,7 @@ def _rebuild(plan: RepairPlan, ancestry: Ancestry, directory: Directory, options
         new._stated = stated
         new.smallest, new.largest = stated.smallest, stated.largest
         for entries in rebuilt_entries(sources, new.smallest, new.largest, directory, options):
-            new.entries += len(entries)
-            for _, tagged in entries:
-                new.deletions += not tagged[0]
-                sequence = sequence_in(tagged)
-                new.first_sequence = min(new.first_sequence or sequence, sequence)
-                new.last_sequence = max(new.last_sequence, sequence)
+            new._count([tagged[:TAG_SIZE] for _, tagged in entries])
         if new.entries == 0:
             continue
         reason = f"made again of {', '.join(sources.names)}"
@@ -265,11 +246,10 @@ def _find_lost_writes(plan: RepairPlan, directory: Directory) -> None:
         if table.survey.needed:
             table.stale_test.first, table.stale_test.last = plan._first, plan._last
     keys: set[bytes] = set()
-    for log in plan.logs:
-        for found in batches_of(log, directory):
-            if not plan._keeps(found.sequence):
-                plan._stale_operations += len(found.operations)
-                keys.update([key for key, _ in found.operations])
+    for found in batches_of_all(plan.logs, directory):
+        if not plan._keeps(found):
+            plan._stale_operations += len(found.operations)
+            keys.update([key for key, _ in found.operations])
     plan.stale_writes = len(keys)
 
 

@@ -7,7 +7,7 @@ these entries, and its job writes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.merge import live_entries, merge
@@ -159,9 +159,8 @@ def rebuilt_entries(
     """The newest entry of each key between two internal keys, deletions included, in order."""
     comparator = InternalKeyComparator(options.comparator)
     memtable = MemTable(options.comparator, StoreLock())
-    for number in sorted(sources.logs):
-        for found in batches_of(sources.logs[number], directory):
-            memtable.add(found.sequence, found.operations, -1)
+    for found in batches_of_all([log for _, log in sorted(sources.logs.items())], directory):
+        memtable.add(found.sequence, found.operations, -1)
     runs = [memtable_entries(memtable)]
     runs += [table_entries(table, directory, options) for table in sources.tables.values()]
     for entries in merge(runs, comparator.order):
@@ -182,6 +181,12 @@ def batches_of(log: LogSurvey, directory: Directory) -> Iterator[FoundBatch]:
     again.folder, again.flips = log.folder, log.flips
     again.start = log.start
     return read_batches(directory, again)
+
+
+def batches_of_all(logs: Iterable[LogSurvey], directory: Directory) -> Iterator[FoundBatch]:
+    """The batches of several logs that were surveyed."""
+    for log in logs:
+        yield from batches_of(log, directory)
 
 
 def memtable_entries(memtable: MemTable) -> Iterator[list[Entry]]:

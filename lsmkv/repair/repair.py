@@ -27,12 +27,11 @@ from lsmkv.format.filenames import (
     LOCK,
 )
 from lsmkv.format.foreign import too_many_levels
-from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.repair.in_order import blocks_out_of_order, survey_in_order
 from lsmkv.repair.job import RepairJob
 from lsmkv.repair.plan import RepairPlan
-from lsmkv.repair.planning import make_plan
+from lsmkv.repair.planning import Planner
 from lsmkv.repair.report import Survey
 from lsmkv.repair.survey import survey
 from lsmkv.util.progress import Progress
@@ -164,7 +163,7 @@ def _plan(
     the codec of its tables."""
 
     def look(settings: Options) -> Survey:
-        return survey(directory, settings, InternalKeyComparator(settings.comparator), progress)
+        return survey(directory, settings, progress)
 
     settings, found = survey_in_order(directory.path, arguments, look)
     if blocks_out_of_order(found) > sum(table.blocks for table in found.tables):
@@ -179,8 +178,7 @@ def _plan(
         found._use_all()
     if found.manifest is not None and found.manifest._state.deepest >= NUM_LEVELS:
         raise too_many_levels(directory.path, found.manifest._state.deepest)
-    comparator = InternalKeyComparator(settings.comparator)
-    plan = make_plan(found, directory, settings, comparator, keep_stale, progress)
+    plan = Planner(found, directory, settings, keep_stale, progress).best()
     codecs = {table.number: table.codec for table in plan.survey.tables if table.needed}
     return with_codec_of(settings, codecs), plan
 

@@ -13,6 +13,7 @@ from lsmkv.db.tree.manifest import Manifest
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.files import TableFile, parse_key
 from lsmkv.format.filenames import CURRENT, LOST
+from lsmkv.format.keys import KIND_DELETION, sequence_in
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.repair.damaged_table import Hole, Problem
 from lsmkv.repair.flipped_bits import FLIPPED, MendedFile
@@ -130,6 +131,16 @@ class TableSurvey(FileSurvey):
         """Whether footer, index, metaindex and filters are intact."""
         self.codec = NO_COMPRESSION
         """The codec of those of its data blocks that are compressed and can be read."""
+
+    def _count(self, tags: list[bytes]) -> None:
+        """Count entries, by their tags."""
+        sequences = list(map(sequence_in, tags))
+        if sequences:
+            lowest = min(sequences)
+            self.first_sequence = min(self.first_sequence, lowest) if self.entries else lowest
+            self.last_sequence = max(self.last_sequence, *sequences)
+            self.entries += len(tags)
+            self.deletions += sum([tag[0] == KIND_DELETION for tag in tags])
 
     @property
     def intact(self) -> bool:
@@ -277,14 +288,24 @@ class Survey:
         """Whether an intact MANIFEST names the tables of the store and their levels."""
         return self.manifest is not None and self.manifest.whole
 
+    @property
+    def _read_logs(self) -> list[LogSurvey]:
+        """The store's logs that have batches."""
+        return [log for log in self.logs if log.needed and log.batches > 0]
+
     def _use_all(self) -> None:
         """Take all tables and logs for the store's, as if there were no MANIFEST."""
+        self.logs = [log for log in self.logs if log.size >= 0]
+        files = [*self.tables, *self.logs]
+        self._do_not_rely(0, "not used: every table and every log is merged", files)
+
+    def _do_not_rely(self, offset: int, reason: str, files: list[FileSurvey]) -> None:
+        """Do not rely on the MANIFEST, and take ``files`` for the store's, too."""
         if self.manifest is not None:
             self.manifest.whole = False
-            self.manifest.note(0, 0, "not used: every table and every log is merged")
+            self.manifest.note(offset, 0, reason)
         self.tables = [table for table in self.tables if table.size >= 0]
-        self.logs = [log for log in self.logs if log.size >= 0]
-        for file in (*self.tables, *self.logs):
+        for file in files:
             file.needed = True
 
     @property

@@ -26,13 +26,7 @@ from lsmkv.format.filenames import (
     table_name,
 )
 from lsmkv.format.foreign import refuse_certain
-from lsmkv.format.keys import (
-    KIND_DELETION,
-    KIND_VALUE,
-    TAG_SIZE,
-    InternalKeyComparator,
-    unpack,
-)
+from lsmkv.format.keys import KIND_VALUE, TAG_SIZE, InternalKeyComparator, unpack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.repair.damaged_table import Hole, Salvage
@@ -91,7 +85,7 @@ def survey_db(
         with open_remains(env, os.fsdecode(path)) as directory:
 
             def look(settings: Options) -> Survey:
-                return _survey(directory, settings, progress)
+                return survey_live(directory, settings, progress)
 
             return survey_in_order(directory.path, options, look)[1]
     except OSError as error:
@@ -122,17 +116,7 @@ def acknowledge_lost(path: str | os.PathLike[str]) -> list[str]:
         raise_typed(error)
 
 
-def _survey(directory: Directory, settings: Options, progress: Progress | None) -> Survey:
-    comparator = InternalKeyComparator(settings.comparator)
-    return survey_live(directory, settings, comparator, progress)
-
-
-def survey_live(
-    directory: Directory,
-    options: Options,
-    comparator: InternalKeyComparator,
-    progress: Progress | None = None,
-) -> Survey:
+def survey_live(directory: Directory, options: Options, progress: Progress | None = None) -> Survey:
     """:func:`survey` of one version of a store that its owner may be writing to.
 
     A file that a compaction has removed, or that was made since the names were listed, looks
@@ -144,7 +128,7 @@ def survey_live(
     for attempt in range(_ATTEMPTS):
         state = _state_of(directory)
         try:
-            found = _Surveyor(directory, options, comparator, progress, known).run()
+            found = _Surveyor(directory, options, progress, known).run()
         except FileNotFoundError:
             if attempt == _ATTEMPTS - 1 or _state_of(directory) == state:
                 raise
@@ -173,19 +157,14 @@ def _state_of(directory: Directory) -> list[tuple[str, int]]:
     return state
 
 
-def survey(
-    directory: Directory,
-    options: Options,
-    comparator: InternalKeyComparator,
-    progress: Progress | None = None,
-) -> Survey:
+def survey(directory: Directory, options: Options, progress: Progress | None = None) -> Survey:
     """Survey every file of the store in ``directory``.
 
     ``progress`` is called with the bytes done and the total.  O(size of the store).  Raises
     :class:`ComparatorMismatchError`, :class:`ForeignFormatError`,
     :class:`UnsupportedCompressionError` and ``OSError``; damage is not raised but noted.
     """
-    return _Surveyor(directory, options, comparator, progress, {}).run()
+    return _Surveyor(directory, options, progress, {}).run()
 
 
 class _Surveyor:
@@ -193,7 +172,6 @@ class _Surveyor:
         self,
         directory: Directory,
         options: Options,
-        comparator: InternalKeyComparator,
         progress: Progress | None,
         known: dict[str, TableSurvey],
     ) -> None:
@@ -201,7 +179,7 @@ class _Surveyor:
         self._directory = directory
         self._known = known
         self._options = options
-        self._comparator = comparator
+        self._comparator = InternalKeyComparator(options.comparator)
         self._progress = progress
         self._done = 0
         self._total = 0
@@ -244,7 +222,7 @@ class _Surveyor:
         note_gaps_between_logs(self._survey.logs)
         if self._survey.levels_known:
             note_old_manifest(self._survey)
-        if self._survey.levels_known:
+        if self._survey.levels_known:  # still
             bound_gaps(self._survey)
         survey_lost(self._directory, self._survey)
         self._survey.tables.sort(key=lambda table: (table.level, table.number))
@@ -336,12 +314,7 @@ class _Surveyor:
             if table.codec == NO_COMPRESSION:
                 table.codec = salvage.codec_of(piece)
             table.blocks += 1
-            table.entries += len(piece.keys)
-            tags = [int.from_bytes(key[-TAG_SIZE:], "little") for key in piece.keys]
-            table.deletions += sum([tag & 0xFF == KIND_DELETION for tag in tags])
-            lowest = min(tags) >> 8
-            table.first_sequence = min(table.first_sequence, lowest) if table.smallest else lowest
-            table.last_sequence = max(table.last_sequence, max(tags) >> 8)
+            table._count([key[-TAG_SIZE:] for key in piece.keys])
             table.smallest = table.smallest or piece.keys[0]
             table.largest = piece.keys[-1]
         stated = table._stated

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lsmkv.format.keys import InternalKeyComparator, unpack
+from lsmkv.format.keys import unpack
 from lsmkv.options import make_options
 from lsmkv.repair.report import DAMAGED, SOUND, FileSurvey, TableSurvey
 from lsmkv.repair.survey import survey
@@ -19,7 +19,6 @@ from lsmkv.shards.fetched import FetchedShard
 from lsmkv.shards.remote.meta import META
 from lsmkv.shards.remote.objects.base import ObjectStore
 from lsmkv.shards.version import ShardEntry, VersionDocument
-from lsmkv.util.comparator import BYTEWISE
 from lsmkv.util.progress import Progress
 from lsmkv.util.text import count, quoted
 
@@ -113,7 +112,7 @@ def _verify_shard(
     fetched: Callable[[int], None],
 ) -> ShardSurvey:
     with FetchedShard(objects, entry, fetched) as shard:
-        found = survey(shard, make_options(lru_cache_size=0), InternalKeyComparator(BYTEWISE))
+        found = survey(shard, make_options(lru_cache_size=0))
         for name in shard.names():
             if name not in shard.seen:  # the survey does not use it
                 shard.open(name).close()
