@@ -41,15 +41,7 @@ block (a block's decompressed content).  Spans do not include their end.
 from __future__ import annotations
 
 from lsmkv.files.batches import Batch, Operation
-from lsmkv.files.blocks import (
-    Block,
-    BlockKind,
-    BlockPlace,
-    Entry,
-    EntrySpans,
-    Trailer,
-    parse_block,
-)
+from lsmkv.files.blocks import Block, BlockKind, BlockPlace, Entry, EntrySpans, Trailer, parse_block
 from lsmkv.files.filters import (
     BITS_OF_FUSE,
     Filter,

@@ -19,11 +19,7 @@ from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.filter.known import BLOOM64_NAME, BLOOM_NAME, FUSE_NAME, KNOWN_POLICIES, rate_of
 from lsmkv.filter.prefix import own_extractor, prefix_of
 from lsmkv.filter.rates import keys_from_fill, keys_from_fill64
-from lsmkv.table.filter_block import (
-    BLOCK_FILTER_PREFIX,
-    PREFIX_FILTER_PREFIX,
-    TABLE_FILTER_PREFIX,
-)
+from lsmkv.table.filter_block import BLOCK_FILTER_PREFIX, PREFIX_FILTER_PREFIX, TABLE_FILTER_PREFIX
 from lsmkv.util.coding import decode_fixed32
 
 FilterKind = Literal["block", "table", "prefix"]

@@ -184,12 +184,7 @@ class Table(OpenFile):
         Blocks that the index or the metaindex does not name because it is damaged are missing.  In
         a damaged file blocks may overlap, or lie beyond the end of the file.
         """
-        found = [
-            self.index.place,
-            self.metaindex.place,
-            *self._data_places(),
-            *self.meta_blocks(),
-        ]
+        found = [self.index.place, self.metaindex.place, *self._data_places(), *self.meta_blocks()]
         distinct = {(one.offset, one.size, one.kind, one.policy): one for one in reversed(found)}
         return [distinct[at] for at in sorted(distinct)]
 

@@ -34,13 +34,7 @@ from lsmkv.table.filter_block import (
     TableFilterReader,
     count_denied,
 )
-from lsmkv.table.format import (
-    BLOCK_TRAILER_SIZE,
-    FOOTER_SIZE,
-    BlockHandle,
-    Footer,
-    read_block,
-)
+from lsmkv.table.format import BLOCK_TRAILER_SIZE, FOOTER_SIZE, BlockHandle, Footer, read_block
 from lsmkv.table.metadata import usable_policies
 from lsmkv.util.coding import decode_varint32
 from lsmkv.util.compression import NO_COMPRESSION, codec_of

@@ -15,13 +15,7 @@ from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.format.log import BLOCK_SIZE, FULL, HEADER_SIZE, LAST, check_fragment, next_fragment
 from lsmkv.table.block import Block
-from lsmkv.table.format import (
-    BLOCK_TRAILER_SIZE,
-    FOOTER_SIZE,
-    BlockHandle,
-    Footer,
-    open_block,
-)
+from lsmkv.table.format import BLOCK_TRAILER_SIZE, FOOTER_SIZE, BlockHandle, Footer, open_block
 from lsmkv.util.checksum import crc32c, typed_crc32c, unmask
 from lsmkv.util.coding import decode_fixed32
 

@@ -36,24 +36,14 @@ from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
 from lsmkv.repair.damaged_log import FoundBatch
 from lsmkv.repair.merging import merged_pairs
-from lsmkv.repair.plan import (
-    KEEP,
-    REBUILD,
-    REWRITE,
-    SET_ASIDE,
-    RepairPlan,
-    TablePlan,
-)
+from lsmkv.repair.plan import KEEP, REBUILD, REWRITE, SET_ASIDE, RepairPlan, TablePlan
 from lsmkv.repair.planning import read_entries
 from lsmkv.repair.rebuilding import batches_of_all
 from lsmkv.util.progress import Progress
 
 _COMPARE_CHUNK = 1024 * 1024
 _NO_LIMIT = 1 << 62
-_NOT_DATA = (
-    *(FileType.LOCK, FileType.INFO_LOG, FileType.STATS, FileType.TRACE),
-    FileType.SHARED,
-)
+_NOT_DATA = (FileType.LOCK, FileType.INFO_LOG, FileType.STATS, FileType.TRACE, FileType.SHARED)
 
 
 class RepairJob:

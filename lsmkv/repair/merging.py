@@ -23,10 +23,7 @@ KeptEntries = Callable[[TablePlan], Iterator[list[Entry]]]
 
 
 def merged_pairs(
-    tables: list[TablePlan],
-    kept: KeptEntries,
-    batches: Iterable[FoundBatch],
-    options: Options,
+    tables: list[TablePlan], kept: KeptEntries, batches: Iterable[FoundBatch], options: Options
 ) -> Iterator[tuple[list[bytes], list[bytes]]]:
     """Yield the user keys and the tagged values of the newest entries, without deletions."""
     order = InternalKeyComparator(options.comparator).order

@@ -14,13 +14,7 @@ from lsmkv.repair.damaged_log import FoundBatch
 from lsmkv.repair.damaged_table import Hole
 from lsmkv.repair.ordering import sequences_without_files
 from lsmkv.repair.rebuilding import Sources
-from lsmkv.repair.report import (
-    DAMAGED,
-    LogSurvey,
-    LostLogSurvey,
-    Survey,
-    TableSurvey,
-)
+from lsmkv.repair.report import DAMAGED, LogSurvey, LostLogSurvey, Survey, TableSurvey
 from lsmkv.repair.stale import StaleTest
 from lsmkv.util.copying import refuse_copy
 from lsmkv.util.text import count, escape

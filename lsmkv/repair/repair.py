@@ -18,14 +18,8 @@ from lsmkv.db.opening.directory import open_remains, take_lock
 from lsmkv.db.tree.stored_codec import with_codec_of
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import (
-    CorruptionError,
-    LockedError,
-    raise_typed,
-)
-from lsmkv.format.filenames import (
-    LOCK,
-)
+from lsmkv.errors import CorruptionError, LockedError, raise_typed
+from lsmkv.format.filenames import LOCK
 from lsmkv.format.foreign import too_many_levels
 from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.repair.in_order import blocks_out_of_order, survey_in_order

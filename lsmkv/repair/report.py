@@ -84,10 +84,7 @@ class FileSurvey:
         return [problem for problem in self.problems if problem.reason != FLIPPED]
 
     def __reduce__(self) -> Never:
-        refuse_copy(
-            "the survey of a file",
-            "take its severity and remarks as plain data",
-        )
+        refuse_copy("the survey of a file", "take its severity and remarks as plain data")
 
 
 class TableSurvey(FileSurvey):
@@ -311,14 +308,7 @@ class Survey:
     @property
     def files(self) -> list[FileSurvey]:
         """All files, in the order in which a recovery would read them."""
-        return [
-            self.current,
-            *self.manifests,
-            *self.logs,
-            *self.tables,
-            *self.lost,
-            *self.others,
-        ]
+        return [self.current, *self.manifests, *self.logs, *self.tables, *self.lost, *self.others]
 
     @property
     def last_sequence(self) -> int:

@@ -84,11 +84,7 @@ class Shadow:
     """The user keys, of one table, whose entries a hole may have replaced."""
 
     def __init__(
-        self,
-        hole: Hole,
-        lower: bytes | None,
-        upper: bytes | None,
-        behind: bytes | None = None,
+        self, hole: Hole, lower: bytes | None, upper: bytes | None, behind: bytes | None = None
     ) -> None:
         self.hole = hole
         self.lower = lower

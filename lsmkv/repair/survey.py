@@ -17,14 +17,7 @@ from lsmkv.db.opening.lost import acknowledge, read_record
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import raise_typed
-from lsmkv.format.filenames import (
-    LOCK,
-    LOST_RECORD,
-    FileType,
-    log_name,
-    parse_filename,
-    table_name,
-)
+from lsmkv.format.filenames import LOCK, LOST_RECORD, FileType, log_name, parse_filename, table_name
 from lsmkv.format.foreign import refuse_certain
 from lsmkv.format.keys import KIND_VALUE, TAG_SIZE, InternalKeyComparator, unpack
 from lsmkv.format.version_edit import FileMetaData

@@ -180,12 +180,7 @@ class _Trial:
     """The ways, tried on a copy; that and the stores that are made of it lie beside ``into``."""
 
     def __init__(
-        self,
-        env: Env,
-        path: str,
-        into: str,
-        options: OptionArguments,
-        progress: Progress | None,
+        self, env: Env, path: str, into: str, options: OptionArguments, progress: Progress | None
     ) -> None:
         self._env = env
         self._path = path

@@ -10,16 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any, assert_never
 
-from lsmkv.files import (
-    Block,
-    BlockHandle,
-    Edit,
-    Filter,
-    Footer,
-    InternalKey,
-    LogRecord,
-    Operation,
-)
+from lsmkv.files import Block, BlockHandle, Edit, Filter, Footer, InternalKey, LogRecord, Operation
 from lsmkv.tools.dump.records import (
     Current,
     Entry,

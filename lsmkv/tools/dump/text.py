@@ -10,16 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from lsmkv.files import (
-    Block,
-    BlockHandle,
-    Edit,
-    Filter,
-    Footer,
-    InternalKey,
-    LogRecord,
-    Operation,
-)
+from lsmkv.files import Block, BlockHandle, Edit, Filter, Footer, InternalKey, LogRecord, Operation
 from lsmkv.tools.dump.records import (
     Current,
     Entry,
