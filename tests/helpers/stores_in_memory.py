@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from live_copies import STORE, Files
 
 import lsmkv
@@ -16,6 +18,11 @@ class Store:
     def __init__(self) -> None:
         self.env = MemoryEnv()
         self.db = DB(STORE, create_if_missing=True, env=self.env, **OPTIONS)
+
+    def fill(self, numbers: Iterable[int], value: bytes) -> None:
+        """Put a value under each of some numbers, as keys of three digits."""
+        for number in numbers:
+            self.db.put(b"%03d" % number, value)
 
     def files(self) -> Files:
         """The files as they are now."""
@@ -50,3 +57,35 @@ def repaired(files: Files) -> tuple[dict[bytes, bytes], lsmkv.RepairPlan]:
 
 def without(files: Files, *kinds: str) -> Files:
     return {name: files[name] for name in files if not name.endswith(kinds)}
+
+
+def only(files: Files, kind: str) -> Files:
+    """The files whose names contain this."""
+    return {name: files[name] for name in files if kind in name}
+
+
+def name_of(files: Files, kind: str) -> str:
+    """The name of the only such file."""
+    (name,) = only(files, kind)
+    return name
+
+
+def tables(files: Files) -> list[str]:
+    """The names of the tables, the oldest first."""
+    return sorted(only(files, ".ldb"))
+
+
+def newest(files: Files) -> str:
+    """The name of the newest table."""
+    return tables(files)[-1]
+
+
+def foreign(kind: str, numbers: Iterable[int]) -> bytes:
+    """A table or the log of another store, with keys of this one."""
+    other = Store()
+    other.fill(numbers, b"foreign")
+    if kind == ".ldb":
+        other.db.flush()
+    files = other.files()
+    other.db.close()
+    return files[name_of(files, kind)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from live_copies import STORE, Files
-from stores_in_memory import Store, env_of, repaired, without
+from stores_in_memory import Store, env_of, name_of, only, repaired, tables, without
 
 import lsmkv
 from lsmkv.repair import survey_db
@@ -20,14 +20,11 @@ from lsmkv.util.checksum import masked_crc32c
 def store() -> Iterator[Store]:
     """A store with a table on level 2, one on level 0, and a log."""
     made = Store()
-    for number in range(500):
-        made.db.put(b"%03d" % number, b"old value")
+    made.fill(range(500), b"old value")
     made.db.compact_range()
-    for number in range(0, 500, 9):
-        made.db.put(b"%03d" % number, b"new value")
+    made.fill(range(0, 500, 9), b"new value")
     made.db.flush()
-    for number in range(0, 500, 7):
-        made.db.put(b"%03d" % number, b"newest value")
+    made.fill(range(0, 500, 7), b"newest value")
     with made.db:
         yield made
 
@@ -66,9 +63,8 @@ def test_two_bits_of_a_message_are_not_taken_for_one() -> None:
 @pytest.mark.parametrize("kind", [".log", ".ldb", "MANIFEST"])
 def test_nothing_is_lost_by_one_flipped_bit_of_any_file(store: Store, kind: str) -> None:
     files = store.files()
-    names = [name for name in files if kind in name]
     randomly = random.Random(kind)
-    for name in names:
+    for name in only(files, kind):
         for bit in randomly.sample(range(8 * len(files[name])), 12):
             found, plan = repaired(with_flips(files, name, bit))
             assert found == dict(store.db), (name, bit)
@@ -77,10 +73,8 @@ def test_nothing_is_lost_by_one_flipped_bit_of_any_file(store: Store, kind: str)
 
 def test_flipped_bits_of_several_blocks_and_records_are_all_turned_back(store: Store) -> None:
     files = store.files()
-    (log,) = [name for name in files if name.endswith(".log")]
-    table = max(
-        [name for name in files if name.endswith(".ldb")], key=lambda name: len(files[name])
-    )
+    log = name_of(files, ".log")
+    table = max(tables(files), key=lambda name: len(files[name]))
     damaged = with_flips(files, log, 100, 8 * 500, 8 * 1000)
     damaged = with_flips(damaged, table, 100, 8 * 5000)
     found = survey_db(STORE, env=env_of(damaged))
@@ -93,7 +87,7 @@ def test_flipped_bits_of_several_blocks_and_records_are_all_turned_back(store: S
 
 def test_a_flipped_bit_of_the_length_of_a_record_is_found(store: Store) -> None:
     files = store.files()
-    (log,) = [name for name in files if name.endswith(".log")]
+    log = name_of(files, ".log")
     for bit in range(32, 48):
         found = survey_db(STORE, env=env_of(with_flips(files, log, bit)))
         assert found.logs[0].flips == [bit]
@@ -102,11 +96,10 @@ def test_a_flipped_bit_of_the_length_of_a_record_is_found(store: Store) -> None:
 
 def test_a_table_that_was_made_of_a_log_with_a_flipped_bit_is_made_of_it_again() -> None:
     made = Store()
-    for number in range(100):
-        made.db.put(b"%03d" % number, b"value")
+    made.fill(range(100), b"value")
     before = made.files()
     made.db.flush()
-    (log,) = [name for name in before if name.endswith(".log")]
+    log = name_of(before, ".log")
     copied = without(made.files(), ".ldb", ".log") | {log: before[log]}
     found, plan = repaired(with_flips(copied, log, 8 * 700))
     assert found == dict(made.db)
@@ -116,7 +109,7 @@ def test_a_table_that_was_made_of_a_log_with_a_flipped_bit_is_made_of_it_again()
 
 def test_a_log_that_an_opening_set_aside_loses_nothing_by_a_flipped_bit(store: Store) -> None:
     files = store.files()
-    (log,) = [name for name in files if name.endswith(".log")]
+    log = name_of(files, ".log")
     env = env_of(with_flips(files, log, 8 * 700))
     with pytest.warns(lsmkv.RecoveryWarning):
         lsmkv.DB(STORE, env=env).close()

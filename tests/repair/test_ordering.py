@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from live_copies import STORE, Files
-from stores_in_memory import Store, env_of, repaired, without
+from stores_in_memory import Store, env_of, foreign, name_of, newest, repaired, tables, without
 
 import lsmkv
 from lsmkv import DB
@@ -19,46 +19,34 @@ from lsmkv.repair.report import LogSurvey, Survey
 def store() -> Iterator[Store]:
     """A store with a table of 100 keys, and 30 other writes in its log."""
     made = Store()
-    for number in range(100):
-        made.db.put(b"%03d" % number, b"table")
+    made.fill(range(100), b"table")
     made.db.flush()
-    for number in range(30):
-        made.db.put(b"%03d" % number, b"log")
+    made.fill(range(30), b"log")
     with made.db:
         yield made
 
 
-def other_log(writes: int) -> bytes:
-    """The log of another store."""
-    other = Store()
-    for number in range(writes):
-        other.db.put(b"%03d" % number, b"foreign")
-    files = other.files()
-    other.db.close()
-    (name,) = [name for name in files if name.endswith(".log")]
-    return files[name]
-
-
-def manifest_of(files: Files) -> str:
-    (name,) = [name for name in files if name.startswith("MANIFEST")]
-    return name
+def with_manifest(now: Files, before: Files) -> Files:
+    """The files of a store, with an older MANIFEST."""
+    old = name_of(before, "MANIFEST")
+    return without(now, name_of(now, "MANIFEST")) | {old: before[old]}
 
 
 @pytest.mark.parametrize("writes", [20, 120])
 def test_a_log_whose_sequences_are_those_of_older_writes_is_left_out(
     store: Store, writes: int
 ) -> None:
-    found, plan = repaired(store.files() | {"000099.log": other_log(writes)})
+    found, plan = repaired(store.files() | {"000099.log": foreign(".log", range(writes))})
     assert found == dict(store.db)
-    (foreign,) = [log for log in plan.survey.logs if log.number == 99]
-    assert not foreign.needed
-    assert f"not this store's: {writes} writes" in foreign.remarks[-1]
+    (other,) = [log for log in plan.survey.logs if log.number == 99]
+    assert not other.needed
+    assert f"not this store's: {writes} writes" in other.remarks[-1]
 
 
 def test_a_log_of_another_store_in_the_place_of_the_store_s_is_left_out(store: Store) -> None:
     files = store.files()
-    (log,) = [name for name in files if name.endswith(".log")]
-    found, plan = repaired(files | {log: other_log(20)})
+    log = name_of(files, ".log")
+    found, plan = repaired(files | {log: foreign(".log", range(20))})
     assert found == {b"%03d" % number: b"table" for number in range(100)}
     assert not plan.logs
 
@@ -70,7 +58,7 @@ def test_a_log_after_writes_that_an_old_manifest_does_not_know_is_kept_alone_or_
     store.db.flush()
     store.db.put(b"last", b"1")
     now = store.files()
-    old = without(now, manifest_of(now)) | {manifest_of(before): before[manifest_of(before)]}
+    old = with_manifest(now, before)
     found, plan = repaired(old)
     assert found == {b"%03d" % number: b"table" for number in range(100)}
     assert plan.stale == 1
@@ -87,9 +75,7 @@ def test_a_table_that_is_newer_than_manifest_and_logs_shows_that_records_are_mis
 ) -> None:
     before = store.files()
     store.db.flush()
-    now = store.files()
-    old = without(now, manifest_of(now)) | {manifest_of(before): before[manifest_of(before)]}
-    plan = lsmkv.plan_repair(STORE, env=env_of(old))
+    plan = lsmkv.plan_repair(STORE, env=env_of(with_manifest(store.files(), before)))
     assert plan.needed
     assert plan.survey.unnamed
 
@@ -100,7 +86,7 @@ def test_a_manifest_whose_end_is_torn_and_that_does_not_know_a_newer_table_is_no
     store.db.flush()
     store.db.put(b"last", b"1")
     now = store.files()
-    name = manifest_of(now)
+    name = name_of(now, "MANIFEST")
     found, plan = repaired(now | {name: now[name][:-5]})
     assert found == dict(store.db)
     assert not plan.by_levels
@@ -112,7 +98,7 @@ def test_a_table_that_a_crash_left_and_whose_writes_are_in_the_log_shows_nothing
 ) -> None:
     before = store.files()
     store.db.flush()
-    (made,) = {name for name in store.files() if name.endswith(".ldb")} - set(before)
+    made = newest(store.files())
     found, plan = repaired(before | {made: store.files()[made]})
     assert not plan.needed
     assert found == dict(store.db)
@@ -125,10 +111,10 @@ def test_a_missing_table_of_level_0_is_newer_than_those_before_it(store: Store) 
     with DB(STORE, env=(env := env_of(files))):
         pass
     with env.open_directory(STORE) as directory:
-        newest = max(name for name in directory.names() if name.endswith(".ldb"))
-        directory.remove(newest)
+        missing = max(name for name in directory.names() if name.endswith(".ldb"))
+        directory.remove(missing)
     ordering = Ordering(survey_db(STORE, env=env))
-    assert ordering.first_of_table(int(newest.removesuffix(".ldb"))) == 101
+    assert ordering.first_of_table(int(missing.removesuffix(".ldb"))) == 101
     plan = lsmkv.repair_db(STORE, into="/new", env=env)
     assert plan.stale == 0
     with DB("/new", env=env) as db:
@@ -140,8 +126,7 @@ def test_sequences_that_no_file_has_are_named_if_there_is_no_manifest(store: Sto
     store.db.put(b"last", b"1")
     store.db.flush()
     files = store.files()
-    tables = sorted(name for name in files if name.endswith(".ldb"))
-    _, plan = repaired(without(files, "CURRENT", manifest_of(files), tables[1]))
+    _, plan = repaired(without(files, "CURRENT", name_of(files, "MANIFEST"), tables(files)[1]))
     assert plan.unaccounted == [(101, 130)]
     assert "writes 101 to 130 are in no file: they were replaced, or they are lost" in str(plan)
     assert plan.to_dict()["unaccounted"] == [(101, 130)]
@@ -170,15 +155,13 @@ def test_ranges_of_sequences_are_joined(
 def test_a_log_that_does_not_follow_the_one_before_it_is_set_aside(store: Store) -> None:
     """It may be another store's, or the writes between them are lost."""
     other = Store()
-    for number in range(500):
-        other.db.put(b"%03d" % number, b"foreign")
+    other.fill(range(500), b"foreign")
     other.db.flush()
     for number in range(300):
         other.db.put(b"foreign%03d" % number, b"foreign")
-    (name,) = [name for name in other.files() if name.endswith(".log")]
-    foreign = other.files()[name]
+    files = other.files()
     other.db.close()
-    found, plan = repaired(store.files() | {"000099.log": foreign})
+    found, plan = repaired(store.files() | {"000099.log": files[name_of(files, ".log")]})
     assert found == dict(store.db)
     assert plan.stale == 300
     assert plan.better_kept

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from live_copies import STORE, Files
-from stores_in_memory import Store, env_of, repaired, without
+from stores_in_memory import Store, env_of, foreign, only, repaired, tables, without
 
 import lsmkv
 from lsmkv import DB
@@ -24,11 +24,9 @@ from lsmkv.repair.report import DAMAGED, TableSurvey
 def store() -> Iterator[Store]:
     """A store with an old table below, two newer ones over it, and a deletion in the newest."""
     made = Store()
-    for number in range(500):
-        made.db.put(b"%03d" % number, b"old")
+    made.fill(range(500), b"old")
     made.db.compact_range()
-    for number in range(0, 500, 2):
-        made.db.put(b"%03d" % number, b"new")
+    made.fill(range(0, 500, 2), b"new")
     made.db.flush()
     for number in range(0, 500, 5):
         made.db.delete(b"%03d" % number)
@@ -37,25 +35,12 @@ def store() -> Iterator[Store]:
         yield made
 
 
-def tables(files: Files) -> list[str]:
-    return sorted(name for name in files if name.endswith(".ldb"))
-
-
 def renamed(files: Files, names: dict[str, str]) -> Files:
     """The files under other names."""
     return {names.get(name, name): content for name, content in files.items()}
 
 
-def foreign_table() -> bytes:
-    """A table of another store with keys of this one."""
-    other = Store()
-    for number in range(100, 200):
-        other.db.put(b"%03d" % number, b"foreign")
-    other.db.flush()
-    files = other.files()
-    other.db.close()
-    (name,) = tables(files)
-    return files[name]
+FOREIGN = foreign(".ldb", range(100, 200))
 
 
 def test_two_tables_that_were_exchanged_are_put_back(store: Store) -> None:
@@ -73,8 +58,7 @@ def test_two_tables_that_were_exchanged_are_put_back(store: Store) -> None:
 def test_tables_in_any_order_and_under_any_number_are_put_back(store: Store, seed: int) -> None:
     store.db.compact_range()
     for turn in range(4):
-        for number in range(turn, 500, 7):
-            store.db.put(b"%03d" % number, b"%d" % turn)
+        store.fill(range(turn, 500, 7), b"%d" % turn)
         store.db.flush()
     files = store.files()
     names = tables(files)
@@ -117,7 +101,7 @@ def test_a_table_of_another_store_is_left_out_and_reported(store: Store) -> None
     new = old | {b"%03d" % number: b"new" for number in range(0, 500, 2)}
     moments = [dict(store.db), new, old]
     for name in names:
-        found, plan = repaired(files | {name: foreign_table()})
+        found, plan = repaired(files | {name: FOREIGN})
         assert b"foreign" not in found.values()
         assert any(found.items() <= moment.items() for moment in moments)
         (foreign,) = [table for table in plan.tables if table.survey.stray]
@@ -128,7 +112,7 @@ def test_a_table_of_another_store_is_left_out_and_reported(store: Store) -> None
 
 
 def test_a_table_of_another_store_under_a_free_number_is_left_out(store: Store) -> None:
-    found, plan = repaired(store.files() | {"000500.ldb": foreign_table()})
+    found, plan = repaired(store.files() | {"000500.ldb": FOREIGN})
     assert found == dict(store.db)
     assert [table.action for table in plan.tables].count(LEAVE_OUT) == 1
 
@@ -137,8 +121,8 @@ def test_the_old_table_of_a_rewritten_one_is_made_again_of_its_sources(store: St
     before = store.files()
     store.db.compact_range()
     (made,) = set(tables(store.files())) - set(tables(before))
-    copied = without(store.files(), ".ldb") | {name: before[name] for name in tables(before)}
-    found, _ = repaired(copied | {made: foreign_table()})
+    copied = without(store.files(), ".ldb") | only(before, ".ldb")
+    found, _ = repaired(copied | {made: FOREIGN})
     assert found == dict(store.db)
 
 
@@ -161,26 +145,29 @@ def test_tables_none_of_which_is_as_the_manifest_states_are_merged_by_sequence(
     assert "none of its 3 tables is as it states" in str(plan)
 
 
-@pytest.mark.parametrize("damage", ["middle", "start", "end", "cut", "longer"])
+def flipped(content: bytes, at: int) -> bytes:
+    return content[:at] + bytes([content[at] ^ 3]) + content[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("change", "actions"),
+    [
+        (lambda content: flipped(content, len(content) // 2), {REWRITE}),
+        (lambda content: flipped(content, 3), {REWRITE, LEAVE_OUT}),
+        (lambda content: flipped(content, len(content) - 60), {REWRITE}),
+        (lambda content: content[: len(content) // 2], {REWRITE}),
+        (lambda content: content + bytes(100), {REWRITE}),
+    ],
+    ids=["middle", "start", "end", "cut", "longer"],
+)
 def test_a_damaged_table_is_still_the_one_that_the_manifest_states(
-    store: Store, damage: str
+    store: Store, change: Callable[[bytes], bytes], actions: set[str]
 ) -> None:
     files = store.files()
     name = tables(files)[0]
-    content = bytearray(files[name])
-    if damage == "middle":
-        content[len(content) // 2] ^= 3
-    elif damage == "start":
-        content[3] ^= 3
-    elif damage == "end":
-        content[-60] ^= 3
-    elif damage == "cut":
-        del content[len(content) // 2 :]
-    else:
-        content += bytes(100)
-    _, plan = repaired(files | {name: bytes(content)})
+    _, plan = repaired(files | {name: change(files[name])})
     (table,) = [one for one in plan.tables if one.survey.name == name]
-    assert table.action == REWRITE or (table.action, damage) == (LEAVE_OUT, "start")
+    assert table.action in actions
     assert not table.survey.stray
     assert {one.action for one in plan.tables if one is not table} <= {KEEP, REWRITE}
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from live_copies import ORDERS, STORE, LiveRun, judge, record
-from stores_in_memory import OPTIONS, Store, env_of, repaired, without
+from stores_in_memory import Store, env_of, foreign, newest, only, repaired, without
 
 import lsmkv
-from lsmkv import DB, MemoryEnv
+from lsmkv import DB
 from lsmkv.db.tree.manifest import Manifest
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.repair.plan import LEAVE_OUT, REBUILD
@@ -22,10 +22,8 @@ from lsmkv.repair.report import LogSurvey, ManifestSurvey, Survey
 def store() -> Iterator[Store]:
     """A store of 100 keys in its log, three of them written twice, and one deleted."""
     made = Store()
-    for number in range(100):
-        made.db.put(b"%03d" % number, b"first")
-    for number in range(3):
-        made.db.put(b"%03d" % number, b"second")
+    made.fill(range(100), b"first")
+    made.fill(range(3), b"second")
     made.db.delete(b"050")
     with made.db:
         yield made
@@ -48,9 +46,7 @@ def test_a_table_is_made_of_the_tables_that_were_compacted(store: Store) -> None
     store.db.flush()
     before = store.files()
     store.db.compact_range()
-    found, plan = repaired(without(store.files(), ".ldb") | {
-        name: before[name] for name in before if name.endswith(".ldb")
-    })  # fmt: skip
+    found, plan = repaired(without(store.files(), ".ldb") | only(before, ".ldb"))
     assert found == dict(store.db)
     assert REBUILD in [table.action for table in plan.tables]
     assert plan.lost_bytes == 0
@@ -63,8 +59,8 @@ def test_a_table_is_made_of_the_logs_of_tables_that_are_missing_too(store: Store
     second = store.files()
     store.db.flush()
     store.db.compact_range()
-    logs = {name: first[name] for name in first if name.endswith(".log")}
-    logs |= {name: second[name] for name in second if name.endswith(".log")}
+    logs = only(first, ".log")
+    logs |= only(second, ".log")
     found, plan = repaired(without(store.files(), ".ldb") | logs)
     assert found == dict(store.db)
     assert plan.lost_bytes == 0
@@ -74,17 +70,13 @@ def test_a_log_that_was_cut_is_used_and_sets_nothing_aside_if_the_newest_writes_
     store: Store,
 ) -> None:
     store.db.flush()
-    for number in range(50):
-        store.db.put(b"%03d" % number, b"third")
+    store.fill(range(50), b"third")
     cut = store.files()
     store.db.put(b"001", b"fourth")
     store.db.flush()
     now = store.files()
     kept = dict(store.db) | {b"001": b"third"}
-    newest = max(name for name in now if name.endswith(".ldb"))
-    found, plan = repaired(
-        without(now, newest, ".log") | {name: cut[name] for name in cut if name.endswith(".log")}
-    )
+    found, plan = repaired(without(now, newest(now), ".log") | only(cut, ".log"))
     assert found == kept
     assert plan.stale == 0
     assert plan.lost_bytes > 0
@@ -106,9 +98,8 @@ def test_what_a_log_that_was_cut_may_have_replaced_is_set_aside_if_more_is_newer
     for key, value in later.items():
         store.db.put(key, value)
     now = store.files()
-    newest = max(name for name in now if name.endswith(".ldb"))
-    logs = {name: cut[name] for name in cut if name.endswith(".log")}
-    found, plan = repaired(without(now, newest) | logs)
+    logs = only(cut, ".log")
+    found, plan = repaired(without(now, newest(now)) | logs)
     if newer == 1:
         assert found == before  # it is the store as it was before what is lost
         assert plan.stale == 1
@@ -123,7 +114,7 @@ def test_a_key_that_was_deleted_after_the_table_was_made_does_not_come_back(stor
     store.db.put(b"000", b"third")
     store.db.put(b"099", b"third")
     store.db.flush()
-    before = {name: data for name, data in store.files().items() if name.endswith(".ldb")}
+    before = only(store.files(), ".ldb")
     store.db.compact_range()
     for number in range(100):
         store.db.delete(b"%03d" % number)
@@ -133,7 +124,7 @@ def test_a_key_that_was_deleted_after_the_table_was_made_does_not_come_back(stor
     assert dict(store.db) == {b"500": b"last"}
     found, _ = repaired(now | before)
     assert found == {b"500": b"last"}
-    missing = without(now, max(name for name in now if name.endswith(".ldb"))) | before
+    missing = without(now, newest(now)) | before
     assert repaired(missing)[0] == {}
 
 
@@ -146,10 +137,9 @@ def test_a_table_that_was_ingested_is_not_in_a_log(store: Store) -> None:
     store.db.ingest(["/table.ldb"])
     store.db.put(b"zzz", b"newest")
     now = store.files()
-    newest = max(name for name in now if name.endswith(".ldb"))
-    logs = {name: before[name] for name in before if name.endswith(".log")}
-    found, plan = repaired(logs | without(now, newest))
-    assert [one.action for one in plan.tables if one.survey.name == newest] == [LEAVE_OUT]
+    logs = only(before, ".log")
+    found, plan = repaired(logs | without(now, newest(now)))
+    assert [one.action for one in plan.tables if one.survey.name == newest(now)] == [LEAVE_OUT]
     assert found == then  # as it was before, since everything in the range may have been replaced
     assert plan.lost_bytes > 0
 
@@ -158,17 +148,9 @@ def test_a_file_of_another_size_is_no_input(store: Store) -> None:
     store.db.flush()
     store.db.put(b"007", b"third")
     store.db.flush()
-    tables = {name: data for name, data in store.files().items() if name.endswith(".ldb")}
+    tables = only(store.files(), ".ldb")
     store.db.compact_range()
-    with DB("/other", create_if_missing=True, env=(env := MemoryEnv()), **OPTIONS) as other:
-        other.put(b"000", b"foreign")
-        other.put(b"099", b"foreign")
-        other.flush()
-        with env.open_directory("/other") as directory:
-            (name,) = [one for one in directory.names() if one.endswith(".ldb")]
-            with directory.open(name) as file:
-                foreign = file.read(0, file.size)
-    tables[min(tables)] = foreign
+    tables[min(tables)] = foreign(".ldb", (0, 99))
     found, plan = repaired(without(store.files(), ".ldb") | tables)
     assert b"foreign" not in found.values()
     assert plan.stale > 0 or LEAVE_OUT in [table.action for table in plan.tables]
@@ -180,7 +162,7 @@ def test_tables_that_an_older_manifest_does_not_name_are_used_only_to_merge_all(
     store.db.flush()
     store.db.put(b"007", b"third")
     store.db.flush()
-    before = {name: data for name, data in store.files().items() if name.startswith("MANIFEST")}
+    before = only(store.files(), "MANIFEST")
     store.db.compact_range()
     copied = store.files() | before
     found, plan = repaired(copied)
@@ -196,13 +178,10 @@ def test_tables_that_an_older_manifest_does_not_name_are_used_only_to_merge_all(
 
 
 def test_merging_all_uses_logs_whose_writes_are_in_tables(store: Store) -> None:
-    logs = {name: data for name, data in store.files().items() if name.endswith(".log")}
+    logs = only(store.files(), ".log")
     store.db.flush()
     store.db.compact_range()
-    copied = without(store.files(), ".ldb", ".log") | logs
-    (made,) = {name for name in store.files() if name.endswith(".ldb")}
-    copied = {name: data for name, data in copied.items() if name != made}
-    env = env_of(copied)
+    env = env_of(without(store.files(), ".ldb", ".log") | logs)
     kept = lsmkv.repair_db(STORE, into="/new", env=env, merge_all=True)
     assert [log.operations for log in kept.logs] == [104]
     with DB("/new", env=env) as db:
@@ -292,7 +271,7 @@ def test_older_writes_that_no_file_has_set_nothing_aside(store: Store) -> None:
     store.db.flush()
     store.db.put(b"007", b"third")
     store.db.delete(b"008")
-    logs = {name: data for name, data in store.files().items() if name.endswith(".log")}
+    logs = only(store.files(), ".log")
     store.db.flush()
     store.db.put(b"009", b"fourth")
     store.db.flush()
