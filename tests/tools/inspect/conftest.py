@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,12 @@ from lsmkv.tools.inspect.api import Api
 def made_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that tests only read."""
     return levelled_store(tmp_path_factory.mktemp("inspected") / "store")
+
+
+@pytest.fixture
+def path(made_store: Path, tmp_path: Path) -> Path:
+    """A copy of that store, which a test may change."""
+    return Path(shutil.copytree(made_store, tmp_path / "db"))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspected import damage, levelled_store
+from inspected import damage
 from typer.testing import CliRunner
 
 import lsmkv
@@ -76,8 +76,7 @@ def test_the_pieces_cover_the_block(api: Api) -> None:
             assert sum(piece["bytes"] for piece in plain) == block["plain_size"]
 
 
-def test_a_damaged_block_is_reported_where_it_is(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_a_damaged_block_is_reported_where_it_is(path: Path) -> None:
     table = max(path.glob("*.ldb"), key=lambda one: one.stat().st_size)
     with contextlib.closing(Api(str(path))) as api:
         sound = [part for part in parts_of(api, table.name) if part["kind"] == "data"]
@@ -94,8 +93,7 @@ def test_a_damaged_block_is_reported_where_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 10, 47, 500])
-def test_a_table_without_a_footer_is_unknown_bytes(tmp_path: Path, kept: int) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_a_table_without_a_footer_is_unknown_bytes(path: Path, kept: int) -> None:
     table = sorted(path.glob("*.ldb"))[0]
     table.write_bytes(table.read_bytes()[:kept])
     with contextlib.closing(Api(str(path))) as api:

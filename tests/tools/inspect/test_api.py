@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from inspected import levelled_store
 
 import lsmkv
 from lsmkv.tools.inspect.api import ACTIONS, VIEWS, Api
@@ -52,8 +51,7 @@ def test_the_scratch_store_takes_escaped_keys(api: Api) -> None:
         api.act("scratch/fill", {"keys": "many"})
 
 
-def test_no_view_shows_the_store_that_took_the_place_of_another(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_no_view_shows_the_store_that_took_the_place_of_another(path: Path) -> None:
     with contextlib.closing(Api(str(path))) as api:
         assert api.answer("levels", {})["tables"] > 1
         api.act("check", {})
@@ -79,9 +77,8 @@ def test_no_view_shows_the_store_that_took_the_place_of_another(tmp_path: Path) 
 
 
 def test_a_store_is_left_once_the_questions_about_it_are_answered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = levelled_store(tmp_path / "db")
     asked, go = threading.Event(), threading.Event()
 
     def slow(api: Api, _: object) -> dict[str, object]:
@@ -105,15 +102,13 @@ def test_a_store_is_left_once_the_questions_about_it_are_answered(
     assert answers[0]["names"]
 
 
-def test_what_was_not_replayed_is_of_no_older_state(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_what_was_not_replayed_is_of_no_older_state(path: Path) -> None:
     with contextlib.closing(Api(str(path))) as api:
         api.answer("levels", {})
         assert not api.answer("replay", {})["older"]
 
 
-def test_nothing_is_opened_where_no_store_is(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_nothing_is_opened_where_no_store_is(path: Path) -> None:
     with contextlib.closing(Api(str(path))) as api:
         before = api.answer("state", {})["opened"]
         shutil.rmtree(path)
@@ -122,8 +117,7 @@ def test_nothing_is_opened_where_no_store_is(tmp_path: Path) -> None:
         assert api.answer("state", {})["opened"] == before
 
 
-def test_what_is_of_an_older_state_says_so(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_what_is_of_an_older_state_says_so(path: Path) -> None:
     with contextlib.closing(Api(str(path))) as api:
         api.act("check", {})
         api.source.finish_check()

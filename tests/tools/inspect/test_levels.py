@@ -5,7 +5,7 @@ import itertools
 import json
 from pathlib import Path
 
-from inspected import damage, levelled_store
+from inspected import damage
 
 import lsmkv
 from lsmkv.tools.inspect.api import Api
@@ -63,8 +63,7 @@ def test_filters_are_what_tables_have(tmp_path: Path) -> None:
             assert levels(source)["facts"]["filters"] == filters
 
 
-def test_a_store_without_a_table_shows_its_tables_and_the_damage(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_a_store_without_a_table_shows_its_tables_and_the_damage(path: Path) -> None:
     table = sorted(path.glob("*.ldb"))[0]
     table.unlink()  # the store cannot be opened
     with contextlib.closing(Source(str(path))) as source:
@@ -79,8 +78,7 @@ def test_a_store_without_a_table_shows_its_tables_and_the_damage(tmp_path: Path)
     assert answer["check"]["damaged"] == 1
 
 
-def test_a_damaged_table_is_shown_after_the_check_of_a_store_that_opens(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_a_damaged_table_is_shown_after_the_check_of_a_store_that_opens(path: Path) -> None:
     table = sorted(path.glob("*.ldb"))[0]
     damage(table, table.stat().st_size - 1)  # the magic number: other tables can be read
     with contextlib.closing(Source(str(path))) as source:
@@ -97,8 +95,7 @@ def test_a_damaged_table_is_shown_after_the_check_of_a_store_that_opens(tmp_path
     assert [file["name"] for file in answer["check"]["files"] if file["damaged"]] == [table.name]
 
 
-def test_a_check_finds_a_damaged_block(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_a_check_finds_a_damaged_block(path: Path) -> None:
     table = sorted(path.glob("*.ldb"))[0]
     damage(table, 100)
     with contextlib.closing(Source(str(path))) as source:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from inspected import WORDS, Answer, levelled_store, request
+from inspected import WORDS, Answer, request
 from stores import contents
 
 import lsmkv
@@ -58,8 +58,7 @@ def test_data_and_errors_are_json(app: Any) -> None:
         assert answer.json["error"]
 
 
-def test_an_answer_says_of_which_change_it_is(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_an_answer_says_of_which_change_it_is(path: Path) -> None:
     with contextlib.closing(Api(str(path))) as api:
         app = application(api)
         before = int(request(app, "/api/get", query="key=k").headers["lsmkv-change"])
@@ -71,8 +70,7 @@ def test_an_answer_says_of_which_change_it_is(tmp_path: Path) -> None:
         assert before < int(answer.headers["lsmkv-change"]) == change
 
 
-def test_a_store_that_is_gone_is_gone(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_a_store_that_is_gone_is_gone(path: Path) -> None:
     with contextlib.closing(Api(str(path))) as api:
         app = application(api)
         shutil.rmtree(path)
@@ -92,8 +90,7 @@ def test_actions_take_json_alone(app: Any) -> None:
     assert request(app, "/api/scratch/put", query="key=k").status == 404  # not by GET
 
 
-def test_nothing_is_written_to_the_store(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_nothing_is_written_to_the_store(path: Path) -> None:
     before = contents(str(path))
     with contextlib.closing(Api(str(path))) as api:
         app = application(api)

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from inspected import damage, levelled_store
+from inspected import damage
 from stores import contents, fill
 
 import lsmkv
@@ -46,8 +46,7 @@ def test_a_change_is_counted(tmp_path: Path) -> None:
         assert not source.standing().replaced
 
 
-def test_a_table_has_its_level_as_long_as_it_is_in_the_store(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_a_table_has_its_level_as_long_as_it_is_in_the_store(path: Path) -> None:
     with contextlib.closing(Source(str(path))) as source:
         table = source.db().tables()[0]
         assert source.level_of(table.name) == table.level
@@ -83,8 +82,7 @@ def take_away(path: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", GONE)
-def test_a_store_that_is_not_there_any_more_is_not_shown(tmp_path: Path, how: str) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_a_store_that_is_not_there_any_more_is_not_shown(path: Path, how: str) -> None:
     with contextlib.closing(Source(str(path))) as source:
         assert source.standing().replaced == ""
         take_away(path, how)
@@ -100,16 +98,14 @@ def test_a_store_that_is_not_there_any_more_is_not_shown(tmp_path: Path, how: st
         assert standing.another is another
 
 
-def test_a_store_that_goes_before_the_first_question_is_not_shown(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_a_store_that_goes_before_the_first_question_is_not_shown(path: Path) -> None:
     with contextlib.closing(Source(str(path))) as source:
         take_away(path, "made again")
         with pytest.raises(lsmkv.DirectoryReplacedError):
             source.db()
 
 
-def test_a_check_of_a_directory_that_is_replaced_meanwhile_finds_nothing(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_a_check_of_a_directory_that_is_replaced_meanwhile_finds_nothing(path: Path) -> None:
     with contextlib.closing(Source(str(path))) as source:
         source.db()
         take_away(path, "made again")
@@ -119,8 +115,7 @@ def test_a_check_of_a_directory_that_is_replaced_meanwhile_finds_nothing(tmp_pat
     assert check.error == "the directory was replaced meanwhile"
 
 
-def test_nothing_is_written(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_nothing_is_written(path: Path) -> None:
     before = contents(str(path))
     with contextlib.closing(Source(str(path))) as source:
         source.db()
@@ -155,15 +150,13 @@ def test_no_other_file_is_opened(made_store: Path, name: str) -> None:
         source.open_table(name)
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_a_link_is_not_followed(path: Path) -> None:
     os.symlink("/etc/passwd", path / "999999.ldb")
     with contextlib.closing(Source(str(path))) as source, pytest.raises(OSError, match="999999"):
         source.open_table("999999.ldb")
 
 
-def test_old_tables_have_their_old_name(tmp_path: Path) -> None:
-    path = levelled_store(tmp_path / "db")
+def test_old_tables_have_their_old_name(path: Path) -> None:
     table = sorted(path.glob("*.ldb"))[0]
     table.rename(table.with_suffix(".sst"))
     with contextlib.closing(Source(str(path))) as source:
