@@ -165,6 +165,10 @@ class Api:
             return self._scratch
 
 
+View = Callable[[Api, Query], Plain]
+"""Answers a question, or carries out an action."""
+
+
 def _end(source: Source, replays: Replays, histories: list[History]) -> None:
     replays.close()
     for history in histories:
@@ -177,7 +181,7 @@ def _key(query: Query) -> bytes:
     if "hex" in query:
         key = from_hex(query["hex"])
     elif "key" in query:
-        key = unescape(query["key"].encode("utf-8", "surrogateescape"))
+        key = _bytes(query, "key")
     else:
         raise ValueError("no key is given: key=TEXT, escaped as 'scan' prints it, or hex=DIGITS")
     if len(key) > _LONGEST_KEY:
@@ -239,12 +243,13 @@ def _probe(api: Api, query: Query) -> Plain:
     return probe(api.source, query.get("name", ""), _key(query), *_which_filter(query))
 
 
+def _bytes(query: Query, name: str) -> bytes:
+    """The bytes of an escaped parameter; none if it is not given."""
+    return unescape(query.get(name, "").encode("utf-8", "surrogateescape"))
+
+
 def _wanted(query: Query) -> Wanted:
-    prefix, text = (
-        unescape(query.get(name, "").encode("utf-8", "surrogateescape"))
-        for name in ("prefix", "text")
-    )
-    return Wanted(prefix, text, query.get("by") == "file")
+    return Wanted(_bytes(query, "prefix"), _bytes(query, "text"), query.get("by") == "file")
 
 
 def _entries(api: Api, query: Query) -> Plain:
@@ -286,38 +291,17 @@ def _reopen(api: Api, query: Query) -> Plain:
     return _state(api, query)
 
 
-def _scratch_put(api: Api, body: Query) -> Plain:
-    value = unescape(body.get("value", "").encode("utf-8", "surrogateescape"))
-    api.scratch().put(_key(body), value)
-    return api.scratch().moments()
+def _scratch(change: Callable[[Scratch, Query], object]) -> View:
+    """An action that changes the scratch store, and then shows it."""
+
+    def act(api: Api, body: Query) -> Plain:
+        change(api.scratch(), body)
+        return api.scratch().moments()
+
+    return act
 
 
-def _scratch_delete(api: Api, body: Query) -> Plain:
-    api.scratch().delete(_key(body))
-    return api.scratch().moments()
-
-
-def _scratch_fill(api: Api, body: Query) -> Plain:
-    api.scratch().fill(whole_number(body.get("keys"), "keys", 10))
-    return api.scratch().moments()
-
-
-def _scratch_flush(api: Api, _: Query) -> Plain:
-    api.scratch().flush()
-    return api.scratch().moments()
-
-
-def _scratch_compact(api: Api, _: Query) -> Plain:
-    api.scratch().compact()
-    return api.scratch().moments()
-
-
-def _scratch_reset(api: Api, _: Query) -> Plain:
-    api.scratch().reset()
-    return api.scratch().moments()
-
-
-VIEWS: dict[str, Callable[[Api, Query], Plain]] = {
+VIEWS: dict[str, View] = {
     "levels": lambda api, _: levels(api.source),
     "table": _table,
     "block": _block,
@@ -338,17 +322,19 @@ VIEWS: dict[str, Callable[[Api, Query], Plain]] = {
 """What can be asked, by name."""
 _WITHOUT_STORE = {"state", "scratch"}
 
-ACTIONS: dict[str, Callable[[Api, Query], Plain]] = {
+ACTIONS: dict[str, View] = {
     "check": _check,
     "check/end": _end_check,
     "reopen": _reopen,
     "replay": _replay,
-    "scratch/put": _scratch_put,
-    "scratch/delete": _scratch_delete,
-    "scratch/fill": _scratch_fill,
-    "scratch/flush": _scratch_flush,
-    "scratch/compact": _scratch_compact,
-    "scratch/reset": _scratch_reset,
+    "scratch/put": _scratch(lambda scratch, body: scratch.put(_key(body), _bytes(body, "value"))),
+    "scratch/delete": _scratch(lambda scratch, body: scratch.delete(_key(body))),
+    "scratch/fill": _scratch(
+        lambda scratch, body: scratch.fill(whole_number(body.get("keys"), "keys", 10))
+    ),
+    "scratch/flush": _scratch(lambda scratch, _: scratch.flush()),
+    "scratch/compact": _scratch(lambda scratch, _: scratch.compact()),
+    "scratch/reset": _scratch(lambda scratch, _: scratch.reset()),
 }
 """The actions, by name; none of them changes the inspected store."""
 _ON_STORE = {"check", "replay"}

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import lsmkv
 from lsmkv.errors import Error
 from lsmkv.exchange import json_line
-from lsmkv.files import Operation, parse_name
+from lsmkv.files import Operation
 from lsmkv.programs import Decoder, guess, program_named
 from lsmkv.tools.decoded import LONGEST, cut, decoder_of, meaning, program_of
 from lsmkv.tools.dump.logs import read_log
@@ -144,7 +144,7 @@ def _of_files(source: Source, place: str) -> Iterator[_Version]:
     """The versions in each log and table, from ``place`` on: a file, and how many are before."""
     first, _, skipped = place.partition(":")
     skip = int(skipped) if skipped.isdigit() else 0
-    for name in _readable(source):
+    for _, name in source.named("log", "table"):
         if first and name != first:
             continue
         first = ""
@@ -152,16 +152,6 @@ def _of_files(source: Source, place: str) -> Iterator[_Version]:
             if at >= skip:
                 yield one._replace(place=f"{name}:{at}")
         skip = 0
-
-
-def _readable(source: Source) -> list[str]:
-    """The names of the logs and tables, by their numbers."""
-    found: list[tuple[int, str]] = []
-    for name in source.directory.names():
-        parsed = parse_name(name)
-        if parsed is not None and parsed.kind in ("log", "table"):
-            found.append((parsed.number, name))
-    return [name for _, name in sorted(found)]
 
 
 def _of_file(source: Source, name: str) -> Iterator[_Version]:

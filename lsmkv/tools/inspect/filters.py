@@ -8,8 +8,10 @@ computes the bits of each key.  For lsmkv's own kinds the bits or slots come wit
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from lsmkv.errors import CorruptionError, ForeignFormatError
@@ -87,15 +89,10 @@ def probe(source: Source, name: str, key: bytes, n: int = 0, block: int | None =
     with source.open_table(name) as table:
         filters, faults = _read(table)
         chosen = filters[_place(name, filters, faults, table, n, block)]
-    read = _probed(chosen, key)
+    read = probed(chosen, key)
     if read is None:
         raise NotThereError(f"only the code of {escape(chosen.policy)!r} can ask this filter")
-    near = sorted({slot // NEAR * NEAR for slot in read.get("slots", ())})
-    data = chosen.data
-    return read | {
-        "key": source.shown_key(key),
-        "near": [{"first": at, "hex": data[at : at + NEAR].hex()} for at in near],
-    }
+    return read | {"key": source.shown_key(key), "near": near(chosen, read.get("slots", ()))}
 
 
 def filter_summary(source: Source, name: str) -> Plain:
@@ -196,20 +193,23 @@ def _form(chosen: Filter) -> Plain:
     return form
 
 
-def _probed(chosen: Filter, key: bytes) -> Plain | None:
+def near(chosen: Filter, slots: Iterable[int]) -> list[Plain]:
+    """The pieces of a filter's bytes that have these slots: each is :data:`NEAR` long."""
+    places = sorted({slot // NEAR * NEAR for slot in slots})
+    return [{"first": at, "hex": chosen.data[at : at + NEAR].hex()} for at in places]
+
+
+def probed(chosen: Filter, key: bytes) -> Plain | None:
     """The bits or slots that a lookup of a key reads, and the answer; None for another policy."""
     probe = chosen.probe(key)
     if probe is None:
         return None
     if probe.fingerprint is None:
         return {"positions": list(probe.positions), "may_match": probe.may_match}
-    xored = 0
-    for value in probe.values:
-        xored ^= value
     return {
         "slots": list(probe.slots),
         "values": list(probe.values),
-        "xored": xored,
+        "xored": functools.reduce(operator.xor, probe.values, 0),
         "fingerprint": probe.fingerprint,
         "may_match": probe.may_match,
     }
@@ -244,7 +244,7 @@ def _shown_key(source: Source, chosen: Filter, key: bytes) -> Plain:
     shown = source.shown_key(key) | whole
     if chosen.is_leveldbs:
         return shown | {"hash": chosen.hash(key)}
-    return shown | (_probed(chosen, key) or {})
+    return shown | (probed(chosen, key) or {})
 
 
 def _members(table: Table, chosen: Filter) -> Iterator[bytes] | None:

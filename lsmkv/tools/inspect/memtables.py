@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import lsmkv
 from lsmkv.errors import Error
-from lsmkv.files import parse_key, parse_name
+from lsmkv.files import parse_key
 from lsmkv.owner import read_owner
 from lsmkv.tools.inspect.plain import Plain, shown_bytes
 from lsmkv.tools.inspect.source import Source
@@ -116,14 +116,8 @@ def _shown(source: Source, key: bytes, tagged: bytes, where: str) -> Plain:
 
 def _logs(source: Source, oldest: int, other: int) -> list[str]:
     """The names of the logs that no table covers, oldest first."""
-    found: list[tuple[int, str]] = []
-    for name in source.directory.names():
-        parsed = parse_name(name)
-        if parsed is None or parsed.kind != "log":
-            continue
-        if parsed.number >= oldest or parsed.number == other:
-            found.append((parsed.number, name))
-    return [name for _, name in sorted(found)]
+    logs = source.named("log")
+    return [name for number, name in logs if number >= oldest or number == other]
 
 
 def _full_at(source: Source) -> int | None:

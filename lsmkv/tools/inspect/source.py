@@ -208,12 +208,7 @@ class Source:
         )
 
     def _state(self) -> _Stamp:
-        names = self.directory.names()
-        logs: list[tuple[str, int]] = []
-        for name in names:
-            parsed = parse_name(name)
-            if parsed is not None and parsed.kind == "log":
-                logs.append((name, self._size(name)))
+        logs = [(name, self._size(name)) for _, name in self.named("log")]
         manifest = self._current() or _CURRENT
         return _Stamp(manifest, self._size(manifest), tuple(sorted(logs)))
 
@@ -224,6 +219,14 @@ class Source:
             return -1
 
     # Files
+
+    def named(self, *kinds: FileKind) -> list[tuple[int, str]]:
+        """The numbers and the names of the files of these kinds, in the order of the numbers."""
+        return sorted(
+            (parsed.number, name)
+            for name in self.directory.names()
+            if (parsed := parse_name(name)) is not None and parsed.kind in kinds
+        )
 
     def open_table(self, name: str) -> Table:
         """A table of the store, opened for inspection.
@@ -263,14 +266,10 @@ class Source:
         named = self._current()
         if named is not None and self.directory.exists(named):
             return named
-        found = [
-            (parsed.number, name)
-            for name in self.directory.names()
-            if (parsed := parse_name(name)) is not None and parsed.kind == "manifest"
-        ]
+        found = self.named("manifest")
         if not found:
             raise NotThereError("the store has no MANIFEST")
-        return max(found)[1]
+        return found[-1][1]
 
     def _current(self) -> str | None:
         """The MANIFEST that CURRENT names; None if it cannot be read."""

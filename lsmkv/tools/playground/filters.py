@@ -7,12 +7,12 @@ and the same each time.
 from __future__ import annotations
 
 import functools
-import operator
 import random
 from typing import Any, Final
 
 from lsmkv import BinaryFusePolicy, Bloom64Policy, BloomFilterPolicy
 from lsmkv.files import Filter
+from lsmkv.tools.inspect.filters import near, probed
 
 Plain = dict[str, Any]
 """A JSON object."""
@@ -29,8 +29,6 @@ LONGEST_KEY: Final = 1024
 """The longest key in bytes."""
 FEWEST_FUSED: Final = 1000
 """A fuse filter has at least this many keys: with fewer, the policy makes a Bloom filter."""
-NEAR: Final = 64
-"""The slots of a fuse filter that are in an answer, around each that is read."""
 
 _FIRST = ("quiet", "green", "early", "small", "bright", "late", "round")
 _SECOND = ("river", "lamp", "stone", "cloud", "garden", "window", "harbor", "bell")
@@ -51,8 +49,8 @@ def bloom(query: Plain) -> Plain:
         "asked": None,
     }
     if query.get("asked") is not None:
-        found["asked"] = _probed(made, _key(query["asked"])) | {
-            "present": _key(query["asked"]) in keys
+        found["asked"] = _probed(made, key_of(query["asked"])) | {
+            "present": key_of(query["asked"]) in keys
         }
     return found
 
@@ -101,7 +99,7 @@ def others(query: Plain) -> Plain:
     fill up ``keys`` to 1,000, and ``added`` says how many these are.
     """
     keys = _keys(query)
-    asked = None if query.get("asked") is None else _key(query["asked"])
+    asked = None if query.get("asked") is None else key_of(query["asked"])
     bloom64 = Bloom64Policy(_per_key(query))
     more = [b"made-up key %d" % number for number in range(max(0, FEWEST_FUSED - len(keys)))]
     fuse = BinaryFusePolicy()
@@ -146,21 +144,9 @@ def _probed(made: Filter, key: bytes) -> Plain:
 
 def _looked_up(made: Filter, key: bytes) -> Plain:
     """What a lookup reads, as :func:`lsmkv.tools.inspect.filters.probe` has it."""
-    probe = made.probe(key)
-    assert probe is not None
-    if probe.fingerprint is None:
-        return {"positions": probe.positions, "may_match": probe.may_match}
-    return {
-        "slots": probe.slots,
-        "values": probe.values,
-        "xored": functools.reduce(operator.xor, probe.values, 0),
-        "fingerprint": probe.fingerprint,
-        "may_match": probe.may_match,
-        "near": [
-            {"first": at, "hex": made.data[at : at + NEAR].hex()}
-            for at in sorted({slot // NEAR * NEAR for slot in probe.slots})
-        ],
-    }
+    read = probed(made, key)
+    assert read is not None
+    return read | {"near": near(made, read["slots"])} if "slots" in read else read
 
 
 def _form(made: Filter) -> Plain:
@@ -194,15 +180,16 @@ def _absent_hashes(hash_name: str) -> tuple[int, ...]:
 
 def _keys(query: Plain) -> list[bytes]:
     """The keys of a question, each once; ``ValueError`` if they are too many."""
-    keys = list(dict.fromkeys(map(_key, query.get("keys", ()))))
+    keys = list(dict.fromkeys(map(key_of, query.get("keys", ()))))
     if len(keys) > MOST_KEYS:
         raise ValueError(f"more than {MOST_KEYS} keys")
     return keys
 
 
-def _key(text: object) -> bytes:
+def key_of(text: object, what: str = "a key") -> bytes:
+    """The key that a question has as a text; ``ValueError`` if it is none, or too long."""
     if not isinstance(text, str):
-        raise ValueError("a key must be a text")
+        raise ValueError(f"{what} must be a text")
     key = text.encode("utf-8", "surrogatepass")
     if len(key) > LONGEST_KEY:
         raise ValueError(f"a key of more than {LONGEST_KEY:,} bytes")

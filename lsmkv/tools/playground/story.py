@@ -17,6 +17,7 @@ from lsmkv.db.handles.steps import TableStep
 from lsmkv.files import Damage, Table
 from lsmkv.filter_lab import parse_settings, replay
 from lsmkv.tools.demo.keys import Misspeller, unicode_names
+from lsmkv.tools.playground.filters import key_of
 from lsmkv.tools.text import clipped
 
 Plain = dict[str, Any]
@@ -29,8 +30,6 @@ WRITE_BUFFER: Final = 64 << 10
 GETS: Final = 200
 """Lookups of a replay."""
 MOST_PER_KEY: Final = 30
-LONGEST_KEY: Final = 1024
-"""The longest key in bytes."""
 PATH: Final = "names"
 _WIDTH = 60  # characters of a key in an answer
 _SUGGESTED = 4
@@ -242,13 +241,7 @@ def _table(table: TableStep) -> Plain:
 
 
 def _key(query: Plain) -> bytes:
-    text = query.get("key")
-    if not isinstance(text, str):
-        raise ValueError("key must be a text")
-    key = text.encode("utf-8", "surrogatepass")
-    if len(key) > LONGEST_KEY:
-        raise ValueError(f"a key of more than {LONGEST_KEY:,} bytes")
-    return key
+    return key_of(query.get("key"), "key")
 
 
 @functools.cache
