@@ -10,9 +10,11 @@ from stores_in_memory import Store, env_of, foreign, name_of, newest, repaired, 
 
 import lsmkv
 from lsmkv import DB
+from lsmkv.db.tree.manifest import Manifest
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.repair import survey_db
 from lsmkv.repair.ordering import Ordering, sequences_without_files
-from lsmkv.repair.report import LogSurvey, Survey
+from lsmkv.repair.report import LogSurvey, ManifestSurvey, Survey, TableSurvey
 
 
 @pytest.fixture
@@ -104,8 +106,26 @@ def test_a_table_that_a_crash_left_and_whose_writes_are_in_the_log_shows_nothing
     assert found == dict(store.db)
 
 
-def test_a_missing_table_of_level_0_is_newer_than_those_before_it(store: Store) -> None:
+@pytest.mark.parametrize(("level", "size", "first"), [(0, 100, 21), (1, 100, 0), (0, 99, 0)])
+def test_a_table_is_newer_than_those_before_it_on_level_0_that_are_as_stated(
+    level: int, size: int, first: int
+) -> None:
     """A new MANIFEST does not say of which log a table was made."""
+    bounds = b"a" + bytes(8), b"b" + bytes(8)
+    edit = VersionEdit()
+    edit.comparator = "leveldb.BytewiseComparator"
+    for number in (5, 7):
+        edit.add_file(level, FileMetaData(number, 100, *bounds))
+    survey = Survey("store")
+    survey.manifest = ManifestSurvey("MANIFEST-000002", 2, 100, True, Manifest("store"))
+    survey.manifest._lineage.note(edit)
+    older = TableSurvey("000005.ldb", 5, size, level)
+    (older.smallest, older.largest), older.last_sequence = bounds, 20
+    survey.tables.append(older)
+    assert Ordering(survey).first_of_table(7) == first
+
+
+def test_a_missing_table_is_newer_than_the_logs_before_its_own(store: Store) -> None:
     store.db.flush()
     files = store.files()
     with DB(STORE, env=(env := env_of(files))):
