@@ -94,6 +94,8 @@ def test_a_sound_record_with_a_bad_batch(payload: bytes, shown: int, reason: str
     assert [one for one in found if isinstance(one, Fault)] == [Fault("damage", 0, reason)]
     assert sum(isinstance(one, Operation) for one in found) == shown + 1
     assert isinstance(found[-2], LogRecord)
+    batches = [one for one in found if isinstance(one, LogRecord)]
+    assert len(batches) == (1 if payload == b"short" else 2)  # one without a header has no heading
     covers("1.log", data)
 
 

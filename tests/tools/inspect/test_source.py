@@ -139,6 +139,7 @@ def test_a_store_that_cannot_be_opened_keeps_its_error(tmp_path: Path) -> None:
         assert source.standing().change == before
         assert source.manifest_name() == manifest.name
         (path / "CURRENT").write_bytes(b"../../etc/passwd\n")
+        (path / "MANIFEST-000001").write_bytes(b"an older one")
         assert source.manifest_name() == manifest.name
 
 
