@@ -6,6 +6,7 @@ import errno
 import os
 import pathlib
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 from lsmkv import DB, Env, MemoryEnv
@@ -30,6 +31,19 @@ def some(first: int, last: int) -> dict[bytes, bytes]:
 def fill(db: Any, entries: dict[bytes, bytes] | None = None) -> None:
     for key, value in (ENTRIES if entries is None else entries).items():
         db.put(key, value)
+
+
+def put_numbered(db: Any, key: bytes, numbers: Iterable[int], value: bytes) -> None:
+    """Put a value under each of some numbers; ``key`` is a format such as ``b"key%03d"``."""
+    for number in numbers:
+        db.put(key % number, value)
+
+
+def pairs_in(path: str | pathlib.Path, **options: Any) -> dict[bytes, bytes]:
+    """The keys and values of a store, which is opened for reading only unless options say so."""
+    settings: dict[str, Any] = {"read_only": True} | options
+    with DB(path, **settings) as db:
+        return dict(db)
 
 
 def files(path: str, kind: FileType) -> set[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from stores import put_numbered
 
 import lsmkv
 from lsmkv import DB, repair_db
@@ -131,8 +132,7 @@ def test_a_merge_begins_a_new_table_once_one_is_full() -> None:
     env = store()
     with DB("db", env=env, **OPTIONS) as db:
         for turn in range(3):
-            for number in range(100):
-                db.put(b"key%03d" % number, b"%d" % turn * 60)
+            put_numbered(db, b"key%03d", range(100), b"%d" % turn * 60)
         db.flush()
         expected = dict(db)
     without_manifest(env)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import put_numbered
 
 import lsmkv
 from lsmkv import DB
@@ -25,8 +26,7 @@ def store(tmp_path: Path) -> Path:
     """A store with a table on level 1."""
     path = tmp_path / "db"
     with DB(path, create_if_missing=True, **SMALL) as db:
-        for number in range(30):
-            db.put(b"key%02d" % number, b"value")
+        put_numbered(db, b"key%02d", range(30), b"value")
         db.compact_range()
     return path
 

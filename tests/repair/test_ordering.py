@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from live_copies import STORE, Files
+from stores import pairs_in, put_numbered
 from stores_in_memory import Store, env_of, foreign, name_of, newest, repaired, tables, without
 
 import lsmkv
@@ -68,8 +69,7 @@ def test_a_log_after_writes_that_an_old_manifest_does_not_know_is_kept_alone_or_
     assert "1 table that it does not name: left out (--merge-all uses every table)" in str(plan)
     env = env_of(old)
     lsmkv.repair_db(STORE, into="/all", env=env, merge_all=True)
-    with DB("/all", env=env) as db:
-        assert dict(db) == dict(store.db)
+    assert pairs_in("/all", env=env, read_only=False) == dict(store.db)
 
 
 def test_a_table_that_is_newer_than_manifest_and_logs_shows_that_records_are_missing(
@@ -137,8 +137,9 @@ def test_a_missing_table_is_newer_than_the_logs_before_its_own(store: Store) -> 
     assert ordering.first_of_table(int(missing.removesuffix(".ldb"))) == 101
     plan = lsmkv.repair_db(STORE, into="/new", env=env)
     assert plan.stale == 0
-    with DB("/new", env=env) as db:
-        assert dict(db) == {b"%03d" % number: b"table" for number in range(100)}
+    assert pairs_in("/new", env=env, read_only=False) == {
+        b"%03d" % number: b"table" for number in range(100)
+    }
 
 
 def test_sequences_that_no_file_has_are_named_if_there_is_no_manifest(store: Store) -> None:
@@ -177,8 +178,7 @@ def test_a_log_that_does_not_follow_the_one_before_it_is_set_aside(store: Store)
     other = Store()
     other.fill(range(500), b"foreign")
     other.db.flush()
-    for number in range(300):
-        other.db.put(b"foreign%03d" % number, b"foreign")
+    put_numbered(other.db, b"foreign%03d", range(300), b"foreign")
     files = other.files()
     other.db.close()
     found, plan = repaired(store.files() | {"000099.log": files[name_of(files, ".log")]})

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from live_copies import STORE, Files
+from stores import pairs_in
 from stores_in_memory import Store, env_of, foreign, only, repaired, tables, without
 
 import lsmkv
-from lsmkv import DB
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import make_options
@@ -69,8 +69,7 @@ def test_tables_in_any_order_and_under_any_number_are_put_back(store: Store, see
     assert (plan.lost_bytes, plan.stale) == (0, 0)
     made = lsmkv.repair_db(STORE, env=(env := env_of(files)))  # nothing to do
     assert not made.needed
-    with DB(STORE, env=env) as db:
-        assert dict(db) == dict(store.db)
+    assert pairs_in(STORE, env=env, read_only=False) == dict(store.db)
 
 
 def test_a_repair_in_place_of_exchanged_tables_keeps_the_files_in_lost(store: Store) -> None:
@@ -78,8 +77,7 @@ def test_a_repair_in_place_of_exchanged_tables_keeps_the_files_in_lost(store: St
     first, second, _ = tables(files)
     env = env_of(renamed(files, {first: second, second: first}))
     lsmkv.repair_db(STORE, env=env)
-    with DB(STORE, env=env) as db:
-        assert dict(db) == dict(store.db)
+    assert pairs_in(STORE, env=env, read_only=False) == dict(store.db)
     with env.open_directory(STORE) as directory, directory.subdirectory("lost") as lost:
         assert {first, second} <= set(lost.names())
 

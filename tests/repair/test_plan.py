@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stores import flip
+from stores import flip, put_numbered
 
 import lsmkv
 from lsmkv import DB
@@ -14,11 +14,9 @@ from lsmkv import DB
 def store_with_a_lost_write(path: Path, lost: int) -> None:
     """A store of 20 keys in a table and 20 in its log, one of whose writes is damaged."""
     with DB(path, create_if_missing=True) as db:
-        for number in range(20):
-            db.put(b"t%02d" % number, b"table")
+        put_numbered(db, b"t%02d", range(20), b"table")
         db.flush()
-        for number in range(20):
-            db.put(b"l%02d" % number, b"in the log")
+        put_numbered(db, b"l%02d", range(20), b"in the log")
     (log,) = path.glob("*.log")
     flip(log, log.read_bytes().index(b"l%02d" % lost))
 
@@ -49,8 +47,7 @@ def test_a_plan_counts_what_is_kept_and_what_is_set_aside(
 def test_keeping_stale_entries_is_recommended_if_more_would_be_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "db"
     with DB(path, create_if_missing=True) as db:
-        for number in range(40):
-            db.put(b"l%02d" % number, b"in the log")
+        put_numbered(db, b"l%02d", range(40), b"in the log")
     (log,) = path.glob("*.log")
     for lost in (13, 26):
         flip(log, log.read_bytes().index(b"l%02d" % lost))

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from stores import put_numbered
 
 from lsmkv import DB, MemoryEnv, plan_repair
 from lsmkv.env.base import Directory
@@ -21,8 +22,7 @@ class Place:
         self.env = MemoryEnv()
         with DB("db", create_if_missing=True, env=self.env, **OPTIONS) as db:
             for value in (b"oldest", b"middle", b"newer", b"newest"):
-                for number in range(20):
-                    db.put(b"key%02d" % number, value * 5)
+                put_numbered(db, b"key%02d", range(20), value * 5)
                 db.flush()
             db.put(b"log", b"1")
             self.numbers = {

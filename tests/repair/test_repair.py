@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stores import flip
+from stores import flip, pairs_in, put_numbered
 
 import lsmkv
 from lsmkv import DB, plan_repair, repair_db
@@ -308,20 +308,17 @@ def test_obsolete_tables_bring_no_deleted_key_back(tmp_path: Path, manifest: str
         (path / "CURRENT").unlink()
     plan = repair_db(path, into=tmp_path / "new")
     assert plan.by_levels == (manifest == "whole")
-    with DB(tmp_path / "new") as db:
-        assert dict(db) == {b"alive": b"x", b"new": b"x"}
+    assert pairs_in(tmp_path / "new", read_only=False) == {b"alive": b"x", b"new": b"x"}
 
 
 def test_a_lost_block_makes_older_versions_stale(tmp_path: Path) -> None:
     path = tmp_path / "db"
     options: dict[str, Any] = {"compression": None, "block_size": 512, "seek_compaction": False}
     with DB(path, create_if_missing=True, **options) as db:
-        for number in range(2000):
-            db.put(b"key%05d" % number, b"old")
+        put_numbered(db, b"key%05d", range(2000), b"old")
         db.compact_range()
         db.compact_range()
-        for number in range(500, 700, 2):
-            db.put(b"key%05d" % number, b"new")
+        put_numbered(db, b"key%05d", range(500, 700, 2), b"new")
         db.delete(b"key00600")
         db.flush()
     upper = max(path.glob("*.ldb"))
@@ -354,18 +351,17 @@ def test_a_hole_makes_no_entry_of_a_newer_table_stale(tmp_path: Path) -> None:
     path = tmp_path / "db"
     options: dict[str, Any] = {"compression": None, "block_size": 512, "seek_compaction": False}
     with DB(path, create_if_missing=True, **options) as db:
-        for number in range(500):
-            db.put(b"key%05d" % number, b"old")
+        put_numbered(db, b"key%05d", range(500), b"old")
         db.compact_range()
         db.compact_range()
-        for number in range(500):
-            db.put(b"key%05d" % number, b"new")
+        put_numbered(db, b"key%05d", range(500), b"new")
         db.flush()
     flip(min(path.glob("*.ldb")), 700)  # of the older table
     plan = repair_db(path, into=tmp_path / "new", **options)
     assert plan.stale == 0
-    with DB(tmp_path / "new", **options) as db:
-        assert dict(db) == {b"key%05d" % number: b"new" for number in range(500)}
+    assert pairs_in(tmp_path / "new", **options, read_only=False) == {
+        b"key%05d" % number: b"new" for number in range(500)
+    }
 
 
 def test_level_0_keeps_its_order(tmp_path: Path) -> None:
@@ -373,8 +369,7 @@ def test_level_0_keeps_its_order(tmp_path: Path) -> None:
     path = tmp_path / "db"
     with DB(path, create_if_missing=True, compression=None) as db:
         for turn in range(3):
-            for number in range(50):
-                db.put(b"key%03d" % number, b"%d" % turn)
+            put_numbered(db, b"key%03d", range(50), b"%d" % turn)
             db.put(b"only%d" % turn, b"x")
             db.flush()
     tables = sorted(path.glob("*.ldb"))
@@ -399,8 +394,7 @@ def test_a_hole_in_the_log_sets_the_smaller_side_of_it_aside(
     """A lost write had any key: it may have replaced every older entry."""
     path = tmp_path / "db"
     with DB(path, create_if_missing=True) as db:
-        for number in range(100):
-            db.put(b"key%03d" % number, b"v" * 50)
+        put_numbered(db, b"key%03d", range(100), b"v" * 50)
     (log,) = path.glob("*.log")
     flip(log, log.read_bytes().index(b"key%03d" % lost))
     plan = plan_repair(path)
@@ -423,8 +417,7 @@ def test_a_table_before_a_hole_in_the_log_is_set_aside_as_it_is(tmp_path: Path) 
     with DB(path, create_if_missing=True) as db:
         db.put(b"old", b"1")
         db.flush()
-        for number in range(100):
-            db.put(b"key%03d" % number, b"v" * 50)
+        put_numbered(db, b"key%03d", range(100), b"v" * 50)
     (log,) = path.glob("*.log")
     flip(log, 30)
     (table,) = path.glob("*.ldb")
@@ -463,8 +456,7 @@ def set_aside(path: Path) -> Path:
     with DB(path, create_if_missing=True) as db:
         db.put(b"gone", b"1")
         db.flush()
-        for n in range(10):
-            db.put(b"%d" % n, b"first")
+        put_numbered(db, b"%d", range(10), b"first")
         db.delete(b"gone")
     (log,) = path.glob("*.log")
     flip(log, log.read_bytes().index(b"first", 30))  # that of the second put
@@ -502,8 +494,7 @@ def test_what_an_opening_left_out_is_added(tmp_path: Path, in_place: bool) -> No
 def test_a_repair_that_adds_what_was_left_out_may_be_killed(tmp_path: Path) -> None:
     base = FaultyEnv()
     with DB("/db", create_if_missing=True, env=base) as db:
-        for n in range(10):
-            db.put(b"%d" % n, b"first")
+        put_numbered(db, b"%d", range(10), b"first")
     with base.open_directory("/db") as directory:
         data = bytearray(directory.read_file("000003.log", 1000))
         data[50] ^= 3
@@ -521,8 +512,7 @@ def test_a_repair_that_adds_what_was_left_out_may_be_killed(tmp_path: Path) -> N
             pass
         killed = env.kill()
         lsmkv.repair_db("/db", env=killed, keep_stale=True)
-        with DB("/db", env=killed, paranoid_checks=True) as db:
-            assert dict(db) == SAVED
+        assert pairs_in("/db", env=killed, paranoid_checks=True, read_only=False) == SAVED
         if env.failures == 0:
             break
     assert n > 30
@@ -538,11 +528,15 @@ def test_what_an_opening_left_out_is_not_put_over_later_writes(tmp_path: Path) -
     assert "9 writes after the damage cannot be added" in str(plan)
     assert plan.to_dict()["left_in_lost"][0]["operations"] == 9
     lsmkv.repair_db(tmp_path / "store", into=tmp_path / "new")
-    with DB(tmp_path / "new") as db:
-        assert dict(db) == {b"gone": b"1", b"0": b"first", b"5": b"later"}
+    assert pairs_in(tmp_path / "new", read_only=False) == {
+        b"gone": b"1",
+        b"0": b"first",
+        b"5": b"later",
+    }
     lsmkv.repair_db(tmp_path / "store" / "lost", into=tmp_path / "saved")
-    with DB(tmp_path / "saved") as db:
-        assert dict(db) == {key: value for key, value in SAVED.items() if key != b"0"}
+    assert pairs_in(tmp_path / "saved", read_only=False) == {
+        key: value for key, value in SAVED.items() if key != b"0"
+    }
     with DB(tmp_path / "store") as db:
         assert len(db.verify()) == 1
         db.acknowledge_recovery()
@@ -671,8 +665,7 @@ def test_a_store_of_leveldb(tmp_path: Path) -> None:
             db.put(key, model[key])
     db.close()
     repair_db(path, into=tmp_path / "healthy")
-    with DB(tmp_path / "healthy") as mine:
-        assert dict(mine) == model
+    assert pairs_in(tmp_path / "healthy", read_only=False) == model
     # LevelDB leaves a table half done when it is closed in a compaction: without a MANIFEST, and
     # without their footers, nothing tells such a one from others.
     DB(path, seek_compaction=False).close()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import put_numbered
 
 import lsmkv
 from lsmkv import DB
@@ -45,8 +46,7 @@ def store(tmp_path: Path) -> Path:
             db.put(b"key%02d" % number, b"new%02d" % number)
         db.delete(b"key07")
         db.flush()
-        for number in range(3):
-            db.put(b"log%02d" % number, b"in the log")
+        put_numbered(db, b"log%02d", range(3), b"in the log")
     for name in ("LOG", "LOG.old", "LOCK"):
         (path / name).unlink(missing_ok=True)
     return path
@@ -312,12 +312,10 @@ def test_a_store_whose_writer_removes_files(tmp_path: Path) -> None:
             nonlocal turns
             if turns < 5:
                 turns += 1
-                for n in range(200):
-                    writer.put(b"%04d" % n, b"turn %d" % turns * 10)
+                put_numbered(writer, b"%04d", range(200), b"turn %d" % turns * 10)
                 writer.compact_range()
 
-        for n in range(200):
-            writer.put(b"%04d" % n, bytes(100))
+        put_numbered(writer, b"%04d", range(200), bytes(100))
         writer.compact_range()
         found = survey_db(path, progress=rewrite)
         assert turns == 5

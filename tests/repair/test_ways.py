@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stores import contents, flip, log_of
+from stores import contents, flip, log_of, pairs_in
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
@@ -97,11 +97,6 @@ DAMAGE = [
 ]
 
 
-def content(path: Path, **options: Any) -> dict[bytes, bytes]:
-    with DB(path, read_only=True, **options) as db:
-        return dict(db)
-
-
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_every_way_makes_a_sound_store_of_as_many_entries_as_it_says(
     store: Path, tmp_path: Path, damage: Callable[[Path], None]
@@ -119,13 +114,13 @@ def test_every_way_makes_a_sound_store_of_as_many_entries_as_it_says(
         assert made is not None
         assert made.works
         assert survey_db(new).severity < DAMAGED
-        kept[way] = content(new)
+        kept[way] = pairs_in(new)
         assert len(kept[way]) == made.entries
         base = kept["by-level"]
         assert made.more == len(kept[way].keys() - base.keys())
         assert made.fewer == len(base.keys() - kept[way].keys())
         assert made.other == sum(base[key] != kept[way].get(key, base[key]) for key in base)
-    assert content(tmp_path / "new") == kept[str(found.recommended)]
+    assert pairs_in(tmp_path / "new") == kept[str(found.recommended)]
     wrong = {key for key, value in kept["by-level"].items() if TRUTH[key] != value}
     assert len(wrong) <= (50 if damage is flip_log else 0)  # as it was before a lost write
     assert contents(store) == before
@@ -158,7 +153,7 @@ def test_keys_that_a_way_lacks_are_counted(store: Path, tmp_path: Path) -> None:
     way = found.way("by-sequence")
     assert way is not None
     assert (way.entries, way.fewer, way.more) == (580, 20, 0)
-    assert len(content(tmp_path / "new")) == 580
+    assert len(pairs_in(tmp_path / "new")) == 580
 
 
 def test_writes_that_a_log_has_lost_are_a_remark(store: Path, tmp_path: Path) -> None:
@@ -212,7 +207,7 @@ def test_nothing_is_made_if_no_way_works(tmp_path: Path) -> None:
     assert "order of the comparator" in found.ways[1].problem
     assert os.listdir(tmp_path) == ["store"]
     assert rescue_db(path, tmp_path / "new", **options).made == "by-level"
-    assert len(content(tmp_path / "new", **options)) == 600
+    assert len(pairs_in(tmp_path / "new", **options)) == 600
 
 
 def test_the_directorys_name_says_the_order(tmp_path: Path) -> None:
@@ -231,7 +226,7 @@ def test_logs_that_an_opening_has_set_aside_are_copied(store: Path, tmp_path: Pa
     best = found.way("by-level")
     assert best is not None
     assert (best.entries, best.set_aside) == (600, 48)  # as it was before the lost write
-    kept = content(tmp_path / "new")
+    kept = pairs_in(tmp_path / "new")
     assert sum(value == LAST for value in kept.values()) >= 48
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from stores import put_numbered
 
 import lsmkv
 from lsmkv.tools.decoded import cut, decoder_of, meaning, program_of
@@ -33,8 +34,7 @@ def test_a_store_in_another_order_is_nobodys() -> None:
 
 def test_landmarks_are_found_behind_many_other_keys() -> None:
     with lsmkv.DB(":memory:", create_if_missing=True) as db:
-        for number in range(1000):
-            db.put(b"ant %d" % number, b"")
+        put_numbered(db, b"ant %d", range(1000), b"")
         assert program_of(db) is None
         db.put(b"~local_player", b"")
         found = program_of(db)

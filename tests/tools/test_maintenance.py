@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from commands import Done, fails, lsm
+from stores import pairs_in, put_numbered
 
 import lsmkv
 from lsmkv.tools import maintenance
@@ -23,19 +24,13 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(lsmkv.__file__).parents[1]), 
 TINY: dict[str, Any] = {"write_buffer_size": 4096, "max_file_size": 4096, "compression": None}
 
 
-def content(path: Path) -> dict[bytes, bytes]:
-    with lsmkv.DB(path, read_only=True) as db:
-        return dict(db)
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """A store whose tables lie on several levels, with much that is overwritten."""
     path = tmp_path / "store"
     with lsmkv.DB(path, create_if_missing=True, **TINY) as db:
         for turn in range(5):
-            for number in range(200):
-                db.put(b"%03d" % number, b"%d" % turn * 50)
+            put_numbered(db, b"%03d", range(200), b"%d" % turn * 50)
     return path
 
 
@@ -50,11 +45,11 @@ def test_checkpoint(store: Path, tmp_path: Path) -> None:
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"{new}: {tables} tables, ")
     assert done.out.endswith(" KiB, linked\n")
-    assert content(new) == content(store)
+    assert pairs_in(new) == pairs_in(store)
     assert lsm("diff", store, new, "-q").status == 0
     with lsmkv.DB(new) as db:
         db.put(b"new", b"")
-    assert b"new" not in content(store)
+    assert b"new" not in pairs_in(store)
 
 
 def test_checkpoint_as_json(store: Path, tmp_path: Path) -> None:
@@ -106,13 +101,13 @@ def test_checkpoint_refuses_an_existing_path(store: Path, tmp_path: Path) -> Non
 
 
 def test_compact(store: Path) -> None:
-    before = content(store)
+    before = pairs_in(store)
     done = lsm("compact", store)
     assert (done.status, done.err) == (0, "")
     first, second = done.out.splitlines()
     assert first.startswith("before: ")
     assert second.startswith("after: ")
-    assert content(store) == before
+    assert pairs_in(store) == before
     with lsmkv.DB(store, read_only=True) as db:
         assert sum(level.files > 0 for level in db.stats().levels) == 1
 
@@ -170,7 +165,7 @@ def test_compact_a_range(store: Path, options: list[str]) -> None:
 def test_compact_rewrites_filters(
     store: Path, options: list[str], filters: list[tuple[str, str]], prefixes: bool
 ) -> None:
-    before = content(store)
+    before = pairs_in(store)
     done = lsm("compact", store, *options)
     assert done.status == 0, done.err
     assert done.out.startswith("before: ")
@@ -226,7 +221,7 @@ def test_ctrl_c_cancels_a_compaction(store: Path, monkeypatch: pytest.MonkeyPatc
     def interrupting(description: str, unit: str) -> Iterator[Any]:
         yield SimpleNamespace(report=lambda *_: signal.raise_signal(signal.SIGINT))
 
-    before = content(store)
+    before = pairs_in(store)
     monkeypatch.setattr(maintenance, "progress", interrupting)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -237,7 +232,7 @@ def test_ctrl_c_cancels_a_compaction(store: Path, monkeypatch: pytest.MonkeyPatc
     assert done.err == (
         "lsmkv: cancelled: the levels compacted so far stay compacted, the rest is unchanged\n"
     )
-    assert content(store) == before
+    assert pairs_in(store) == before
 
 
 def test_progress_of_a_compaction_on_a_terminal(store: Path) -> None:
@@ -353,7 +348,7 @@ def test_destroy_refuses_a_store_in_use(store: Path) -> None:
     with lsmkv.DB(store) as db:
         fails(lsm("destroy", store, "--yes"), "in use")
         assert db.get(b"000") is not None
-    assert len(content(store)) == 200
+    assert len(pairs_in(store)) == 200
 
 
 def test_destroy_refuses_a_store_whose_writer_removes_files(
@@ -460,7 +455,7 @@ def test_checkpoint_and_verify_while_another_process_has_the_store_open(
     with lsmkv.DB(store) as writer:
         writer.put(b"in the log", b"1")
         assert lsm("checkpoint", store, new).status == 0
-        assert content(new) == dict(writer)
+        assert pairs_in(new) == dict(writer)
         assert lsm("verify", store).status in (0, 1)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import fails, lsm
-from stores import flip, log_of
+from stores import flip, log_of, put_numbered
 
 import lsmkv
 from lsmkv.errors import CorruptionError, IOError
@@ -34,8 +34,7 @@ def broken(tmp_path: Path) -> Path:
     path = tmp_path / "Local Storage" / "leveldb"
     path.parent.mkdir()
     with lsmkv.DB(path, create_if_missing=True) as db:
-        for number in range(100):
-            db.put(b"k%04d" % number, b"value")
+        put_numbered(db, b"k%04d", range(100), b"value")
         db.flush()
     (table,) = path.glob("*.ldb")
     table.unlink()
@@ -62,8 +61,7 @@ def test_so_does_one_that_meets_a_damaged_table(broken: Path, command: str) -> N
 def test_a_damaged_block_is_met_while_reading(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with lsmkv.DB(store, create_if_missing=True, block_size=512) as db:
-        for number in range(200):
-            db.put(b"k%04d" % number, b"value" * 10)
+        put_numbered(db, b"k%04d", range(200), b"value" * 10)
         db.flush()
     (table,) = store.glob("*.ldb")
     flip(table, 1500)

@@ -14,6 +14,7 @@ import pytest
 from commands import lsm_bytes as lsm
 from exported import CONTENT, fails, make
 from started import ENVIRONMENT
+from stores import put_numbered
 
 import lsmkv
 from lsmkv.tools import exchange
@@ -53,8 +54,7 @@ def test_export_replaces_only_regular_files(store: Path, tmp_path: Path) -> None
 def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with lsmkv.DB(store, create_if_missing=True, compression=None) as db:
-        for number in range(1000):
-            db.put(b"%04d" % number, bytes(100))
+        put_numbered(db, b"%04d", range(1000), bytes(100))
         db.flush()
     (table,) = store.glob("*.ldb")
     content = bytearray(table.read_bytes())

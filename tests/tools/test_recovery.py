@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from commands import Done, fails, lsm
-from stores import flip
+from stores import flip, pairs_in, put_numbered
 
 import lsmkv
 from lsmkv.indexeddb import IndexedDBComparator
@@ -22,11 +22,6 @@ from lsmkv.options import OWN_COMPARATORS, own_comparator
 from lsmkv.tools import recovery
 
 SMALL: dict[str, Any] = {"block_size": 512, "compression": None, "seek_compaction": False}
-
-
-def content(path: Path, **options: Any) -> dict[bytes, bytes]:
-    with lsmkv.DB(path, read_only=True, **options) as db:
-        return dict(db)
 
 
 def hashes(path: Path) -> dict[str, str]:
@@ -42,8 +37,7 @@ def store(tmp_path: Path) -> Path:
     """One table of several blocks, and two writes in the log."""
     path = tmp_path / "store"
     with lsmkv.DB(path, create_if_missing=True, **SMALL) as db:
-        for number in range(200):
-            db.put(b"\x1b[31m%03d" % number, b"v" * 20)
+        put_numbered(db, b"\x1b[31m%03d", range(200), b"v" * 20)
         db.flush()
         db.put(b"x", b"1")
         db.put(b"y", b"2")
@@ -53,8 +47,7 @@ def store(tmp_path: Path) -> Path:
 def test_verify_names_what_an_opening_left_out_until_it_is_acknowledged(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with lsmkv.DB(store, create_if_missing=True) as db:
-        for n in range(10):
-            db.put(b"%d" % n, b"value")
+        put_numbered(db, b"%d", range(10), b"value")
     (log,) = store.glob("*.log")
     flip(log, 50)
     done = lsm("verify", "-q", store)
@@ -212,7 +205,7 @@ def test_repair_into(damaged: Path, tmp_path: Path) -> None:
     assert (done.status, done.err) == (0, "")
     assert "\x1b" not in done.out
     assert done.out.splitlines()[-1] == f"repaired: {new}"
-    found = content(new)
+    found = pairs_in(new)
     assert 150 < len(found) < 202
     assert {b"x", b"y"} < set(found)
     assert lsm("verify", new).status == 0
@@ -294,8 +287,7 @@ def test_repair_sets_stale_entries_aside(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with lsmkv.DB(path, create_if_missing=True, **SMALL) as db:
         for value in (b"old", b"new"):
-            for number in range(100):
-                db.put(b"%03d" % number, value)
+            put_numbered(db, b"%03d", range(100), value)
             db.flush()
             if value == b"old":
                 db.compact_range()
@@ -305,8 +297,8 @@ def test_repair_sets_stale_entries_aside(tmp_path: Path) -> None:
     assert json.loads(lsm("repair", path, "--plan", "--keep-stale", "--json").out)["stale"] == 0
     lsm("repair", path, "--into", tmp_path / "new")
     lsm("repair", path, "--into", tmp_path / "kept", "--keep-stale")
-    assert set(content(tmp_path / "new").values()) == {b"new"}
-    assert len(content(tmp_path / "kept")) == 100
+    assert set(pairs_in(tmp_path / "new").values()) == {b"new"}
+    assert len(pairs_in(tmp_path / "kept")) == 100
 
 
 # Comparators
@@ -328,10 +320,10 @@ def test_verify_and_repair_of_an_indexeddb_store(tmp_path: Path) -> None:
     assert (done.status, done.err) == (3, "")
     done = lsm("repair", path, "--into", tmp_path / "new")
     assert (done.status, done.err) == (0, "")
-    found = content(tmp_path / "new", comparator=order)
+    found = pairs_in(tmp_path / "new", comparator=order)
     assert 100 < len(found) < 200
     assert lsm("repair", path, "--in-place").status == 0
-    assert content(path, comparator=order) == found
+    assert pairs_in(path, comparator=order) == found
 
 
 @pytest.mark.parametrize("order", OWN_COMPARATORS)
@@ -361,8 +353,7 @@ def test_repair_refuses_tables_in_another_order(tmp_path: Path) -> None:
     path = tmp_path / "store"
     options: dict[str, Any] = {"comparator": compare, "comparator_name": b"by the last digit"}
     with lsmkv.DB(path, create_if_missing=True, **options, **SMALL) as db:
-        for number in range(300):
-            db.put(b"%04d" % number, b"v" * 30)
+        put_numbered(db, b"%04d", range(300), b"v" * 30)
         db.flush()
     next(path.glob("MANIFEST-*")).unlink()
     before = hashes(path)
@@ -372,7 +363,7 @@ def test_repair_refuses_tables_in_another_order(tmp_path: Path) -> None:
         name: sum_ for name, sum_ in before.items() if name != "LOCK"
     }
     lsmkv.repair_db(path, **options)
-    assert len(content(path, **options)) == 300
+    assert len(pairs_in(path, **options)) == 300
 
 
 # Ctrl-C

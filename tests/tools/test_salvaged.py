@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from commands import Done, fails, lsm
-from stores import flip, log_of
+from stores import flip, log_of, put_numbered
 
 import lsmkv
 from lsmkv.tools.salvaged import open_salvaged
@@ -23,12 +23,10 @@ def store(tmp_path: Path) -> Path:
     """A table of old values on a deep level, one of newer values over its middle, and a log."""
     path = tmp_path / "store"
     with lsmkv.DB(path, create_if_missing=True, **SMALL) as db:
-        for number in range(300):
-            db.put(b"k%04d" % number, b"old" * 10)
+        put_numbered(db, b"k%04d", range(300), b"old" * 10)
         db.flush()
         db.compact_range()
-        for number in range(100, 200):
-            db.put(b"k%04d" % number, b"new" * 10)
+        put_numbered(db, b"k%04d", range(100, 200), b"new" * 10)
         db.flush()
         db.put(b"x", b"1")
     return path

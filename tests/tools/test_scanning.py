@@ -10,6 +10,7 @@ import pytest
 from commands import Done, fails
 from commands import lsm_bytes as lsm
 from started import start
+from stores import put_numbered
 
 import lsmkv
 
@@ -51,8 +52,7 @@ def test_scan_of_a_range(tmp_path: Path, options: list[str], keys: list[str]) ->
 
 def test_count_of_more_keys_than_one_step_takes(tmp_path: Path) -> None:
     with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db, db.write_batch() as batch:
-        for number in range(20_001):
-            batch.put(b"%05d" % number, b"")
+        put_numbered(batch, b"%05d", range(20_001), b"")
     assert lsm("count", tmp_path / "db") == Done(0, b"20001\n", "")
 
 
@@ -63,8 +63,7 @@ def test_a_prefix_excludes_other_bounds(store: Path, command: str) -> None:
 
 def test_scan_into_a_closed_pipe_exits_like_sigpipe(tmp_path: Path) -> None:
     with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
-        for number in range(5000):
-            db.put(b"%05d" % number, bytes(100))
+        put_numbered(db, b"%05d", range(5000), bytes(100))
     with start("scan", tmp_path / "db", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as scan:
         assert scan.stdout is not None
         assert scan.stderr is not None

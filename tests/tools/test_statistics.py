@@ -16,6 +16,7 @@ import pytest
 from commands import Terminal, fails, lsm, on_terminal
 from observing import published
 from rich.console import Console
+from stores import put_numbered
 
 import lsmkv
 from lsmkv.tools.filter_figures import FilterFigures
@@ -251,8 +252,7 @@ def test_the_codecs_of_a_minecraft_world(tmp_path: Path) -> None:
     path = tmp_path / "world"
     for codec in ("zlib-raw", "zlib-raw", "snappy"):
         with lsmkv.DB(path, create_if_missing=True, compression=codec) as db:  # type: ignore[arg-type]
-            for number in range(100):
-                db.put(b"chunk%03d" % number, bytes(200))
+            put_numbered(db, b"chunk%03d", range(100), bytes(200))
             db.flush()
     done = lsm("stats", path)
     assert done.status == 0
@@ -287,8 +287,7 @@ def test_narrow_terminals_have_rows_too(deep: Path) -> None:
 def test_damage_is_reported_below_what_could_be_read(tmp_path: Path) -> None:
     path = tmp_path / "db"
     with lsmkv.DB(path, create_if_missing=True, max_file_size=16 << 10) as db:
-        for number in range(2000):
-            db.put(b"%08d" % number, bytes(8))
+        put_numbered(db, b"%08d", range(2000), bytes(8))
         db.compact_range()
         tables = db.tables()
     table = path / tables[len(tables) // 2].name

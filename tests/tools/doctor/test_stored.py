@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from commands import lsm
-from stores import flip, log_of
+from stores import flip, log_of, put_numbered
 
 import lsmkv
 import lsmkv.bulk
@@ -27,12 +27,10 @@ def fill(path: Path, **options: Any) -> None:
     """Three tables on two levels, a deletion, and forty writes in the log."""
     with lsmkv.DB(path, create_if_missing=True, **SMALL | options) as db:
         for part in range(3):
-            for number in range(part, 120, part + 1):
-                db.put(b"k%04d" % number, b"%d" % part * 30)
+            put_numbered(db, b"k%04d", range(part, 120, part + 1), b"%d" % part * 30)
             db.delete(b"k0007")
             db.flush()
-        for number in range(40):
-            db.put(b"log%04d" % number, b"v" * 30)
+        put_numbered(db, b"log%04d", range(40), b"v" * 30)
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +120,7 @@ def test_a_broken_store_is_named(store: Path, kind: str) -> None:
 def crashed(path: Path) -> None:
     """A copy of a store that is open, as a kill leaves it, with a torn record at the log's end."""
     with lsmkv.DB(path.with_name("open"), create_if_missing=True, mapped_log=False) as db:
-        for number in range(50):
-            db.put(b"k%04d" % number, b"v" * 30)
+        put_numbered(db, b"k%04d", range(50), b"v" * 30)
         shutil.copytree(path.with_name("open"), path)
     change(log_of(path), 0.99, 1, b"")
 
@@ -131,24 +128,21 @@ def crashed(path: Path) -> None:
 def killed(path: Path) -> None:
     """The same with the space that a mapped log reserves, where there is such a log."""
     with lsmkv.DB(path.with_name("open"), create_if_missing=True) as db:
-        for number in range(50):
-            db.put(b"k%04d" % number, b"v" * 30)
+        put_numbered(db, b"k%04d", range(50), b"v" * 30)
         shutil.copytree(path.with_name("open"), path)
 
 
 def by_leveldb(path: Path) -> None:
     plyvel = pytest.importorskip("plyvel")
     with plyvel.DB(str(path), create_if_missing=True, bloom_filter_bits=10) as db:
-        for number in range(500):
-            db.put(b"k%04d" % number, b"v" * 30)
+        put_numbered(db, b"k%04d", range(500), b"v" * 30)
     with plyvel.DB(str(path)) as db:
         db.put(b"more", b"v")
 
 
 def shared(path: Path) -> None:
     with lsmkv.SharedDB(path, create_if_missing=True) as db:
-        for number in range(50):
-            db.put(b"k%04d" % number, b"v" * 30)
+        put_numbered(db, b"k%04d", range(50), b"v" * 30)
 
 
 def checkpoint(path: Path) -> None:

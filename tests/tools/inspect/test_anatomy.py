@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from inspected import damage
+from stores import put_numbered
 from typer.testing import CliRunner
 
 import lsmkv
@@ -148,8 +149,7 @@ def test_what_is_not_there(api: Api) -> None:
 def test_a_filter_block_lists_its_filters_by_the_numbers_of_dump(tmp_path: Path) -> None:
     path = tmp_path / "db"
     with lsmkv.DB(path, create_if_missing=True, compression=None, filter_layout="both") as db:
-        for number in range(2000):
-            db.put(b"%08d" % number, b"value " * 5)
+        put_numbered(db, b"%08d", range(2000), b"value " * 5)
         db.flush()
     dumped = dumped_filters(path)
     with contextlib.closing(Api(str(path))) as api:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from inspected import HOSTILE, WORDS
+from stores import put_numbered
 
 import lsmkv
 from lsmkv.tools.inspect.api import Api
@@ -81,8 +82,7 @@ def test_without_filters_it_is_said_what_they_would_save(tmp_path: Path) -> None
     path = str(tmp_path / "db")
     with lsmkv.DB(path, create_if_missing=True, bloom_filter_bits=0) as db:
         for start in range(3):  # three tables that overlap, the oldest on level 2
-            for number in range(start, 3000, 3):
-                db.put(b"%08d" % number, b"value")
+            put_numbered(db, b"%08d", range(start, 3000, 3), b"value")
             db.flush()
     with contextlib.closing(Api(path)) as api:
         absent = api.answer("get", {"key": "00001000x"})

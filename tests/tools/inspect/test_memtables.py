@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from stores import put_numbered
 
 import lsmkv
 from lsmkv.indexeddb import IndexedDBComparator
@@ -75,8 +76,7 @@ def test_an_empty_store_says_so(tmp_path: Path) -> None:
 
 def test_a_list_goes_on_from_an_entry_or_a_key(tmp_path: Path) -> None:
     with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
-        for number in range(2 * WINDOW + 10):
-            db.put(b"%05d" % number, b"v")
+        put_numbered(db, b"%05d", range(2 * WINDOW + 10), b"v")
     with contextlib.closing(Api(str(tmp_path / "db"))) as api:
         first = api.answer("memtable", {})
         assert (len(first["entries"]), first["more"]) == (WINDOW, True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from stores import put_numbered
 
 from lsmkv.tools.inspect.scratch import LONGEST, Scratch
 
@@ -91,8 +92,7 @@ def test_long_keys_are_refused(scratch: Scratch) -> None:
 
 
 def test_moments_are_bounded(scratch: Scratch) -> None:
-    for number in range(230):
-        scratch.put(b"%d" % number, b"")
+    put_numbered(scratch, b"%d", range(230), b"")
     assert len(scratch.moments()["moments"]) == 200
 
 

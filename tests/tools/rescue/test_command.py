@@ -20,15 +20,11 @@ from typing import Any
 import pytest
 from commands import fails, lsm, on_terminal
 from damaged_folders import all_bytes, make_foreign, make_store, make_world, zipped
+from stores import pairs_in
 
 import lsmkv
 from lsmkv.indexeddb import IndexedDBComparator
 from lsmkv.tools.rescue import command
-
-
-def content(path: Path, **options: Any) -> dict[bytes, bytes]:
-    with lsmkv.DB(path, read_only=True, **options) as db:
-        return dict(db)
 
 
 def put_back(*commands: str) -> None:
@@ -53,7 +49,7 @@ def test_a_store_below_a_folder(tmp_path: Path, place: str) -> None:
     done = lsm("rescue", folder)
     assert (done.status, done.err) == (0, "")
     new = tmp_path / "the folder.rescued"
-    assert content(new / place) == truth
+    assert pairs_in(new / place) == truth
     assert all_bytes(folder) == before
     assert sorted(os.listdir(tmp_path)) == ["the folder", "the folder.rescued"]
     assert str(new / place) in done.out
@@ -68,7 +64,7 @@ def test_the_commands_put_it_back(tmp_path: Path) -> None:
     found = json.loads(lsm("rescue", folder, "--json").out)
     for store in found["stores"]:
         put_back(*store["put_back"])
-    assert [content(folder / place) for place in places] == truth
+    assert [pairs_in(folder / place) for place in places] == truth
     assert (folder / "Local Storage" / "leveldb.damaged").is_dir()
 
 
@@ -79,7 +75,7 @@ def test_the_shown_commands_can_be_pasted(tmp_path: Path) -> None:
     first = next(at for at, line in enumerate(lines) if line.startswith("     mv"))
     last = next(at for at, line in enumerate(lines) if line.startswith("  3. "))
     put_back("\n".join(lines[first:last]))
-    assert content(folder / "Local Storage" / "leveldb") == truth
+    assert pairs_in(folder / "Local Storage" / "leveldb") == truth
 
 
 @pytest.mark.parametrize("extension", ["zip", "mcworld"])
@@ -103,7 +99,7 @@ def test_a_world_in_a_zip(tmp_path: Path, extension: str, in_folder: bool) -> No
     with zipfile.ZipFile(home / f"my world.new.{extension}") as archive:
         assert {"level.dat", "levelname.txt", "db/CURRENT"} <= set(archive.namelist())
         archive.extractall(tmp_path / "again")
-    assert content(tmp_path / "again" / "db") == truth
+    assert pairs_in(tmp_path / "again" / "db") == truth
 
 
 def test_what_is_sound_is_named_and_nothing_is_made_of_it(tmp_path: Path) -> None:
@@ -122,7 +118,7 @@ def test_another_engine_is_named_and_the_others_are_rescued(tmp_path: Path) -> N
     done = lsm("rescue", folder)
     assert done.status == 2
     assert "RocksDB, another engine" in done.out
-    assert content(tmp_path / "folder.rescued" / "store") == truth
+    assert pairs_in(tmp_path / "folder.rescued" / "store") == truth
     assert os.listdir(tmp_path / "folder.rescued") == ["store"]
     done = lsm("rescue", folder / "rocks")
     assert done.status == 2
@@ -151,7 +147,7 @@ def test_an_indexeddb_without_a_manifest(tmp_path: Path) -> None:
     (store,) = json.loads(lsm("rescue", tmp_path / "IndexedDB", "--json").out)["stores"]
     assert store["comparator"] == "idb_cmp1"
     assert store["owner"].startswith("IndexedDB of https://example.org")
-    assert list(content(Path(store["made"]))) == keys
+    assert list(pairs_in(Path(store["made"]))) == keys
 
 
 def test_into_and_a_way(tmp_path: Path) -> None:
@@ -167,7 +163,7 @@ def test_into_and_a_way(tmp_path: Path) -> None:
         "by-sequence",
         str(new),
     )
-    assert len(content(new)) == 300
+    assert len(pairs_in(new)) == 300
 
 
 def test_targets_that_are_refused(tmp_path: Path) -> None:
@@ -213,7 +209,7 @@ def test_beside_a_read_only_folder_the_current_directory_is_taken(
         assert lsm("rescue", disk / "store").status == 0
     finally:
         (disk / "store").chmod(stat.S_IRWXU)
-    assert content(here / "store.rescued") == truth
+    assert pairs_in(here / "store.rescued") == truth
     assert os.listdir(disk) == ["store"]
 
 
