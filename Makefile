@@ -124,6 +124,10 @@ test-storms: $(VENV)/.test  ## interrupts of every call that acquires or release
 test-macos-rules: $(VENV)/.test  ## all tests of shared stores as if the system were macOS (Linux), about ten minutes
 	LSMKV_MACOS_RULES=1 LSMKV_NESTED_SECONDS=1800 $(BIN)/python -m pytest -q tests/shared/system/test_local.py
 
+.PHONY: test-bench
+test-bench: $(VENV)/.bench  ## every workload and study of lsmkv bench with each of its peers
+	$(BIN)/python -m pytest -q tests/bench
+
 .PHONY: test-diskcache
 test-diskcache: $(VENV)/.test  ## diskcache's own tests against lsmkv.Cache; downloads its source package
 	mkdir -p build/diskcache
@@ -200,7 +204,7 @@ bench-scale: $(BENCH)/.made  ## measures bulk builds and reads over a network, a
 lint: $(VENV)/.lint  ## ruff; codespell; mypy --strict as on Linux, Windows and macOS; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .
 	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md docs lsmkv tests examples
-	$(BIN)/mypy lsmkv mypyc_memory.py mypyc_output.py docs/performance/make tests/typing/uses_everything.py
+	$(BIN)/mypy lsmkv mypyc_memory.py mypyc_output.py docs/performance/make tests/bench/lsmkv_peers tests/typing/uses_everything.py
 	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 lsmkv tests/typing/uses_everything.py
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin lsmkv tests/typing/uses_everything.py
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright -p pyproject.toml --pythonpath $(BIN)/python
@@ -232,6 +236,10 @@ $(VENV)/.test: $(VENV)/.made pyproject.toml
 # Amulet's LevelDB, for worlds of Minecraft, needs a C++ compiler.  The corpus has none of these without it.
 $(VENV)/.rescue: $(VENV)/.test
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check 'amulet-leveldb>=1'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench,test]'
 	@touch $@
 
 $(VENV)/.browser: $(VENV)/.made pyproject.toml

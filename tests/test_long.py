@@ -58,7 +58,14 @@ def test_make_test_takes_at_most_five_minutes() -> None:
     assert sum(map(float, seconds.values())) <= 2 * (300 - 30)
     files = [path for path in (ROOT / "tests").rglob("test_*.py") if path.parent != ROOT / "tests"]
     missing = {folder_of(path.relative_to(ROOT).as_posix()) for path in files} - set(seconds)
-    made = {"tests/browser", "tests/fuzz", "tests/packaging", "tests/stress", "tests/yardstick"}
+    made = {
+        "tests/bench",
+        "tests/browser",
+        "tests/fuzz",
+        "tests/packaging",
+        "tests/stress",
+        "tests/yardstick",
+    }
     assert not {name for name in missing - made if not is_long(name)}, "pytest --record-seconds"
 
 

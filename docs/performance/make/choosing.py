@@ -28,12 +28,13 @@ from page_parts import table, write_measured
 from processes import SPAWN
 
 import lsmkv
-from lsmkv.tools.bench.engines.base import Delete, Engine, Get, Put, Unordered
-from lsmkv.tools.bench.engines.registry import make_engine
+from lsmkv.tools.bench.engines import make_engine
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.bench.settings import Settings
+from lsmkv.tools.bench.store import Engine, Put, Store
 from lsmkv.tools.bench.studies import require_right
-from lsmkv.tools.bench.workloads import WORKLOADS, Bench
+from lsmkv.tools.bench.workbench import Bench
+from lsmkv.tools.bench.workloads import WORKLOADS
 from lsmkv.tools.console import guarded, say
 
 _WIDTH = 100
@@ -72,26 +73,15 @@ class DiskcacheEngine:
         return DiskcacheStore(diskcache.Cache(path, size_limit=1 << 36, **kind))
 
 
-class DiskcacheStore(Unordered):
+class DiskcacheStore(Store):
     """An open one."""
 
     def __init__(self, cache: Any) -> None:
-        self._cache = cache
+        super().__init__(cache)
 
     def putter(self) -> Put:
-        put: Put = self._cache.set
+        put: Put = self._db.set
         return put
-
-    def getter(self, live: bool) -> Get:
-        get: Get = self._cache.get
-        return get
-
-    def deleter(self) -> Delete:
-        delete: Delete = self._cache.delete
-        return delete
-
-    def close(self) -> None:
-        self._cache.close()
 
 
 class RedisEngine:
@@ -106,7 +96,7 @@ class RedisEngine:
         return RedisStore(path, "always" if sync else "everysec")
 
 
-class RedisStore(Unordered):
+class RedisStore(Store):
     """An open one."""
 
     def __init__(self, path: str, fsync: str) -> None:
@@ -121,29 +111,21 @@ class RedisStore(Unordered):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        self.client: Any = redis.Redis(unix_socket_path=at)
+        super().__init__(redis.Redis(unix_socket_path=at))
         for _ in range(600):
             try:
-                self.client.ping()
+                self._db.ping()
                 return
             except (OSError, redis.ConnectionError, redis.BusyLoadingError):
                 time.sleep(0.05)
         raise OSError("redis-server does not answer")
 
     def putter(self) -> Put:
-        put: Put = self.client.set
+        put: Put = self._db.set
         return put
 
-    def getter(self, live: bool) -> Get:
-        get: Get = self.client.get
-        return get
-
-    def deleter(self) -> Delete:
-        delete: Delete = self.client.delete
-        return delete
-
     def close(self) -> None:
-        self.client.close()
+        super().close()
         self._server.terminate()
         self._server.wait()
         shutil.rmtree(self._place)

@@ -20,7 +20,7 @@ import typer
 from suite import COMPILED_RUNS
 
 import lsmkv
-from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.engines import OWN
 from lsmkv.tools.bench.measuring import Histogram
 from lsmkv.tools.bench.report import micros, ratio
 from lsmkv.tools.bench.workloads import WORKLOADS

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from rows import PEER
 
 from lsmkv.plot import to_svg
-from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.engines import OWN
 
 _SETTINGS: dict[Any, Any] = {"font.size": 9}
 _COLORS = {OWN: "#1f77b4", PEER: "#ff7f0e"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.engines import OWN
 from lsmkv.tools.bench.report import micros, ratio, times
 from lsmkv.tools.text import size
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from lsmkv.tools.bench import report
-from lsmkv.tools.bench.engines.registry import OWN, PEERS, is_installed
+from lsmkv.tools.bench.engines import OWN, PEERS, folder_of_peers, is_installed
 from lsmkv.tools.bench.runner import NAMES, Plan, run
 from lsmkv.tools.bench.settings import MIB, Settings
 from lsmkv.tools.bench.workloads import WORKLOADS
@@ -108,13 +108,16 @@ def make_plan(
 ) -> Plan:
     """The plan for these names (all workloads if there are none) and comma-separated peers.
 
-    A peer that is not installed is reported and left out.  ``ValueError`` for an unknown name.
+    A peer that is not installed is reported and left out.  ``ValueError`` for an unknown name;
+    ``NoPeersError`` for peers where there is no checkout.
     """
     chosen = tuple(dict.fromkeys(names or WORKLOADS))
     _require_known(chosen, NAMES, "workload or study")
     peers = tuple(dict.fromkeys(name for name in against.split(",") if name))
     _require_known(peers, (*PEERS, ALL), "peer")
     wanted = PEERS if ALL in peers else peers
+    if wanted:
+        folder_of_peers()
     missing = tuple(name for name in wanted if not is_installed(name))
     for name in missing:
         say(f"{name} is not installed, and left out: pip install '.[bench]' in lsmkv's checkout")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from lsmkv.tools.bench.settings import KEY_SIZE, MIB, Settings
 
@@ -32,11 +33,11 @@ class Data:
         """The value of an entry."""
         return self.values[(index + 7 * generation) % len(self.values)]
 
-    def keys(self, indices: list[int] | range) -> list[bytes]:
+    def keys(self, indices: Sequence[int]) -> list[bytes]:
         """The keys of these entries, in their order."""
         return [b"%0*d" % (KEY_SIZE, index) for index in indices]
 
-    def values_of(self, indices: list[int] | range, generation: int = 0) -> list[bytes]:
+    def values_of(self, indices: Sequence[int], generation: int = 0) -> list[bytes]:
         """The values of these entries."""
         values = self.values
         count = len(values)

@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 Loop = Callable[[], int]
 """Runs, and returns the number of hits or entries."""
 Ready = Callable[[], Loop]
 Record = Callable[[int], object]
+T = TypeVar("T")
 
 
 def run(readies: Sequence[Ready]) -> tuple[float, int]:
@@ -73,6 +75,21 @@ def _quieten() -> None:
     gc.freeze()
 
 
+def _recorded(call: Callable[..., T], record: Record | None) -> Callable[..., T]:
+    """``call``, the nanoseconds of which are recorded; as it is if nothing records them."""
+    if record is None:
+        return call
+    clock = time.perf_counter_ns
+
+    def recording(*arguments: bytes) -> T:
+        started = clock()
+        found = call(*arguments)
+        record(clock() - started)
+        return found
+
+    return recording
+
+
 def puts(
     put: Callable[[bytes, bytes], object],
     keys: Sequence[bytes],
@@ -80,28 +97,21 @@ def puts(
     record: Record | None,
 ) -> Loop:
     """Put after put."""
+    put = _recorded(put, record)
 
     def loop() -> int:
         for key, value in zip(keys, values, strict=True):
             put(key, value)
         return len(keys)
 
-    def recording() -> int:
-        assert record is not None
-        clock = time.perf_counter_ns
-        for key, value in zip(keys, values, strict=True):
-            started = clock()
-            put(key, value)
-            record(clock() - started)
-        return len(keys)
-
-    return loop if record is None else recording
+    return loop
 
 
 def lookups(
     get: Callable[[bytes], bytes | None], keys: Sequence[bytes], record: Record | None
 ) -> Loop:
     """Get after get, or seek after seek; counts what was found."""
+    get = _recorded(get, record)
 
     def loop() -> int:
         misses = 0
@@ -110,43 +120,24 @@ def lookups(
                 misses += 1
         return len(keys) - misses
 
-    def recording() -> int:
-        assert record is not None
-        clock = time.perf_counter_ns
-        misses = 0
-        for key in keys:
-            started = clock()
-            value = get(key)
-            record(clock() - started)
-            if value is None:
-                misses += 1
-        return len(keys) - misses
-
-    return loop if record is None else recording
+    return loop
 
 
 def calls(call: Callable[[bytes], object], keys: Sequence[bytes], record: Record | None) -> Loop:
     """Delete after delete; counts the calls."""
+    call = _recorded(call, record)
 
     def loop() -> int:
         for key in keys:
             call(key)
         return len(keys)
 
-    def recording() -> int:
-        assert record is not None
-        clock = time.perf_counter_ns
-        for key in keys:
-            started = clock()
-            call(key)
-            record(clock() - started)
-        return len(keys)
-
-    return loop if record is None else recording
+    return loop
 
 
 def ranges(read: Callable[[bytes], int], keys: Sequence[bytes], record: Record | None) -> Loop:
     """Range after range; counts the entries."""
+    read = _recorded(read, record)
 
     def loop() -> int:
         found = 0
@@ -154,17 +145,7 @@ def ranges(read: Callable[[bytes], int], keys: Sequence[bytes], record: Record |
             found += read(key)
         return found
 
-    def recording() -> int:
-        assert record is not None
-        clock = time.perf_counter_ns
-        found = 0
-        for key in keys:
-            started = clock()
-            found += read(key)
-            record(clock() - started)
-        return found
-
-    return loop if record is None else recording
+    return loop
 
 
 def scan(pairs: Iterable[tuple[bytes, bytes]]) -> Loop:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.engines import OWN
 from lsmkv.tools.bench.measuring import Histogram
 from lsmkv.tools.text import count, size
 

@@ -6,7 +6,7 @@ import statistics
 from typing import Any
 
 import lsmkv
-from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.engines import OWN
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.bench.measuring import Spread, ratios, spread
 from lsmkv.tools.bench.settings import Settings

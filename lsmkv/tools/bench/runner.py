@@ -16,7 +16,7 @@ from typing import Any
 
 import lsmkv
 from lsmkv.tools.bench import memory
-from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.engines import OWN
 from lsmkv.tools.bench.results import Results
 from lsmkv.tools.bench.settings import Settings
 from lsmkv.tools.bench.studies import STUDIES

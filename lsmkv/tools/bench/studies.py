@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from lsmkv.tools.bench import loops
-from lsmkv.tools.bench.engines.base import Store
 from lsmkv.tools.bench.memory import of_process
 from lsmkv.tools.bench.settings import MIB
-from lsmkv.tools.bench.workloads import BATCH, Bench
+from lsmkv.tools.bench.store import Store
+from lsmkv.tools.bench.workbench import Bench
+from lsmkv.tools.bench.workloads import BATCH
 
 _GETS = 100_000
 _PASSES = 5
@@ -53,9 +54,8 @@ def growth(bench: Bench) -> dict[str, Any]:
             _load(smaller, store)
             store.settle()
         with smaller.opened(path) as store:
-            indices = smaller.data.drawn("growth", min(_GETS, 10 * num))
-            keys = smaller.data.keys(indices)
-            outcome = smaller.look_up(store, indices, keys, len(keys))
+            keys = smaller.data.keys(smaller.data.drawn("growth", min(_GETS, 10 * num)))
+            outcome = smaller.look_up(store, keys, len(keys))
             require_right(outcome.seen, outcome.expected)
             levels = store.levels()
         points.append(
@@ -81,11 +81,11 @@ def incompressible(bench: Bench) -> dict[str, Any]:
         _load(larger, store)
         store.settle()
     with larger.opened(path) as store:
-        indices = larger.data.drawn("incompressible", min(_GETS, 10 * settings.num))
-        keys = larger.data.keys(indices)
+        count = min(_GETS, 10 * settings.num)
+        keys = larger.data.keys(larger.data.drawn("incompressible", count))
         seconds = []
         for _ in range(_PASSES):
-            outcome = larger.look_up(store, indices, keys, len(keys))
+            outcome = larger.look_up(store, keys, len(keys))
             require_right(outcome.seen, outcome.expected)
             seconds.append(outcome.seconds)
         return {
@@ -128,10 +128,8 @@ def absent(bench: Bench) -> dict[str, Any]:
     order = bench.data.shuffled("absent")
     path = os.path.join(bench.directory, "absent")
     with bench.opened(path, replace(bench.settings, write_buffer_size=_GIB)) as store:
-        put = store.putter()
         for part in (order, order[::3], order[1::3]):
-            for index in part:
-                put(bench.data.key(index), bench.data.value(index))
+            bench.put_all(store, part)
             store.flush()
     with bench.opened(path) as store:
         levels = store.levels()
@@ -192,9 +190,7 @@ def _load(bench: Bench, store: Store) -> None:
     order = list(range(bench.data.num))
     random.Random(bench.settings.seed).shuffle(order)
     if "fillbatch" in bench.engine.cannot:
-        put = store.putter()
-        for index in order:
-            put(bench.data.key(index), bench.data.value(index))
+        bench.put_all(store, order)
         return
     write = store.batch_writer()
     for at in range(0, len(order), BATCH):

@@ -12,12 +12,13 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lsmkv.tools.bench.engines.base import Engine
-from lsmkv.tools.bench.engines.registry import make_engine
+from lsmkv.tools.bench.engines import make_engine
 from lsmkv.tools.bench.memory import peak_rss
 from lsmkv.tools.bench.settings import Settings
+from lsmkv.tools.bench.store import Engine
 from lsmkv.tools.bench.studies import STUDIES, require_right
-from lsmkv.tools.bench.workloads import THREADED, WORKLOADS, Bench
+from lsmkv.tools.bench.workbench import Bench
+from lsmkv.tools.bench.workloads import THREADED, WORKLOADS
 
 ONE_THREAD = "its stores are for one thread each"
 

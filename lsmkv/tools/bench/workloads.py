@@ -8,26 +8,21 @@ before the clock starts.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import statistics
 import threading
 import time
-from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lsmkv.tools.bench import loops
 from lsmkv.tools.bench.data import Data
-from lsmkv.tools.bench.engines.base import Engine, Store
-from lsmkv.tools.bench.measuring import Histogram
-from lsmkv.tools.bench.settings import Settings
+from lsmkv.tools.bench.store import Store
+from lsmkv.tools.bench.workbench import SAMPLE, Bench, Outcome
 
 BATCH = 1000
 OPENINGS = 11
-_SAMPLE = 1000
 _HOT_PART = 100
 _SYNC_PART = 100
 _SEEK_PART = 10
@@ -38,169 +33,6 @@ _LONGEST_QUEUE = 10_000
 _LOGGED = 1000
 _KILLED_LOG = 4 * 1024**2
 _GIB = 1024**3
-
-Seen = dict[str, int]
-
-
-@dataclass
-class Outcome:
-    """One workload, run once."""
-
-    ops: int
-    seconds: float
-    seen: Seen
-    """The results: hits, entries, bytes of values."""
-    expected: Seen
-    """The right results."""
-    latencies: array[int] | None = None
-    """Nanoseconds of each operation, with ``--histogram``."""
-    counters: dict[str, int] = field(default_factory=dict)
-    """The changes of the engine's counters, if it has any."""
-    more: dict[str, Any] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
-        plain: dict[str, Any] = {"ops": self.ops, "seconds": self.seconds, "seen": self.seen}
-        if self.latencies is not None and len(self.latencies) > 0:
-            plain["histogram"] = Histogram.of(self.latencies).to_dict()
-        return plain | {"counters": self.counters} | self.more
-
-
-class Bench:
-    """One engine, one directory, the settings and the data."""
-
-    def __init__(self, engine: Engine, directory: str, settings: Settings) -> None:
-        self.engine = engine
-        self.settings = settings
-        self.data = Data(settings)
-        self.directory = directory
-        self._loaded: str | None = None
-        self._stores = 0
-
-    # Stores
-
-    @contextlib.contextmanager
-    def fresh(self, settings: Settings | None = None, sync: bool = False) -> Iterator[Store]:
-        """An empty store, removed in the end."""
-        path = self.new_path()
-        with self.opened(path, settings, sync) as store:
-            yield store
-        shutil.rmtree(path)
-
-    @contextlib.contextmanager
-    def opened(
-        self, path: str, settings: Settings | None = None, sync: bool = False
-    ) -> Iterator[Store]:
-        """The store in ``path``."""
-        store = self.engine.open(path, settings or self.settings, sync)
-        try:
-            yield store
-        finally:
-            store.close()
-
-    @contextlib.contextmanager
-    def loaded(self) -> Iterator[Store]:
-        """The store of ``fillrandom``, for reading."""
-        with self.opened(self._require_loaded()) as store:
-            yield store
-
-    @contextlib.contextmanager
-    def copied(self) -> Iterator[Store]:
-        """A copy of the store of ``fillrandom``, for writing."""
-        with self.copy() as path, self.opened(path) as store:
-            yield store
-
-    @contextlib.contextmanager
-    def copy(self) -> Iterator[str]:
-        """The path of a closed copy of the store of ``fillrandom``."""
-        path = self.new_path()
-        shutil.copytree(self._require_loaded(), path)
-        yield path
-        shutil.rmtree(path)
-
-    def fill_loaded(self) -> Outcome:
-        """Make the store of ``fillrandom``: all entries in random order."""
-        path = self.new_path()
-        with self.opened(path) as store:
-            outcome = self.fill(store, self.data.shuffled("fillrandom"), settle=True)
-        self._loaded = path
-        return outcome
-
-    def _require_loaded(self) -> str:
-        if self._loaded is None:
-            self.fill_loaded()
-        assert self._loaded is not None
-        return self._loaded
-
-    def new_path(self) -> str:
-        """The path of a store that is still to be made."""
-        self._stores += 1
-        return os.path.join(self.directory, f"store-{self._stores}")
-
-    # Loops
-
-    def split(self, items: Sequence[int]) -> list[Sequence[int]]:
-        """A share for each thread; fewer if there are not enough."""
-        threads = min(self.settings.threads, len(items))
-        return [items[at::threads] for at in range(threads)]
-
-    def recorder(self) -> array[int] | None:
-        """An array for latencies; its append holds the interpreter's lock."""
-        return array("q") if self.settings.histogram else None
-
-    def fill(
-        self, store: Store, order: Sequence[int], generation: int = 0, settle: bool = False
-    ) -> Outcome:
-        """Put these entries, in as many threads as the settings say, and check that they are there.
-
-        The clock stops at the last put.  With ``settle`` it waits for the background work, whose
-        time is recorded too.
-        """
-        record = self.recorder()
-
-        def ready(share: Sequence[int]) -> loops.Ready:
-            keys = self.data.keys(list(share))
-            values = self.data.values_of(list(share), generation)
-            return lambda: loops.puts(store.putter(), keys, values, _append(record))
-
-        before = store.counters()
-        seconds, _ = loops.run([ready(share) for share in self.split(order)])
-        outcome = Outcome(len(order), seconds, {}, {}, record, _changes(store, before))
-        if settle:
-            started = time.perf_counter()
-            store.settle()
-            settling = time.perf_counter() - started
-            outcome.more = {"settle_seconds": settling, "levels": store.levels()}
-        outcome.seen, outcome.expected = self.sample(store, order, generation)
-        return outcome
-
-    def sample(self, store: Store, order: Sequence[int], generation: int) -> tuple[Seen, Seen]:
-        """Look up some of the entries: how many are right, and how many should be."""
-        get = store.getter(False)
-        some = order[:: max(1, len(order) // _SAMPLE)]
-        right = sum(
-            get(self.data.key(index)) == self.data.value(index, generation) for index in some
-        )
-        return {"right": right}, {"right": len(some)}
-
-    def look_up(self, store: Store, indices: list[int], keys: list[bytes], hits: int) -> Outcome:
-        """Get these keys; ``hits`` of them are there.  The first pass checks, the second counts."""
-        get = store.getter(False)
-        found = [value for key in keys if (value := get(key)) is not None]
-        size = self.settings.value_size
-        expected = {"hits": hits, "bytes": hits * size}
-        seen = {"hits": len(found), "bytes": sum(map(len, found))}
-        del found
-        record = self.recorder()
-
-        def ready(share: Sequence[int]) -> loops.Ready:
-            mine = [keys[at] for at in share]
-            return lambda: loops.lookups(store.getter(False), mine, _append(record))
-
-        before = store.counters()
-        seconds, again = loops.run([ready(share) for share in self.split(range(len(keys)))])
-        expected["hits_again"], seen["hits_again"] = hits, again
-        return Outcome(len(keys), seconds, seen, expected, record, _changes(store, before))
 
 
 def fillseq(bench: Bench) -> Outcome:
@@ -240,32 +72,30 @@ def fillbatch(bench: Bench) -> Outcome:
                 write(batch)
             return num
 
-        before = store.counters()
-        seconds, _ = loops.run([lambda: loop])
-        seen, expected = bench.sample(store, range(num), 0)
-        return Outcome(num, seconds, seen, expected, None, _changes(store, before))
+        clocked = bench.clock(store, lambda: loop)
+        return clocked.outcome(num, *bench.sample(store, range(num), 0))
 
 
 def readrandom(bench: Bench) -> Outcome:
     """Get all keys in random order."""
-    indices = bench.data.shuffled("readrandom")
+    keys = bench.data.keys(bench.data.shuffled("readrandom"))
     with bench.loaded() as store:
-        return bench.look_up(store, indices, bench.data.keys(indices), len(indices))
+        return bench.look_up(store, keys, len(keys))
 
 
 def readmissing(bench: Bench) -> Outcome:
     """Get keys that are not there, between those that are."""
-    indices = bench.data.shuffled("readmissing")
+    keys = bench.data.absent_keys(bench.data.shuffled("readmissing"))
     with bench.loaded() as store:
-        return bench.look_up(store, indices, bench.data.absent_keys(indices), 0)
+        return bench.look_up(store, keys, 0)
 
 
 def readhot(bench: Bench) -> Outcome:
     """Get keys of the first hundredth, at random."""
     num = bench.settings.num
-    indices = bench.data.drawn("readhot", num, -(-num // _HOT_PART))
+    keys = bench.data.keys(bench.data.drawn("readhot", num, -(-num // _HOT_PART)))
     with bench.loaded() as store:
-        return bench.look_up(store, indices, bench.data.keys(indices), num)
+        return bench.look_up(store, keys, num)
 
 
 def readseq(bench: Bench) -> Outcome:
@@ -281,9 +111,7 @@ def readreverse(bench: Bench) -> Outcome:
 def _scan(bench: Bench, reverse: bool) -> Outcome:
     num, size = bench.settings.num, bench.settings.value_size
     with bench.loaded() as store:
-        before = store.counters()
-        seconds, _ = loops.run([lambda: loops.scan(store.scan(reverse))])
-        changes = _changes(store, before)
+        clocked = bench.clock(store, lambda: loops.scan(store.scan(reverse)))
         entries, length, in_order, last = 0, 0, 0, None
         for key, value in store.scan(reverse):
             entries += 1
@@ -291,14 +119,13 @@ def _scan(bench: Bench, reverse: bool) -> Outcome:
             in_order += last is None or (key < last) is reverse
             last = key
     seen = {"entries": entries, "bytes": length, "in_order": in_order}
-    expected = {"entries": num, "bytes": num * size, "in_order": num}
-    return Outcome(num, seconds, seen, expected, None, changes)
+    return clocked.outcome(num, seen, {"entries": num, "bytes": num * size, "in_order": num})
 
 
 def seekrandom(bench: Bench) -> Outcome:
     """Position an iterator at a random key: a tenth as many as there are entries."""
 
-    def ready(store: Store, keys: list[bytes], record: loops.Record | None) -> loops.Loop:
+    def ready(store: Store, keys: Sequence[bytes], record: loops.Record | None) -> loops.Loop:
         return loops.lookups(store.seeker(), keys, record)
 
     return _seek(bench, "seekrandom", ready, lambda index: 1)
@@ -308,7 +135,7 @@ def seek10(bench: Bench) -> Outcome:
     """Read ten entries from a random key on: a tenth as often as there are entries."""
     num = bench.settings.num
 
-    def ready(store: Store, keys: list[bytes], record: loops.Record | None) -> loops.Loop:
+    def ready(store: Store, keys: Sequence[bytes], record: loops.Record | None) -> loops.Loop:
         return loops.ranges(store.range_reader(10), keys, record)
 
     return _seek(bench, "seek10", ready, lambda index: min(10, num - index))
@@ -317,43 +144,31 @@ def seek10(bench: Bench) -> Outcome:
 def _seek(
     bench: Bench,
     name: str,
-    make: Callable[[Store, list[bytes], loops.Record | None], loops.Loop],
+    make: Callable[[Store, Sequence[bytes], loops.Record | None], loops.Loop],
     expected_of: Callable[[int], int],
 ) -> Outcome:
     indices = bench.data.drawn(name, max(1, bench.settings.num // _SEEK_PART))
+    keys = bench.data.keys(indices)
     expected = sum(map(expected_of, indices))
-    record = bench.recorder()
     with bench.loaded() as store:
-
-        def ready(share: Sequence[int]) -> loops.Ready:
-            keys = bench.data.keys(list(share))
-            return lambda: make(store, keys, _append(record))
-
-        warm = make(store, bench.data.keys(indices), None)()
-        before = store.counters()
-        seconds, found = loops.run([ready(share) for share in bench.split(indices)])
-        changes = _changes(store, before)
-    seen = {"found": warm, "found_again": found}
-    wanted = {"found": expected, "found_again": expected}
-    return Outcome(len(indices), seconds, seen, wanted, record, changes)
+        warm = make(store, keys, None)()
+        clocked = bench.clock_shares(store, keys, lambda share, record: make(store, share, record))
+    seen = {"found": warm, "found_again": clocked.found}
+    return clocked.outcome(len(keys), seen, dict.fromkeys(seen, expected))
 
 
 def deleterandom(bench: Bench) -> Outcome:
     """Delete all keys in random order."""
-    order = bench.data.shuffled("deleterandom")
-    record = bench.recorder()
+    keys = bench.data.keys(bench.data.shuffled("deleterandom"))
     with bench.copied() as store:
 
-        def ready(share: Sequence[int]) -> loops.Ready:
-            keys = bench.data.keys(list(share))
-            return lambda: loops.calls(store.deleter(), keys, _append(record))
+        def make(share: Sequence[bytes], record: loops.Record | None) -> loops.Loop:
+            return loops.calls(store.deleter(), share, record)
 
-        before = store.counters()
-        seconds, _ = loops.run([ready(share) for share in bench.split(order)])
-        changes = _changes(store, before)
+        clocked = bench.clock_shares(store, keys, make)
         get = store.getter(False)
-        left = sum(get(bench.data.key(index)) is not None for index in order[:_SAMPLE])
-    return Outcome(len(order), seconds, {"left": left}, {"left": 0}, record, changes)
+        left = sum(get(key) is not None for key in keys[:SAMPLE])
+    return clocked.outcome(len(keys), {"left": left}, {"left": 0})
 
 
 def scandeleted(bench: Bench) -> Outcome:
@@ -364,24 +179,19 @@ def scandeleted(bench: Bench) -> Outcome:
     """
     num, data = bench.settings.num, bench.data
     with bench.fresh(replace(bench.settings, write_buffer_size=_GIB)) as store:
-        put, delete = store.putter(), store.deleter()
-        for index in bench.data.shuffled("scandeleted"):
-            put(data.key(index), data.value(index, 0))
+        bench.put_all(store, data.shuffled("scandeleted"))
         store.flush()
+        delete = store.deleter()
         for index in range(num):
             if index % _LEFT_PART:
                 delete(data.key(index))
         store.flush()
         levels = store.levels()
-        before = store.counters()
-        seconds, _ = loops.run([lambda: loops.scan(store.scan(False))])
-        changes = _changes(store, before)
+        clocked = bench.clock(store, lambda: loops.scan(store.scan(False)))
         found = [key for key, _ in store.scan(False)]
     left = data.keys(range(0, num, _LEFT_PART))
-    outcome = Outcome(num, seconds, {"left": len(found)}, {"left": len(left)}, None, changes)
-    outcome.seen["right"], outcome.expected["right"] = int(found == left), 1
-    outcome.more = {"levels": levels}
-    return outcome
+    seen = {"left": len(found), "right": int(found == left)}
+    return clocked.outcome(num, seen, {"left": len(left), "right": 1}, levels=levels)
 
 
 def queue(bench: Bench) -> Outcome:
@@ -394,37 +204,26 @@ def queue(bench: Bench) -> Outcome:
     data = bench.data
     steps = max(1, min(bench.settings.num // _QUEUE_PART, _LONGEST_QUEUE))
     with bench.fresh(replace(bench.settings, write_buffer_size=_GIB)) as store:
-        put = store.putter()
-        for index in range(2 * steps):
-            put(data.key(index), data.value(index, 0))
-        before = store.counters()
-        seconds, _ = loops.run([lambda: loops.takes(store.scan, store.deleter(), steps)])
-        changes = _changes(store, before)
+        bench.put_all(store, range(2 * steps))
+        clocked = bench.clock(store, lambda: loops.takes(store.scan, store.deleter(), steps))
         found = [key for key, _ in store.scan(False)]
     seen = {"left": len(found), "right": int(found == data.keys(range(steps, 2 * steps)))}
-    return Outcome(steps, seconds, seen, {"left": steps, "right": 1}, None, changes)
+    return clocked.outcome(steps, seen, {"left": steps, "right": 1})
 
 
 def readwhilewriting(bench: Bench) -> Outcome:
     """Get random keys while one more thread overwrites others: a tenth as many as entries."""
     data = bench.data
     count = max(1, bench.settings.num // _SEEK_PART)
-    shares = bench.split(data.drawn("readwhilewriting", count))
-    record = bench.recorder()
+    keys = data.keys(data.drawn("readwhilewriting", count))
     with bench.copied() as store:
+
+        def make(share: Sequence[bytes], record: loops.Record | None) -> loops.Loop:
+            return loops.lookups(store.getter(True), share, record)
+
         writer = _Writer(store, data)
-
-        def ready(share: Sequence[int]) -> loops.Ready:
-            keys = data.keys(list(share))
-            return lambda: loops.lookups(store.getter(True), keys, _append(record))
-
-        before = store.counters()
-        with writer:
-            seconds, hits = loops.run([ready(share) for share in shares])
-        changes = _changes(store, before)
-    outcome = Outcome(count, seconds, {"hits": hits}, {"hits": count}, record, changes)
-    outcome.more = {"writes": writer.written}
-    return outcome
+        clocked = bench.clock_shares(store, keys, make, beside=writer)
+    return clocked.outcome(count, {"hits": clocked.found}, {"hits": count}, writes=writer.written)
 
 
 class _Writer:
@@ -476,56 +275,39 @@ def compact(bench: Bench) -> Outcome:
     """
     order = bench.data.shuffled("compact")
     with bench.fresh(replace(bench.settings, write_buffer_size=_GIB)) as store:
-        put = store.putter()
         parts = [(order, 0), *((order[at::_OVERWRITES], 1) for at in range(_OVERWRITES))]
         for part, generation in parts:
-            for index in part:
-                put(bench.data.key(index), bench.data.value(index, generation))
+            bench.put_all(store, part, generation)
             store.flush()
         levels = store.levels()
-        before = store.counters()
 
         def loop() -> int:
             store.compact()
             return 0
 
-        seconds, _ = loops.run([lambda: loop])
-        changes = _changes(store, before)
+        clocked = bench.clock(store, lambda: loop)
         seen, expected = bench.sample(store, order, 1)
         after = store.levels()
     seen["levels_changed"], expected["levels_changed"] = int(after != levels), 1
-    outcome = Outcome(2 * len(order), seconds, seen, expected, None, changes)
-    outcome.more = {"levels": levels, "levels_after": after}
-    return outcome
+    return clocked.outcome(2 * len(order), seen, expected, levels=levels, levels_after=after)
 
 
 def open_(bench: Bench) -> Outcome:
     """Open a closed store whose log is empty: the median of eleven."""
-    data = bench.data
-    last = data.num - 1
-    hits, times = 0, []
     with bench.copy() as path:
         with bench.opened(path) as store:
             store.flush()
-        for _ in range(OPENINGS):
-            started = time.perf_counter()
-            store = bench.engine.open(path, bench.settings)
-            times.append(time.perf_counter() - started)
-            try:
-                hits += store.getter(False)(data.key(last)) == data.value(last)
-            finally:
-                store.close()
-    return Outcome(1, statistics.median(times), {"hits": hits}, {"hits": OPENINGS})
+        opened = [_open(bench, path, bench.data.num - 1, 0) for _ in range(OPENINGS)]
+    return _median(opened)
 
 
 def openlog(bench: Bench) -> Outcome:
     """Open a closed store that has 1,000 new values in its log: the median of eleven."""
-    data = bench.data
-    written = range(min(data.num, _LOGGED))
+    written = range(min(bench.data.num, _LOGGED))
     with bench.copy() as path:
         with bench.opened(path) as store:
             store.flush()
-            _put_all(store, data, written, 1)
+            bench.put_all(store, written, 1)
         return _open_copies(bench, path, written[-1], 1)
 
 
@@ -540,7 +322,7 @@ def openkilled(bench: Bench) -> Outcome:
     written = range(min(data.num, _KILLED_LOG // (len(data.key(0)) + settings.value_size)))
     path, killed = bench.new_path(), bench.new_path()
     with bench.opened(path, replace(settings, write_buffer_size=_GIB)) as store:
-        _put_all(store, data, written, 0)
+        bench.put_all(store, written)
         shutil.copytree(path, killed)
     outcome = _open_copies(bench, killed, written[-1], 0)
     shutil.rmtree(path)
@@ -548,10 +330,37 @@ def openkilled(bench: Bench) -> Outcome:
     return outcome
 
 
-def _put_all(store: Store, data: Data, written: range, generation: int) -> None:
-    put = store.putter()
-    for index in written:
-        put(data.key(index), data.value(index, generation))
+def _open_copies(bench: Bench, path: str, last: int, generation: int) -> Outcome:
+    """Open eleven copies of a store, since opening one changes it; ``last`` is an entry's index.
+
+    The copies are durable before the clock starts: no engine's first sync writes them out.
+    """
+    opened = []
+    for _ in range(OPENINGS):
+        copied = bench.new_path()
+        shutil.copytree(path, copied)
+        _sync_all(copied)
+        opened.append(_open(bench, copied, last, generation))
+        shutil.rmtree(copied)
+    return _median(opened)
+
+
+def _open(bench: Bench, path: str, last: int, generation: int) -> tuple[float, bool]:
+    """Open a store: the seconds, and whether it then has its last entry."""
+    data = bench.data
+    started = time.perf_counter()
+    store = bench.engine.open(path, bench.settings)
+    seconds = time.perf_counter() - started
+    try:
+        return seconds, store.getter(False)(data.key(last)) == data.value(last, generation)
+    finally:
+        store.close()
+
+
+def _median(opened: list[tuple[float, bool]]) -> Outcome:
+    hits = sum(hit for _, hit in opened)
+    median = statistics.median([seconds for seconds, _ in opened])
+    return Outcome(1, median, {"hits": hits}, {"hits": OPENINGS})
 
 
 def _sync_all(directory: str) -> None:
@@ -568,28 +377,6 @@ def _sync_all(directory: str) -> None:
             pass  # of a descriptor for reading, on Windows
         finally:
             os.close(fd)
-
-
-def _open_copies(bench: Bench, path: str, last: int, generation: int) -> Outcome:
-    """Open eleven copies of a store, since opening one changes it; ``last`` is an entry's index.
-
-    The copies are durable before the clock starts: no engine's first sync writes them out.
-    """
-    data = bench.data
-    hits, times = 0, []
-    for _ in range(OPENINGS):
-        copied = bench.new_path()
-        shutil.copytree(path, copied)
-        _sync_all(copied)
-        started = time.perf_counter()
-        store = bench.engine.open(copied, bench.settings)
-        times.append(time.perf_counter() - started)
-        try:
-            hits += store.getter(False)(data.key(last)) == data.value(last, generation)
-        finally:
-            store.close()
-        shutil.rmtree(copied)
-    return Outcome(1, statistics.median(times), {"hits": hits}, {"hits": OPENINGS})
 
 
 WORKLOADS: dict[str, Callable[[Bench], Outcome]] = {
@@ -622,11 +409,3 @@ THREADED = frozenset(
     }
 )
 """The workloads whose keys ``--threads`` divides among threads."""
-
-
-def _append(record: array[int] | None) -> loops.Record | None:
-    return None if record is None else record.append
-
-
-def _changes(store: Store, before: dict[str, int]) -> dict[str, int]:
-    return {name: value - before[name] for name, value in store.counters().items()}

@@ -1,13 +1,17 @@
-"""The engines' rests between two steps are short in tests."""
+"""The engine's rests between two steps are short in tests, and stores are opened three times."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from lsmkv.tools.bench.engines import leveldb, rocksdb
+from lsmkv.tools.bench import leveldb, workloads
 
 
-@pytest.fixture(autouse=True)
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leveldb, "_CALM", 0.02)
-    monkeypatch.setattr(rocksdb, "_CALM", 0.02)
+@pytest.fixture(autouse=True, scope="package")
+def hurry() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leveldb, "_CALM", 0.02)
+        patch.setattr(workloads, "OPENINGS", 3)
+        yield

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import lsmkv
 from lsmkv.tools.app import app
 from lsmkv.tools.bench import command, report, runner
-from lsmkv.tools.bench.engines.registry import OWN, PEERS, is_installed
+from lsmkv.tools.bench.engines import OWN, PEERS, is_installed
 from lsmkv.tools.bench.runner import NAMES
 from lsmkv.tools.bench.settings import Settings
 from lsmkv.tools.bench.workloads import WORKLOADS
@@ -117,7 +117,7 @@ def test_everything_is_printed_with_histograms(figures: dict[str, Any]) -> None:
 
 def test_studies(tmp_path: Path) -> None:
     studies = [name for name in NAMES if name not in WORKLOADS]
-    done = invoke(*studies, "--against", PEER, "--num", "300", "--dir", str(tmp_path), "--json")
+    done = invoke(*studies, "--num", "300", "--dir", str(tmp_path), "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["workloads"] == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lsmkv.tools.bench import report
-from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.engines import OWN
 
 
 def summary(median: float, **more: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.engines import OWN
 from lsmkv.tools.bench.results import Results
 from lsmkv.tools.bench.settings import Settings
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lsmkv
-from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.engines import OWN
 from lsmkv.tools.bench.runner import Plan, WorkerError, run
 from lsmkv.tools.bench.settings import Settings
 

@@ -12,7 +12,7 @@ import pytest
 from benches import SETTINGS, SYNCED, LossyEngine
 
 from lsmkv.tools.bench import worker
-from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.engines import OWN
 
 
 def run_worker(job: worker.Job, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[Any]]:

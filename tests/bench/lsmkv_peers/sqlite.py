@@ -7,16 +7,9 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from lsmkv.tools.bench.engines.base import (
-    FOREIGN_FILES,
-    NO_LEVELS,
-    Delete,
-    Get,
-    Put,
-    Records,
-    Store,
-)
 from lsmkv.tools.bench.settings import Settings
+from lsmkv.tools.bench.store import Delete, Get, Put, Records, Store
+from lsmkv_peers.cannot import FOREIGN_FILES, NO_LEVELS
 
 _TABLE = "CREATE TABLE IF NOT EXISTS kv (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID"
 _PUT = "INSERT OR REPLACE INTO kv VALUES (?, ?)"
@@ -57,8 +50,8 @@ class SQLiteStore(Store):
             f"PRAGMA cache_size=-{max(1, cache_size // 1024)}",
         )
         self._connections: list[Any] = []
-        self._own = self._connect()
-        self._own.execute(_TABLE)
+        super().__init__(self._connect())
+        self._db.execute(_TABLE)
 
     def putter(self) -> Put:
         execute = self._connect().execute
@@ -89,7 +82,7 @@ class SQLiteStore(Store):
 
     def scan(self, reverse: bool) -> Iterable[tuple[bytes, bytes]]:
         order = "DESC" if reverse else "ASC"
-        rows: Iterable[tuple[bytes, bytes]] = self._own.execute(
+        rows: Iterable[tuple[bytes, bytes]] = self._db.execute(
             f"SELECT key, value FROM kv ORDER BY key {order}"
         )
         return rows

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lsmkv.tools.bench.engines.base import FOREIGN_FILES, Delete, Get, Put, Records, Store
 from lsmkv.tools.bench.settings import Settings
+from lsmkv.tools.bench.store import Records, Store
+from lsmkv_peers.cannot import FOREIGN_FILES
 
 _CALM = 0.3
 _FULL_LEVEL = {"compact": "four tables on level 0 start a compaction before the clock does"}
@@ -66,20 +67,8 @@ class RocksDBStore(Store):
     """An open one."""
 
     def __init__(self, db: Any, new_batch: Callable[..., Any]) -> None:
-        self._db = db
+        super().__init__(db)
         self._new_batch = new_batch
-
-    def putter(self) -> Put:
-        put: Put = self._db.put
-        return put
-
-    def getter(self, live: bool) -> Get:
-        get: Get = self._db.get
-        return get
-
-    def deleter(self) -> Delete:
-        delete: Delete = self._db.delete
-        return delete
 
     def batch_writer(self) -> Callable[[Records], object]:
         new_batch, write_batch = self._new_batch, self._db.write
@@ -136,6 +125,3 @@ class RocksDBStore(Store):
             int(self._db.property_value(f"rocksdb.num-files-at-level{level}") or 0)
             for level in range(7)
         ]
-
-    def close(self) -> None:
-        self._db.close()

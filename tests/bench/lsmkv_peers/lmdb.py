@@ -7,16 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from lsmkv.tools.bench.engines.base import (
-    FOREIGN_FILES,
-    NO_LEVELS,
-    Delete,
-    Get,
-    Put,
-    Records,
-    Store,
-)
 from lsmkv.tools.bench.settings import KEY_SIZE, Settings
+from lsmkv.tools.bench.store import Delete, Get, Put, Records, Store
+from lsmkv_peers.cannot import FOREIGN_FILES, NO_LEVELS
 
 _GIB = 1024**3
 
@@ -45,11 +38,11 @@ class LMDBStore(Store):
     """An open one."""
 
     def __init__(self, environment: Any) -> None:
-        self._environment = environment
+        super().__init__(environment)
         self._readers: list[Any] = []
 
     def putter(self) -> Put:
-        begin = self._environment.begin
+        begin = self._db.begin
 
         def put(key: bytes, value: bytes) -> None:
             with begin(write=True) as transaction:
@@ -59,7 +52,7 @@ class LMDBStore(Store):
 
     def getter(self, live: bool) -> Get:
         """One transaction for all Gets is the idiom; a live one takes one for each."""
-        begin = self._environment.begin
+        begin = self._db.begin
         if not live:
             get: Get = self._reader().get
             return get
@@ -72,7 +65,7 @@ class LMDBStore(Store):
         return get_now
 
     def deleter(self) -> Delete:
-        begin = self._environment.begin
+        begin = self._db.begin
 
         def delete(key: bytes) -> None:
             with begin(write=True) as transaction:
@@ -81,7 +74,7 @@ class LMDBStore(Store):
         return delete
 
     def batch_writer(self) -> Callable[[Records], object]:
-        begin = self._environment.begin
+        begin = self._db.begin
 
         def write(records: Records) -> None:
             with begin(write=True) as transaction:
@@ -93,7 +86,7 @@ class LMDBStore(Store):
 
     def scan(self, reverse: bool) -> Iterable[tuple[bytes, bytes]]:
         # The transaction ends with the rows: a queue makes thousands of them, one after the other.
-        cursor = self._environment.begin().cursor()
+        cursor = self._db.begin().cursor()
         rows: Iterator[tuple[bytes, bytes]] = cursor.iterprev() if reverse else cursor.iternext()
         return rows
 
@@ -121,9 +114,9 @@ class LMDBStore(Store):
     def close(self) -> None:
         for reader in self._readers:
             reader.abort()
-        self._environment.close()
+        self._db.close()
 
     def _reader(self) -> Any:
-        reader = self._environment.begin()
+        reader = self._db.begin()
         self._readers.append(reader)
         return reader

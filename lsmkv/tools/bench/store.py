@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from lsmkv.tools.bench.settings import Settings
 
@@ -13,52 +13,57 @@ Delete = Callable[[bytes], object]
 Records = Sequence[tuple[bytes, bytes]]
 
 
-NO_LEVELS = {"compact": "it has no levels"}
-FOREIGN_FILES = dict.fromkeys(
-    ("footprint", "absent"), "its files and their levels are not LevelDB's"
-)
-"""What engines of other kinds cannot do, and why."""
+class Store:
+    """An open store, whose handle has ``put``, ``get``, ``delete`` and ``close``.
 
-
-class Store(Protocol):
-    """An open store.
-
-    What it gives for the timed loops is bound to the thread that asks for it, and is as thin as
-    the engine's own idiom allows.  The methods that have a body here do what suits an engine
-    without levels and background work.
+    What it returns for the timed loops is bound to the thread that asks for it, and is as thin as
+    the engine's own idiom allows.  An engine overrides what its idiom does otherwise.  As they
+    stand here, the methods suit one without order, levels and background work.
     """
+
+    def __init__(self, db: Any) -> None:
+        self._db = db
 
     def putter(self) -> Put:
         """Sets one key, in a write of its own."""
+        put: Put = self._db.put
+        return put
 
     def getter(self, live: bool) -> Get:
         """Reads one key.  ``live``: it must see what other threads write meanwhile."""
+        get: Get = self._db.get
+        return get
 
     def deleter(self) -> Delete:
         """Removes one key."""
+        delete: Delete = self._db.delete
+        return delete
 
     def batch_writer(self) -> Callable[[Records], object]:
         """Sets many keys in one write."""
+        raise NotImplementedError
 
     def scan(self, reverse: bool) -> Iterable[tuple[bytes, bytes]]:
         """All entries, in the order of their keys or against it."""
+        raise NotImplementedError
 
     def seeker(self) -> Callable[[bytes], bytes | None]:
-        """Positions a new iterator at the first key that is not before a key, and tells that."""
+        """Positions a new iterator at the first key that is not before a key, and returns it."""
+        raise NotImplementedError
 
     def range_reader(self, count: int) -> Callable[[bytes], int]:
-        """Reads up to ``count`` entries from a key on, and tells how many there were."""
+        """Reads up to ``count`` entries from a key on, and returns how many there were."""
+        raise NotImplementedError
 
     def close(self) -> None:
-        """Close it; what was given for loops is not used any more."""
+        """Close it; what was returned for loops is not used any more."""
+        self._db.close()
 
     def flush(self) -> None:
         """What is in memory goes into a table."""
-        return
 
     def settle(self) -> None:
         """Wait until no background work is left."""
-        return
 
     def compact(self) -> None:
         """Merge all levels, as far as the engine's ``compact_range`` does."""
@@ -69,11 +74,11 @@ class Store(Protocol):
         return []
 
     def counters(self) -> dict[str, int]:
-        """What the engine counts; empty if it does not tell."""
+        """The engine's counters; empty if it has none."""
         return {}
 
     def table_bytes_written(self) -> int | None:
-        """Bytes that flushes and compactions wrote; None if the engine does not tell."""
+        """Bytes that flushes and compactions wrote; None if the engine does not count them."""
         return None
 
 
@@ -98,19 +103,3 @@ class Engine(Protocol):
         ``sync``: a write survives a power cut once it is acknowledged; otherwise the death of the
         process, as far as the engine promises that at all.
         """
-
-
-class Unordered(Store):
-    """A store without what needs an order, or batches."""
-
-    def batch_writer(self) -> Callable[[Records], object]:
-        raise NotImplementedError
-
-    def scan(self, reverse: bool) -> Iterable[tuple[bytes, bytes]]:
-        raise NotImplementedError
-
-    def seeker(self) -> Callable[[bytes], bytes | None]:
-        raise NotImplementedError
-
-    def range_reader(self, count: int) -> Callable[[bytes], int]:
-        raise NotImplementedError

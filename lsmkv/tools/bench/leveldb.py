@@ -1,4 +1,4 @@
-"""lsmkv and plyvel: one API, one adapter."""
+"""lsmkv by plyvel's API: the engine for both."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from lsmkv.tools.bench.engines.base import Delete, Get, Put, Records, Store
 from lsmkv.tools.bench.settings import MIB, Settings
+from lsmkv.tools.bench.store import Put, Records, Store
 
 _BEYOND = b"\xff" * 32
 _LEVELS = 7
@@ -22,7 +22,7 @@ _TABLE = re.compile(r"^ \d+:(\d+)\[")
 
 
 class LevelDBEngine:
-    """``lsmkv`` or ``plyvel``, by the name of the module."""
+    """A module with plyvel's API, by its name."""
 
     threads = True
 
@@ -30,8 +30,6 @@ class LevelDBEngine:
         self.cannot: dict[str, str] = {}
         self._module: Any = importlib.import_module(module)
         self.version = str(self._module.__version__)
-        if module == "plyvel":
-            self.version += f" (LevelDB {self._module.__leveldb_version__})"
 
     def open(self, path: str, settings: Settings, sync: bool = False) -> LevelDBStore:
         """See ``Engine``.  plyvel gives no cache of size 0: 1 byte stands for it."""
@@ -52,20 +50,12 @@ class LevelDBStore(Store):
     """An open one."""
 
     def __init__(self, db: Any, sync: bool) -> None:
-        self._db = db
+        super().__init__(db)
         self._sync = sync
 
     def putter(self) -> Put:
         put: Put = partial(self._db.put, sync=True) if self._sync else self._db.put
         return put
-
-    def getter(self, live: bool) -> Get:
-        get: Get = self._db.get
-        return get
-
-    def deleter(self) -> Delete:
-        delete: Delete = self._db.delete
-        return delete
 
     def batch_writer(self) -> Callable[[Records], object]:
         write_batch = self._db.write_batch
@@ -137,9 +127,6 @@ class LevelDBStore(Store):
     def table_bytes_written(self) -> int:
         """The last column of ``leveldb.stats``, which both engines round to MiB a level."""
         return MIB * sum(written_column(self._db.get_property(b"leveldb.stats").decode()))
-
-    def close(self) -> None:
-        self._db.close()
 
 
 def written_column(table: str) -> list[int]:

@@ -6,15 +6,9 @@ import importlib
 import os
 from typing import Any
 
-from lsmkv.tools.bench.engines.base import (
-    FOREIGN_FILES,
-    NO_LEVELS,
-    Delete,
-    Get,
-    Put,
-    Unordered,
-)
 from lsmkv.tools.bench.settings import Settings
+from lsmkv.tools.bench.store import Delete, Put, Store
+from lsmkv_peers.cannot import FOREIGN_FILES, NO_LEVELS
 
 _KINDS = ("dbm.gnu", "dbm.sqlite3", "dbm.ndbm", "dbm.dumb")
 _UNORDERED = dict.fromkeys(
@@ -47,11 +41,11 @@ class DBMEngine:
         return DBMStore(self._module.open(os.path.join(path, "kv"), "c"), sync)
 
 
-class DBMStore(Unordered):
+class DBMStore(Store):
     """An open one."""
 
     def __init__(self, db: Any, sync: bool) -> None:
-        self._db = db
+        super().__init__(db)
         self._sync = sync
 
     def putter(self) -> Put:
@@ -66,16 +60,9 @@ class DBMStore(Unordered):
 
         return put_and_sync
 
-    def getter(self, live: bool) -> Get:
-        get: Get = self._db.get
-        return get
-
     def deleter(self) -> Delete:
         delete: Delete = self._db.__delitem__
         return delete
-
-    def close(self) -> None:
-        self._db.close()
 
 
 def _best_kind() -> tuple[str, Any]:
