@@ -27,7 +27,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import lsmkv
 from lsmkv.options import L0_COMPACTION_TRIGGER
-from lsmkv.tools.demo.keys import unicode_names
+from lsmkv.tools.sample_keys import unicode_names
 
 HERE = Path(__file__).resolve().parent / "inspect"
 SIZES = {1280: 800, 390: 844}

@@ -68,7 +68,7 @@ GETS = """async () => {
 """Milliseconds of each Get that is suggested, until the frame that shows it is drawn."""
 NAMES = """
 import time
-from lsmkv.tools.demo.keys import unicode_names
+from lsmkv.tools.sample_keys import unicode_names
 names = unicode_names().records[:100_000]
 db = lsmkv.DB("names", create_if_missing=True)
 begun = time.perf_counter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import lsmkv
-from lsmkv.tools.demo.keys import unicode_names
+from lsmkv.tools.sample_keys import unicode_names
 
 NAME = "sample"
 """The store's name in the folder."""

@@ -7,7 +7,7 @@ import random
 import subprocess
 import uuid
 
-from lsmkv.tools.demo.keys import unicode_names
+from lsmkv.tools.sample_keys import unicode_names
 
 WORDS = "/usr/share/dict/american-english-huge"
 MADE = 100_000

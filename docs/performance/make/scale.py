@@ -37,7 +37,7 @@ from lsmkv.filter.fuse import fuse_shape
 from lsmkv.shards.version import VersionDocument
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.console import guarded, say
-from lsmkv.tools.demo.keys import unicode_names
+from lsmkv.tools.sample_keys import unicode_names
 
 _WIDTH = 100
 _PARTS = 20

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import lsmkv
 from lsmkv.course.store.parts import PARTS
 from lsmkv.course.store.session import Session
-from lsmkv.tools.demo.keys import Misspeller, unicode_names
+from lsmkv.tools.sample_keys import Misspeller, unicode_names
 from lsmkv.tools.text import count
 
 try:

@@ -12,13 +12,13 @@ import typer
 import lsmkv
 from lsmkv.tools.arguments import open_input
 from lsmkv.tools.console import ERROR, guarded, say, write_line
-from lsmkv.tools.demo.keys import DataSet, lines_as_keys, unicode_names
 from lsmkv.tools.demo.measure import BITS_PER_KEY, TEXTBOOK_RATE
 from lsmkv.tools.demo.page import DemoPage
 from lsmkv.tools.demo.report import print_report
 from lsmkv.tools.demo.run import Plan, place, run_demo
 from lsmkv.tools.drawing import stdout_console
 from lsmkv.tools.output import open_output
+from lsmkv.tools.sample_keys import DataSet, lines_as_keys, unicode_names
 from lsmkv.tools.text import count, printable
 
 DEFAULT_LAYOUTS = ("off", "block", "table", "table64", "fuse")

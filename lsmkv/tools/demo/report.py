@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from lsmkv.tools.bars import Bars, can_encode
-from lsmkv.tools.demo.keys import DataSet
 from lsmkv.tools.demo.measure import Loading, Lookups, Measurement
 from lsmkv.tools.demo.reading import TITLES, findings, reading
 from lsmkv.tools.demo.run import Outcome, Plan
 from lsmkv.tools.demo.timing import BATCH, ROUNDS
+from lsmkv.tools.sample_keys import DataSet
 from lsmkv.tools.text import count, escape, size
 
 _WIDEST = 80

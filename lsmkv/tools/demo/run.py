@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lsmkv import DB
-from lsmkv.tools.demo.keys import DataSet, Misspeller
 from lsmkv.tools.demo.measure import (
     LAYOUTS,
     READING,
@@ -25,6 +24,7 @@ from lsmkv.tools.demo.measure import (
 from lsmkv.tools.demo.reading import TITLES
 from lsmkv.tools.demo.timing import ROUNDS, Times, time_gets
 from lsmkv.tools.drawing import progress
+from lsmkv.tools.sample_keys import DataSet, Misspeller
 
 _NUMBERED = re.compile(rb"[0-9]")
 _EXAMPLES = 50

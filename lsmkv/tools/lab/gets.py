@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 import lsmkv
-from lsmkv.tools.demo.keys import Misspeller
+from lsmkv.tools.sample_keys import Misspeller
 from lsmkv.tools.text import count
 
 T = TypeVar("T")

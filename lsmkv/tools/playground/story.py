@@ -16,8 +16,8 @@ import lsmkv
 from lsmkv.db.handles.steps import TableStep
 from lsmkv.files import Damage, Table
 from lsmkv.filter_lab import parse_settings, replay
-from lsmkv.tools.demo.keys import Misspeller, unicode_names
 from lsmkv.tools.playground.filters import key_of
+from lsmkv.tools.sample_keys import Misspeller, unicode_names
 from lsmkv.tools.text import clipped
 
 Plain = dict[str, Any]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import lsmkv
 from lsmkv.tools import app
 from lsmkv.tools.demo import command
-from lsmkv.tools.demo.keys import DataSet
+from lsmkv.tools.sample_keys import DataSet
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from lsmkv.filter.bloom64 import Bloom64Policy
 from lsmkv.filter.fuse import BinaryFusePolicy
 from lsmkv.filter.known import rate_of
 from lsmkv.filter.policy import FilterPolicy
-from lsmkv.tools.demo.keys import lines_as_keys
 from lsmkv.tools.demo.measure import LAYOUTS, RecordingPolicy, compact, load, measure
+from lsmkv.tools.sample_keys import lines_as_keys
 
 
 def ignore(_: int) -> None:

@@ -10,9 +10,9 @@ from demos import LINES, measurement, printed
 from rich.console import Console
 
 from lsmkv.tools.demo import command
-from lsmkv.tools.demo.keys import lines_as_keys
 from lsmkv.tools.demo.report import print_report, spread, table
 from lsmkv.tools.demo.run import Outcome, Plan, place, run_demo
+from lsmkv.tools.sample_keys import lines_as_keys
 
 
 @pytest.fixture(scope="module")

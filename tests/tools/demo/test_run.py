@@ -12,9 +12,9 @@ import pytest
 from demos import LINES, printed
 
 import lsmkv
-from lsmkv.tools.demo.keys import lines_as_keys
 from lsmkv.tools.demo.measure import LAYOUTS
 from lsmkv.tools.demo.run import Outcome, Plan, place, run_demo
+from lsmkv.tools.sample_keys import lines_as_keys
 
 
 def test_overlapping_tables_are_compacted_and_measured_again(

@@ -1,4 +1,4 @@
-"""The keys of the demo: those that are there, and misspelt ones that are not."""
+"""lsmkv.tools.sample_keys: keys that are there, and misspelt ones that are not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import pytest
 from demos import LINES
 
-from lsmkv.tools.demo.keys import DataSet, Misspeller, lines_as_keys, unicode_names
+from lsmkv.tools.sample_keys import DataSet, Misspeller, lines_as_keys, unicode_names
 
 
 def misspeller(data: DataSet, seed: int) -> Misspeller:

@@ -1,4 +1,7 @@
-"""The keys of the demo: real names or the user's lines, and absent keys that look like them."""
+"""Keys to try a store with: real names or the user's lines, and absent keys that look like them.
+
+The demo, the filter lab, the playground and the course take theirs from here.
+"""
 
 from __future__ import annotations
 
