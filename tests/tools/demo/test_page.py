@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from demos import LINES
 from typer.testing import CliRunner
 
@@ -20,14 +21,37 @@ def answers_in(page: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_report_opens_on_the_result(key_file: Path, tmp_path: Path) -> None:
-    file = tmp_path / "demo.html"
-    options = ["demo", "--keys", str(key_file), "--lookups", "200", "--report", str(file), "--json"]
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def options(key_file: Path, place: Path) -> list[str]:
+    """One run, with its page and its stores in ``place``."""
+    where = ["--report", str(place / "demo.html"), "--dir", str(place / "stores")]
+    return ["demo", "--keys", str(key_file), "--lookups", "200", "--json", *where]
+
+
+@pytest.fixture(scope="module")
+def figures(options: list[str], place: Path) -> dict[str, Any]:
     done = CliRunner().invoke(app.app, options)
     assert done.exit_code == 0
-    assert f"{file}: the result, and a store as it was loaded" in done.stderr
-    loaded = json.loads(done.stdout)["as_loaded"]
-    answers = answers_in(file.read_text(encoding="utf-8"))
+    assert f"{place / 'demo.html'}: the result, and a store as it was loaded" in done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def answers(figures: dict[str, Any], place: Path) -> list[dict[str, Any]]:
+    assert figures["wrong_answers"] == 0
+    return answers_in((place / "demo.html").read_text(encoding="utf-8"))
+
+
+def test_the_report_opens_on_the_result(
+    figures: dict[str, Any], answers: list[dict[str, Any]], options: list[str]
+) -> None:
+    loaded = figures["as_loaded"]
     assert {one["view"] for one in answers} > {"demo", "levels", "table", "get", "filter"}
     assert answers[0]["view"] == "demo"
     result = answers[0]["answer"]
@@ -49,20 +73,17 @@ def test_the_report_opens_on_the_result(key_file: Path, tmp_path: Path) -> None:
 
 
 def test_the_story_of_an_absent_key_says_what_each_filter_answers(
-    key_file: Path, tmp_path: Path
+    answers: list[dict[str, Any]], place: Path
 ) -> None:
-    file = tmp_path / "demo.html"
-    options = ["demo", "--keys", str(key_file), "--lookups", "200", "--report", str(file)]
-    stores = tmp_path / "stores"
-    assert CliRunner().invoke(app.app, [*options, "--dir", str(stores)]).exit_code == 0
-    answers = answers_in(file.read_text(encoding="utf-8"))
     story = answers[0]["answer"]["story"]
     key = story["key"]["text"].encode()
     assert key + b"\n" not in LINES
     assert story["near"]["text"].encode() + b"\n" in LINES
     assert next(one for one in answers if one["view"] == "get")["query"]["key"] == key.decode()
     for one in story["stores"]:
-        with lsmkv.DB(stores / one["layout"]) as db:  # one table: nothing was compacted since
+        with lsmkv.DB(
+            place / "stores" / one["layout"]
+        ) as db:  # one table: not compacted since
             found = db.explain(key)
         assert (one["searched"], one["without"]) == (
             found.blocks_searched,

@@ -20,7 +20,7 @@ def demo() -> tuple[Plan, Outcome]:
     """The demo of 2,000 keys, of which one is too long for a line."""
     lines = [*LINES, b"9" * 200 + b"\n"]
     data = lines_as_keys(lines, "file")
-    plan = Plan(data, command.DEFAULT_LAYOUTS, 2001, 1, None)
+    plan = Plan(data, command.DEFAULT_LAYOUTS, 1000, 1, None)
     with place(plan) as directory:
         return plan, run_demo(plan, directory)
 

@@ -60,7 +60,7 @@ def test_a_signal_that_ends_the_demo_leaves_no_files(
     )
     home = str(Path(lsmkv.__file__).parents[1])
     with subprocess.Popen(
-        [sys.executable, "-c", program, "demo", "--keys", str(key_file)],
+        [sys.executable, "-c", program, "demo", "--keys", str(key_file), "--layout", "block"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": home, "TMPDIR": str(tmp_path)},
