@@ -81,9 +81,7 @@ def test_the_story_of_an_absent_key_says_what_each_filter_answers(
     assert story["near"]["text"].encode() + b"\n" in LINES
     assert next(one for one in answers if one["view"] == "get")["query"]["key"] == key.decode()
     for one in story["stores"]:
-        with lsmkv.DB(
-            place / "stores" / one["layout"]
-        ) as db:  # one table: not compacted since
+        with lsmkv.DB(place / "stores" / one["layout"]) as db:  # one table: not compacted since
             found = db.explain(key)
         assert (one["searched"], one["without"]) == (
             found.blocks_searched,
