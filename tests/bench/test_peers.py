@@ -21,7 +21,6 @@ from benches import (
     check_outcome,
     check_study,
     check_tables,
-    filled,
     operations,
 )
 from lsmkv_peers import ENGINES, dbm, rocksdb
@@ -73,16 +72,6 @@ def test_plyvels_tables_are_those_of_lsmkv(tmp_path: Path) -> None:
     check_compaction(WORKLOADS["compact"](bench_of("plyvel", tmp_path / "compacted")))
 
 
-def test_an_engine_without_levels_counts_nothing_and_compacts_nothing(tmp_path: Path) -> None:
-    store = filled(make_engine("sqlite3"), tmp_path)
-    store.flush()
-    store.settle()
-    assert (store.levels(), store.counters(), store.table_bytes_written()) == ([], {}, None)
-    with pytest.raises(ValueError, match="no levels"):
-        store.compact()
-    store.close()
-
-
 def test_each_put_of_dbm_is_synced_if_that_is_asked_for() -> None:
     class Kept(dict[bytes, bytes]):
         synced = 0
@@ -106,14 +95,6 @@ def test_what_dbm_cannot_do_depends_on_the_kind(monkeypatch: pytest.MonkeyPatch)
     assert cannot["dbm.ndbm"] - cannot["dbm.gnu"] == {"fillsync"}
     assert cannot["dbm.dumb"] - cannot["dbm.ndbm"] == {"deleterandom"}
     assert not dbm.DBMEngine().threads
-
-
-def test_loops_that_dbm_cannot_do_are_not_implemented(tmp_path: Path) -> None:
-    store = make_engine("dbm").open(str(tmp_path), SETTINGS)
-    for call in (store.batch_writer, store.seeker):
-        with pytest.raises(NotImplementedError):
-            call()
-    store.close()
 
 
 def test_a_scan_of_lmdb_ends_its_transaction(tmp_path: Path) -> None:

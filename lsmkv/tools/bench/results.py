@@ -7,9 +7,9 @@ from typing import Any
 
 import lsmkv
 from lsmkv.tools.bench.engines import OWN
-from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.bench.measuring import Spread, ratios, spread
 from lsmkv.tools.bench.settings import Settings
+from lsmkv.tools.bench.workloads import WORKLOADS
 
 Round = dict[str, Any]
 _FROM_LAST_ROUND = ("seen", "counters", "levels", "levels_after", "writes", "settle_seconds")
@@ -29,32 +29,26 @@ class Results:
         self._missing = missing
         self._settings = settings
         self._rounds = rounds
-        self._machine: dict[str, Any] = {}
         self._versions: dict[str, str] = {}
         self._peaks: dict[str, int] = {}
         self._workloads: dict[str, dict[str, list[Round]]] = {}
         self._studies: dict[str, dict[str, Round]] = {}
+        self.machine: dict[str, Any] = {}
+        """Where it was measured."""
 
-    def note_machine(self, directory: str) -> None:
-        """Describe the machine."""
-        self._machine = machine(directory)
-
-    def note_version(self, engine: str, version: str) -> None:
-        """Record the version of an engine."""
-        self._versions[engine] = version
-
-    def note_peak(self, engine: str, peak_rss: int | None) -> None:
-        """Record the peak memory of a process."""
-        if peak_rss is not None:
-            self._peaks[engine] = max(self._peaks.get(engine, 0), peak_rss)
-
-    def add_round(self, name: str, engine: str, outcome: Round) -> None:
-        """Add one run of a workload, or that it was skipped."""
-        self._workloads.setdefault(name, {}).setdefault(engine, []).append(outcome)
-
-    def add_study(self, name: str, engine: str, outcome: Round) -> None:
-        """Add a study, or that it was skipped."""
-        self._studies.setdefault(name, {})[engine] = outcome
+    def take(self, engine: str, message: dict[str, Any]) -> None:
+        """Record what a message of a worker says; those without figures are ignored."""
+        if "version" in message:
+            self._versions[engine] = message["version"]
+        elif message.get("peak_rss") is not None:
+            self._peaks[engine] = max(self._peaks.get(engine, 0), message["peak_rss"])
+        elif "end" in message:
+            name = message["end"]
+            outcome = message.get("result", {"skipped": message.get("skipped")})
+            if name in WORKLOADS:
+                self._workloads.setdefault(name, {}).setdefault(engine, []).append(outcome)
+            else:
+                self._studies.setdefault(name, {})[engine] = outcome
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON.  Times are microseconds an operation."""
@@ -65,7 +59,7 @@ class Results:
         return {
             "lsmkv": lsmkv.__version__,
             "compiled": lsmkv.COMPILED,
-            "machine": self._machine,
+            "machine": self.machine,
             "settings": self._settings.to_dict(),
             "rounds": self._rounds,
             "engines": engines | {name: {"missing": True} for name in self._missing},

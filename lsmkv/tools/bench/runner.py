@@ -10,13 +10,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import lsmkv
 from lsmkv.tools.bench import memory
 from lsmkv.tools.bench.engines import OWN
+from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.bench.results import Results
 from lsmkv.tools.bench.settings import Settings
 from lsmkv.tools.bench.studies import STUDIES
@@ -54,69 +55,45 @@ class WorkerError(lsmkv.Error):
 def run(plan: Plan, progress: Progress) -> Results:
     """Run the plan; ``WorkerError`` if a worker fails.  It leaves no process and no directory."""
     results = Results(plan.settings, plan.rounds, plan.engines, plan.missing)
+    each = plan.rounds * len(plan.workloads) + len(plan.studies)
+    done = 0
     with tempfile.TemporaryDirectory(prefix="lsmkv-bench-", dir=plan.directory) as place:
-        results.note_machine(place)
-        meter = _Meter(progress, plan)
-        for number in range(plan.rounds if plan.workloads else 0):
-            meter.title = f"round {number + 1} of {plan.rounds}"
-            # In turn; an engine that comes later in one round comes earlier in the next.
-            order = plan.engines if number % 2 == 0 else plan.engines[::-1]
-            for engine in order:
-                _run_worker(plan, engine, plan.workloads, place, results, meter)
-        for study in plan.studies:
-            meter.title = "study"
-            for engine in plan.engines:
-                if study in _PROBES:
-                    meter.begin(engine, study)
-                    results.add_study(study, engine, _PROBES[study](engine, plan, place))
-                    meter.end()
-                else:
-                    _run_worker(plan, engine, (study,), place, results, meter)
+        results.machine = machine(place)
+        for title, engine, names in _turns(plan):
+            with contextlib.closing(_messages(plan, engine, names, place)) as messages:
+                for message in messages:
+                    results.take(engine, message)
+                    if "begin" in message:
+                        where = f"{title}: {engine}, {message['begin']}"
+                        progress(done, each * len(plan.engines), where)
+                    elif "end" in message:
+                        done += 1
     return results
 
 
-class _Meter:
-    """The progress of the whole run."""
-
-    def __init__(self, progress: Progress, plan: Plan) -> None:
-        each = plan.rounds * len(plan.workloads) + len(plan.studies)
-        self._progress = progress
-        self._total = each * len(plan.engines)
-        self._done = 0
-        self.title = ""
-
-    def begin(self, engine: str, name: str) -> None:
-        self._progress(self._done, self._total, f"{self.title}: {engine}, {name}")
-
-    def end(self) -> None:
-        self._done += 1
+def _turns(plan: Plan) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """What is run together, in its order: a title, the engine, and the names."""
+    for number in range(plan.rounds if plan.workloads else 0):
+        # In turn; an engine that comes later in one round comes earlier in the next.
+        order = plan.engines if number % 2 == 0 else plan.engines[::-1]
+        for engine in order:
+            yield f"round {number + 1} of {plan.rounds}", engine, plan.workloads
+    for study in plan.studies:
+        for engine in plan.engines:
+            yield "study", engine, (study,)
 
 
-def _run_worker(
-    plan: Plan,
-    engine: str,
-    names: tuple[str, ...],
-    place: str,
-    results: Results,
-    meter: _Meter,
-) -> None:
+def _messages(
+    plan: Plan, engine: str, names: tuple[str, ...], place: str
+) -> Generator[Message, None, None]:
+    """The messages of a worker, or those that it would have for a study of whole processes."""
     with tempfile.TemporaryDirectory(prefix=f"{engine}-", dir=place) as directory:
-        job = Job(engine, directory, plan.settings, names)
-        for message in _converse(job):
-            if "version" in message:
-                results.note_version(engine, message["version"])
-            elif "begin" in message:
-                meter.begin(engine, message["begin"])
-            elif "end" in message:
-                name = message["end"]
-                outcome = message.get("result", {"skipped": message.get("skipped")})
-                if name in STUDIES:
-                    results.add_study(name, engine, outcome)
-                else:
-                    results.add_round(name, engine, outcome)
-                meter.end()
-            elif "peak_rss" in message:
-                results.note_peak(engine, message["peak_rss"])
+        probe = _PROBES.get(names[0])
+        if probe is None:
+            yield from _converse(Job(engine, directory, plan.settings, names))
+        else:
+            yield {"begin": names[0]}
+            yield {"end": names[0], "result": probe(engine, plan.settings, directory)}
 
 
 def _converse(job: Job) -> Iterator[Message]:
@@ -178,19 +155,17 @@ def _ended(status: int) -> str:
     return f"ended with status {status}"
 
 
-def _memory(engine: str, plan: Plan, place: str) -> Message:
+def _memory(engine: str, settings: Settings, directory: str) -> Message:
     """The output of :mod:`lsmkv.tools.bench.memory` for an engine."""
     if engine not in (OWN, "plyvel"):
         return {"skipped": "it has another API"}
-    settings = plan.settings
     numbers = settings.num, settings.value_size, settings.bloom_bits, settings.cache_size
-    with tempfile.TemporaryDirectory(prefix=f"{engine}-", dir=place) as directory:
-        arguments = [memory.__file__, engine, directory, *map(str, numbers)]
-        answer: Message = json.loads(_output_of(engine, arguments))
+    arguments = [memory.__file__, engine, directory, *map(str, numbers)]
+    answer: Message = json.loads(_output_of(engine, arguments))
     return answer
 
 
-def _import(engine: str, plan: Plan, place: str) -> Message:
+def _import(engine: str, settings: Settings, directory: str) -> Message:
     """How long ``import`` takes in a new interpreter."""
     times = [
         1000 * float(_output_of(engine, ["-c", _IMPORT.format(engine)])) for _ in range(_IMPORTS)
@@ -198,7 +173,7 @@ def _import(engine: str, plan: Plan, place: str) -> Message:
     return {"milliseconds": statistics.median(times), "low": min(times), "high": max(times)}
 
 
-_PROBES: dict[str, Callable[[str, Plan, str], Message]] = {"memory": _memory, "import": _import}
+_PROBES: dict[str, Callable[[str, Settings, str], Message]] = {"memory": _memory, "import": _import}
 """Studies of whole processes, which need one that has not imported lsmkv yet."""
 
 NAMES = (*WORKLOADS, *STUDIES, *_PROBES)

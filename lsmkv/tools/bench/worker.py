@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lsmkv.tools.bench.engines import make_engine
@@ -36,15 +36,14 @@ class Job:
 
     def to_json(self) -> str:
         """The text for a worker's stdin."""
-        plain = {"engine": self.engine, "directory": self.directory, "names": self.names}
-        return json.dumps(plain | {"settings": self.settings.to_dict()})
+        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Job:
         """The job in that text."""
         plain = json.loads(text)
-        settings = Settings(**plain["settings"])
-        return cls(plain["engine"], plain["directory"], settings, tuple(plain["names"]))
+        settings, names = Settings(**plain.pop("settings")), tuple(plain.pop("names"))
+        return cls(settings=settings, names=names, **plain)
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ def test_the_middle_round_tells_its_histogram() -> None:
     results = Results(Settings(), 3, (OWN,))
     for seconds in (3.0, 1.0, 2.0):
         outcome = {"ops": 2, "seconds": seconds, "seen": {}, "histogram": seconds}
-        results.add_round("fillseq", OWN, outcome)
+        results.take(OWN, {"end": "fillseq", "result": outcome})
     summary = results.to_dict()["workloads"]["fillseq"]["engines"][OWN]
     assert summary["histogram"] == 2.0
     assert summary["micros"] == {"median": 1e6, "low": 0.5e6, "high": 1.5e6}

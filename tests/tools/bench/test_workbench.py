@@ -10,7 +10,6 @@ from benches import SETTINGS, bench_of
 
 from lsmkv.tools.bench import loops
 from lsmkv.tools.bench.engines import OWN
-from lsmkv.tools.bench.workbench import Outcome
 
 
 def test_shares_have_all_items_and_one_clock(tmp_path: Path) -> None:
@@ -40,14 +39,3 @@ def test_settling_is_timed_apart(tmp_path: Path) -> None:
     with bench.loaded() as store:
         assert bench.sample(store, range(50), 0) == ({"right": 50}, {"right": 50})
         assert bench.sample(store, range(50), 1) == ({"right": 0}, {"right": 50})
-
-
-def test_an_outcome_is_plain_data() -> None:
-    outcome = Outcome(2, 1.0, {"hits": 1}, {"hits": 1}, counters={"gets": 2}, more={"writes": 3})
-    assert outcome.to_dict() == {
-        "ops": 2,
-        "seconds": 1.0,
-        "seen": {"hits": 1},
-        "counters": {"gets": 2},
-        "writes": 3,
-    }
