@@ -99,6 +99,7 @@ CALLS: dict[str, list[str]] = {
     ],
     "SharedDB.open": [],
     "Shards.open": [],
+    "lsmkv.aio.snapshot.Snapshot.open": [],
     "WriteBatch.append": ["handle.append(lsmkv.WriteBatch())"],
 }
 """The uses of a name that is not just called, as ``Class.name``."""

@@ -36,6 +36,7 @@ FACES = {
     "awaiting_shards": "lsmkv.aio",
     "building_shards": "lsmkv.bulk",
     "reading_shards": "lsmkv.shards",
+    "reading_shard_records": "lsmkv.shards",
 }
 """The functions that are about another door than ``lsmkv`` itself."""
 
@@ -98,15 +99,22 @@ def test_types_are_precise(
 
 
 def public_names(module: ModuleType) -> Iterator[str]:
-    """The names in ``__all__``, and the public methods and properties of the module's classes."""
+    """The names in ``__all__``, and the public methods and properties of the module's classes.
+
+    What another door defines belongs to that one.
+    """
     for name in module.__all__:
         yield name
         member = getattr(module, name)
-        is_own = module is lsmkv or getattr(member, "__module__", "") == module.__name__
-        if isinstance(member, type) and not issubclass(member, Exception) and is_own:
-            for part, value in vars(member).items():
-                if not part.startswith("_") and (callable(value) or isinstance(value, METHOD)):
-                    yield part
+        if isinstance(member, type) and not issubclass(member, Exception):
+            for kind in member.__mro__:
+                if kind.__module__.startswith(module.__name__):
+                    yield from (part for part in vars(kind) if is_method(kind, part))
+
+
+def is_method(kind: type, name: str) -> bool:
+    value = vars(kind)[name]
+    return not name.startswith("_") and (callable(value) or isinstance(value, METHOD))
 
 
 def names_in(nodes: list[ast.stmt]) -> set[str]:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 from itertools import islice
-from types import TracebackType
-from typing import Any, Never, ParamSpec, Protocol, Self, TypeVar, Unpack
+from typing import Any, Never, ParamSpec, Protocol, TypeVar, Unpack
 
+from lsmkv.aio.forwarding import forwarded
 from lsmkv.aio.iterator import CHUNK
-from lsmkv.aio.threads import CallThreads
+from lsmkv.aio.openable import Opened
 from lsmkv.cache import cache as _cache
 from lsmkv.cache.codecs import Codec
 from lsmkv.cache.leased import LONGEST, Flights, lease_of_task, outlasted, surely
 from lsmkv.cache.memoizing import MISSING, Memoized, key_maker, memoized_awaiting
 from lsmkv.cache.opened import Eviction, OnError
-from lsmkv.cache.queues import Side
-from lsmkv.errors import ClosedError
 from lsmkv.options import OptionArguments
 from lsmkv.util.copying import refuse_copy
 
@@ -33,7 +31,7 @@ class Memoizing(Protocol):
     def __call__(self, function: Callable[P, Awaitable[R]], /) -> Memoized[P, Awaitable[R]]: ...
 
 
-class Cache:
+class Cache(Opened[_cache.Cache]):
     """:class:`lsmkv.Cache` with ``async`` methods.
 
     ``async with`` or ``await`` opens it.  Any number of tasks may use it, in the event loop that
@@ -62,6 +60,9 @@ class Cache:
     ...     size = await cache.volume(), await cache.check(), await cache.stats()
     ...     keys = [key async for key in cache.iterkeys()], await cache.reset("cull_limit")
     ...     where = cache.directory
+    ...     limits = cache.size_limit, cache.cull_limit, cache.recency, cache.statistics
+    ...     assert (limits, cache.eviction_policy) == ((1 << 30, 10, 60, 1), "least-recently-used")
+    ...     assert repr(cache.codec) == "DefaultCodec()"
     ...     await cache.close()
     ...     return same, made, gone, none, size, keys, "lsmkv-cache-" in where, cache.closed
     >>> asyncio.run(main())
@@ -81,8 +82,8 @@ class Cache:
     (9, 9)
     """
 
-    _sync_cache: _cache.Cache | None = None
-    _threads: CallThreads | None = None
+    _ONLY_ONCE = "a Cache can be opened only once: create another one"
+    _NOT_OPEN = "the cache is not open: use async with, or await"
 
     def __init__(
         self,
@@ -115,86 +116,62 @@ class Cache:
             **options,
         )
 
-    # Opening and closing
-
-    async def open(self) -> Self:
-        """Open the cache, as ``async with`` and ``await`` do; ``ValueError`` for a second call."""
-        if self._threads is not None:
-            raise ValueError("a Cache can be opened only once: create another one")
-        threads = self._threads = CallThreads()
-        try:
-            await threads.run(self._open_in_thread)
-        except BaseException:
-            await self.close()
-            raise
-        return self
-
-    def _open_in_thread(self) -> None:
-        self._sync_cache = self._open_it()
-
-    def _close_in_thread(self) -> None:
-        if self._sync_cache is not None:
-            self._sync_cache.close()
-
-    async def close(self) -> None:
-        """Close the cache and end its threads, once the calls made before have ended."""
-        if self._threads is not None:
-            await self._threads.end(self._close_in_thread)
-
-    @property
-    def closed(self) -> bool:
-        """Whether the cache is closed, or not open yet."""
-        threads = self._threads
-        return self._sync_cache is None or threads is None or threads.ended
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        return self.open().__await__()
-
-    async def __aenter__(self) -> Self:
-        return self if self._threads is not None else await self.open()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
+    def _made(self) -> _cache.Cache:
+        return self._open_it()
 
     def __repr__(self) -> str:
-        cache = self._sync_cache
+        cache = self._source
         where = "" if cache is None else f" {cache.directory!r}"
         return f"<lsmkv.aio.Cache{where}{' (closed)' if self.closed else ''}>"
 
     def __reduce__(self) -> Never:
         refuse_copy("an lsmkv.aio.Cache", "it belongs to one event loop: pass its directory")
 
-    def _opened(self) -> tuple[CallThreads, _cache.Cache]:
-        if self._threads is None or self._sync_cache is None:
-            raise ClosedError("the cache is not open: use async with, or await")
-        return self._threads, self._sync_cache
+    # What it is set to
 
     @property
     def directory(self) -> str:
         """The directory of the cache."""
         return self._opened()[1].directory
 
+    @property
+    def codec(self) -> Codec:
+        """What turns values into bytes."""
+        return self._opened()[1].codec
+
+    @property
+    def size_limit(self) -> int:
+        """Bytes that the entries may take before some are evicted."""
+        return self._opened()[1].size_limit
+
+    @property
+    def eviction_policy(self) -> str:
+        """Which entries are evicted first."""
+        return self._opened()[1].eviction_policy
+
+    @property
+    def cull_limit(self) -> int:
+        """The most entries that one write removes: :attr:`lsmkv.Cache.cull_limit`."""
+        return self._opened()[1].cull_limit
+
+    @property
+    def statistics(self) -> int:
+        """1 if hits and misses are counted."""
+        return self._opened()[1].statistics
+
+    @property
+    def recency(self) -> float:
+        """Seconds to which the order of eviction is exact."""
+        return self._opened()[1].recency
+
     # One key
 
-    async def get(
-        self,
-        key: Any,
-        default: Any = None,
-        read: bool = False,
-        expire_time: bool = False,
-        tag: bool = False,
-        retry: bool = False,
-    ) -> Any:
+    @forwarded(_cache.Cache.get)
+    def get(self) -> None:
         """The value of ``key``: :meth:`lsmkv.Cache.get`.  A file blocks the loop."""
-        threads, cache = self._opened()
-        return await threads.run(cache.get, key, default, read, expire_time, tag)
 
-    async def read(self, key: Any, retry: bool = False) -> Any:
+    @forwarded(_cache.Cache.read)
+    def read(self) -> None:
         """The value of ``key`` as a file: :meth:`lsmkv.Cache.read`.  The file blocks the loop.
 
         >>> import asyncio, io
@@ -206,167 +183,95 @@ class Cache:
         >>> asyncio.run(main())
         b'six'
         """
-        threads, cache = self._opened()
-        return await threads.run(cache.read, key)
 
     async def contains(self, key: Any) -> bool:
         """Whether there is an entry: ``key in cache``, which cannot be awaited."""
         threads, cache = self._opened()
         return await threads.run(cache.__contains__, key)
 
-    async def set(
-        self,
-        key: Any,
-        value: Any,
-        expire: float | None = None,
-        read: bool = False,
-        tag: Any = None,
-        retry: bool = False,
-    ) -> bool:
+    @forwarded(_cache.Cache.set)
+    def set(self) -> None:
         """Store a value: :meth:`lsmkv.Cache.set`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.set, key, value, expire, read, tag)
 
-    async def add(
-        self,
-        key: Any,
-        value: Any,
-        expire: float | None = None,
-        read: bool = False,
-        tag: Any = None,
-        retry: bool = False,
-    ) -> bool:
+    @forwarded(_cache.Cache.add)
+    def add(self) -> None:
         """Store a value unless there is one: :meth:`lsmkv.Cache.add`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.add, key, value, expire, read, tag)
 
-    async def touch(self, key: Any, expire: float | None = None, retry: bool = False) -> bool:
+    @forwarded(_cache.Cache.touch)
+    def touch(self) -> None:
         """Change an entry's expiry: :meth:`lsmkv.Cache.touch`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.touch, key, expire)
 
-    async def incr(self, key: Any, delta: Any = 1, default: Any = 0, retry: bool = False) -> Any:
+    @forwarded(_cache.Cache.incr)
+    def incr(self) -> None:
         """Add to a value: :meth:`lsmkv.Cache.incr`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.incr, key, delta, default)
 
-    async def decr(self, key: Any, delta: Any = 1, default: Any = 0, retry: bool = False) -> Any:
+    @forwarded(_cache.Cache.decr)
+    def decr(self) -> None:
         """Subtract from a value: :meth:`lsmkv.Cache.decr`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.decr, key, delta, default)
 
-    async def pop(
-        self,
-        key: Any,
-        default: Any = None,
-        expire_time: bool = False,
-        tag: bool = False,
-        retry: bool = False,
-    ) -> Any:
+    @forwarded(_cache.Cache.pop)
+    def pop(self) -> None:
         """Remove an entry and return its value: :meth:`lsmkv.Cache.pop`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.pop, key, default, expire_time, tag)
 
-    async def delete(self, key: Any, retry: bool = False) -> bool:
+    @forwarded(_cache.Cache.delete)
+    def delete(self) -> None:
         """Remove an entry: :meth:`lsmkv.Cache.delete`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.delete, key)
 
     # Queues
 
-    async def push(
-        self,
-        value: Any,
-        prefix: str | None = None,
-        side: Side = "back",
-        expire: float | None = None,
-        read: bool = False,
-        tag: Any = None,
-        retry: bool = False,
-    ) -> int | str:
+    @forwarded(_cache.Cache.push)
+    def push(self) -> None:
         """Store a value in a queue: :meth:`lsmkv.Cache.push`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.push, value, prefix, side, expire, read, tag)
 
-    async def pull(
-        self,
-        prefix: str | None = None,
-        default: Any = (None, None),
-        side: Side = "front",
-        expire_time: bool = False,
-        tag: bool = False,
-        retry: bool = False,
-    ) -> Any:
+    @forwarded(_cache.Cache.pull)
+    def pull(self) -> None:
         """Take an entry out of a queue: :meth:`lsmkv.Cache.pull`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.pull, prefix, default, side, expire_time, tag)
 
-    async def peek(
-        self,
-        prefix: str | None = None,
-        default: Any = (None, None),
-        side: Side = "front",
-        expire_time: bool = False,
-        tag: bool = False,
-        retry: bool = False,
-    ) -> Any:
+    @forwarded(_cache.Cache.peek)
+    def peek(self) -> None:
         """The entry at a side of a queue: :meth:`lsmkv.Cache.peek`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.peek, prefix, default, side, expire_time, tag)
 
-    async def peekitem(
-        self, last: bool = True, expire_time: bool = False, tag: bool = False, retry: bool = False
-    ) -> Any:
+    @forwarded(_cache.Cache.peekitem)
+    def peekitem(self) -> None:
         """The entry that was stored last, or first: :meth:`lsmkv.Cache.peekitem`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.peekitem, last, expire_time, tag)
 
     # All entries
 
-    async def expire(self, now: float | None = None, retry: bool = False) -> int:
+    @forwarded(_cache.Cache.expire)
+    def expire(self) -> None:
         """Remove the entries that have expired: :meth:`lsmkv.Cache.expire`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.expire, now)
 
-    async def evict(self, tag: Any, retry: bool = False) -> int:
+    @forwarded(_cache.Cache.evict)
+    def evict(self) -> None:
         """Remove the entries with a tag: :meth:`lsmkv.Cache.evict`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.evict, tag)
 
-    async def clear(self, retry: bool = False) -> int:
+    @forwarded(_cache.Cache.clear)
+    def clear(self) -> None:
         """Remove all entries: :meth:`lsmkv.Cache.clear`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.clear)
 
-    async def cull(self, retry: bool = False) -> int:
+    @forwarded(_cache.Cache.cull)
+    def cull(self) -> None:
         """Remove entries until the cache is within its limit: :meth:`lsmkv.Cache.cull`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.cull)
 
-    async def check(self, fix: bool = False, retry: bool = False) -> list[str]:
+    @forwarded(_cache.Cache.check, long=True)
+    def check(self) -> None:
         """What is wrong with the cache: :meth:`lsmkv.Cache.check`."""
-        threads, cache = self._opened()
-        return await threads.run_long(cache.check, fix)
 
-    async def count(self) -> int:
+    @forwarded(_cache.Cache.__len__)
+    def count(self) -> None:
         """The number of entries: ``len(cache)``, which cannot be awaited."""
-        threads, cache = self._opened()
-        return await threads.run(cache.__len__)
 
-    async def volume(self) -> int:
+    @forwarded(_cache.Cache.volume)
+    def volume(self) -> None:
         """The bytes that the entries take: :meth:`lsmkv.Cache.volume`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.volume)
 
-    async def stats(self, enable: bool = True, reset: bool = False) -> tuple[int, int]:
+    @forwarded(_cache.Cache.stats)
+    def stats(self) -> None:
         """Hits and misses: :meth:`lsmkv.Cache.stats`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.stats, enable, reset)
 
-    async def reset(self, name: str, *value: Any) -> Any:
+    @forwarded(_cache.Cache.reset)
+    def reset(self) -> None:
         """Read a setting, or change it: :meth:`lsmkv.Cache.reset`."""
-        threads, cache = self._opened()
-        return await threads.run(cache.reset, name, *value)
 
     def __aiter__(self) -> AsyncIterator[Any]:
         """The keys in the order in which they were stored, as of the first one."""

@@ -11,31 +11,29 @@ from typing import Any, Never, Self, TypeVar, Unpack, cast, overload
 
 from lsmkv.aio.batch import WriteBatch, plain_batch
 from lsmkv.aio.batches import Batches
+from lsmkv.aio.forwarding import forwarded
+from lsmkv.aio.openable import Opened
 from lsmkv.aio.prefixed import PrefixedDB
-from lsmkv.aio.readable import Openable
+from lsmkv.aio.readable import Readable
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.transaction import Transaction
 from lsmkv.aio.turns import call
+from lsmkv.aio.updating import Change, Updatable
 from lsmkv.aio.watch import ChangeWatch
 from lsmkv.db import db as _db
-from lsmkv.db.handles.explanation import Explanation
 from lsmkv.db.handles.transaction import Isolation, refuse_unknown
 from lsmkv.db.handles.turns import Turns
 from lsmkv.db.opening.directory import LockWait
 from lsmkv.db.opening.dropped import RecoveryReport
-from lsmkv.errors import ClosedError, CorruptionError, LockedError
+from lsmkv.errors import LockedError
 from lsmkv.format import batch as _batch
 from lsmkv.options import OptionArguments, Options, checked_lock_timeout
 from lsmkv.options.shown import KeywordSignature
-from lsmkv.stats import Stats
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.copying import refuse_copy
 
 T = TypeVar("T")
-
-Progress = Callable[[int, int, str], None]
-"""Called with the work done, the total, and the phase that follows."""
 
 
 def open_db(path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> DB:
@@ -53,12 +51,13 @@ def open_db(path: str | os.PathLike[str], **options: Unpack[OptionArguments]) ->
     return DB(path, **options)
 
 
-class DB(Openable):
+class DB(Opened[_db.DB], Readable, Updatable):
     """:class:`lsmkv.DB` with ``async`` methods.
 
     ``async with`` or ``await`` opens it.  Any number of tasks may use it, in the event loop that
     opened it.  The caller closes it; ``async with`` does so.  Before it is open and after it is
-    closed, methods raise :class:`~lsmkv.ClosedError`.
+    closed, methods raise :class:`~lsmkv.ClosedError`.  Costs are those of :class:`lsmkv.DB`, and of
+    a trip to a thread.
 
     >>> import asyncio
     >>> async def main():
@@ -103,13 +102,15 @@ class DB(Openable):
     ...             await db.approximate_sizes((b"x", b"y"), (b"y", b"z")),
     ...             (await db.verify(), db.options.compression),
     ...             'lsmkv_flushes_total{store="zoo"} 1' in await db.metrics_text(store="zoo"),
+    ...             await db.written_keys(await db.tables()),
     ...         )
     >>> asyncio.run(main())
-    ((False, 0, 1), '1', 9, [0, 0], ([], 0), True)
+    ((False, 0, 1), '1', 9, [0, 0], ([], 0), True, [b'ant', b'cow'])
     """
 
-    _sync_db: _db.DB | None = None
-    _threads: CallThreads | None = None
+    _ONLY_ONCE = "a DB can be opened only once: create another one"
+    _NOT_OPEN = "the database is not open: use async with, or await"
+
     _watch: ChangeWatch | None = None
     __signature__: Any = KeywordSignature(OptionArguments)
 
@@ -120,49 +121,22 @@ class DB(Openable):
         self._options = options
         self._turns = Turns()
 
-    async def open(self) -> Self:
-        """Open the store, as ``async with`` and ``await`` do.  A second call raises ``ValueError``.
-
-        If it is cancelled, it closes what it opened.  Raises and costs what :class:`lsmkv.DB` does.
-
-        >>> import asyncio
-        >>> async def main():
-        ...     db = DB("no such directory")
-        ...     await db.open()
-        >>> asyncio.run(main())
-        Traceback (most recent call last):
-        lsmkv.errors.NotFoundError: [Errno 2] no database here, ...: 'no such directory'
-        """
-        if self._threads is not None:
-            raise ValueError("a DB can be opened only once: create another one")
-        try:
-            threads = self._threads = CallThreads()
-            await self._open_when_unlocked(threads)
-        except BaseException:
-            await self.close()
-            raise
-        return self
-
-    async def _open_when_unlocked(self, threads: CallThreads) -> None:
+    async def _open(self, threads: CallThreads) -> None:
         """Wait for the store's lock here, so that no thread waits, and a cancellation ends it."""
         wait = LockWait(checked_lock_timeout(self._options.get("lock_timeout", 0.0)))
         while True:
             try:
-                return await threads.run(self._open_in_thread)
+                return await super()._open(threads)
             except LockedError:
                 pause = wait.pause()
                 if pause == 0:
                     raise
             await asyncio.sleep(pause)
 
-    def _open_in_thread(self) -> None:
+    def _made(self) -> _db.DB:
         options = self._options.copy()
         options["lock_timeout"] = 0.0
-        self._sync_db = _db.DB(self.path, **options)
-
-    def _close_in_thread(self) -> None:
-        if self._sync_db is not None:
-            self._sync_db.close()
+        return _db.DB(self.path, **options)
 
     def __repr__(self) -> str:
         read_only = " (read-only)" if self._options.get("read_only") else ""
@@ -194,30 +168,6 @@ class DB(Openable):
         """The path, under plyvel's name for it."""
         return self.path
 
-    @property
-    def closed(self) -> bool:
-        """Whether the store is closed, or not open yet."""
-        threads = self._threads
-        return self._sync_db is None or self._sync_db.closed or threads is None or threads.ended
-
-    async def close(self) -> None:
-        """Close the store and end its threads.  A second close has no effect.
-
-        New calls are refused at once.  Calls that were made before end first, save
-        ``compact_range``, which ends with :class:`~lsmkv.ClosedError`; then the log is synced.  If
-        it is cancelled, the store is closed before the cancellation goes on.
-        """
-        if self._threads is not None:
-            await self._threads.end(self._close_in_thread)
-
-    def _is_open(self) -> bool:
-        return not self.closed
-
-    def _opened(self) -> tuple[CallThreads, _db.DB]:
-        if self._threads is None or self._sync_db is None:
-            raise ClosedError("the database is not open: use async with, or await")
-        return self._threads, self._sync_db
-
     # Reading
 
     async def multi_get(
@@ -237,20 +187,13 @@ class DB(Openable):
         names = [as_bytes(key, "key") for key in keys]
         return await threads.run(db.multi_get, names, fill_cache=fill_cache)
 
-    async def contains(self, key: BytesLike) -> bool:
-        """Whether the store has ``key``: ``key in db``, which cannot be awaited."""
-        threads, db = self._opened()
-        return await threads.run(db.__contains__, as_bytes(key, "key"))
-
-    async def may_contain(self, key: BytesLike) -> bool:
+    @forwarded(_db.DB.may_contain, "key")
+    def may_contain(self) -> None:
         """False only if the store does not have ``key``: :meth:`lsmkv.DB.may_contain`."""
-        threads, db = self._opened()
-        return await threads.run(db.may_contain, as_bytes(key, "key"))
 
-    async def explain(self, key: BytesLike) -> Explanation:
+    @forwarded(_db.DB.explain, "key")
+    def explain(self) -> None:
         """The steps of a Get of ``key``: :meth:`lsmkv.DB.explain`."""
-        threads, db = self._opened()
-        return await threads.run(db.explain, as_bytes(key, "key"))
 
     def snapshot(self) -> Snapshot:
         """A snapshot, taken when it is entered: ``async with db.snapshot() as snapshot``.
@@ -276,15 +219,13 @@ class DB(Openable):
 
     # Writing
 
-    async def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
+    @forwarded(_db.DB.put, "key", "value")
+    def put(self) -> None:
         """Set ``key`` to ``value``: :meth:`lsmkv.DB.put`."""
-        threads, db = self._opened()
-        await threads.run(db.put, as_bytes(key, "key"), as_bytes(value, "value"), sync=sync)
 
-    async def delete(self, key: BytesLike, *, sync: bool = False) -> None:
+    @forwarded(_db.DB.delete, "key")
+    def delete(self) -> None:
         """Remove ``key``; no error if it is absent: :meth:`lsmkv.DB.delete`."""
-        threads, db = self._opened()
-        await threads.run(db.delete, as_bytes(key, "key"), sync=sync)
 
     async def write(self, batch: _batch.WriteBatch | WriteBatch, /, *, sync: bool = False) -> None:
         """Apply all operations of a batch, or none: :meth:`lsmkv.DB.write`.
@@ -315,6 +256,22 @@ class DB(Openable):
         threads, db = self._opened()
         refuse_unknown(isolation)
         return Transaction(threads, partial(db.transaction, isolation=isolation, sync=sync))
+
+    async def sequence(self) -> int:
+        """The sequence of the last write: :attr:`lsmkv.DB.sequence`, which may ask the store's
+        owner.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with open_db(":memory:") as db:
+        ...         before = await db.sequence()
+        ...         await db.put(b"k", b"v")
+        ...         return before, await db.wait_for_change(before)
+        >>> asyncio.run(main())
+        (0, 1)
+        """
+        threads, db = self._opened()
+        return await threads.run(lambda: db.sequence)
 
     async def wait_for_change(self, sequence: int, timeout: float | None = None) -> int:
         """Wait until something was written after ``sequence``: :meth:`lsmkv.DB.wait_for_change`.
@@ -359,81 +316,20 @@ class DB(Openable):
             self._watch = ChangeWatch(threads, db.wait_for_change)
         return self._watch
 
-    async def update(
-        self,
-        key: BytesLike,
-        function: Callable[[bytes | None], BytesLike | Awaitable[BytesLike | None] | None],
-        *,
-        sync: bool = False,
-    ) -> bytes | None:
-        """Replace the value of ``key`` by a function's result: :meth:`lsmkv.DB.update`.
-
-        The function, plain or ``async``, runs in the event loop, and may be called more than once.
-
-        >>> import asyncio
-        >>> async def main():
-        ...     async with open_db(":memory:") as db:
-        ...         def more(old):
-        ...             return b"%d" % (int(old or 0) + 1)
-        ...         await asyncio.gather(*(db.update(b"n", more) for _ in range(20)))
-        ...         return await db.get(b"n")
-        >>> asyncio.run(main())
-        b'20'
-        """
+    async def _update(self, key: bytes, function: Change, sync: bool) -> bytes | None:
         self._opened()
-        name = as_bytes(key, "key")
-        return await call(self._turns, name, partial(self._update_once, name, function, sync))
+        return await call(self._turns, key, partial(self._update_once, key, function, sync))
 
-    @overload
-    async def run(
-        self,
-        function: Callable[[Transaction], Awaitable[T]],
-        *,
-        isolation: Isolation = "serializable",
-        sync: bool = False,
-    ) -> T: ...
-
-    @overload
-    async def run(
-        self,
-        function: Callable[[Transaction], T],
-        *,
-        isolation: Isolation = "serializable",
-        sync: bool = False,
-    ) -> T: ...
-
-    async def run(
+    async def _run(
         self,
         function: Callable[[Transaction], T | Awaitable[T]],
-        *,
-        isolation: Isolation = "serializable",
-        sync: bool = False,
+        isolation: Isolation,
+        sync: bool,
     ) -> T:
-        """Call ``function`` with a transaction, and commit it: :meth:`lsmkv.DB.run`.
-
-        The function, plain or ``async``, runs in the event loop, and may be called more than once.
-
-        >>> import asyncio
-        >>> async def move(transaction):
-        ...     transaction.put(b"new", await transaction.get(b"old", b""))
-        ...     transaction.delete(b"old")
-        >>> async def main():
-        ...     async with open_db(":memory:") as db:
-        ...         await db.put(b"old", b"v")
-        ...         await db.run(move)
-        ...         return await db.multi_get([b"old", b"new"])
-        >>> asyncio.run(main())
-        [None, b'v']
-        """
         self._opened()
         return await call(self._turns, None, partial(self._run_once, function, isolation, sync))
 
-    async def _update_once(
-        self,
-        key: bytes,
-        function: Callable[[bytes | None], BytesLike | Awaitable[BytesLike | None] | None],
-        sync: bool,
-    ) -> bytes | None:
+    async def _update_once(self, key: bytes, function: Change, sync: bool) -> bytes | None:
         async with self.transaction(sync=sync) as transaction:
             old = await transaction.get(key)
             new = await _outcome(function(old))
@@ -453,34 +349,26 @@ class DB(Openable):
         async with self.transaction(isolation=isolation, sync=sync) as transaction:
             return await _outcome(function(transaction))
 
-    async def sync(self) -> None:
+    @forwarded(_db.DB.sync)
+    def sync(self) -> None:
         """Make every write that has returned durable: :meth:`lsmkv.DB.sync`."""
-        threads, db = self._opened()
-        await threads.run(db.sync)
 
-    async def flush(self) -> None:
+    @forwarded(_db.DB.flush)
+    def flush(self) -> None:
         """Flush the memtable, and wait until it is flushed: :meth:`lsmkv.DB.flush`."""
-        threads, db = self._opened()
-        await threads.run(db.flush)
 
     # The files
 
-    async def compact_range(
-        self,
-        start: BytesLike | None = None,
-        stop: BytesLike | None = None,
-        *,
-        progress: Progress | None = None,
-    ) -> None:
+    @forwarded(_db.DB.compact_range, long=True)
+    def compact_range(self) -> None:
         """Compact the keys from ``start`` to ``stop``: :meth:`lsmkv.DB.compact_range`.
 
         If it is cancelled, it continues in its thread until it is done or the store is closed.
         Long calls run one at a time.  ``progress`` is called in that thread.
         """
-        threads, db = self._opened()
-        await threads.run_long(db.compact_range, start, stop, progress=progress)
 
-    async def rewrite_tables(self, *, progress: Progress | None = None) -> None:
+    @forwarded(_db.DB.rewrite_tables, long=True)
+    def rewrite_tables(self) -> None:
         """Rewrite every table with the present options: :meth:`lsmkv.DB.rewrite_tables`.
 
         If it is cancelled, it continues in its thread until it is done or the store is closed.
@@ -496,19 +384,17 @@ class DB(Openable):
         >>> asyncio.run(main())
         1
         """
-        threads, db = self._opened()
-        await threads.run_long(db.rewrite_tables, progress=progress)
 
-    async def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
+    @forwarded(_db.DB.verify, long=True)
+    def verify(self) -> None:
         """Read every block of every table, and return the damage: :meth:`lsmkv.DB.verify`.
 
         If it is cancelled, it continues in its thread, and ``close`` waits for it.  ``progress`` is
         called in that thread.
         """
-        threads, db = self._opened()
-        return await threads.run_long(db.verify, progress=progress)
 
-    async def acknowledge_recovery(self) -> list[str]:
+    @forwarded(_db.DB.acknowledge_recovery)
+    def acknowledge_recovery(self) -> None:
         """Record that the user knows of the logs in ``lost/``:
         :meth:`lsmkv.DB.acknowledge_recovery`.
 
@@ -519,20 +405,16 @@ class DB(Openable):
         >>> asyncio.run(main())
         (False, [])
         """
-        threads, db = self._opened()
-        return await threads.run(db.acknowledge_recovery)
 
-    async def check(self) -> None:
+    @forwarded(_db.DB.check, long=True)
+    def check(self) -> None:
         """Read every table and raise at the first damage: :meth:`lsmkv.DB.check`.
 
         If it is cancelled, it continues in its thread, and ``close`` waits for it.
         """
-        threads, db = self._opened()
-        await threads.run_long(db.check)
 
-    async def checkpoint(
-        self, path: str | os.PathLike[str], *, progress: Progress | None = None
-    ) -> None:
+    @forwarded(_db.DB.checkpoint)
+    def checkpoint(self) -> None:
         """Make a second store with the present content: :meth:`lsmkv.DB.checkpoint`.
 
         ``progress`` is called in a thread.
@@ -548,12 +430,9 @@ class DB(Openable):
         >>> asyncio.run(main(MemoryEnv()))
         b'v'
         """
-        threads, db = self._opened()
-        await threads.run(db.checkpoint, path, progress=progress)
 
-    async def ingest(
-        self, files: Iterable[str | os.PathLike[str]], *, progress: Progress | None = None
-    ) -> None:
+    @forwarded(_db.DB.ingest, long=True)
+    def ingest(self) -> None:
         """Add tables that ``TableWriter`` wrote: :meth:`lsmkv.DB.ingest`.
 
         If it is cancelled, it continues in its thread until it is done or the store is closed.
@@ -570,10 +449,9 @@ class DB(Openable):
         >>> asyncio.run(main(MemoryEnv()))
         b'v'
         """
-        threads, db = self._opened()
-        await threads.run_long(db.ingest, files, progress=progress)
 
-    async def refresh(self) -> None:
+    @forwarded(_db.DB.refresh)
+    def refresh(self) -> None:
         """Bring a read-only store up to date with its files: :meth:`lsmkv.DB.refresh`.
 
         >>> import asyncio
@@ -587,8 +465,6 @@ class DB(Openable):
         >>> asyncio.run(main(MemoryEnv()))
         b'v'
         """
-        threads, db = self._opened()
-        await threads.run(db.refresh)
 
     @overload
     async def get_property(self, name: str) -> str | None: ...
@@ -601,25 +477,29 @@ class DB(Openable):
         threads, db = self._opened()
         return await threads.run(lambda: db.get_property(name))
 
-    async def approximate_size(self, start: BytesLike, stop: BytesLike) -> int:
+    @forwarded(_db.DB.approximate_size)
+    def approximate_size(self) -> None:
         """About how many bytes a range uses: :meth:`lsmkv.DB.approximate_size`."""
-        threads, db = self._opened()
-        return await threads.run(db.approximate_size, start, stop)
 
-    async def approximate_sizes(self, *ranges: tuple[BytesLike, BytesLike]) -> list[int]:
+    @forwarded(_db.DB.approximate_sizes)
+    def approximate_sizes(self) -> None:
         """About how many bytes each range uses: :meth:`lsmkv.DB.approximate_sizes`."""
-        threads, db = self._opened()
-        return await threads.run(db.approximate_sizes, *ranges)
 
-    async def stats(self) -> Stats:
+    @forwarded(_db.DB.tables)
+    def tables(self) -> None:
+        """The tables of the store: :meth:`lsmkv.DB.tables`."""
+
+    @forwarded(_db.DB.written_keys)
+    def written_keys(self) -> None:
+        """The keys that some of its tables have: :meth:`lsmkv.DB.written_keys`."""
+
+    @forwarded(_db.DB.stats)
+    def stats(self) -> None:
         """Counters since the store was opened: :meth:`lsmkv.DB.stats`."""
-        threads, db = self._opened()
-        return await threads.run(db.stats)
 
-    async def metrics_text(self, *, store: str | None = None) -> str:
+    @forwarded(_db.DB.metrics_text)
+    def metrics_text(self) -> None:
         """The counters for Prometheus: :meth:`lsmkv.DB.metrics_text`."""
-        threads, db = self._opened()
-        return await threads.run(lambda: db.metrics_text(store=store))
 
 
 async def _outcome(result: T | Awaitable[T]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Generic, Never, Protocol, TypeVar
 
@@ -9,18 +10,19 @@ from lsmkv.aio.batch import WriteBatch
 from lsmkv.aio.readable import Readable
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.threads import CallThreads
+from lsmkv.aio.transaction import PrefixedTransaction, Transaction
+from lsmkv.aio.updating import Change, Updatable
 from lsmkv.db import db as _db
 from lsmkv.db.handles import prefixed as _prefixed
+from lsmkv.db.handles.transaction import Isolation
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.copying import refuse_copy
+
+T = TypeVar("T")
 
 
 class PrefixableDB(Protocol):
     """The methods that :class:`PrefixedDB` needs of a store."""
-
-    async def contains(self, key: BytesLike) -> bool:
-        """See ``DB.contains``."""
-        ...
 
     async def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
         """See ``DB.put``."""
@@ -36,11 +38,20 @@ class PrefixableDB(Protocol):
 
     def _opened(self) -> tuple[CallThreads, _db.DB]: ...
 
+    async def _update(self, key: bytes, function: Change, sync: bool) -> bytes | None: ...
+
+    async def _run(
+        self,
+        function: Callable[[Transaction], T | Awaitable[T]],
+        isolation: Isolation,
+        sync: bool,
+    ) -> T: ...
+
 
 D = TypeVar("D", bound=PrefixableDB)
 
 
-class PrefixedDB(Readable, Generic[D]):
+class PrefixedDB(Readable, Updatable, Generic[D]):
     """:class:`lsmkv.PrefixedDB` with ``async`` methods: the keys with a prefix, without the prefix.
 
     A part is open while its store is open; only the store is opened and closed.  Errors and costs
@@ -60,9 +71,11 @@ class PrefixedDB(Readable, Generic[D]):
     ...             await users.delete(b"bob:age")
     ...             ages = await before.get(b"age"), await ann.get(b"age")
     ...         assert ann.db is db and await users.contains(b"ann:age")
+    ...         older = await ann.update(b"age", lambda age: b"%d" % (int(age) + 1))
+    ...         assert older == await users.run(lambda transaction: transaction.get(b"ann:age"))
     ...         return ages, ann.prefix, [pair async for pair in users]
     >>> asyncio.run(main())
-    ((b'41', b'42'), b'user:ann:', [(b'ann:age', b'42')])
+    ((b'41', b'42'), b'user:ann:', [(b'ann:age', b'43')])
     """
 
     def __init__(self, db: D, prefix: bytes) -> None:
@@ -79,10 +92,6 @@ class PrefixedDB(Readable, Generic[D]):
     def prefix(self) -> bytes:
         """The prefix of every key in the store; all prefixes, if they are nested."""
         return self._prefix
-
-    async def contains(self, key: BytesLike) -> bool:
-        """Whether the part contains ``key``."""
-        return await self._db.contains(self._prefix + as_bytes(key, "key"))
 
     async def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
         """Set ``key`` to ``value``: :meth:`DB.put`."""
@@ -106,6 +115,22 @@ class PrefixedDB(Readable, Generic[D]):
     def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[D]:
         """The part of this part whose keys begin with ``prefix``."""
         return PrefixedDB(self._db, self._prefix + as_bytes(prefix, "prefix"))
+
+    async def _update(self, key: bytes, function: Change, sync: bool) -> bytes | None:
+        return await self._db._update(self._prefix + key, function, sync)
+
+    async def _run(
+        self,
+        function: Callable[[Transaction], T | Awaitable[T]],
+        isolation: Isolation,
+        sync: bool,
+    ) -> T:
+        return await self._db._run(partial(self._call_within, function), isolation, sync)
+
+    def _call_within(
+        self, function: Callable[[Transaction], T | Awaitable[T]], whole: Transaction
+    ) -> T | Awaitable[T]:
+        return function(PrefixedTransaction(whole, self._prefix))
 
     def __repr__(self) -> str:
         return f"<lsmkv.aio.PrefixedDB {self._prefix!r} of {self._db!r}>"

@@ -1,17 +1,15 @@
-"""The methods that all readers in :mod:`lsmkv.aio` share: opening and reading.
+"""The methods by which all readers in :mod:`lsmkv.aio` read.
 
-``DB``, ``Snapshot`` and ``Shards`` derive from :class:`Openable`, ``PrefixedDB`` from
-:class:`Readable`, and ``Transaction`` from :class:`Scannable`.  They read an object of the engine
-(:data:`Source`), which only their threads call.
+``DB``, ``Snapshot``, ``Shards`` and ``PrefixedDB`` derive from :class:`Readable`, and
+``Transaction`` from :class:`Scannable`.  They read an object of the engine (:data:`Source`), which
+only their threads call.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
 from functools import partial
-from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from lsmkv.aio.iterator import CHUNK, Iterator
 from lsmkv.aio.threads import CallThreads
@@ -142,33 +140,7 @@ class Readable(Scannable):
         value = await threads.run(read)
         return default if value is None else value
 
-
-class Openable(Readable):
-    """An object that ``async with`` or ``await`` opens for reading."""
-
-    @abstractmethod
-    async def open(self) -> Self:
-        """Open it, as ``async with`` and ``await`` do."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Close it, as the end of ``async with`` does.  A second close has no effect."""
-
-    @abstractmethod
-    def _is_open(self) -> bool:
-        """Whether it is open."""
-
-    async def __aenter__(self) -> Self:
-        """Open it, unless ``await`` has done so."""
-        return self if self._is_open() else await self.open()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        return self.open().__await__()
+    async def contains(self, key: BytesLike) -> bool:
+        """Whether it has ``key``: ``key in db``, which cannot be awaited."""
+        threads, source = self._opened()
+        return await threads.run(source.__contains__, as_bytes(key, "key"))

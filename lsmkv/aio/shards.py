@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Never, Self
+from typing import Any, Never
 
-from lsmkv.aio.readable import Openable
+from lsmkv.aio.forwarding import forwarded
+from lsmkv.aio.openable import Opened
+from lsmkv.aio.readable import Readable
 from lsmkv.aio.threads import CallThreads
 from lsmkv.errors import ClosedError
 from lsmkv.shards import shards as _shards
-from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.remote.objects.retrying import DEFAULT_LIMITS, Limits
-from lsmkv.shards.stats import ShardsStats
+from lsmkv.shards.version import VersionDocument
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.copying import refuse_copy
 
@@ -36,7 +37,7 @@ def open_shards(url: str | os.PathLike[str], **arguments: Any) -> Shards:
     return Shards(url, **arguments)
 
 
-class Shards(Openable):
+class Shards(Opened[_shards.Shards], Readable):
     """:class:`lsmkv.shards.Shards` with ``async`` methods.
 
     As many calls run at once as ``limits`` allow connections.  ``async with`` or ``await`` opens
@@ -52,12 +53,14 @@ class Shards(Openable):
     ...     explained, stats = await s.explain(b"c"), await s.stats()
     ...     asked = await s.contains(b"a"), await s.may_contain(b"a"), await s.refresh()
     ...     values, version = await s.multi_get([b"b", b"c"]), s.version
+    ...     survey, versions = await s.verify(), await s.versions()
+    ...     found = survey.severity, versions, len(s.document.shards)
     ...     await s.close()
-    ...     return explained.requests, stats.shards_open, asked, values, version
+    ...     return explained.requests, stats.shards_open, asked, values, version, found
     >>> with tempfile.TemporaryDirectory() as here:
     ...     _ = lsmkv.bulk.build([(b"a", b"1"), (b"b", b"2")], here, shards=2)
     ...     asyncio.run(main(here))
-    (0, 2, (True, True, False), [b'2', None], 1)
+    (0, 2, (True, True, False), [b'2', None], 1, (0, [1], 2))
 
     >>> async def main(url):
     ...     s = await Shards(url).open()
@@ -69,8 +72,8 @@ class Shards(Openable):
     True
     """
 
-    _sync_shards: _shards.Shards | None = None
-    _threads: CallThreads | None = None
+    _ONLY_ONCE = "Shards can be opened only once: create a new object"
+    _NOT_OPEN = "the shards are not open"
 
     def __init__(
         self, url: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS, **arguments: Any
@@ -79,19 +82,7 @@ class Shards(Openable):
         self.url = os.fspath(url)
         """The URL, as the caller gave it."""
         self._arguments = {**arguments, "limits": limits}
-        self._connections = limits.connections
-
-    async def open(self) -> Self:
-        """Open it, as ``async with`` and ``await`` do.  A second call raises ``ValueError``."""
-        if self._threads is not None:
-            raise ValueError("Shards can be opened only once: create a new object")
-        threads = self._threads = CallThreads(self._connections)
-        try:
-            await threads.run(self._open_in_thread)
-        except BaseException:
-            await self.close()
-            raise
-        return self
+        self._limits = limits
 
     async def multi_get(
         self, keys: Iterable[BytesLike], *, fill_cache: bool = True
@@ -101,34 +92,37 @@ class Shards(Openable):
         wanted = [as_bytes(key, "key") for key in keys]
         return await threads.run(shards.multi_get, wanted, fill_cache=fill_cache)
 
-    async def contains(self, key: BytesLike) -> bool:
-        """Whether ``key`` exists.  Costs what a Get costs."""
-        return await self.get(key) is not None
-
-    async def may_contain(self, key: BytesLike) -> bool:
+    @forwarded(_shards.Shards.may_contain, "key")
+    def may_contain(self) -> None:
         """False only if ``key`` does not exist: :meth:`lsmkv.shards.Shards.may_contain`."""
-        threads, shards = self._opened()
-        return await threads.run(shards.may_contain, as_bytes(key, "key"))
 
-    async def explain(self, key: BytesLike) -> ShardExplanation:
+    @forwarded(_shards.Shards.explain, "key")
+    def explain(self) -> None:
         """How a Get works: :meth:`lsmkv.shards.Shards.explain`."""
-        threads, shards = self._opened()
-        return await threads.run(shards.explain, as_bytes(key, "key"))
 
-    async def refresh(self, version: int | None = None) -> bool:
+    @forwarded(_shards.Shards.versions)
+    def versions(self) -> None:
+        """The numbers of the published versions: :meth:`lsmkv.shards.Shards.versions`."""
+
+    @forwarded(_shards.Shards.refresh)
+    def refresh(self) -> None:
         """Switch to the newest version, or to ``version``: :meth:`lsmkv.shards.Shards.refresh`."""
-        threads, shards = self._opened()
-        return await threads.run(shards.refresh, version)
 
-    async def warm(self) -> None:
+    @forwarded(_shards.Shards.warm)
+    def warm(self) -> None:
         """Open all shards now: :meth:`lsmkv.shards.Shards.warm`."""
-        threads, shards = self._opened()
-        await threads.run(shards.warm)
 
-    async def stats(self) -> ShardsStats:
+    @forwarded(_shards.Shards.stats)
+    def stats(self) -> None:
         """The counters: :meth:`lsmkv.shards.Shards.stats`."""
-        threads, shards = self._opened()
-        return await threads.run(shards.stats)
+
+    @forwarded(_shards.Shards.verify, long=True)
+    def verify(self) -> None:
+        """Read every byte of the version: :meth:`lsmkv.shards.Shards.verify`.
+
+        If it is cancelled, it continues in its thread, and ``close`` waits for it.  ``progress`` is
+        called in that thread.
+        """
 
     @property
     def version(self) -> int:
@@ -136,15 +130,20 @@ class Shards(Openable):
         return self._opened()[1].version
 
     @property
+    def document(self) -> VersionDocument:
+        """The document of that version: :attr:`lsmkv.shards.Shards.document`."""
+        return self._opened()[1].document
+
+    @property
     def closed(self) -> bool:
         """Whether it is closed."""
         return self._threads is not None and self._threads.ended
 
     async def close(self) -> None:
-        """Close it after the earlier calls have ended."""
+        """Close it after the earlier calls have ended.  It cannot be opened afterwards."""
         if self._threads is None:
             self._threads = CallThreads()
-        await self._threads.end(self._close_in_thread)
+        await super().close()
 
     def __repr__(self) -> str:
         return f"<lsmkv.aio.Shards {self.url!r}{' (closed)' if self.closed else ''}>"
@@ -153,17 +152,15 @@ class Shards(Openable):
         refuse_copy("lsmkv.aio.Shards", "they belong to one event loop: pass their URL")
 
     def _is_open(self) -> bool:
-        return self._sync_shards is not None and not self.closed
+        return self._source is not None and not self.closed
 
     def _opened(self) -> tuple[CallThreads, _shards.Shards]:
-        threads, shards = self._threads, self._sync_shards
-        if threads is None or shards is None or threads.ended:
-            raise ClosedError("the shards are not open")
-        return threads, shards
+        if self.closed:
+            raise ClosedError(self._NOT_OPEN)
+        return super()._opened()
 
-    def _open_in_thread(self) -> None:
-        self._sync_shards = _shards.Shards(self.url, **self._arguments)
+    def _connections(self) -> int:
+        return self._limits.connections
 
-    def _close_in_thread(self) -> None:
-        if self._sync_shards is not None:
-            self._sync_shards.close()
+    def _made(self) -> _shards.Shards:
+        return _shards.Shards(self.url, **self._arguments)

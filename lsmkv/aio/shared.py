@@ -6,10 +6,10 @@ import os
 from typing import Any, Literal, Unpack
 
 from lsmkv.aio.db import DB
+from lsmkv.aio.forwarding import forwarded
 from lsmkv.options import OptionArguments
 from lsmkv.options.shown import KeywordSignature
 from lsmkv.shared import shared_db as _shared
-from lsmkv.shared.leases import LeaseReport
 
 
 class SharedDB(DB):
@@ -21,10 +21,10 @@ class SharedDB(DB):
     >>> async def main(place):
     ...     async with SharedDB(f"{place}/store", create_if_missing=True) as db:
     ...         await db.put(b"k", b"v")
-    ...         return await db.get(b"k"), db.role
+    ...         return await db.get(b"k"), db.role, db.owner == os.getpid(), db.members
     >>> with tempfile.TemporaryDirectory() as place:
     ...     asyncio.run(main(place))
-    (b'v', 'owner')
+    (b'v', 'owner', True, [])
     """
 
     __signature__: Any = KeywordSignature(OptionArguments)
@@ -44,8 +44,8 @@ class SharedDB(DB):
         self._owner = owner
         self._patience = patience
 
-    def _open_in_thread(self) -> None:
-        self._sync_db = _shared.SharedDB(
+    def _made(self) -> _shared.SharedDB:
+        return _shared.SharedDB(
             self.path,
             may_own=self._may_own,
             owner=self._owner,
@@ -53,14 +53,28 @@ class SharedDB(DB):
             **self._options,
         )
 
+    def _shared_db(self) -> _shared.SharedDB:
+        db = self._opened()[1]
+        assert isinstance(db, _shared.SharedDB)
+        return db
+
     @property
     def role(self) -> str:
         """``"owner"`` or ``"member"``, at this moment."""
-        db = self._opened()[1]
-        assert isinstance(db, _shared.SharedDB)
-        return db.role
+        return self._shared_db().role
 
-    async def leases(self) -> LeaseReport:
+    @property
+    def owner(self) -> int:
+        """The process id of the owner."""
+        return self._shared_db().owner
+
+    @property
+    def members(self) -> list[int]:
+        """The process ids of the members: :attr:`lsmkv.SharedDB.members`."""
+        return self._shared_db().members
+
+    @forwarded(_shared.SharedDB.leases)
+    def leases(self) -> None:
         """Who leases which versions of the store: :meth:`lsmkv.SharedDB.leases`.
 
         >>> import asyncio, tempfile
@@ -71,9 +85,6 @@ class SharedDB(DB):
         ...     asyncio.run(main(place))
         LeaseReport(bytes=0, leases=())
         """
-        threads, db = self._opened()
-        assert isinstance(db, _shared.SharedDB)
-        return await threads.run(db.leases)
 
     def __repr__(self) -> str:
         role = "closed" if self.closed else self.role

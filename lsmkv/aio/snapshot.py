@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Never, Self
 
-from lsmkv.aio.readable import Openable
+from lsmkv.aio.openable import Openable
+from lsmkv.aio.readable import Readable
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db.handles import snapshot as _snapshot
 from lsmkv.errors import ClosedError
 from lsmkv.util.copying import refuse_copy
 
 
-class Snapshot(Openable):
+class Snapshot(Openable, Readable):
     """:class:`lsmkv.Snapshot` with ``async`` methods: the store as it was when the block was
     entered.
 
@@ -34,10 +35,11 @@ class Snapshot(Openable):
     ...         snapshot = await db.snapshot().open()  # or: await db.snapshot()
     ...         await db.delete(b"k")
     ...         pairs = [pair async for pair in snapshot.iterator()]
+    ...         sequence = snapshot.sequence
     ...         await snapshot.close()
-    ...         return pairs, snapshot.closed
+    ...         return pairs, sequence, snapshot.closed
     >>> asyncio.run(main())
-    ([(b'k', b'v')], True)
+    ([(b'k', b'v')], 1, True)
     """
 
     def __init__(self, threads: CallThreads, take: Callable[[], _snapshot.Snapshot]) -> None:
@@ -46,6 +48,11 @@ class Snapshot(Openable):
         self._take = take
         self._snapshot: _snapshot.Snapshot | None = None
         self._closed = False
+
+    @property
+    def sequence(self) -> int:
+        """The sequence of the last write that the snapshot sees."""
+        return self._opened()[1].sequence
 
     @property
     def closed(self) -> bool:

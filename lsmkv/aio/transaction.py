@@ -11,6 +11,7 @@ from typing import Any, Never, Self, TypeVar, overload
 from lsmkv.aio.iterator import Iterator
 from lsmkv.aio.readable import Scannable
 from lsmkv.aio.threads import CallThreads
+from lsmkv.db.handles import prefixed as _prefixed
 from lsmkv.db.handles import transaction as _transaction
 from lsmkv.db.read.iterator import IteratorArguments
 from lsmkv.errors import ClosedError
@@ -141,3 +142,22 @@ class Transaction(Scannable):
         if self._transaction is None:
             raise ClosedError("the transaction has not begun: use async with")
         return self._transaction
+
+
+class PrefixedTransaction(Transaction):
+    """A transaction of a store that adds a prefix to every key."""
+
+    def __init__(self, whole: Transaction, prefix: bytes) -> None:
+        """``whole`` is the store's transaction, which has begun; it is over when this one is."""
+        super().__init__(whole._threads, whole._begin)
+        self._whole = whole
+        self._lock = whole._lock
+        self._transaction = _prefixed.PrefixedTransaction(whole._opened(), prefix)
+
+    async def commit(self) -> None:
+        """:meth:`Transaction.commit` of the store's transaction."""
+        await self._whole.commit()
+
+    def rollback(self) -> None:
+        """:meth:`Transaction.rollback` of the store's transaction."""
+        self._whole.rollback()

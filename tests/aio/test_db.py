@@ -63,37 +63,6 @@ async def test_every_method_does_what_the_plain_one_does(tmp_path: pathlib.Path)
             assert list(sync_db) == [(b"c", b"3"), (b"d", b"4")]
 
 
-async def test_update_and_run_take_plain_functions_and_async_ones() -> None:
-    async with aio.open_db(":memory:") as db:
-
-        async def nothing(old: bytes | None) -> None:
-            pass
-
-        assert await db.update(b"k", lambda old: old) is None
-        assert await db.update(b"k", lambda old: bytearray(b"1"), sync=True) == b"1"
-        assert await db.update(b"k", nothing) is None
-        assert not await db.contains(b"k")
-        with pytest.raises(TypeError, match="value"):
-            await db.update(b"k", lambda old: 1)  # type: ignore[arg-type, return-value]
-
-        def plain(transaction: aio.Transaction) -> str:
-            transaction.put(b"k", b"2")
-            return "plain"
-
-        async def failing(transaction: aio.Transaction) -> None:
-            transaction.put(b"k", b"3")
-            raise LookupError
-
-        assert await db.run(plain) == "plain"
-        with pytest.raises(LookupError):
-            await db.run(failing)
-        assert await db.get(b"k") == b"2"
-    with pytest.raises(lsmkv.ClosedError):
-        await db.update(b"k", nothing)
-    with pytest.raises(lsmkv.ClosedError):
-        await db.run(plain)
-
-
 async def test_errors_of_opening_are_those_of_the_plain_store(tmp_path: pathlib.Path) -> None:
     with pytest.raises(lsmkv.NotFoundError):
         await aio.open_db(tmp_path / "none")

@@ -1,8 +1,6 @@
-"""What readers of lsmkv.aio share: an iterator's arguments, ``async with`` and ``await``."""
+"""What readers of lsmkv.aio share: the arguments of an iterator."""
 
 from __future__ import annotations
-
-import pathlib
 
 import pytest
 
@@ -31,17 +29,3 @@ async def test_an_iterator_has_the_bounds_of_its_call() -> None:
         iterator = db.iterator(start=start)
         start[:] = b"b"
         assert [pair async for pair in iterator] == [(b"a", b"1")]
-
-
-async def test_an_awaited_store_may_be_entered(tmp_path: pathlib.Path) -> None:
-    db = await aio.open_db(tmp_path / "db", create_if_missing=True)
-    async with db as same:
-        assert same is db
-        await db.put(b"k", b"v")
-    assert db.closed
-    with pytest.raises(ValueError, match="only once"):
-        async with db:
-            pass
-    snapshots = await aio.open_db(tmp_path / "db")
-    async with snapshots, await snapshots.snapshot() as snapshot:
-        assert await snapshot.get(b"k") == b"v"

@@ -18,6 +18,7 @@ import lsmkv
 import lsmkv.aio
 import lsmkv.mapping
 from lsmkv import DB, bulk, files, filter_lab, owner, plyvel, repair, shards
+from lsmkv.cache.codecs import Codec
 from lsmkv.db.read.iterator import IteratorArguments
 
 # What users supply: only an env needs a base class.
@@ -218,6 +219,7 @@ async def sharing_in_a_loop(path: pathlib.Path) -> None:
         assert_type(db.role, str)
         assert_type(await db.wait_for_change(7, timeout=1), int)
         assert_type(await db.leases(), lsmkv.LeaseReport)
+        assert_type((db.owner, db.members), tuple[int, list[int]])
         async with db.batches(since=7) as batches:
             assert_type(batches, lsmkv.aio.Batches)
             assert_type(batches.sequence, int)
@@ -237,6 +239,13 @@ def caching(path: pathlib.Path) -> None:
         assert_type(cache.cull() + cache.evict("t") + cache.expire(), int)
         assert_type(list(cache.iterkeys()), list[Any])
         assert_type([cache.pull(), cache.peek(), cache.peekitem()], list[Any])
+        assert_type([cache.incr("n"), cache.decr("n", 2), cache.pop("k")], list[Any])
+        assert_type(cache.touch("k", expire=None), bool)
+        assert_type((cache.size_limit, cache.cull_limit, cache.statistics), tuple[int, int, int])
+        assert_type((cache.eviction_policy, cache.recency), tuple[str, float])
+        assert_type((cache.codec, cache.reset("cull_limit", 5)), tuple[Codec, Any])
+        with cache.transact(limit=5):
+            pass
 
         @cache.memoize(typed=True, ignore={0})
         def half(number: int, *, by: str = "") -> float:
@@ -255,6 +264,23 @@ async def caching_in_a_loop(path: pathlib.Path) -> None:
         assert_type(await cache.set("k", 1), bool)
         assert_type(await cache.count(), int)
         assert_type(await cache.read("k"), Any)
+        assert_type(await cache.get("k", 1, tag=True), Any)
+        assert_type(await cache.add("k", 1, expire=5, tag="t"), bool)
+        assert_type(await cache.delete("k") or await cache.contains("k"), bool)
+        assert_type(await cache.touch("k", expire=None), bool)
+        assert_type([await cache.incr("n"), await cache.decr("n"), await cache.pop("k")], list[Any])
+        assert_type(await cache.push("v", side="front"), int | str)
+        assert_type([await cache.pull(), await cache.peek(), await cache.peekitem()], list[Any])
+        assert_type(await cache.expire() + await cache.evict("t"), int)
+        assert_type(await cache.cull() + await cache.clear(), int)
+        assert_type(await cache.check(fix=True), list[str])
+        assert_type((await cache.volume(), await cache.stats()), tuple[int, tuple[int, int]])
+        assert_type([key async for key in cache.iterkeys()], list[Any])
+        assert_type((cache.size_limit, cache.cull_limit, cache.statistics), tuple[int, int, int])
+        assert_type((cache.eviction_policy, cache.recency), tuple[str, float])
+        assert_type((cache.codec, await cache.reset("cull_limit", 5)), tuple[Codec, Any])
+        assert_type((cache.directory, cache.closed), tuple[str, bool])
+        await cache.push("v", side="middle")  # type: ignore[arg-type]
         async with cache.transact(limit=5):
             pass
 
@@ -707,7 +733,8 @@ async def awaiting(path: pathlib.Path) -> None:
         assert_type(await db.verify(progress=report), list[lsmkv.CorruptionError])
         await db.put(b"k", b"v", sync=True)
         await db.put(b"k", 1)  # type: ignore[arg-type]
-        await db.delete(b"k")
+        await db.put(b"k", b"v", True)  # type: ignore[call-arg]
+        await db.delete(key=b"k")
         await db.write(lsmkv.WriteBatch())
         await db.sync()
         await db.flush()
@@ -715,6 +742,10 @@ async def awaiting(path: pathlib.Path) -> None:
         await db.checkpoint(path)
         await db.ingest([path], progress=report)
         await db.check()
+        await db.rewrite_tables(progress=report)
+        assert_type(await db.tables(), list[lsmkv.TableInfo])
+        assert_type(await db.written_keys([]), list[bytes])
+        assert_type(await db.sequence(), int)
         assert_type(db.recovery, lsmkv.RecoveryReport)
         assert_type(await db.acknowledge_recovery(), list[str])
         await db.refresh()
@@ -751,12 +782,15 @@ async def awaiting_more(db: lsmkv.aio.DB) -> None:
     assert_type(part.snapshot(), lsmkv.aio.Snapshot)
     await part.put(b"k", b"v", sync=True)
     await part.delete(b"k")
+    assert_type(await part.update(b"k", lambda old: old), bytes | None)
+    assert_type(await part.run(lambda work: 1), int)
     async with db.snapshot() as snapshot:
         assert_type(snapshot, lsmkv.aio.Snapshot)
         assert_type(await snapshot.get(b"k"), bytes | None)
         assert_type(await snapshot.get(b"k", 0), bytes | int)
         assert_type(snapshot.iterator(), lsmkv.aio.Iterator[tuple[bytes, bytes]])
-        assert_type(snapshot.closed, bool)
+        assert_type((snapshot.closed, snapshot.sequence), tuple[bool, int])
+        assert_type(await snapshot.contains(b"k"), bool)
     assert_type(await db.snapshot(), lsmkv.aio.Snapshot)
     await (await db.snapshot().open()).close()
     async with db.write_batch(transaction=False) as batch:
@@ -863,6 +897,7 @@ def building_shards(url: str) -> None:
     )
     assert_type(version.number, int)
     with bulk.Workers(2) as workers:
+        assert_type(workers.submit(len, b"k").result(), int)
         assert_type(bulk.build(pairs, url, executor=workers).pairs, int)
     executor: Executor = bulk.RayExecutor(object())
     executor.shutdown()
@@ -903,6 +938,33 @@ def reading_shards(url: str) -> None:
         assert_type(s.versions(), list[int])
         assert_type(len(found) + len(files), int)
         s.warm()
+        assert_type((s.version, s.closed, s.may_contain(b"k")), tuple[int, bool, bool])
+        reading_shard_records(s, entries[0])
+        s.close()
+
+
+def reading_shard_records(s: shards.Shards, entry: shards.ShardEntry) -> None:
+    with s.iterator() as iterator:
+        assert_type(iterator.prev(), tuple[bytes, bytes])
+        iterator.seek(b"k")
+        iterator.seek_to_start()
+        iterator.seek_to_stop()
+        iterator.close()
+        assert_type(iterator.closed, bool)
+    explained = s.explain(b"k")
+    assert_type((explained.requests, explained.requests_saved), tuple[int, int])
+    assert_type(explained.requests_without_filters, int)
+    assert_type([line.text for line in explained.outline()], list[str])
+    assert_type((explained.to_dict(), s.stats().to_dict()), tuple[dict[str, Any], dict[str, Any]])
+    survey = s.verify()
+    assert_type((survey.severity, survey.shards[0].severity), tuple[int, int])
+    assert_type(survey.shards[0].tables[0].name, str)
+    document = s.document
+    assert_type((document.pairs, document.shard_for(b"k")), tuple[int, int])
+    assert_type(document.decode(document.encode(), "source"), shards.VersionDocument)
+    document.check()
+    for name, file in (*document.objects(), *entry.objects()):
+        assert_type((name, file), tuple[str, shards.StoredFile])
 
 
 async def awaiting_shards(url: str) -> None:
@@ -912,5 +974,12 @@ async def awaiting_shards(url: str) -> None:
         assert_type(await s.multi_get([b"k"]), list[bytes | None])
         assert_type(await s.contains(b"k"), bool)
         assert_type(s.iterator(prefix=b"k"), lsmkv.aio.Iterator[tuple[bytes, bytes]])
-        assert_type(s.version, int)
+        assert_type((s.version, s.url, s.closed), tuple[int, str, bool])
+        assert_type(s.document, shards.VersionDocument)
+        assert_type(await s.versions(), list[int])
+        assert_type(await s.verify(progress=report), shards.VersionSurvey)
+        assert_type(await s.explain(b"k"), shards.ShardExplanation)
+        assert_type(await s.refresh(version=3), bool)
+        assert_type(await s.may_contain(b"k"), bool)
+        assert_type(await s.stats(), shards.ShardsStats)
         await s.warm()
