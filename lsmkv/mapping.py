@@ -21,6 +21,7 @@ from collections.abc import (
     Iterator,
     KeysView,
     Mapping,
+    MappingView,
     MutableMapping,
     ValuesView,
 )
@@ -492,7 +493,19 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
             self._db.write(batch)
 
 
-class Keys(KeysView[bytes]):
+class _View(MappingView):
+    """A live view of a mapping."""
+
+    def __init__(self, mapping: KeyValueMapping) -> None:
+        super().__init__(mapping)
+        self._store = mapping
+
+    def __bool__(self) -> bool:
+        """Whether there is an entry; does not count them."""
+        return bool(self._store)
+
+
+class Keys(_View, KeysView[bytes]):
     """The keys of a mapping: a live, ordered view with the operators of a set.
 
     ``in`` costs a lookup, ``len()`` and comparisons read all keys; an operator's result is a
@@ -503,10 +516,6 @@ class Keys(KeysView[bytes]):
     ...     m.keys() & {b"b", b"c"}, list(m.keys()), bool(m.keys())
     ({b'b'}, [b'a', b'b'], True)
     """
-
-    def __init__(self, mapping: KeyValueMapping) -> None:
-        super().__init__(mapping)
-        self._store = mapping
 
     def __iter__(self) -> Iterator[bytes]:
         """The keys in order."""
@@ -520,12 +529,8 @@ class Keys(KeysView[bytes]):
         """Whether the mapping has ``key``.  Costs a lookup."""
         return key in self._store
 
-    def __bool__(self) -> bool:
-        """Whether there is an entry; does not count them."""
-        return bool(self._store)
 
-
-class Values(ValuesView[bytes]):
+class Values(_View, ValuesView[bytes]):
     """The values of a mapping, in the order of their keys.  ``in`` and ``len()`` are O(n).
 
     Raises what the mapping raises.
@@ -535,10 +540,6 @@ class Values(ValuesView[bytes]):
     ...     list(reversed(m.values())), "2" in m.values()
     ([b'2', b'1'], True)
     """
-
-    def __init__(self, mapping: KeyValueMapping) -> None:
-        super().__init__(mapping)
-        self._store = mapping
 
     def __iter__(self) -> Iterator[bytes]:
         """The values, in the order of their keys."""
@@ -554,12 +555,8 @@ class Values(ValuesView[bytes]):
         with self._store.db.iterator(include_key=False, fill_cache=False) as values:
             return any(value == wanted for value in values)
 
-    def __bool__(self) -> bool:
-        """Whether there is an entry; does not count them."""
-        return bool(self._store)
 
-
-class Items(ItemsView[bytes, bytes]):
+class Items(_View, ItemsView[bytes, bytes]):
     """The pairs of a mapping: a live, ordered view with the operators of a set.
 
     ``in`` costs a lookup, ``len()`` and comparisons read everything; an operator's result is a
@@ -570,10 +567,6 @@ class Items(ItemsView[bytes, bytes]):
     ...     list(reversed(m.items())), ("a", "1") in m.items(), (b"a", b"2") in m.items()
     ([(b'b', b'2'), (b'a', b'1')], True, False)
     """
-
-    def __init__(self, mapping: KeyValueMapping) -> None:
-        super().__init__(mapping)
-        self._store = mapping
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         """The pairs, in the order of their keys."""
@@ -589,10 +582,6 @@ class Items(ItemsView[bytes, bytes]):
             return False
         value = self._store.get(item[0])
         return value is not None and value == _comparable(item[1])
-
-    def __bool__(self) -> bool:
-        """Whether there is an entry; does not count them."""
-        return bool(self._store)
 
 
 def _mapping(cls: type[KeyValueMapping], db: DB, read_only: bool) -> KeyValueMapping:

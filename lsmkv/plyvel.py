@@ -114,8 +114,11 @@ def _plain(arguments: FlaggedArguments) -> IteratorArguments:
     return cast(IteratorArguments, plain)
 
 
-class _Scannable(Scannable):
-    """``iterator`` with plyvel's flags, of stores, snapshots and parts."""
+class _Reading(Scannable):
+    """The reading methods, with plyvel's flags, of stores, snapshots and parts.
+
+    A class has one of lsmkv's as its next base, whose methods these call.
+    """
 
     @overload
     def iterator(
@@ -160,8 +163,85 @@ class _Scannable(Scannable):
         """An iterator over all entries, or over a range: see :class:`Iterator`."""
         return self._iterator(_plain(arguments))
 
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: None = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | None: ...
 
-class DB(_Scannable, engine.DB):
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: T,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | T: ...
+
+    def get(
+        self,
+        key: BytesLike,
+        default: T | None = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | T | None:
+        """The value of ``key``, or ``default``."""
+        if verify_checksums is not False or fill_cache is not True:  # seldom
+            _flag("verify_checksums", verify_checksums)
+            fill_cache = _flag("fill_cache", fill_cache)
+        return super().get(key, default, fill_cache=fill_cache)  # type: ignore[misc, no-any-return]
+
+    def raw_iterator(
+        self,
+        *,
+        prefix: BytesLike | None = None,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> RawIterator:
+        """LevelDB's own kind of iterator: see :class:`RawIterator`."""
+        _flag("verify_checksums", verify_checksums)
+        wanted = _flag("fill_cache", fill_cache)
+        return super().raw_iterator(prefix=prefix, fill_cache=wanted)  # type: ignore[misc, no-any-return]
+
+
+class _Writing:
+    """The writing methods, with plyvel's flags, of stores and parts: as :class:`_Reading`."""
+
+    def put(self, key: BytesLike, value: BytesLike, *, sync: bool | None = False) -> None:
+        """Set ``key`` to ``value``; with ``sync``, wait until it survives a power cut."""
+        super().put(key, value, sync=_flag("sync", sync))  # type: ignore[misc]
+
+    def delete(self, key: BytesLike, *, sync: bool | None = False) -> None:
+        """Remove ``key``; no error if it is absent."""
+        super().delete(key, sync=_flag("sync", sync))  # type: ignore[misc]
+
+    def write_batch(
+        self, *, transaction: bool | None = False, sync: bool | None = False
+    ) -> WriteBatch:
+        """A batch that writes to this store: ``write()``, or the end of a ``with`` block.
+
+        The end of the block writes it even if the block raised, unless ``transaction`` is true.
+        """
+        db, prefix = self._store_and_prefix()
+        db._open_store()
+        return WriteBatch(
+            *(db, prefix),
+            transaction=_flag("transaction", transaction),
+            sync=_flag("sync", sync),
+        )
+
+    def _store_and_prefix(self) -> tuple[engine.DB, bytes]:
+        """The store, and the prefix of the part."""
+        raise NotImplementedError
+
+
+class DB(_Reading, _Writing, engine.DB):
     """plyvel's ``DB``: :class:`lsmkv.DB` with plyvel's arguments and defaults.
 
     Raises :class:`Error` if there is no store at ``name`` without ``create_if_missing``, or if
@@ -247,70 +327,8 @@ class DB(_Scannable, engine.DB):
         """The path as it was given: ``str`` or ``bytes``."""
         return self._name
 
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: None = None,
-        *,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> bytes | None: ...
-
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: T,
-        *,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> bytes | T: ...
-
-    def get(
-        self,
-        key: BytesLike,
-        default: T | None = None,
-        *,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> bytes | T | None:
-        """The value of ``key``, or ``default``."""
-        if verify_checksums is not False or fill_cache is not True:  # seldom
-            _flag("verify_checksums", verify_checksums)
-            fill_cache = _flag("fill_cache", fill_cache)
-        return super().get(key, default, fill_cache=fill_cache)
-
-    def put(self, key: BytesLike, value: BytesLike, *, sync: bool | None = False) -> None:
-        """Set ``key`` to ``value``; with ``sync``, wait until it survives a power cut."""
-        super().put(key, value, sync=_flag("sync", sync))
-
-    def delete(self, key: BytesLike, *, sync: bool | None = False) -> None:
-        """Remove ``key``; no error if it is absent."""
-        super().delete(key, sync=_flag("sync", sync))
-
-    def write_batch(
-        self, *, transaction: bool | None = False, sync: bool | None = False
-    ) -> WriteBatch:
-        """A batch that writes to this store: ``write()``, or the end of a ``with`` block.
-
-        The end of the block writes it even if the block raised, unless ``transaction`` is true.
-        """
-        self._open_store()
-        return WriteBatch(
-            self, b"", transaction=_flag("transaction", transaction), sync=_flag("sync", sync)
-        )
-
-    def raw_iterator(
-        self,
-        *,
-        prefix: BytesLike | None = None,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> RawIterator:
-        """LevelDB's own kind of iterator: see :class:`RawIterator`."""
-        _flag("verify_checksums", verify_checksums)
-        return super().raw_iterator(prefix=prefix, fill_cache=_flag("fill_cache", fill_cache))
+    def _store_and_prefix(self) -> tuple[engine.DB, bytes]:
+        return self, b""
 
     def snapshot(self) -> Snapshot:
         """The store as it is now, for later reads."""
@@ -346,10 +364,10 @@ class DB(_Scannable, engine.DB):
         return f"<lsmkv.plyvel.DB {self._name!r}{' (closed)' if self.closed else ''}>"
 
 
-class PrefixedDB(_Scannable, prefixed.PrefixedDB[D]):
+class PrefixedDB(_Reading, _Writing, prefixed.PrefixedDB[D]):
     """plyvel's ``PrefixedDB``: :class:`lsmkv.PrefixedDB` with plyvel's defaults.
 
-    Errors and costs are those of :class:`DB`.
+    Errors and costs are those of :class:`DB`.  plyvel has no ``raw_iterator`` here.
 
     >>> db = DB(":memory:")
     >>> users = db.prefixed_db(b"user:")
@@ -367,68 +385,8 @@ class PrefixedDB(_Scannable, prefixed.PrefixedDB[D]):
     >>> db.close()
     """
 
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: None = None,
-        *,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> bytes | None: ...
-
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: T,
-        *,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> bytes | T: ...
-
-    def get(
-        self,
-        key: BytesLike,
-        default: T | None = None,
-        *,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> bytes | T | None:
-        """Like ``DB.get``."""
-        _flag("verify_checksums", verify_checksums)
-        return super().get(key, default, fill_cache=_flag("fill_cache", fill_cache))
-
-    def put(self, key: BytesLike, value: BytesLike, *, sync: bool | None = False) -> None:
-        """Like ``DB.put``."""
-        super().put(key, value, sync=_flag("sync", sync))
-
-    def delete(self, key: BytesLike, *, sync: bool | None = False) -> None:
-        """Like ``DB.delete``."""
-        super().delete(key, sync=_flag("sync", sync))
-
-    def write_batch(
-        self, *, transaction: bool | None = False, sync: bool | None = False
-    ) -> WriteBatch:
-        """Like ``DB.write_batch``."""
-        self.db._open_store()
-        return WriteBatch(
-            self.db,
-            self.prefix,
-            transaction=_flag("transaction", transaction),
-            sync=_flag("sync", sync),
-        )
-
-    def raw_iterator(
-        self,
-        *,
-        prefix: BytesLike | None = None,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> RawIterator:
-        """Like ``DB.raw_iterator``; plyvel has none here."""
-        _flag("verify_checksums", verify_checksums)
-        return super().raw_iterator(prefix=prefix, fill_cache=_flag("fill_cache", fill_cache))
+    def _store_and_prefix(self) -> tuple[engine.DB, bytes]:
+        return self.db, self.prefix
 
     def snapshot(self) -> Snapshot:
         """Like ``DB.snapshot``."""
@@ -495,7 +453,7 @@ class WriteBatch(prefixed.PrefixedWriteBatch):
         return self
 
 
-class Snapshot(_Scannable, prefixed.PrefixedSnapshot):
+class Snapshot(_Reading, prefixed.PrefixedSnapshot):
     """plyvel's ``Snapshot``: :class:`lsmkv.Snapshot`, of a store or of a part of it.
 
     Errors and costs are those of :class:`DB`.
@@ -515,49 +473,6 @@ class Snapshot(_Scannable, prefixed.PrefixedSnapshot):
     True
     >>> db.close()
     """
-
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: None = None,
-        *,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> bytes | None: ...
-
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: T,
-        *,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> bytes | T: ...
-
-    def get(
-        self,
-        key: BytesLike,
-        default: T | None = None,
-        *,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> bytes | T | None:
-        """Like ``DB.get``, as of the snapshot."""
-        _flag("verify_checksums", verify_checksums)
-        return super().get(key, default, fill_cache=_flag("fill_cache", fill_cache))
-
-    def raw_iterator(
-        self,
-        *,
-        prefix: BytesLike | None = None,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> RawIterator:
-        """Like ``DB.raw_iterator``, as of the snapshot."""
-        _flag("verify_checksums", verify_checksums)
-        return super().raw_iterator(prefix=prefix, fill_cache=_flag("fill_cache", fill_cache))
 
 
 def destroy_db(name: str | bytes | os.PathLike[str]) -> None:

@@ -281,7 +281,7 @@ def test_every_public_name_is_found() -> None:
         "lsmkv.db.db.DB.get",
         "lsmkv.db.read.base_iterator.BaseIterator.close",  # inherited by Iterator and RawIterator
         "lsmkv.db.handles.readable.Readable.get",  # by Snapshot and PrefixedDB
-        "lsmkv.plyvel.DB.get",
+        "lsmkv.plyvel._Reading.get",  # by DB, PrefixedDB and Snapshot
         "lsmkv.aio.readable.Readable.get",  # by DB and Snapshot
         "lsmkv.stats.Stats.blocks_read",
     } <= shown
