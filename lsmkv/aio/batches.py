@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final, Never, Self
 
+from lsmkv.aio.openable import Closing
 from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.watch import ChangeWatch
 from lsmkv.db.read import batches as _batches
@@ -20,7 +20,7 @@ _MOST_OPERATIONS: Final = 4096
 """A trip ends once its batches have so many operations."""
 
 
-class Batches:
+class Batches(Closing):
     """:class:`lsmkv.Batches` for ``async for``, which waits for the next batch and never ends.
 
     Waiting takes no thread of those for calls: one more thread waits for all iterators of a store.
@@ -112,14 +112,6 @@ class Batches:
             self._refuse_if_closed()
             await self._threads.run(self._open)
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         closed = " (closed)" if self._closed else ""

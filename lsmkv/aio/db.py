@@ -13,13 +13,13 @@ from lsmkv.aio.batch import WriteBatch, plain_batch
 from lsmkv.aio.batches import Batches
 from lsmkv.aio.forwarding import forwarded
 from lsmkv.aio.openable import Opened
-from lsmkv.aio.prefixed import PrefixedDB
+from lsmkv.aio.prefixed import PrefixableDB, PrefixedDB
 from lsmkv.aio.readable import Readable
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.transaction import Transaction
 from lsmkv.aio.turns import call
-from lsmkv.aio.updating import Change, Updatable
+from lsmkv.aio.updating import Change
 from lsmkv.aio.watch import ChangeWatch
 from lsmkv.db import db as _db
 from lsmkv.db.handles.transaction import Isolation, refuse_unknown
@@ -51,7 +51,7 @@ def open_db(path: str | os.PathLike[str], **options: Unpack[OptionArguments]) ->
     return DB(path, **options)
 
 
-class DB(Opened[_db.DB], Readable, Updatable):
+class DB(Opened[_db.DB], Readable, PrefixableDB):
     """:class:`lsmkv.DB` with ``async`` methods.
 
     ``async with`` or ``await`` opens it.  Any number of tasks may use it, in the event loop that

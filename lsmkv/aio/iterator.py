@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Any, Generic, Never, Protocol, Self
 
+from lsmkv.aio.openable import Closing
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db.read.iterator import IteratorArguments, checked_arguments
 from lsmkv.errors import ClosedError
@@ -46,7 +46,7 @@ class Steps(Protocol):
         """Close it."""
 
 
-class Iterator(Generic[Entry_co]):
+class Iterator(Closing, Generic[Entry_co]):
     """:class:`lsmkv.Iterator` for ``async for``: fetches entries a chunk at a time.
 
     It stands between entries, like :class:`lsmkv.Iterator`, and moves both ways: :meth:`prev`
@@ -180,14 +180,6 @@ class Iterator(Generic[Entry_co]):
         async with self._lock:
             await self._trip(self._open_in_thread)
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def _take(self) -> Entry_co:
         self._refuse_if_closed()

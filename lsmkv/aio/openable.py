@@ -1,7 +1,7 @@
 """Opening and closing: what ``async with`` and ``await`` do.
 
-``Snapshot`` derives from :class:`Openable`; ``DB``, ``Cache`` and ``Shards`` from :class:`Opened`,
-which have threads of their own.
+``Iterator`` and ``Batches`` derive from :class:`Closing`; ``Snapshot`` from :class:`Openable`; and
+``DB``, ``Cache`` and ``Shards`` from :class:`Opened`, which have threads of their own.
 """
 
 from __future__ import annotations
@@ -31,24 +31,12 @@ class Source(Protocol):
 S = TypeVar("S", bound=Source)
 
 
-class Openable(ABC):
-    """An object that ``async with`` or ``await`` opens."""
-
-    @abstractmethod
-    async def open(self) -> Self:
-        """Open it, as ``async with`` and ``await`` do."""
+class Closing(ABC):
+    """An object that the end of ``async with`` closes."""
 
     @abstractmethod
     async def close(self) -> None:
         """Close it, as the end of ``async with`` does.  A second close has no effect."""
-
-    @abstractmethod
-    def _is_open(self) -> bool:
-        """Whether it is open."""
-
-    async def __aenter__(self) -> Self:
-        """Open it, unless ``await`` has done so."""
-        return self if self._is_open() else await self.open()
 
     async def __aexit__(
         self,
@@ -57,6 +45,22 @@ class Openable(ABC):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+class Openable(Closing):
+    """An object that ``async with`` or ``await`` opens."""
+
+    @abstractmethod
+    async def open(self) -> Self:
+        """Open it, as ``async with`` and ``await`` do."""
+
+    @abstractmethod
+    def _is_open(self) -> bool:
+        """Whether it is open."""
+
+    async def __aenter__(self) -> Self:
+        """Open it, unless ``await`` has done so."""
+        return self if self._is_open() else await self.open()
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self.open().__await__()

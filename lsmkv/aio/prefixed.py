@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Generic, Never, Protocol, TypeVar
+from typing import Generic, Never, TypeVar
 
 from lsmkv.aio.batch import WriteBatch
 from lsmkv.aio.readable import Readable
@@ -21,31 +22,23 @@ from lsmkv.util.copying import refuse_copy
 T = TypeVar("T")
 
 
-class PrefixableDB(Protocol):
+class PrefixableDB(Updatable):
     """The methods that :class:`PrefixedDB` needs of a store."""
 
+    @abstractmethod
     async def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
         """See ``DB.put``."""
-        ...
 
+    @abstractmethod
     async def delete(self, key: BytesLike, *, sync: bool = False) -> None:
         """See ``DB.delete``."""
-        ...
 
+    @abstractmethod
     async def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
         """See ``DB.write``."""
-        ...
 
+    @abstractmethod
     def _opened(self) -> tuple[CallThreads, _db.DB]: ...
-
-    async def _update(self, key: bytes, function: Change, sync: bool) -> bytes | None: ...
-
-    async def _run(
-        self,
-        function: Callable[[Transaction], T | Awaitable[T]],
-        isolation: Isolation,
-        sync: bool,
-    ) -> T: ...
 
 
 D = TypeVar("D", bound=PrefixableDB)

@@ -1,4 +1,4 @@
-"""Mistakes in the interfaces: ``lsmkv.aio``, ``lsmkv.plyvel``, ``lsmkv.mapping``, the cache, shards."""
+"""Mistakes in the interfaces: asyncio's, plyvel's and dbm's, the cache, and shards."""
 
 from __future__ import annotations
 
