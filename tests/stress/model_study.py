@@ -1,15 +1,17 @@
 """The same answers as a dict, under any order of operations; and as LevelDB, on one directory.
 
 Every seed is a run of random operations on one store: puts, deletions, batches, snapshots,
-iterators both ways and in zigzag, over any bounds, seeks, flushes, compactions, and openings with
-other settings.  Every other run takes turns with LevelDB, where plyvel can be imported: one engine
-has the store open for a while, then the other, and each must find what the other one left.
+iterators both ways and in zigzag, over any bounds, seeks, flushes, compactions, ingests,
+transactions, and openings with other settings.  Every other run takes turns with LevelDB, where
+plyvel can be imported: one engine has the store open for a while, then the other, and each must
+find what the other one left.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import itertools
+import os
 import random
 import tempfile
 from bisect import bisect_left, bisect_right
@@ -23,9 +25,11 @@ from lsmkv import (
     BinaryFusePolicy,
     Bloom64Policy,
     BloomFilterPolicy,
+    ConflictError,
     DelimitedPrefix,
     MemoryEnv,
     ReverseBytewiseComparator,
+    TableWriter,
 )
 
 Entry = tuple[bytes, bytes]
@@ -71,16 +75,21 @@ def run(size: float, seed: int, say: Say) -> Outcome:
         own = seed * 1000 + number
         in_turns = number % 2 == 1 and len(engines) == 2
         with tempfile.TemporaryDirectory() as path:
-            one = Run(own, outcome, f"{path}/db", engines if in_turns else engines[:1])
-            try:
-                one.run(operations)
-            except Exception as error:
-                where = f"seed {own}, operation {one.at} ({one.doing})"
-                outcome.violations.append(f"{where}: {error!r}")
+            run_once(own, outcome, f"{path}/db", engines if in_turns else engines[:1], operations)
         outcome.count("runs in turns" if in_turns else "runs")
         if number % 20 == 19:
             say(f"{number + 1} runs")
     return outcome
+
+
+def run_once(seed: int, outcome: Outcome, path: str, engines: list[str], operations: int) -> None:
+    """One run, at ``path`` if LevelDB is among the engines, and else in memory."""
+    one = Run(seed, outcome, path, engines)
+    try:
+        one.run(operations)
+    except Exception as error:
+        where = f"seed {seed}, operation {one.at} ({one.doing})"
+        outcome.violations.append(f"{where}: {error!r}")
 
 
 class Wrong(AssertionError):
@@ -115,10 +124,13 @@ class Run:
         """With what each has before and behind it, and where it stands."""
         self._where: dict[str, Any] = {"path": path}
         self._reverse = False
+        self._order: dict[str, Any] = {}
         if len(engines) == 1:
             mapped_logs = self.rng.random() < 0.5
             self._where = {"path": "/db", "env": MemoryEnv(mapped_logs=mapped_logs)}
             self._reverse = self.rng.random() < 0.25
+        if self._reverse:
+            self._order["comparator"] = ReverseBytewiseComparator()
         self._common: list[tuple[Callable[[], None], int]] = [
             (self.put, 40), (self.delete, 18), (self.batch, 6), (self.overwrite, 1), (self.get, 25),
             (self.scan, 2), (self.scan_range, 8), (self.take_snapshot, 3), (self.read_snapshot, 2),
@@ -127,7 +139,7 @@ class Run:
         ]  # fmt: skip
         self._own: list[tuple[Callable[[], None], int]] = [
             (self.flush, 2), (self.check, 2), (self.multi_get, 4), (self.range_flags, 4),
-            (self.raw, 3),
+            (self.raw, 3), (self.ingest, 3), (self.transaction, 2),
         ]  # fmt: skip
 
     def run(self, operations: int) -> None:
@@ -181,12 +193,10 @@ class Run:
         if len(self.engines) == 1:
             options["compression"] = rng.choice(["snappy", "zstd", None])
             options["block_size"] = rng.choice([64, 256, 4096])
-        if self._reverse:
-            options["comparator"] = ReverseBytewiseComparator()
-        else:
+        if not self._reverse:
             options |= rng.choice(PREFIXES)
         self.db = DB(
-            **self._where, **options, background="thread",
+            **self._where, **options, **self._order, background="thread",
             write_buffer_size=rng.choice([1024, 5000, 65536, 1 << 18]),
             max_file_size=rng.choice([1024, 5000, 1 << 20]),
             lru_cache_size=rng.choice([0, 2000, 1 << 20]),
@@ -271,6 +281,46 @@ class Run:
                 else:
                     batch.put(key, value)
                     self.state[key] = value
+
+    def ingest(self) -> None:
+        """Files of which a later one wins, and all of them over what is written meanwhile."""
+        home = os.path.dirname(self._where["path"])
+        ingested: State = {}
+        paths: list[str] = []
+        for number in range(self.rng.randrange(1, 4)):
+            part = {self.key(): self.value() for _ in range(self.rng.choice([1, 20, 100]))}
+            paths.append(f"{home}/{self.at}-{number}.ldb")
+            with TableWriter(paths[-1], env=self._where.get("env"), **self._order) as table:
+                for key, value in self.entries(part):
+                    table.add(key, value)
+            ingested |= part
+
+        def progress(*_: object) -> None:
+            if self.rng.random() < 0.1:
+                self.put()
+
+        self.db.ingest(paths, progress=progress)
+        self.state |= ingested
+
+    def transaction(self) -> None:
+        """It is committed unless what it read was written meanwhile."""
+        with self.db.transaction() as transaction:
+            read, written = self.key(), {self.key(): self.value() for _ in range(3)}
+            expect(transaction.get(read), self.state.get(read), f"a transaction's {read!r}")
+            for key, value in written.items():
+                transaction.put(key, value)
+            expect(transaction.get(key), value, f"a transaction's own {key!r}")
+            if self.rng.random() < 0.7:
+                transaction.commit()
+                self.state |= written
+                return
+            self.state[read] = self.value()
+            self.db.put(read, self.state[read])
+            try:
+                transaction.commit()
+            except ConflictError:
+                return
+            raise Wrong(f"{read!r} was written meanwhile, and the transaction was committed")
 
     def flush(self) -> None:
         self.db.flush()

@@ -3,13 +3,15 @@
 Every key has one writer, who raises its number: it notes the number when it begins to write it, and
 again when the write is acknowledged.  Whatever a reader gets was begun before it ended, and is at
 least what was acknowledged before it began.  Batches set several keys to one number: a snapshot
-sees one.  All the while the store is flushed, compacted, copied, closed, and opened again.
+sees one.  Some of these writes are ingests.  All the while the store is flushed, compacted, copied,
+closed, and opened again.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import gc
+import os
 import random
 import signal
 import sys
@@ -24,7 +26,7 @@ from typing import Any
 from study import Outcome, Say
 
 import lsmkv
-from lsmkv import DB, MemoryEnv
+from lsmkv import DB, MemoryEnv, TableWriter
 from lsmkv.format.batch import decode_batch
 from lsmkv.format.log import LogReader
 
@@ -176,19 +178,37 @@ class Load:
         key = b"%d-%d" % (number, rng.randrange(OWN_KEYS))
         value = self.begun[key] + 1
         self.begun[key] = value
-        self.db.put(key, b"%d " % value + b"x" * rng.randrange(200), sync=rng.random() < 0.01)
+        text = b"%d " % value + b"x" * rng.randrange(200)
+        if rng.random() < 0.02:
+            self._ingest({key: text}, number)
+        else:
+            self.db.put(key, text, sync=rng.random() < 0.01)
         self.acknowledged[key] = value
         self._expect(self.db.get(key), value, value, f"{key!r}, just written")
         return "puts"
 
+    def _ingest(self, entries: dict[bytes, bytes], number: int) -> None:
+        path = f"{self._path}-{number}.ldb"
+        try:
+            with TableWriter(path) as table:
+                for key, value in sorted(entries.items()):
+                    table.add(key, value)
+            self.db.ingest([path])
+        finally:
+            os.remove(path)
+
     def write_groups(self, rng: random.Random, number: int) -> str:
-        """Set the group's keys to one number, with one batch."""
+        """Set the group's keys to one number, with one batch or one ingest."""
         own = b"g%d" % (number % 2)
         value = self.begun[own] + 1
         self.begun[own] = value
-        with self.db.write_batch() as batch:
-            for key in rng.sample(GROUP, len(GROUP)):
-                batch.put(key, b"%d %s " % (value, own) + b"y" * rng.randrange(100))
+        changes = {key: b"%d %s " % (value, own) + b"y" * rng.randrange(100) for key in GROUP}
+        if rng.random() < 0.02:
+            self._ingest(changes, number)
+        else:
+            with self.db.write_batch() as batch:
+                for key in rng.sample(GROUP, len(GROUP)):
+                    batch.put(key, changes[key])
         self.acknowledged[own] = value
         return "batches"
 
