@@ -16,7 +16,7 @@ from threads import run_threads
 from lsmkv import DB, MemoryEnv
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(10))
 def test_a_store_is_a_dict(seed: int) -> None:
     outcome = Outcome()
     model_study.run_once(seed, outcome, "/db", ["lsmkv"], 1000)

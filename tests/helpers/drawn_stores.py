@@ -6,8 +6,7 @@
     L0: [apple#5:put=red] [apple#7:del]
     L1: [apple#1:put=old banana#2:put=yellow]
 
-Of the tables of level 0, the oldest comes first.  The store is open for reading only, so that it
-stays as it is drawn: what is in its log is in the memtable.
+Of the tables of level 0, the oldest comes first.  What is in the log is in the memtable.
 """
 
 from __future__ import annotations
@@ -29,9 +28,12 @@ from lsmkv.options import Options
 _LOG = 100
 
 
-def drawn_store(drawing: Drawing) -> DB:
-    """The store, whose tables have blocks of one or two entries."""
-    env = MemoryEnv()
+def drawn_store(drawing: Drawing, writable_in: MemoryEnv | None = None) -> DB:
+    """The store, whose tables have blocks of one or two entries.
+
+    It is open for reading only, so that it stays as it is drawn, or is at ``/db`` of an env.
+    """
+    env = MemoryEnv() if writable_in is None else writable_in
     comparator = order_of(drawing)
     internal = InternalKeyComparator(comparator)
     options = Options(comparator=comparator, block_size=40, block_restart_interval=2)
@@ -57,4 +59,6 @@ def drawn_store(drawing: Drawing) -> DB:
         with directory.create(log_name(_LOG)) as file:
             file.append(log)
         versions.close()
+    if writable_in is not None:
+        return DB("/db", env=env, comparator=comparator, reuse_logs=True, block_size=40)
     return DB("/db", env=env, read_only=True, comparator=comparator)

@@ -35,8 +35,10 @@ from lsmkv import (
 Entry = tuple[bytes, bytes]
 State = dict[bytes, bytes]
 
-KEYS = [b"", b"\0", b"\xff", b"\xff\xff", b"a", b"a\0", b"a\xff", b"b", b"k1"]
-KEYS += [b"k%04d" % n for n in range(250)]
+FEW = [b"", b"\0", b"\xff", b"\xff\xff", b"a", b"a\0", b"a\xff", b"b", b"k1"]
+FEW += [b"k%04d" % n for n in range(20)]
+"""With many versions each, which fill several blocks."""
+KEYS = [*FEW, *(b"k%04d" % n for n in range(20, 250))]
 MANY = [b"m%04d" % n for n in range(1100)]
 """Enough for a fuse filter, if they come into one table."""
 FILTERS: list[dict[str, Any]] = [
@@ -115,6 +117,7 @@ class Run:
         self.outcome = outcome
         self.engines = engines
         self.state: State = {}
+        self.keys = self.rng.choice([FEW, KEYS])
         self.at = 0
         self.doing = "opening"
         self.db: Any = None
@@ -135,7 +138,7 @@ class Run:
             (self.put, 40), (self.delete, 18), (self.batch, 6), (self.overwrite, 1), (self.get, 25),
             (self.scan, 2), (self.scan_range, 8), (self.take_snapshot, 3), (self.read_snapshot, 2),
             (self.release_snapshot, 2), (self.begin_iterator, 3), (self.walk, 12),
-            (self.compact, 1), (self.scan_prefix, 4), (self.load, 1),
+            (self.compact, 1), (self.scan_prefix, 4), (self.load, int(self.keys is KEYS)),
         ]  # fmt: skip
         self._own: list[tuple[Callable[[], None], int]] = [
             (self.flush, 2), (self.check, 2), (self.multi_get, 4), (self.range_flags, 4),
@@ -225,7 +228,7 @@ class Run:
 
     def key(self) -> bytes:
         """One that may well be there."""
-        return self.rng.choice(KEYS)
+        return self.rng.choice(self.keys)
 
     def target(self) -> bytes:
         """A key, or what lies beside one."""
@@ -265,7 +268,7 @@ class Run:
 
     def overwrite(self) -> None:
         """Enough to fill a memtable."""
-        for key in KEYS[:: self.rng.choice([3, 7])]:
+        for key in self.keys[:: self.rng.choice([3, 7])]:
             value = b"%d" % self.at * self.rng.randrange(60)
             self.db.put(key, value)
             self.state[key] = value
@@ -353,7 +356,8 @@ class Run:
     def check(self) -> None:
         """Everything, and what structures must be."""
         self.scan()
-        for key in [*KEYS, *MANY[::5], *(key + b"x" for key in MANY[::9])]:
+        more = [*MANY[::5], *(key + b"x" for key in MANY[::9])] if self.keys is KEYS else []
+        for key in [*KEYS, *more]:
             expect(self.db.get(key), self.state.get(key), f"get {key!r}")
         if self.engine == "lsmkv":
             self.db.check()
@@ -423,7 +427,7 @@ class Run:
         expected = self.entries(state)
         found = list(snapshot.iterator(reverse=reverse))
         expect(found, expected[::-1] if reverse else expected, "a snapshot")
-        for key in self.rng.sample(KEYS, 20):
+        for key in self.rng.sample(self.keys, 20):
             expect(snapshot.get(key), state.get(key), f"a snapshot's {key!r}")
 
     def release_snapshot(self) -> None:

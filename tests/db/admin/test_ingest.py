@@ -18,9 +18,11 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from drawn_stores import drawn_store
 from hooked import HookedEnv, ignore
-from orders import fold
+from states import Case, Drawing, states
 from threads import background_of, run_threads
+from trees import key_of, key_text, order_of, words_text
 
 import lsmkv
 from lsmkv import DB, TableWriter
@@ -89,64 +91,48 @@ OLD = some(0, 30, b"old")
 NEW = some(10, 40, b"new")
 
 
-def put_in_place(db: DB, place: str) -> None:
-    """Put old values of some of the keys to the place that is named."""
-    if place == "memtable":
-        fill(db, OLD)
-    elif place == "a table":
-        fill(db, OLD)
-        db.flush()
-    elif place == "level 0":
-        for _ in range(3):
-            fill(db, OLD)
-            db.flush()
-        assert levels(db)[0] == 1
-    elif place == "the deepest":
-        for _ in range(4):
-            fill(db, OLD)
-            db.compact_range()
-        assert levels(db)[:2] == [0, 0]
-    elif place.startswith("deleted"):
-        fill(db, OLD)
-        db.flush()
-        for key in OLD:
-            db.delete(key)
-        if place == "deleted in a table":
-            db.flush()
-
-
-PLACES = [
-    "nowhere",
-    "memtable",
-    "a table",
-    "level 0",
-    "the deepest",
-    "deleted in the memtable",
-    "deleted in a table",
-]
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_an_ingest_is_newer_than_earlier_writes(place: str) -> None:
+def answer(drawing: Drawing, words: list[str]) -> str:
+    """Of the store that is drawn, and of files, by their numbers: ``1: banana=yellow``."""
     env = MemoryEnv()
-    path = write_table(env, "/new.ldb", NEW)
-    with opened(env) as db:
-        put_in_place(db, place)
-        before = dict(db)
-        db.ingest([path])
-        expected = {**before, **NEW}
-        assert dict(db) == expected
-        assert {key: db.get(key) for key in expected} == expected
-        assert dict(db.iterator(reverse=True)) == expected
-        assert db.get(b"key00010x") is None
-        db.check()
-        assert reopened(copied(env)) == expected
-        db.compact_range()
-        assert dict(db) == expected
-    assert reopened(env) == expected
-    assert write_table(env, "/again.ldb", NEW)  # the file was not taken away
-    with env.open_directory("/") as directory:
-        assert {"new.ldb", "again.ldb"} <= set(directory.names())
+    comparator = order_of(drawing)
+    for label, text in drawing:
+        if label.isdigit():
+            with TableWriter(f"/{label}", env=env, comparator=comparator) as table:
+                for pair in text.split():
+                    key, _, value = pair.partition("=")
+                    table.add(key_of(key), value.encode())
+    match words:
+        case ["ingest", *files]:
+            store = [(label, text) for label, text in drawing if not label.isdigit()]
+            with drawn_store(store, writable_in=env) as db:
+                before, tables = db.snapshot(), {table.number for table in db.tables()}
+                old = dict(before)
+                db.ingest(iter([f"/{file}" for file in files]))
+                pairs, last = list(db), db.snapshot().sequence
+                assert list(before) == list(old.items())
+                assert (last > before.sequence) == ({t.number for t in db.tables()} != tables)
+                assert [db.get(key) for key, _ in pairs] == [value for _, value in pairs]
+                assert list(db.iterator(reverse=True)) == pairs[::-1]
+                for key in {key for key, value in pairs if old.get(key) != value}:
+                    chosen = db.explain(key).chosen
+                    assert chosen is not None
+                    assert chosen.sequence == last
+                by_level = [f"L{at} {n}" for at, n in enumerate(levels(db)) if n]
+                db.check()
+                assert reopened(copied(env), comparator=comparator) == dict(pairs)
+                db.compact_range()
+                assert list(db) == pairs
+                before.close()
+            with env.open_directory("/") as directory:  # the files are not taken away
+                assert set(files) <= set(directory.names())
+            texts = [f"{key_text(key)}={value.decode()}" for key, value in pairs]
+            return f"{words_text(texts)}, {words_text(by_level)}"
+    raise NotImplementedError
+
+
+@states("ingest.txt")
+def test_states(case: Case) -> None:
+    case.check(answer, draws="memtable|L[0-6]|order|[1-9]")
 
 
 def copied(env: MemoryEnv) -> MemoryEnv:
@@ -161,32 +147,6 @@ def copied(env: MemoryEnv) -> MemoryEnv:
             with source.open(name) as file, target.create(name) as made:
                 made.append(file.read(0, file.size))
     return copy
-
-
-def test_later_writes_replace_ingested_entries() -> None:
-    env = MemoryEnv()
-    path = write_table(env, "/new.ldb", NEW)
-    with opened(env) as db:
-        fill(db, OLD)
-        db.ingest([path])
-        expected = {**OLD, **NEW}
-        for turn in range(3):
-            for at, key in enumerate(NEW):
-                if at % 3 == turn:
-                    db.delete(key)
-                    expected.pop(key, None)
-                else:
-                    db.put(key, b"%d" % turn)
-                    expected[key] = b"%d" % turn
-            assert dict(db) == expected
-            db.flush()
-            assert dict(db) == expected
-        db.compact_range()
-        assert dict(db) == expected
-        db.ingest([path])  # the same file once more
-        expected.update(NEW)
-        assert dict(db) == expected
-    assert reopened(env) == expected
 
 
 def test_earlier_snapshots_and_iterators_do_not_see_an_ingest() -> None:
@@ -270,62 +230,6 @@ def test_a_transaction_conflicts_with_an_ingest() -> None:
             assert later.get(b"a") == b"new"
             later.put(b"a", b"newer")
         assert dict(db) == {b"a": b"newer", b"b": b"1"}
-
-
-# Several files
-
-
-def test_a_later_file_replaces_entries_of_an_earlier_one() -> None:
-    env = MemoryEnv()
-    parts = [
-        some(0, 100, b"a"),
-        some(300, 400, b"b"),
-        some(50, 350, b"c"),
-        {},
-        some(100, 120, b"d"),
-        {b"key00010": b"e"},
-        some(400, 401, b"f"),
-    ]
-    paths = [write_table(env, f"/{at}.ldb", part, block_size=128) for at, part in enumerate(parts)]
-    rng = random.Random(1)
-    for _ in range(6):
-        order = list(range(len(parts)))
-        rng.shuffle(order)
-        expected: State = {}
-        for at in order:
-            expected.update(parts[at])
-        with DB(f"/db{order}", create_if_missing=True, env=env, **TINY) as db:
-            fill(db, some(0, 20, b"old"))
-            db.ingest(paths[at] for at in order)  # any iterable
-            assert dict(db) == expected
-            db.check()
-            db.ingest([paths[order[0]], paths[order[0]]])
-            assert dict(db) == {**expected, **parts[order[0]]}
-
-
-def test_nothing_to_ingest() -> None:
-    env = MemoryEnv()
-    path = write_table(env, "/empty.ldb", {})
-    with opened(env) as db:
-        db.put(b"a", b"1")
-        before = db.snapshot().sequence
-        db.ingest([])
-        db.ingest([path, path])
-        assert db.snapshot().sequence == before
-        assert dict(db) == {b"a": b"1"}
-        assert tables_named(db) == 0
-
-
-def test_one_write_has_one_sequence() -> None:
-    env = MemoryEnv()
-    paths = [write_table(env, f"/{at}", some(at * 10, at * 10 + 15)) for at in range(3)]
-    with opened(env) as db:
-        db.ingest(paths)
-        last = db.snapshot().sequence
-        for key in some(0, 35):
-            chosen = db.explain(key).chosen
-            assert chosen is not None
-            assert chosen.sequence == last
 
 
 # Where the tables go
@@ -556,61 +460,6 @@ def test_many_ingests_at_once() -> None:
             assert value in [some(0, 200, b"%d" % n)[key] for n in range(6)]
         db.check()
     assert reopened(env) == found
-
-
-# Random operations, with a dict as the judge
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_ingests_and_writes_agree_with_a_dict(seed: int) -> None:
-    rng = random.Random(seed)
-    env = MemoryEnv()
-    model: State = {}
-    db = opened(env, **TINY)
-    held: list[tuple[lsmkv.Snapshot, State]] = []
-    for step in range(150):
-        kind = rng.choices(
-            ["write", "ingest", "flush", "compact", "snapshot", "reopen"], [40, 10, 3, 2, 5, 2]
-        )[0]
-        if kind == "write":
-            for _ in range(rng.randrange(1, 8)):
-                key = b"%03d" % rng.randrange(100)
-                if rng.random() < 0.3:
-                    db.delete(key)
-                    model.pop(key, None)
-                else:
-                    model[key] = b"%d" % step * rng.randrange(30)
-                    db.put(key, model[key])
-        elif kind == "ingest":
-            paths = []
-            for at in range(rng.randrange(1, 4)):
-                low = rng.randrange(100)
-                keys = range(low, rng.randrange(low, 100), rng.choice((1, 3, 20)))
-                part = {b"%03d" % n: b"%d %d" % (step, at) * rng.randrange(20) for n in keys}
-                paths.append(write_table(env, f"/{step}-{at}", part, block_size=64))
-                model.update(part)
-            db.ingest(paths)
-        elif kind == "flush":
-            db.flush()
-        elif kind == "compact":
-            db.compact_range()
-        elif kind == "snapshot":
-            held.append((db.snapshot(), dict(model)))
-        else:
-            for snapshot, _ in held:
-                snapshot.close()
-            held.clear()
-            db.close()
-            db = opened(env, paranoid_checks=True, reuse_logs=rng.random() < 0.5, **TINY)
-        key = b"%03d" % rng.randrange(100)
-        assert db.get(key) == model.get(key)
-        if step % 10 == 0:
-            assert dict(db) == model
-            for snapshot, state in held:
-                assert dict(snapshot) == state
-    db.check()
-    db.close()
-    assert reopened(env) == model
 
 
 # Kills, power cuts, failing calls
@@ -1120,38 +969,6 @@ def test_an_ingest_while_another_thread_closes_the_store() -> None:
     thread.join()
     assert [type(error) for error in outcome] == [lsmkv.ClosedError]
     assert reopened(env) == {}
-
-
-def test_other_orders() -> None:
-    env = MemoryEnv()
-    order: dict[str, Any] = {"comparator": fold, "comparator_name": "folded"}
-    with TableWriter("/new", env=env, **order) as table:
-        for key in (b"a", b"B", b"c"):
-            table.add(key, b"new")
-    with TableWriter("/newer", env=env, **order) as table:
-        table.add(b"C", b"newer")
-    with opened(env, **order) as db:
-        db.put(b"A", b"old")
-        db.put(b"b", b"old")
-        db.put(b"D", b"old")
-        db.ingest(["/new", "/newer"])
-        assert [value for _, value in db] == [b"new", b"new", b"newer", b"old"]
-        assert [db.get(key) for key in (b"A", b"b", b"c", b"d")] == [
-            b"new",
-            b"new",
-            b"newer",
-            b"old",
-        ]
-    backwards = {"comparator": lsmkv.ReverseBytewiseComparator()}
-    with TableWriter("/back", env=env, **backwards) as table:
-        for key in sorted(NEW, reverse=True):
-            table.add(key, NEW[key])
-    with DB("/other", create_if_missing=True, env=env, **backwards, **TINY) as db:
-        fill(db, OLD)
-        db.ingest(["/back"])
-        assert list(db) == sorted({**OLD, **NEW}.items(), reverse=True)
-        with pytest.raises(lsmkv.CorruptionError, match="out of order"):
-            db.ingest([write_table(env, "/forward", NEW)])
 
 
 # LevelDB
