@@ -39,6 +39,12 @@ FEW = [b"", b"\0", b"\xff", b"\xff\xff", b"a", b"a\0", b"a\xff", b"b", b"k1"]
 FEW += [b"k%04d" % n for n in range(20)]
 """With many versions each, which fill several blocks."""
 KEYS = [*FEW, *(b"k%04d" % n for n in range(20, 250))]
+STEMS = [b"a", b"a:", b"ab", b"ab:", b"a::", b"b:", b"c", b"\xff", b"\xff\xff", b"a\xff"]
+TAILS = [b"", b"\0", b"1", b"2", b":", b"\xff", b"\xff\xff"]
+AFTER = [b"b", b"ac", b"a;", b"b;"]
+"""What follows directly behind all keys of a prefix."""
+STEMMED = sorted({*TAILS, *AFTER, *(stem + tail for stem in STEMS for tail in TAILS)})
+"""For filters of prefixes: keys at the ends of what a prefix holds."""
 MANY = [b"m%04d" % n for n in range(1100)]
 """Enough for a fuse filter, if they come into one table."""
 FILTERS: list[dict[str, Any]] = [
@@ -62,6 +68,16 @@ PREFIXES: list[dict[str, Any]] = [
     {"prefix_extractor": DelimitedPrefix(b"00")},
     {"prefix_extractor": lambda key: key[:2] or None, "prefix_extractor_name": "model.FirstTwo"},
 ]
+STEMMED_PREFIXES: list[dict[str, Any]] = [
+    *({"prefix_extractor": of} for of in (None, 1, 2, 3, b":", b"::", b"\xff")),
+    {"prefix_extractor": lambda key: key[:1] if key[:1] in (b"a", b"b") else None},
+    # Without the colon, so that it goes by what follows the prefix: no scan may go by it.
+    {"prefix_extractor": lambda key: key.partition(b":")[0] if b":" in key else None},
+    {"prefix_extractor": lambda key: b""},
+]
+for _at, _one in enumerate(STEMMED_PREFIXES):
+    if callable(_one["prefix_extractor"]):
+        _one["prefix_extractor_name"] = f"model.{_at}"
 TURN = 150
 """Operations until somebody else opens the store."""
 
@@ -117,21 +133,21 @@ class Run:
         self.outcome = outcome
         self.engines = engines
         self.state: State = {}
-        self.keys = self.rng.choice([FEW, KEYS])
+        self.keys = self.rng.choice([FEW, KEYS, STEMMED])
         self.at = 0
         self.doing = "opening"
         self.db: Any = None
         self.engine = ""
         self._snapshots: list[tuple[Any, State]] = []
-        self._iterators: list[tuple[Any, list[Entry], int]] = []
-        """With what each has before and behind it, and where it stands."""
+        self._iterators: list[tuple[Any, list[Entry], int, bool]] = []
+        """With what each has before and behind it, where it stands, and whether it goes back."""
         self._where: dict[str, Any] = {"path": path}
         self._reverse = False
         self._order: dict[str, Any] = {}
         if len(engines) == 1:
             mapped_logs = self.rng.random() < 0.5
             self._where = {"path": "/db", "env": MemoryEnv(mapped_logs=mapped_logs)}
-            self._reverse = self.rng.random() < 0.25
+            self._reverse = self.keys is not STEMMED and self.rng.random() < 0.25
         if self._reverse:
             self._order["comparator"] = ReverseBytewiseComparator()
         self._common: list[tuple[Callable[[], None], int]] = [
@@ -144,6 +160,8 @@ class Run:
             (self.flush, 2), (self.check, 2), (self.multi_get, 4), (self.range_flags, 4),
             (self.raw, 3), (self.ingest, 3), (self.transaction, 2),
         ]  # fmt: skip
+        if self.keys is STEMMED:
+            self._own += [(self.put_stem, 4), (self.delete_stem, 2), (self.scan_stem, 3)]
 
     def run(self, operations: int) -> None:
         """So many, in turns."""
@@ -197,7 +215,7 @@ class Run:
             options["compression"] = rng.choice(["snappy", "zstd", None])
             options["block_size"] = rng.choice([64, 256, 4096])
         if not self._reverse:
-            options |= rng.choice(PREFIXES)
+            options |= rng.choice(STEMMED_PREFIXES if self.keys is STEMMED else PREFIXES)
         self.db = DB(
             **self._where, **options, **self._order, background="thread",
             write_buffer_size=rng.choice([1024, 5000, 65536, 1 << 18]),
@@ -272,6 +290,22 @@ class Run:
             value = b"%d" % self.at * self.rng.randrange(60)
             self.db.put(key, value)
             self.state[key] = value
+
+    def put_stem(self) -> None:
+        """A table that most prefixes are not in, but for its edges."""
+        stem = self.rng.choice(STEMS)
+        for key in [STEMMED[0], *(stem + tail for tail in self.rng.sample(TAILS, 4)), STEMMED[-1]]:
+            self.state[key] = b"%d" % self.at * 20
+            self.db.put(key, self.state[key])
+        self.db.flush()
+
+    def delete_stem(self) -> None:
+        """A table of deletions alone hides the entries of older ones."""
+        stem = self.rng.choice(STEMS)
+        for key in [key for key in self.state if key.startswith(stem)]:
+            self.db.delete(key)
+            del self.state[key]
+        self.db.flush()
 
     def load(self) -> None:
         """Or delete, in one batch, so many that a table of them has a fuse filter."""
@@ -362,9 +396,15 @@ class Run:
         if self.engine == "lsmkv":
             self.db.check()
 
-    def _between(self, start: bytes | None, stop: bytes | None, flags: str = "[)") -> list[Entry]:
+    def _between(
+        self,
+        start: bytes | None,
+        stop: bytes | None,
+        flags: str = "[)",
+        state: State | None = None,
+    ) -> list[Entry]:
         """The model's entries in a range."""
-        entries = self.entries()
+        entries = self.entries(state)
         order = [_Backward(key) if self._reverse else key for key, _ in entries]
         low, high = 0, len(order)
         if start is not None:
@@ -412,6 +452,24 @@ class Run:
         if self.engine == "lsmkv":
             back = list(self.db.iterator(prefix=prefix, reverse=True))
             expect(back, expected[::-1], f"prefix {prefix!r}, back")
+            part = list(self.db.prefixed_db(prefix)) if prefix else expected
+            expect([prefix + key for key, _ in part], [k for k, _ in expected], f"part {prefix!r}")
+
+    def scan_stem(self) -> None:
+        """Many ranges within one stem and at its end, both ways."""
+        stem = self.rng.choice(STEMS)
+        source, state = self.rng.choice([(self.db, self.state), *self._snapshots])
+        ends = [stem + tail for tail in TAILS] + AFTER
+        flags = self.rng.choice("([") + self.rng.choice(")]")
+        for start, stop in itertools.product(ends, ends):
+            expected = self._between(start, stop, flags, state)
+            for reverse in (False, True):
+                found = list(source.iterator(
+                    start=start, stop=stop, include_start=flags[0] == "[",
+                    include_stop=flags[1] == "]", reverse=reverse,
+                ))  # fmt: skip
+                what = f"{flags[0]}{start!r}, {stop!r}{flags[1]} reverse={reverse}"
+                expect(found, expected[::-1] if reverse else expected, what)
 
     # What is held while the store changes
 
@@ -438,15 +496,24 @@ class Run:
         if len(self._iterators) >= 4:
             self._iterators.pop(self.rng.randrange(4))[0].close()
         start, stop = self._bounds()
-        iterator = self.db.iterator(start=start, stop=stop)
-        self._iterators.append((iterator, self._between(start, stop), 0))
+        arguments: dict[str, Any] = {"start": start, "stop": stop}
+        entries = self._between(start, stop)
+        back = self.engine == "lsmkv" and self.rng.random() < 0.3
+        if self.keys is STEMMED and self.engine == "lsmkv" and self.rng.random() < 0.7:
+            stem = self.rng.choice(STEMS)
+            arguments = {"prefix": stem}
+            entries = [entry for entry in self.entries() if entry[0].startswith(stem)]
+        if back:
+            arguments["reverse"] = True
+            entries.reverse()
+        self._iterators.append((self.db.iterator(**arguments), entries, 0, back))
 
     def walk(self) -> None:
         """Forth and back, and to any place, in what was there when the iterator was made."""
         if not self._iterators:
             return
         number = self.rng.randrange(len(self._iterators))
-        iterator, entries, at = self._iterators[number]
+        iterator, entries, at, back = self._iterators[number]
         if self.engine == "leveldb" and len(entries) == 1:
             return  # plyvel does not find the only entry of a range when it comes back to it
         for _ in range(self.rng.randrange(1, 25)):
@@ -461,11 +528,12 @@ class Run:
                 key = self.target()
                 iterator.seek(key)
                 at = sum(self._before(name, key) for name, _ in entries)
+                at = len(entries) - at if back else at
             elif step > 0.93:
                 start = self.rng.random() < 0.5
                 (iterator.seek_to_start if start else iterator.seek_to_stop)()
-                at = 0 if start else len(entries)
-        self._iterators[number] = iterator, entries, at
+                at = 0 if start != back else len(entries)
+        self._iterators[number] = iterator, entries, at, back
 
     def _before(self, key: bytes, other: bytes) -> bool:
         return key > other if self._reverse else key < other
@@ -473,7 +541,10 @@ class Run:
     def raw(self) -> None:
         """LevelDB's own kind of iterator."""
         entries = self.entries()
-        iterator = self.db.raw_iterator()
+        prefix = self.rng.choice(STEMS) if self.keys is STEMMED and self.rng.random() < 0.7 else b""
+        if prefix:
+            entries = [entry for entry in entries if entry[0].startswith(prefix)]
+        iterator = self.db.raw_iterator(**({"prefix": prefix} if prefix else {}))
         key = self.target()
         at = sum(self._before(name, key) for name, _ in entries)
         iterator.seek(key)
