@@ -78,6 +78,12 @@ STEMMED_PREFIXES: list[dict[str, Any]] = [
 for _at, _one in enumerate(STEMMED_PREFIXES):
     if callable(_one["prefix_extractor"]):
         _one["prefix_extractor_name"] = f"model.{_at}"
+ORDERS: list[dict[str, Any]] = [
+    {},
+    {},
+    {"comparator": lambda a, b: (a > b) - (a < b), "comparator_name": "model.Plain"},
+    {"comparator": ReverseBytewiseComparator()},
+]
 TURN = 150
 """Operations until somebody else opens the store."""
 
@@ -147,12 +153,12 @@ class Run:
         if len(engines) == 1:
             mapped_logs = self.rng.random() < 0.5
             self._where = {"path": "/db", "env": MemoryEnv(mapped_logs=mapped_logs)}
-            self._reverse = self.keys is not STEMMED and self.rng.random() < 0.25
-        if self._reverse:
-            self._order["comparator"] = ReverseBytewiseComparator()
+            if self.keys is not STEMMED:
+                self._order = self.rng.choice(ORDERS)
+            self._reverse = self._order is ORDERS[-1]
         self._common: list[tuple[Callable[[], None], int]] = [
             (self.put, 40), (self.delete, 18), (self.batch, 6), (self.overwrite, 1), (self.get, 25),
-            (self.scan, 2), (self.scan_range, 8), (self.take_snapshot, 3), (self.read_snapshot, 2),
+            (self.delete_run, 1), (self.scan, 2), (self.scan_range, 8), (self.take_snapshot, 3), (self.read_snapshot, 2),
             (self.release_snapshot, 2), (self.begin_iterator, 3), (self.walk, 12),
             (self.compact, 1), (self.scan_prefix, 4), (self.load, int(self.keys is KEYS)),
         ]  # fmt: skip
@@ -214,7 +220,7 @@ class Run:
         if len(self.engines) == 1:
             options["compression"] = rng.choice(["snappy", "zstd", None])
             options["block_size"] = rng.choice([64, 256, 4096])
-        if not self._reverse:
+        if not self._order:
             options |= rng.choice(STEMMED_PREFIXES if self.keys is STEMMED else PREFIXES)
         self.db = DB(
             **self._where, **options, **self._order, background="thread",
@@ -290,6 +296,14 @@ class Run:
             value = b"%d" % self.at * self.rng.randrange(60)
             self.db.put(key, value)
             self.state[key] = value
+
+    def delete_run(self) -> None:
+        """Many keys in a row, or most of them."""
+        at, size = self.rng.randrange(len(self.keys)), self.rng.choice([20, 150, len(self.keys)])
+        for key in sorted(self.keys)[at : at + size]:
+            if self.rng.random() < 0.95:
+                self.db.delete(key)
+                self.state.pop(key, None)
 
     def put_stem(self) -> None:
         """A table that most prefixes are not in, but for its edges."""
@@ -444,7 +458,7 @@ class Run:
             expect(found, expected[::-1] if reverse else expected, what)
 
     def scan_prefix(self) -> None:
-        if self._reverse:
+        if self._order:
             return  # a prefix is a range of the bytewise order alone
         prefix = self.target()[: self.rng.randrange(1, 5)]
         expected = [entry for entry in self.entries() if entry[0].startswith(prefix)]

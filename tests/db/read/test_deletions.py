@@ -1,4 +1,7 @@
-"""Scans over long runs of deletions, in memtables, tables and both: against a model and plyvel."""
+"""Scans over long runs of deletions, in memtables, tables and both: against plyvel.
+
+``tests/stress/model_study.py`` has such runs, too, and compares them with a dict.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,15 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from orders import fold
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.util.comparator import REVERSE_BYTEWISE
 
 SMALL: dict[str, Any] = {
     "block_size": 256,
     "max_file_size": 4096,
     "compression": None,
     "seek_compaction": False,
-}
-ORDERS: dict[str, dict[str, Any]] = {
-    "bytewise": {},
-    "reverse": {"comparator": REVERSE_BYTEWISE},
-    "folding": {"comparator": fold, "comparator_name": "fold"},
 }
 MOST = 700
 
@@ -43,82 +39,6 @@ def random_changes(rng: random.Random) -> list[tuple[bytes, bytes | None]]:
     if rng.random() < 0.5:
         return [(key_of(number), None) for number in numbers]
     return [(key_of(number), rng.randbytes(rng.choice([3, 40]))) for number in numbers]
-
-
-class Model:
-    """A dict, and the order of its keys."""
-
-    def __init__(self, order: str, content: dict[bytes, bytes]) -> None:
-        self.content = dict(content)
-        self.falling = order == "reverse"
-
-    def rows(
-        self, start: bytes | None = None, stop: bytes | None = None, reverse: bool = False
-    ) -> list[tuple[bytes, bytes]]:
-        rows = sorted(self.content.items(), reverse=self.falling)
-        if start is not None:
-            rows = [row for row in rows if (row[0] <= start if self.falling else row[0] >= start)]
-        if stop is not None:
-            rows = [row for row in rows if (row[0] > stop if self.falling else row[0] < stop)]
-        return rows[::-1] if reverse else rows
-
-
-def walk(rng: random.Random, iterator: Any, rows: list[tuple[bytes, bytes]]) -> None:
-    """Go to and fro, a few steps or many, and compare each of them."""
-    at = 0
-    for _ in range(12):
-        forward = rng.random() < 0.5
-        for _ in range(rng.choice([1, 2, 9, 100])):
-            try:
-                row = iterator.next() if forward else iterator.prev()
-            except StopIteration:
-                row = None
-            if forward:
-                assert row == (rows[at] if at < len(rows) else None)
-                at = min(at + 1, len(rows))
-            else:
-                assert row == (rows[at - 1] if at > 0 else None)
-                at = max(at - 1, 0)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("seed", range(12))
-def test_any_mix_of_runs_against_a_model(order: str, seed: int) -> None:
-    """Snapshots and iterators keep what they saw, whatever is written, flushed and merged later."""
-    rng = random.Random(seed)
-    with DB(":memory:", **SMALL, **ORDERS[order]) as db:
-        now: dict[bytes, bytes] = {}
-        held: list[tuple[Any, Any, Model]] = []
-        for _ in range(25):
-            with db.write_batch() as batch:
-                for key, value in random_changes(rng):
-                    if value is None:
-                        batch.delete(key)
-                        now.pop(key, None)
-                    else:
-                        batch.put(key, value)
-                        now[key] = value
-            if rng.random() < 0.5:
-                db.flush()
-            if rng.random() < 0.1:
-                db.compact_range()
-            if rng.random() < 0.4:
-                snapshot = db.snapshot()
-                held.append((snapshot, snapshot.iterator(), Model(order, now)))
-            if len(held) > 3:
-                held.pop(0)[0].close()
-            readers = [(db, Model(order, now)), *((one, model) for one, _, model in held)]
-            for reader, model in readers:
-                for reverse in (False, True):
-                    assert list(reader.iterator(reverse=reverse)) == model.rows(reverse=reverse)
-                    start, stop = (key_of(rng.randrange(-1, MOST)) for _ in range(2))
-                    bounds: dict[str, Any] = {"start": start, "stop": stop, "reverse": reverse}
-                    assert list(reader.iterator(**bounds)) == model.rows(**bounds)
-                with reader.iterator() as iterator:
-                    walk(rng, iterator, model.rows())
-        for snapshot, iterator, model in held:
-            assert list(iterator) == model.rows()
-            snapshot.close()
 
 
 @pytest.mark.parametrize("seed", range(6))
