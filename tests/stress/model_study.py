@@ -158,9 +158,10 @@ class Run:
             self._reverse = self._order is ORDERS[-1]
         self._common: list[tuple[Callable[[], None], int]] = [
             (self.put, 40), (self.delete, 18), (self.batch, 6), (self.overwrite, 1), (self.get, 25),
-            (self.delete_run, 1), (self.scan, 2), (self.scan_range, 8), (self.take_snapshot, 3), (self.read_snapshot, 2),
-            (self.release_snapshot, 2), (self.begin_iterator, 3), (self.walk, 12),
-            (self.compact, 1), (self.scan_prefix, 4), (self.load, int(self.keys is KEYS)),
+            (self.delete_run, 1), (self.scan, 2), (self.scan_range, 8), (self.take_snapshot, 3),
+            (self.read_snapshot, 2), (self.release_snapshot, 2), (self.begin_iterator, 3),
+            (self.walk, 12), (self.compact, 1), (self.scan_prefix, 4),
+            (self.load, int(self.keys is KEYS)),
         ]  # fmt: skip
         self._own: list[tuple[Callable[[], None], int]] = [
             (self.flush, 2), (self.check, 2), (self.multi_get, 4), (self.range_flags, 4),
