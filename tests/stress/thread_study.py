@@ -50,7 +50,7 @@ def run(size: float, seed: int, say: Say) -> Outcome:
         seconds + interrupts + 2 * LONGEST, exit=True, file=sys.__stderr__ or sys.stderr
     )
     try:
-        with _quick_switches():
+        with quick_switches():
             Load(seed, outcome, seconds).run()
             say("threads")
             storm(outcome, interrupts, seed)
@@ -60,7 +60,7 @@ def run(size: float, seed: int, say: Say) -> Outcome:
 
 
 @contextmanager
-def _quick_switches() -> Iterator[None]:
+def quick_switches() -> Iterator[None]:
     """Threads take turns as often as they can."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
