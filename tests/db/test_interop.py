@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -65,20 +65,35 @@ def open_leveldb(path: pathlib.Path, **options: Any) -> Any:
     return closing(plyvel.DB(str(path), paranoid_checks=True, **options))
 
 
+@contextmanager
+def opened(engine: str, path: pathlib.Path, **options: Any) -> Iterator[Any]:
+    """The store by either engine, checked at its end."""
+    if engine == "leveldb":
+        with open_leveldb(path, create_if_missing=True, **options) as db:
+            yield db
+    else:
+        with DB(path, create_if_missing=True, paranoid_checks=True, **options) as db:
+            yield db
+            db.check()
+
+
+@pytest.mark.parametrize("writer", ["lsmkv", "leveldb"])
 @pytest.mark.parametrize("step", ["log only", "flushed", "compacted", "both"])
 @pytest.mark.parametrize(
     ("compression", "bits"), [("snappy", 10), (None, 10), ("snappy", 0), (None, 1)]
 )
-def test_leveldb_reads_what_lsmkv_wrote(
-    path: pathlib.Path, step: str, compression: Any, bits: int
+def test_each_reads_what_the_other_wrote(
+    path: pathlib.Path, writer: str, step: str, compression: Any, bits: int
 ) -> None:
     changes = changes_of(1, 1500)
-    with DB(
-        path, create_if_missing=True, compression=compression, bloom_filter_bits=bits,
-        write_buffer_size=1 << 20 if step == "log only" else 16_000, max_file_size=20_000,
+    least = 16_000 if writer == "lsmkv" else 65536
+    with opened(
+        writer, path, compression=compression, bloom_filter_bits=bits,
+        write_buffer_size=1 << 20 if step == "log only" else least,
+        max_file_size=20_000 if writer == "lsmkv" else 1 << 20,
     ) as db:  # fmt: skip
         put_all(db, changes[:1000])
-        if step == "flushed":
+        if step == "flushed" and writer == "lsmkv":
             db.flush()
         elif step in ("compacted", "both"):
             db.compact_range()
@@ -88,65 +103,21 @@ def test_leveldb_reads_what_lsmkv_wrote(
                 put_all(batch, changes[1250:])
         else:
             changes = changes[:1000]
-        db.check()
     state = changed({}, changes)
-    with open_leveldb(path, bloom_filter_bits=bits) as db:
-        check(db, state)
-        db.compact_range()
-        check(db, state)
-    with DB(path, bloom_filter_bits=bits) as db:
-        check(db, state)
-        db.check()
-
-
-@pytest.mark.parametrize("step", ["log only", "flushed", "compacted", "both"])
-@pytest.mark.parametrize(
-    ("compression", "bits"), [("snappy", 10), (None, 10), ("snappy", 0), (None, 1)]
-)
-def test_lsmkv_reads_what_leveldb_wrote(
-    path: pathlib.Path, step: str, compression: Any, bits: int
-) -> None:
-    changes = changes_of(2, 1500)
-    with open_leveldb(
-        path, create_if_missing=True, compression=compression, bloom_filter_bits=bits,
-        write_buffer_size=1 << 20 if step == "log only" else 65536, max_file_size=1 << 20,
-    ) as db:  # fmt: skip
-        put_all(db, changes[:1000])
-        if step in ("compacted", "both"):
+    readers = ["leveldb", "lsmkv"] if writer == "lsmkv" else ["lsmkv", "leveldb"]
+    for reader in readers:
+        with opened(reader, path, bloom_filter_bits=bits, lru_cache_size=0) as db:
+            check(db, state)
+            if [reader, writer, step, bits] == ["lsmkv", "leveldb", "compacted", 10]:
+                stats = db.stats()
+                assert stats.filters_asked > 200  # it found LevelDB's filters, and they are right
+                assert stats.filter_negatives >= 45
             db.compact_range()
-        if step in ("log only", "both"):
-            put_all(db, changes[1000:1250])
-            with db.write_batch() as batch:
-                put_all(batch, changes[1250:])
-        else:
-            changes = changes[:1000]
-    state = changed({}, changes)
-    with DB(path, bloom_filter_bits=bits, paranoid_checks=True, lru_cache_size=0) as db:
-        db.check()
-        check(db, state)
-        if step == "compacted" and bits == 10:
-            stats = db.stats()
-            assert stats.filters_asked > 200  # it found LevelDB's filters, and they are right
-            assert stats.filter_negatives >= 45
-        db.compact_range()
-        check(db, state)
-        db.check()
-    with open_leveldb(path, bloom_filter_bits=bits) as db:
-        check(db, state)
+            check(db, state)
 
 
-@pytest.mark.parametrize("layout", ["block", "table", "both"])
-def test_leveldb_reads_all_filter_layouts(path: pathlib.Path, layout: Any) -> None:
-    """A whole-table filter is an entry of the metaindex that LevelDB passes over."""
-    changes = changes_of(3, 600)
-    with DB(path, create_if_missing=True, filter_layout=layout) as db:
-        put_all(db, changes)
-        db.compact_range()
-    with open_leveldb(path, bloom_filter_bits=10) as db:
-        check(db, changed({}, changes))
-
-
-OTHER_FILTERS: list[dict[str, Any]] = [
+FILTERS: list[dict[str, Any]] = [
+    *({"filter_layout": layout} for layout in ("block", "table", "both")),
     {"filter_policy": Bloom64Policy(10), "filter_layout": "block"},
     {"filter_policy": Bloom64Policy(10), "filter_layout": "both", "prefix_extractor": 6},
     {"filter_policy": BinaryFusePolicy(), "prefix_extractor": b"0"},
@@ -155,7 +126,7 @@ OTHER_FILTERS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", OTHER_FILTERS, ids=str)
+@pytest.mark.parametrize("options", FILTERS, ids=str)
 def test_leveldb_reads_beside_filters_that_it_does_not_know(
     path: pathlib.Path, options: dict[str, Any]
 ) -> None:
@@ -169,38 +140,6 @@ def test_leveldb_reads_beside_filters_that_it_does_not_know(
     assert len(state) > 1000  # else there is no fuse filter
     with open_leveldb(path, bloom_filter_bits=10) as db:
         check(db, state)
-
-
-def test_tables_of_all_filters_in_one_store(path: pathlib.Path) -> None:
-    """Each round writes with other filters, LevelDB every other time; and reads what is there."""
-    state: State = {}
-    extra: list[dict[str, Any]] = [
-        {"write_buffer_size": 1 << 16, "max_file_size": 1 << 16, **options}
-        for options in OTHER_FILTERS
-    ]
-    for turn in range(2 * len(extra)):
-        changes = changes_of(turn, 700, keys=900)
-        if turn % 2:
-            with open_leveldb(path, bloom_filter_bits=10) as db:
-                check(db, state)
-                put_all(db, changes)
-            state = changed(state, changes)
-            continue
-        with DB(path, create_if_missing=True, **extra[turn // 2]) as db:
-            check(db, state)
-            put_all(db, changes)
-            state = changed(state, changes)
-            db.flush()
-            check(db, state)
-            for n in range(0, 900, 50):
-                prefix = b"key%03d" % (n // 100)
-                pairs = sorted(pair for pair in state.items() if pair[0].startswith(prefix))
-                assert list(db.iterator(prefix=prefix)) == pairs
-                assert list(db.iterator(prefix=prefix, reverse=True)) == pairs[::-1]
-            db.check()
-    with DB(path) as db:
-        check(db, state)
-        assert db.verify() == []
 
 
 @pytest.mark.parametrize("bits", [0, 10])
@@ -308,13 +247,12 @@ def test_the_names_of_comparators(tmp_path: pathlib.Path) -> None:
         path = tmp_path / first
         options: dict[str, Any] = {"comparator": compare, "create_if_missing": True}
         if first == "lsmkv":
-            with DB(path, comparator_name="test.reverse", **options) as db:
-                put_all(db, changes)
-                db.compact_range()
+            written = DB(path, comparator_name="test.reverse", **options)
         else:
-            with open_leveldb(path, comparator_name=b"test.reverse", **options) as db:
-                put_all(db, changes)
-                db.compact_range()
+            written = open_leveldb(path, comparator_name=b"test.reverse", **options)
+        with written as db:
+            put_all(db, changes)
+            db.compact_range()
         expected = sorted(state.items(), reverse=True)
         with DB(path, comparator_name="test.reverse", **options) as db:
             assert list(db) == expected
@@ -355,37 +293,23 @@ def killed(program: str, path: pathlib.Path) -> None:
     assert (result.returncode, result.stderr) == (9, "")
 
 
-KILLED = {
-    "lsmkv": """
-        import os, sys, lsmkv
-        db = lsmkv.DB(sys.argv[1], create_if_missing=True, write_buffer_size=65536)
-        for n in range(3000):
-            db.put(b"%d" % (n % 1000), b"%d" % n * 10)
-        os._exit(9)
-    """,
-    "leveldb": """
-        import os, sys, plyvel
-        db = plyvel.DB(sys.argv[1], create_if_missing=True, write_buffer_size=65536)
-        for n in range(3000):
-            db.put(b"%d" % (n % 1000), b"%d" % n * 10)
-        os._exit(9)
-    """,
-}
+KILLED = """
+    import os, sys, ENGINE
+    db = ENGINE.DB(sys.argv[1], create_if_missing=True, write_buffer_size=65536)
+    for n in range(3000):
+        db.put(b"%d" % (n % 1000), b"%d" % n * 10)
+    os._exit(9)
+"""
 
 
-@pytest.mark.parametrize("writer", ["lsmkv", "leveldb"])
+@pytest.mark.parametrize("writer", ["lsmkv", "plyvel"])
 @pytest.mark.parametrize("reader", ["lsmkv", "leveldb"])
 def test_a_killed_process_loses_nothing(path: pathlib.Path, writer: str, reader: str) -> None:
-    killed(KILLED[writer], path)
+    killed(KILLED.replace("ENGINE", writer), path)
     expected = {b"%d" % (n % 1000): b"%d" % n * 10 for n in range(2000, 3000)}
     for _ in range(2):
-        if reader == "lsmkv":
-            with DB(path, paranoid_checks=True) as db:
-                assert dict(db) == expected
-                db.check()
-        else:
-            with open_leveldb(path) as db:
-                assert dict(db.iterator()) == expected
+        with opened(reader, path) as db:
+            assert dict(db.iterator()) == expected
 
 
 FAILING = """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import model_study
 import pytest
@@ -24,6 +25,13 @@ def test_a_store_is_a_dict(seed: int) -> None:
     model_study.run_once(seed, outcome, "/db", ["lsmkv"], 1000)
     assert outcome.violations == []
     assert outcome.figures["operations"] == 900  # whole turns
+
+
+def test_lsmkv_and_leveldb_in_turns(tmp_path: Path) -> None:
+    pytest.importorskip("plyvel")
+    outcome = Outcome()
+    model_study.run_once(1, outcome, str(tmp_path / "db"), ["lsmkv", "leveldb"], 1500)
+    assert outcome.violations == []
 
 
 # Threads
