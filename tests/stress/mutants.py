@@ -26,10 +26,11 @@ sys.path.append(str(ROOT / "tests" / "yardstick"))
 
 from mistakes import MISTAKES, Mistake  # noqa: E402
 from plant import SHORT, Copy, planted  # noqa: E402
+from rows import RELIABILITY, quoted, read_rows, write_rows  # noqa: E402
 from simulation_study import MODES, try_mode  # noqa: E402
 
 RESULTS = HERE / "mutants.txt"
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = RELIABILITY
 SECONDS = 600.0
 """Of one core: how long a mistake is looked for."""
 REDUCE = 400
@@ -394,24 +395,16 @@ _HEAD = """\
 
 def read_outcomes(path: Path = RESULTS) -> dict[str, Outcome]:
     """By the names of the mistakes, as far as they are known."""
-    outcomes: dict[str, Outcome] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-        if not line.startswith("#"):
-            name, kind, mode, *numbers, test = line.split(" | ")
-            outcomes[name] = Outcome(kind, mode, *map(int, numbers), test=test)
-    return outcomes
+    return {
+        name: Outcome(kind, mode, *map(int, numbers), test=test)
+        for name, kind, mode, *numbers, test in read_rows(path)
+    }
 
 
 def write_outcomes(outcomes: dict[str, Outcome], path: Path = RESULTS) -> None:
     """In the order of the list; others are left out."""
-    lines = [
-        " | ".join(map(str, (mistake.name, *outcomes[mistake.name])))
-        for mistake in MUTANTS
-        if mistake.name in outcomes
-    ]
-    new = path.with_suffix(".new")
-    new.write_text(_HEAD + "".join(f"{line}\n" for line in lines), encoding="utf-8")
-    new.replace(path)
+    known = (one.name for one in MUTANTS if one.name in outcomes)
+    write_rows(path, _HEAD, ((name, *outcomes[name]) for name in known))
 
 
 def table(outcomes: dict[str, Outcome]) -> str:
@@ -440,11 +433,7 @@ def table(outcomes: dict[str, Outcome]) -> str:
 
 def page(text: str) -> str:
     """The text of ``docs/reliability.md`` with what is known now."""
-    before, begin, rest = text.partition("<!-- mutants -->\n")
-    _, end, after = rest.partition("<!-- end mutants -->\n")
-    if not end:
-        raise ValueError("the page has no place for the mutants")
-    return f"{before}{begin}{table(read_outcomes())}{end}{after}"
+    return quoted(text, "mutants", table(read_outcomes()))
 
 
 def refuse_failure_of_the_source(mode: str, seed: int) -> None:

@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from rows import RELIABILITY, quoted, read_rows, write_rows
 from simulation_study import MODES, try_mode
 
 RESULTS = Path(__file__).with_name("schedules.txt")
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+PAGE = RELIABILITY
 LOCKS, LINES = "locks and calls", "every line"
 TARGETS = {LOCKS: 190_000, LINES: 10_000}
 """How many schedules there are to be, by what is a switch point."""
@@ -46,10 +47,8 @@ def kind_of(mode: str) -> str:
 def read_tried(path: Path = RESULTS) -> dict[str, Tried]:
     """By mode."""
     tried = {name: Tried(_FIRST + at * 10**9, 0, 0) for at, name in enumerate(_MODES)}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-        if not line.startswith("#"):
-            name, *numbers = line.split(" | ")
-            tried[name] = Tried(*map(int, numbers))
+    for name, *numbers in read_rows(path):
+        tried[name] = Tried(*map(int, numbers))
     return tried
 
 
@@ -73,10 +72,7 @@ def write_tried(tried: dict[str, Tried], path: Path = RESULTS) -> None:
         f"# {sums}.\n"
         "# Mode, first seed, runs, violations.\n"
     )
-    lines = [" | ".join(map(str, (name, *one))) for name, one in tried.items()]
-    new = path.with_suffix(".new")
-    new.write_text(head + "".join(f"{line}\n" for line in lines), encoding="utf-8")
-    new.replace(path)
+    write_rows(path, head, ((name, *one) for name, one in tried.items()))
 
 
 def next_mode(tried: dict[str, Tried]) -> str:
@@ -94,10 +90,6 @@ def next_mode(tried: dict[str, Tried]) -> str:
 
 def page(text: str) -> str:
     """The text of ``docs/reliability.md`` with the sums of now."""
-    before, begin, rest = text.partition("<!-- schedules -->\n")
-    _, end, after = rest.partition("<!-- end schedules -->\n")
-    if not end:
-        raise ValueError("the page has no place for the schedules")
     sums = totals(read_tried())
     schedules = " and ".join(f"{runs:,} at {kind}" for kind, (runs, _) in sums.items())
     violations = sum(number for _, number in sums.values())
@@ -106,7 +98,7 @@ def page(text: str) -> str:
         f"{violations} of them failed: {', '.join(FIXED.values())}. That is fixed.\n"
         "Each sitting of `tests/stress/schedules.py` continues with new seeds.\n"
     )
-    return f"{before}{begin}{said}{end}{after}"
+    return quoted(text, "schedules", said)
 
 
 def main() -> int:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import sharing_study
+from rows import RELIABILITY, quoted, read_rows, write_rows
 
 RESULTS = Path(__file__).with_name("sharing_kills.txt")
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+PAGE = RELIABILITY
 TARGET = 10_000
 """How many owners are to be killed in all sittings together."""
 LARGE = 2_000
@@ -25,8 +26,6 @@ LARGE = 2_000
 _FIRST = 10**9
 """The first seed of the first sitting; the suite uses smaller ones."""
 _WIDTH = 120
-_BEGIN = "<!-- sharing kills -->\n"
-_END = "<!-- end sharing kills -->\n"
 _HEAD = """\
 # Kills of processes that share a store, a line for each sitting: written by sharing_kills.py.
 # First seed, stores, kills of owners, kills in all, stops, writes, reads, violations.
@@ -52,16 +51,12 @@ class Sitting(NamedTuple):
 
 def read_sittings(path: Path = RESULTS) -> list[Sitting]:
     """From the first one to the last."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return [Sitting(*map(int, line.split(" | "))) for line in lines if not line.startswith("#")]
+    return [Sitting(*map(int, row)) for row in read_rows(path)]
 
 
 def write_sittings(sittings: list[Sitting], path: Path = RESULTS) -> None:
     """Replace the file."""
-    lines = [" | ".join(map(str, one)) for one in sittings]
-    new = path.with_suffix(".new")
-    new.write_text(_HEAD + "".join(f"{line}\n" for line in lines), encoding="utf-8")
-    new.replace(path)
+    write_rows(path, _HEAD, sittings)
 
 
 def after_store(before: Sitting, figures: dict[str, int], violations: int) -> Sitting:
@@ -85,10 +80,6 @@ def next_seed(sittings: list[Sitting]) -> int:
 
 def page(text: str) -> str:
     """The text of ``docs/reliability.md`` with the sums of now."""
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not end:
-        raise ValueError("the page has no place for the kills")
     sittings = read_sittings()
     _, _, owners, kills, stops, writes, reads, violations = map(sum, zip(*sittings, strict=True))
     most = max(one.owners for one in sittings)
@@ -99,7 +90,7 @@ def page(text: str) -> str:
         " Each sitting of `tests/stress/sharing_kills.py` has new seeds."
     )
     said = textwrap.fill(said, _WIDTH, break_on_hyphens=False) + "\n"
-    return f"{before}{begin}{said}{end}{after}"
+    return quoted(text, "sharing kills", said)
 
 
 def main() -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import sharing_study
+from rows import RELIABILITY, quoted, read_rows, write_rows
 from sharing_simulation_study import MODES
 from simulation_study import try_mode
 
@@ -30,9 +31,7 @@ REAL = "kills of real processes"
 _KILLS = 0.2
 """The size of each attempt with them."""
 RESULTS = Path(__file__).with_name("sharing_mistakes.txt")
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-_BEGIN = "<!-- sharing mistakes -->\n"
-_END = "<!-- end sharing mistakes -->\n"
+PAGE = RELIABILITY
 _HEAD = """\
 # What finds the mistakes of sharing_mistakes.py, which writes this: the kind of failure, the mode,
 # the seed, the runs until then and the seconds of a core until then.
@@ -308,24 +307,16 @@ def _spent() -> float:
 
 def read_outcomes(path: Path = RESULTS) -> dict[str, Outcome]:
     """By the names of the mistakes, as far as they are known."""
-    outcomes: dict[str, Outcome] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-        if not line.startswith("#"):
-            name, kind, mode, *numbers = line.split(" | ")
-            outcomes[name] = Outcome(kind, mode, *map(int, numbers))
-    return outcomes
+    return {
+        name: Outcome(kind, mode, *map(int, numbers))
+        for name, kind, mode, *numbers in read_rows(path)
+    }
 
 
 def write_outcomes(outcomes: dict[str, Outcome], path: Path = RESULTS) -> None:
     """In the order of the list; others are left out."""
-    lines = [
-        " | ".join(map(str, (mistake.name, *outcomes[mistake.name])))
-        for mistake in MISTAKES
-        if mistake.name in outcomes
-    ]
-    new = path.with_suffix(".new")
-    new.write_text(_HEAD + "".join(f"{line}\n" for line in lines), encoding="utf-8")
-    new.replace(path)
+    known = (one.name for one in MISTAKES if one.name in outcomes)
+    write_rows(path, _HEAD, ((name, *outcomes[name]) for name in known))
 
 
 def table(outcomes: dict[str, Outcome]) -> str:
@@ -348,11 +339,7 @@ def table(outcomes: dict[str, Outcome]) -> str:
 
 def page(text: str) -> str:
     """The text of ``docs/reliability.md`` with what is known now."""
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not end:
-        raise ValueError("the page has no place for the mistakes")
-    return f"{before}{begin}{table(read_outcomes())}{end}{after}"
+    return quoted(text, "sharing mistakes", table(read_outcomes()))
 
 
 def main() -> int:
