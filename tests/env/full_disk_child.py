@@ -13,6 +13,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -177,6 +178,9 @@ def fills_while_writing(
     for number in range(300):
         writer.put(sync=number % 50 == 0)
     writer.check(db)
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.15, "it is busy though no call is made"
     place.make_room()
     failed = db._background is not None and db._background.error is not None
     if failed:  # by the MANIFEST, which is final until the store is opened again

@@ -264,17 +264,15 @@ def test_a_compaction_that_finds_no_room_stops_no_write_before_level_0_is_full()
         assert env.tables() == {table.name for table in db.tables()}
 
 
-@pytest.mark.parametrize("kind", ["MANIFEST", "EIO"])
+@pytest.mark.parametrize("kind", ["MANIFEST", "EIO", "EFBIG"])
 def test_other_failures_stay_final(kind: str) -> None:
     """That of the MANIFEST, also on a full disk, and any other failure of a table."""
-    if kind == "EIO":
-        env = TightEnv("sync", code=errno.EIO)
-    else:
-        env = TightEnv("sync", kind="MANIFEST")
+    code = getattr(errno, kind, errno.ENOSPC)
+    env = TightEnv("sync", kind="MANIFEST" if kind == "MANIFEST" else ".ldb", code=code)
     with DB("/db", create_if_missing=True, env=env, **SMALL) as db:
         env.full = True
         error = fill(db, {})
-        assert error.errno == (errno.EIO if kind == "EIO" else errno.ENOSPC)
+        assert error.errno == code
         env.full = False
         for call in (db.flush, db.sync, lambda: db.put(b"k", b"v"), db.compact_range):
             with pytest.raises(lsmkv.IOError):
