@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import pathlib
 import random
@@ -546,56 +545,6 @@ def test_kills_and_power_cuts_at_every_call() -> None:
     assert n > 80
 
 
-@pytest.mark.parametrize(("code", "short"), [(errno.EIO, False), (errno.ENOSPC, True)])
-def test_each_call_failed_in_turn(code: int, short: bool) -> None:
-    """The open store shows all of the ingest or nothing, and so does the store opened next."""
-    base = base_store()
-    files = {"/a.ldb", "/b.ldb"}
-    unusable = 0
-    n = 0
-    while True:
-        n += 1
-        env = base.kill()
-        db = opened(env, **TINY)
-        db.put(b"before", b"1")
-        env.fail_at(n, OSError(code, os.strerror(code)), short=short)
-        failure: lsmkv.IOError | None = None
-        try:
-            db.ingest(sorted(files))
-        except lsmkv.IOError as error:
-            failure = error
-        struck = env.failures
-        env.heal()
-        if failure is None:
-            assert dict(db) == STATES[2]
-        else:
-            assert failure.errno == code
-            assert dict(db) in STATES[1:3]
-        disk = env.kill()
-        try:
-            db.put(b"key00012", b"after")
-            if failure is not None:
-                assert dict(db) == {**STATES[1], b"key00012": b"after"}
-                db.ingest(sorted(files))  # again, and now it works
-                db.put(b"key00012", b"after")
-            assert dict(db) == STATES[3]
-            expected = 3, 3
-        except lsmkv.IOError:
-            assert failure is not None
-            unusable += 1  # background work failed: until it is opened again
-            expected = 1, 2
-        try:
-            db.close()
-        except lsmkv.IOError:
-            expected = 1, 3
-        judge(disk, 1 if failure else 2, 2)
-        judge(env, *expected)
-        if struck == 0:
-            break
-    assert n > 50
-    assert unusable < n / 3
-
-
 @pytest.mark.parametrize("calls", [{"sync"}, {"append", "truncate", "file_size"}])
 def test_no_ingest_after_the_log_has_failed(calls: set[str]) -> None:
     """The log may hold an unacknowledged write, which would come back after the ingest."""
@@ -969,47 +918,6 @@ def test_an_ingest_while_another_thread_closes_the_store() -> None:
     thread.join()
     assert [type(error) for error in outcome] == [lsmkv.ClosedError]
     assert reopened(env) == {}
-
-
-# LevelDB
-
-
-def test_leveldb_writes_to_a_store_after_an_ingest(tmp_path: pathlib.Path) -> None:
-    plyvel = pytest.importorskip("plyvel")
-    directory = str(tmp_path / "db")
-    expected: State = {}
-    for turn in range(3):
-        parts = [some(n * 300 + turn, n * 300 + 400, b"%d" % turn) for n in range(4)]
-        paths = [
-            write_table(None, tmp_path / f"{turn}-{n}.ldb", part) for n, part in enumerate(parts)
-        ]
-        with DB(directory, create_if_missing=True, paranoid_checks=True, **TINY) as ours:
-            assert dict(ours) == expected
-            ours.put(b"key00500", b"older")
-            ours.ingest(paths)
-            for part in parts:
-                expected.update(part)
-            assert dict(ours) == expected
-            ours.put(b"key00%d01" % turn, b"ours")
-            expected[b"key00%d01" % turn] = b"ours"
-        with plyvel.DB(
-            directory, paranoid_checks=True, write_buffer_size=64 * 1024, bloom_filter_bits=10
-        ) as theirs:
-            assert dict(theirs.iterator(verify_checksums=True)) == expected
-            assert all(theirs.get(key) == expected[key] for key in list(expected)[::7])
-            for n in range(turn, 2000, 11):
-                if n % 2:
-                    theirs.put(b"key%05d" % n, b"theirs %d" % turn)
-                    expected[b"key%05d" % n] = b"theirs %d" % turn
-                else:
-                    theirs.delete(b"key%05d" % n)
-                    expected.pop(b"key%05d" % n, None)
-            if turn != 1:
-                theirs.compact_range()
-            assert dict(theirs) == expected
-    with DB(directory, paranoid_checks=True) as ours:
-        assert dict(ours) == expected
-        ours.check()
 
 
 # Beside each other, beside compactions, beside forks

@@ -1,0 +1,111 @@
+"""More mistakes for ``plant.py``, of the engine: those with which its tests were made shorter.
+
+See ``mistakes.py`` for what they are.
+"""
+
+from __future__ import annotations
+
+from mistakes import Mistake
+
+MISTAKES: tuple[Mistake, ...] = (
+    # Ingests
+    Mistake(
+        "the first of several ingested files wins",
+        "files",
+        "Ingestion._read",
+        'tag = pack(b"", source.place, KIND_VALUE)',
+        'tag = pack(b"", 1, KIND_VALUE)',
+        "A later file of an ingest does not replace the entries of an earlier one.",
+    ),
+    Mistake(
+        "files that begin where another ends are one run",
+        "files",
+        "Ingestion._examine",
+        "source.smallest) < 0:",
+        "source.smallest) <= 0:",
+        "An ingest of two files that share a key is refused as out of order.",
+    ),
+    Mistake(
+        "the memtable is not flushed before an ingest",
+        "files",
+        "Ingestion._run",
+        "writer.flush_memtable()",
+        "pass",
+        "Writes of the memtable go above an ingest that came later.",
+    ),
+    Mistake(
+        "an ingest at the sequence of the last write is published",
+        "files",
+        "Ingestion._number",
+        "if self._sequence <= last_sequence:",
+        "if self._sequence < last_sequence:",
+        "A write and an ingest have one sequence, and either may be found.",
+    ),
+    Mistake(
+        "the names of ingested tables are not made durable",
+        "files",
+        "Ingestion._number",
+        "directory.sync()",
+        "pass",
+        "After a power cut the MANIFEST names tables that are not there.",
+    ),
+    Mistake(
+        "the last table of an ingest is not finished",
+        "files",
+        "Ingestion._write",
+        "self._finish_output()\n        finally:",
+        "pass\n        finally:",
+        "The last entries of an ingest are missing.",
+    ),
+    Mistake(
+        "an ingest is split where level 0 overlaps",
+        "files",
+        "Ingestion._split",
+        "not version.overlaps(",
+        "version.overlaps(",
+        "An ingest that overlaps level 0 adds many tables there, and writers wait.",
+    ),
+    Mistake(
+        "an ingest goes on after its callback has closed the store",
+        "files",
+        "Ingestion._tell",
+        "self._refuse_if_closing()",
+        "pass",
+        "Files are written into a directory that another process may own.",
+    ),
+    # Ranges and prefixes
+    Mistake(
+        "a range with a prefix is not cut at the prefix's end",
+        "iterators",
+        "bounds_of",
+        "end = after_prefix(first)",
+        "end = None",
+        "A scan of a prefix goes on beyond it.",
+    ),
+    # Transactions
+    Mistake(
+        "a transaction commits over a key that it read",
+        "locks",
+        "ConflictCheck.raise_if_changed",
+        "if self.has(key):",
+        "if self.has(key) and not self._ranges:",
+        "An update is lost.",
+    ),
+    # Full disks
+    Mistake(
+        "a quota counts as a number of free bytes",
+        "compaction",
+        "WorkOnDisk.fail",
+        "if error.errno == errno.EDQUOT:",
+        "if error.errno == errno.ENOSPC:",
+        "Writes are refused though the quota has room again.",
+    ),
+    Mistake(
+        "work that found space is still put off",
+        "compaction",
+        "WorkOnDisk.succeed",
+        "self.put_off = False",
+        "pass",
+        "After a full disk each flush waits for a call that resumes it.",
+    ),
+)
