@@ -9,12 +9,11 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from others import Other
 from stores import settle
 
 import lsmkv
@@ -106,31 +105,6 @@ def damage_found(db: Handle, names: list[str]) -> set[str]:
         except CorruptionError as error:
             found.add(os.path.basename(error.path or ""))
     return found
-
-
-@pytest.fixture(params=["DB", "read-only DB", "member of a SharedDB"])
-def opening(request: pytest.FixtureRequest) -> Iterator[Callable[..., Handle]]:
-    owners: list[Other] = []
-
-    def open_it(path: Path, **options: Any) -> Handle:
-        if request.param == "DB":
-            return DB(path, **options)
-        if request.param == "read-only DB":
-            return DB(path, read_only=True, **options)
-        policy = options.get("filter_policy")
-        own = options | ({"filter_policy": _InCode()} if policy is not None else {})
-        owners.append(Other(path, **own))
-        assert owners[0].opened == "open"
-        return SharedDB(path, **options)
-
-    yield open_it
-    for owner in owners:
-        owner.kill()
-
-
-class _InCode:
-    def __repr__(self) -> str:
-        return "lsmkv.Bloom64Policy(10)"
 
 
 @pytest.mark.parametrize("pair", PAIRS)

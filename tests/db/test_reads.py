@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from others import Other
 from stores import settle
 
 import lsmkv
@@ -145,39 +144,6 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             settle(db)
             assert len(db.tables()) == TABLES
     return paths
-
-
-class InCode:
-    """An option as another process's code spells it."""
-
-    def __init__(self, option: object) -> None:
-        self._option = option
-
-    def __repr__(self) -> str:
-        is_plain = isinstance(self._option, (str, int))
-        return f"{self._option!r}" if is_plain else f"lsmkv.{self._option!r}"
-
-
-@pytest.fixture(params=["DB", "read-only DB", "member of a SharedDB"])
-def opening(request: pytest.FixtureRequest) -> Iterator[Callable[..., Handle]]:
-    """How to open a store, as the parameter says."""
-    owners: list[Other] = []
-
-    def open_it(path: Path, **options: Any) -> Handle:
-        if request.param == "DB":
-            return DB(path, **options)
-        if request.param == "read-only DB":
-            return DB(path, read_only=True, **options)
-        own: dict[str, Any] = {
-            name: InCode(value) for name, value in options.items() if name != "lru_cache_size"
-        }
-        owners.append(Other(path, **own))
-        assert owners[0].opened == "open"
-        return SharedDB(path, **options)
-
-    yield open_it
-    for owner in owners:
-        owner.kill()
 
 
 def ends_of(db: Handle) -> list[bytes]:
