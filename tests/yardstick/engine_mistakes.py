@@ -26,12 +26,12 @@ MISTAKES: tuple[Mistake, ...] = (
         "An ingest of two files that share a key is refused as out of order.",
     ),
     Mistake(
-        "the memtable is not flushed before an ingest",
+        "entries that were written at a sequence are ingested",
         "files",
-        "Ingestion._run",
-        "writer.flush_memtable()",
-        "pass",
-        "Writes of the memtable go above an ingest that came later.",
+        "Ingestion._refuse_out_of_order",
+        "if tagged[:TAG_SIZE] != _TAG:",
+        "if tagged[0] != KIND_VALUE:",
+        "A table of a store is ingested as if TableWriter had made it.",
     ),
     Mistake(
         "an ingest at the sequence of the last write is published",

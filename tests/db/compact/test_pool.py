@@ -188,15 +188,6 @@ def test_a_flush_does_not_wait_for_a_compaction(path: str) -> None:
 # Which stores have workers
 
 
-def test_small_stores_have_no_workers(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "Popen", None)
-    with DB(path, create_if_missing=True, write_buffer_size=50_000) as db:
-        fill(db, 10_000, 1)
-        db.compact_range()
-        assert db.stats().compactions > 0
-        assert pids_of(pool_of(db)) == []
-
-
 @pytest.mark.skipif(workers.processors() < 2, reason="needs two processors")
 def test_stores_that_are_written_to_a_lot_have_a_worker(path: str) -> None:
     with DB(path, create_if_missing=True, write_buffer_size=1_000_000) as db:
@@ -212,39 +203,36 @@ def test_stores_that_are_written_to_a_lot_have_a_worker(path: str) -> None:
     assert not any(alive(pid) for pid in pids)
 
 
+LARGE = 16_000_000
+"""Bytes of values: enough to make a worker pay."""
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("size", "options"),
     [
-        {"env": MemoryEnv()},
-        {"comparator": CallableComparator(lambda a, b: (a > b) - (a < b), "plain")},
-        {"background": "thread"},
+        (600_000, {"write_buffer_size": 50_000}),
+        (LARGE, {"env": MemoryEnv(), "place": "store"}),
+        (LARGE, {"comparator": CallableComparator(lambda a, b: (a > b) - (a < b), "plain")}),
+        (LARGE, {"background": "thread"}),
+        (100, {"background": "process", "place": ":memory:"}),
+        (100, {"background": "process", "frozen": True}),
     ],
+    ids=["small", "in memory", "a comparator", "the thread", "asked for in memory", "frozen"],
 )
-def test_stores_that_never_have_workers(
-    path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+def test_stores_that_have_no_workers(
+    path: str, size: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
-    place = "store" if "env" in options else path
-    with DB(place, create_if_missing=True, write_buffer_size=1_000_000, **options) as db:
-        fill(db, 16_000, 1, size=1000)
+    if "frozen" in options:
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
+    settings: dict[str, Any] = {"write_buffer_size": 1_000_000, "place": path, **options}
+    settings.pop("frozen", None)
+    with DB(settings.pop("place"), create_if_missing=True, **settings) as db:
+        length = 1000 if size == LARGE else 60
+        model = fill(db, max(100, size // length), 1, size=length)
         db.compact_range()
-        assert pids_of(pool_of(db)) == []
-
-
-def test_a_store_in_memory_uses_the_thread() -> None:
-    with DB(":memory:", background="process") as db:
-        fill(db, 100, 1)
-        db.flush()
-        assert pids_of(pool_of(db)) == []
-
-
-def test_a_frozen_program_uses_the_thread(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "frozen", True, raising=False)
-    with DB(path, **PROCESS) as db:
-        model = fill(db, 1000, 1)
-        db.flush()
-        assert pids_of(pool_of(db)) == []
         assert dict(db) == model
+        assert pids_of(pool_of(db)) == []
 
 
 def test_jobs_soon_after_each_other_start_a_worker(path: str) -> None:
@@ -307,63 +295,40 @@ def let_next_job_start_worker(db: DB) -> Any:
     return mine
 
 
-LOADING = """
-import sys, threading
+IN_A_PROCESS = """
+import errno, sys, threading
 from lsmkv import DB
 from lsmkv.db.compact import pool as workers
 
 workers._AT_ONCE = 1000.0
-threads = []
+threads, asked = [], []
 
-def note(event, arguments):
-    if event == "import" and arguments[0] == "subprocess":
-        threads.append(threading.get_ident())
-
-sys.addaudithook(note)
-with DB(sys.argv[1], create_if_missing=True) as db:
-    db._background.workers._enabled = True
-    for _ in range(75):
-        db.put(b"k", bytes(10_000))
-    assert threads == [], threads
-    for _ in range(100):
-        db.put(b"k", bytes(10_000))
-    assert threads == [threading.get_ident()], threads
-"""
-
-
-FAILING = """
-import errno, sys
-from lsmkv import DB
-from lsmkv.db.compact import pool as workers
-
-workers._AT_ONCE = 1000.0
-asked = []
-
-class Full:
+class Importing:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name == "subprocess":
-            asked.append(name)
-            raise OSError(errno.EMFILE, "Too many open files")
+            threads.append(threading.get_ident())
+            if sys.argv[2] == "fails":
+                raise OSError(errno.EMFILE, "Too many open files")
 
-sys.meta_path.insert(0, Full)
+sys.meta_path.insert(0, Importing)
 with DB(sys.argv[1], create_if_missing=True) as db:
     db._background.workers._enabled = True
-    for n in range(300):
+    for n in range(75):
         db.put(b"%d" % n, bytes(10_000))
-    assert asked
+    assert threads == [], threads
+    for n in range(75, 300):
+        db.put(b"%d" % n, bytes(10_000))
+    assert threads and (sys.argv[2] == "fails" or set(threads) == {threading.get_ident()}), threads
     assert sum(1 for _ in db) == 300
 """
 
 
-def test_a_write_does_not_fail_if_subprocess_cannot_be_imported(path: str) -> None:
-    """A later write may succeed in importing it, and without a worker there is the thread."""
-    subprocess.run([sys.executable, "-c", FAILING, path], check=True)
-
-
-def test_the_writer_thread_imports_subprocess(path: str) -> None:
-    """When a flush is expected: the import takes several times as long in the background thread."""
-    subprocess.run([sys.executable, "-c", LOADING, path], check=True)
+@pytest.mark.parametrize("outcome", ["works", "fails"])
+def test_the_writer_thread_imports_subprocess(path: str, outcome: str) -> None:
+    """When a flush is expected: the import takes several times as long in the background thread.
+    Where it fails, a later write may succeed in it, and without a worker there is the thread."""
+    subprocess.run([sys.executable, "-c", IN_A_PROCESS, path, outcome], check=True)
 
 
 @pytest.mark.parametrize("slowly", [True, False])
@@ -550,27 +515,14 @@ def test_a_worker_that_cannot_be_started(
     assert "from now on" in warnings[-1]
 
 
-def test_a_worker_that_ends_before_its_settings_arrive(
-    path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refuse(*_: object) -> None:
-        raise ProcessEnded("Broken pipe")
-
-    monkeypatch.setattr("lsmkv.env.process.Process.send", refuse)
-    with DB(path, **PROCESS) as db:
-        db.put(b"k", b"v")
-        db.flush()
-        assert pids_of(pool_of(db)) == []
-    assert "could not be started: Broken pipe" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("boot", "said"),
     [
         ("import os; os._exit(3)", "is lost"),
         ("import time; print('nonsense', flush=True); time.sleep(60)", "malformed report"),
+        ("", "could not be started: Broken pipe"),
     ],
-    ids=["dies at once", "sends nonsense"],
+    ids=["dies at once", "sends nonsense", "ends before its settings arrive"],
 )
 def test_a_worker_that_never_works(
     path: str,
@@ -579,7 +531,13 @@ def test_a_worker_that_never_works(
     boot: str,
     said: str,
 ) -> None:
-    monkeypatch.setattr("lsmkv.env.process._BOOT", boot)
+    def refuse(*_: object) -> None:
+        raise ProcessEnded("Broken pipe")
+
+    if boot:
+        monkeypatch.setattr("lsmkv.env.process._BOOT", boot)
+    else:
+        monkeypatch.setattr("lsmkv.env.process.Process.send", refuse)
     with DB(path, **PROCESS) as db:
         model = fill(db, 1000, 1)
         db.flush()
