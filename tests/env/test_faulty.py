@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import random
-from collections.abc import Callable
-from functools import partial
 
 import pytest
+from states import Case, Drawing, StatesError, states
+from trees import words_text
 
-from lsmkv.env.base import Directory, Env
+from lsmkv.env.base import Directory, Env, WritableFile
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import CALLS, FaultyEnv
 
@@ -38,107 +38,62 @@ def contents(env: Env, path: str = "/a") -> dict[str, bytes]:
         return {name: directory.read_file(name, 1 << 20) for name in sorted(directory.names())}
 
 
-def outcomes(cut: Callable[[random.Random], FaultyEnv]) -> set[tuple[tuple[str, bytes], ...]]:
-    return {tuple(contents(cut(random.Random(seed))).items()) for seed in range(200)}
+# Power cuts
 
 
-# Power cuts: names
+def done(calls: str) -> FaultyEnv:
+    """An env after these calls, on the files of one directory."""
+    env = FaultyEnv()
+    directory = env.open_directory("/a", create=True)
+    files: dict[str, WritableFile] = {}
+    for name, *arguments in map(str.split, calls.split(",")):
+        match name, *arguments:
+            case ["create", file, *content]:
+                files[file] = directory.create(file)
+                files[file].append("".join(content).encode())
+            case ["append", file, content]:
+                files[file].append(content.encode())
+            case ["truncate", file, size]:
+                files[file].truncate(int(size))
+            case ["reopen", file]:
+                files[file] = directory.append_to(file)
+            case ["sync", *some]:
+                (files[some[0]] if some else directory).sync()
+            case ["rename" | "remove", *names]:
+                getattr(directory, name)(*names)
+            case ["fail", call]:
+                env.fail_at(1, calls={call})
+                with pytest.raises(OSError, match="/a"):
+                    (directory if call == "dir_sync" else files["x"]).sync()
+            case ["short", file, content]:
+                env.fail_at(1, short=True)
+                with pytest.raises(OSError, match="/a/x"):
+                    files[file].append(content.encode())
+            case _:
+                raise StatesError(f"not a call: {name}")
+    return env
 
 
-def test_a_name_is_durable_after_its_directorys_sync(env: FaultyEnv, directory: Directory) -> None:
-    put(directory, "x", b"1", sync=True)
-    assert contents(env.power_cut()) == {}
-    directory.sync()
-    assert contents(env.power_cut()) == {"x": b"1"}
-    directory.rename("x", "y")
-    assert contents(env.power_cut()) == {"x": b"1"}
-    directory.sync()
-    assert contents(env.power_cut()) == {"y": b"1"}
-    directory.remove("y")
-    assert contents(env.power_cut()) == {"y": b"1"}
-    directory.sync()
-    assert contents(env.power_cut()) == {}
+def answer(drawing: Drawing, words: list[str]) -> str:
+    """Of the calls that are drawn: what may be left, by the contents of 200 directories."""
+    env = done(dict(drawing)["calls"])
+    match words:
+        case ["kill"]:
+            found = {tuple(contents(env).items())}
+        case ["synced" | "ordered" | "any" as model, *torn]:
+            names = {"synced": SYNCED, "ordered": ORDERED, "any": ANY_SUBSET}[model]
+            tails = Tails.TORN if torn else Tails.LOST
+            cuts = (env.power_cut(names, random.Random(at), tails=tails) for at in range(200))
+            found = {tuple(contents(cut).items()) for cut in cuts}
+        case _:
+            raise NotImplementedError
+    texts = [words_text(f"{name}={data.decode()}" for name, data in each) for each in sorted(found)]
+    return " | ".join(texts)
 
 
-def test_ordered_keeps_a_prefix(env: FaultyEnv, directory: Directory) -> None:
-    put(directory, "old", b"o", sync=True)
-    directory.sync()
-    put(directory, "tmp", b"n", sync=True)
-    directory.rename("tmp", "new")
-    directory.remove("old")
-    old, tmp, new = ("old", b"o"), ("tmp", b"n"), ("new", b"n")
-    assert outcomes(lambda rng: env.power_cut(ORDERED, rng)) == {
-        (old,),
-        (old, tmp),
-        (new, old),
-        (new,),
-    }
-
-
-def test_any_subset_keeps_any(env: FaultyEnv, directory: Directory) -> None:
-    put(directory, "old", b"o", sync=True)
-    directory.sync()
-    put(directory, "tmp", b"n", sync=True)
-    directory.rename("tmp", "new")
-    directory.remove("old")
-    old, tmp, new = ("old", b"o"), ("tmp", b"n"), ("new", b"n")
-    assert outcomes(lambda rng: env.power_cut(ANY_SUBSET, rng)) == {
-        (old,),
-        (old, tmp),
-        (new, old),
-        (new,),
-        (tmp,),
-        (),
-    }
-    assert outcomes(lambda rng: env.power_cut(SYNCED, rng)) == {(old,)}
-
-
-def test_a_rename_over_a_name_is_atomic(env: FaultyEnv, directory: Directory) -> None:
-    put(directory, "CURRENT", b"1", sync=True)
-    directory.sync()
-    put(directory, "tmp", b"2", sync=True)
-    directory.rename("tmp", "CURRENT")
-    for model in (ORDERED, ANY_SUBSET):
-        seen = outcomes(partial(env.power_cut, model))
-        assert {dict(names)["CURRENT"] for names in seen} == {b"1", b"2"}
-
-
-def test_a_file_never_survives_under_two_names(env: FaultyEnv, directory: Directory) -> None:
-    put(directory, "a", b"", sync=True)
-    directory.sync()
-    directory.rename("a", "b")
-    directory.rename("b", "c")
-    seen = outcomes(lambda rng: env.power_cut(ANY_SUBSET, rng))
-    assert {tuple(name for name, _ in names) for names in seen} == {("a",), ("b",), ("c",)}
-    directory.remove("c")
-    seen = outcomes(lambda rng: env.power_cut(ANY_SUBSET, rng))
-    assert {tuple(name for name, _ in names) for names in seen} == {("a",), ("b",), ("c",), ()}
-
-
-def test_after_a_sync_a_power_cut_has_one_outcome(env: FaultyEnv, directory: Directory) -> None:
-    put(directory, "x", b"", sync=True)
-    directory.remove("x")
-    put(directory, "y", b"", sync=True)
-    directory.sync()
-    for model in NameModel:
-        assert outcomes(partial(env.power_cut, model)) == {(("y", b""),)}
-
-
-def test_a_removal_concerns_the_file_that_had_the_name(
-    env: FaultyEnv, directory: Directory
-) -> None:
-    put(directory, "x", b"old", sync=True)
-    directory.sync()
-    put(directory, "tmp", b"new", sync=True)
-    directory.rename("tmp", "x")
-    directory.remove("x")
-    old, tmp = ("x", b"old"), ("tmp", b"new")
-    assert outcomes(partial(env.power_cut, ANY_SUBSET)) == {
-        (old,),
-        (tmp, old),
-        (("x", b"new"),),
-        (),
-    }
+@states("power_cuts.txt")
+def test_states(case: Case) -> None:
+    case.check(answer, draws="calls")
 
 
 def test_a_directory_in_place_of_a_file_is_durable(env: FaultyEnv, directory: Directory) -> None:
@@ -167,51 +122,6 @@ def test_removing_a_directory_is_not_durable(env: FaultyEnv, directory: Director
     env.open_directory("/").sync()
     with pytest.raises(FileNotFoundError):
         env.power_cut().open_directory("/a")
-
-
-# Power cuts: content
-
-
-def test_content_is_durable_after_its_files_sync(env: FaultyEnv, directory: Directory) -> None:
-    with directory.create("x") as file:
-        directory.sync()
-        assert contents(env.power_cut()) == {"x": b""}
-        file.append(b"ab")
-        assert contents(env.power_cut()) == {"x": b""}
-        file.sync()
-        file.append(b"cd")
-        assert contents(env.power_cut()) == {"x": b"ab"}
-        assert outcomes(lambda rng: env.power_cut(SYNCED, rng, tails=Tails.TORN)) == {
-            (("x", b"ab"),),
-            (("x", b"abc"),),
-            (("x", b"abcd"),),
-        }
-    with directory.append_to("x") as file:  # a sync is the file's, not the handle's
-        file.sync()
-    assert contents(env.power_cut()) == {"x": b"abcd"}
-
-
-def test_a_truncation_needs_a_sync_too(env: FaultyEnv, directory: Directory) -> None:
-    put(directory, "x", b"abcdef", sync=True)
-    directory.sync()
-    with directory.append_to("x") as file:
-        file.truncate(4)
-        file.truncate(2)
-        file.append(b"ZY")
-        assert contents(env.power_cut()) == {"x": b"abcdef"}
-        assert outcomes(lambda rng: env.power_cut(SYNCED, rng, tails=Tails.TORN)) == {
-            (("x", b"abcdef"),),
-            (("x", b"ab"),),
-            (("x", b"abZ"),),
-            (("x", b"abZY"),),
-        }
-        file.sync()
-        assert contents(env.power_cut()) == {"x": b"abZY"}
-        file.append(b"X")
-        file.truncate(4)
-        assert outcomes(lambda rng: env.power_cut(SYNCED, rng, tails=Tails.TORN)) == {
-            (("x", b"abZY"),)
-        }
 
 
 def test_a_power_cut_is_repeatable_and_disturbs_nothing(
@@ -361,49 +271,6 @@ def test_the_error_is_the_one_asked_for(env: FaultyEnv, directory: Directory) ->
     with pytest.raises(OSError, match="/a") as caught:
         directory.names()
     assert caught.value.errno == errno.EIO
-
-
-def test_a_short_write_writes_half(env: FaultyEnv, directory: Directory) -> None:
-    with directory.create("x") as file:
-        env.fail_at(1, short=True)
-        with pytest.raises(OSError, match="/a/x"):
-            file.append(b"0123456")
-        assert file.size() == 3
-        file.append(b"-")
-        file.sync()
-    directory.sync()
-    assert contents(env.power_cut()) == {"x": b"012-"}
-
-
-def test_a_failed_sync_is_final(env: FaultyEnv, directory: Directory) -> None:
-    with directory.create("x") as file:
-        directory.sync()
-        file.append(b"1")
-        file.sync()
-        file.append(b"2")
-        env.fail_at(1, calls={"sync"})
-        with pytest.raises(OSError, match="/a/x"):
-            file.sync()
-        file.sync()  # reports success, as the kernel does
-        file.append(b"3")
-        file.sync()
-    assert contents(env) == {"x": b"123"}
-    assert contents(env.power_cut()) == {"x": b"1"}
-    assert outcomes(lambda rng: env.power_cut(SYNCED, rng, tails=Tails.TORN)) == {
-        (("x", b"1"),),
-        (("x", b"12"),),
-        (("x", b"123"),),
-    }
-
-
-def test_a_failed_directory_sync_makes_nothing_durable(
-    env: FaultyEnv, directory: Directory
-) -> None:
-    put(directory, "x", b"")
-    env.fail_at(1, calls={"dir_sync"})
-    with pytest.raises(OSError, match="/a"):
-        directory.sync()
-    assert contents(env.power_cut()) == {}
 
 
 def test_wrong_arguments_of_fail_at_are_refused(env: FaultyEnv) -> None:
