@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from filled_caches import NamedEntries
+from filled_caches import NamedEntries, kept_after
+from states import Case, Drawing, states
 from threads import run_threads
 
 import lsmkv
@@ -21,110 +22,28 @@ from lsmkv.util.cache_entry import CacheEntry
 from lsmkv.util.second_chance_cache import SecondChanceCache
 
 
-def test_hit_and_miss() -> None:
-    named = NamedEntries(10, "ab")
-    assert named.take("a") == "A"
-    assert named.take("b") == "B"
-    assert len(named.cache) == 2
-    assert named.cache.usage == 2
-    named.cache.check()
+def answer(drawing: Drawing, words: list[str]) -> str:
+    """Of a cache to which the calls that are drawn were made."""
+    draws = dict(drawing)
+    named = NamedEntries(int(draws["cache"]))
+    kept = kept_after(draws["calls"], named)
+    assert len(named.cache) == len(named.kept)
+    match words:
+        case ["kept"]:
+            return f"{kept}, {named.cache.usage} used"
+        case ["value", name]:
+            return str(named.take(name))
+    raise NotImplementedError
 
 
-def test_the_oldest_value_is_evicted_first() -> None:
-    named = NamedEntries(3, "abcd")
-    assert named.kept == "bcd"
-    named.cache.check()
-
-
-def test_a_hit_spares_a_value_from_eviction() -> None:
-    named = NamedEntries(3, "abc")
-    named.take("a")
-    named.add("d", "D", 1)
-    assert named.kept == "acd"
-
-
-def test_a_replaced_value_counts_as_new() -> None:
-    named = NamedEntries(3, "abc")
-    named.add("a", "again", 1)
-    named.add("d", "D", 1)
-    assert named.kept == "cad"
-    assert named.take("a") == "again"
-
-
-def test_replacing_a_value_replaces_its_charge() -> None:
-    named = NamedEntries(10)
-    named.add("a", "small", 2)
-    named.add("a", "large", 7)
-    assert (named.cache.usage, len(named.cache)) == (7, 1)
-    named.add("a", "small", 1)
-    assert (named.cache.usage, len(named.cache)) == (1, 1)
-    named.cache.check()
-
-
-def test_a_large_value_evicts_several() -> None:
-    named = NamedEntries(5, "abcde")
-    named.add("f", "F", 4)
-    assert named.kept == "ef"
-    assert named.cache.usage == 5
-    named.cache.check()
-
-
-def test_a_value_as_large_as_the_cache_is_kept() -> None:
-    named = NamedEntries(5, "abc")
-    named.add("f", "F", 5)
-    assert named.kept == "f"
-
-
-def test_a_value_larger_than_the_cache_is_not_kept_and_evicts_nothing() -> None:
-    named = NamedEntries(5, "abc")
-    assert named.add("f", "F", 6) is None
-    assert named.kept == "abc"
-    named.cache.check()
-
-
-def test_a_capacity_of_zero_turns_caching_off() -> None:
-    named = NamedEntries(0, "abc")
-    assert named.kept == ""
-    assert (named.cache.usage, len(named.cache)) == (0, 0)
-    named.cache.check()
+@states("block_cache.txt")
+def test_states(case: Case) -> None:
+    case.check(answer, draws="cache|calls")
 
 
 def test_a_negative_capacity_is_refused() -> None:
     with pytest.raises(ValueError, match="-1"):
         BlockCache[str, str](-1)
-
-
-def test_forget_and_clear() -> None:
-    named = NamedEntries(5, "abc")
-    named.forget("b")
-    assert named.kept == "ac"
-    assert named.cache.usage == 2
-    named.cache.clear()
-    assert named.kept == ""
-    assert named.cache.usage == 0
-    named.cache.check()
-    named.add("a", "A", 5)
-    assert named.take("a") == "A"
-
-
-def test_another_form_of_a_value_takes_its_place() -> None:
-    named = NamedEntries(5, "abcd")
-    cache, entry = named.cache, named.entries["a"]
-    assert entry is not None
-    assert named.take("a") == "A"
-    cache.replace(entry, "another A", 3)
-    assert named.kept == "acd"  # b gives way, the oldest that was not used
-    assert named.take("a") == "another A"
-    cache.check()
-
-
-def test_a_value_that_was_evicted_is_not_replaced() -> None:
-    named = NamedEntries(3, "abcd")
-    entry = named.entries["a"]
-    assert entry is not None
-    named.cache.replace(entry, "again", 1)
-    assert named.kept == "bcd"
-    named.cache.check()
 
 
 def test_a_cache_is_full_where_a_value_would_push_out_another() -> None:
@@ -196,85 +115,6 @@ def added(cache: BlockCache[Any, str], *values: str) -> list[CacheEntry]:
     return [entry for entry in entries if entry is not None]
 
 
-def values(entries: list[CacheEntry]) -> str:
-    """Their values, with a dash for each that was removed."""
-    return "".join(entry.value or "-" for entry in entries)
-
-
-def test_values_on_probation_may_fill_an_empty_cache() -> None:
-    cache = BlockCache[str | None, str](20)
-    entries = added(cache, *"abcdefghijklmnopqrst")
-    assert values(entries) == "abcdefghijklmnopqrst"
-    entries += added(cache, "u", "v")
-    assert values(entries) == "--cdefghijklmnopqrstuv"
-    assert cache.add("too large", 21) is None
-    assert (len(cache), cache.usage) == (20, 20)
-    cache.check()
-
-
-def test_unused_values_on_probation_evict_only_each_other() -> None:
-    cache = BlockCache[str, str](20)
-    read = added(cache, *"abcdefghijklmnopqrst")
-    for entry in read[:19]:
-        entry.take()
-    once = added(cache, "0")
-    # Two have room on probation: t and 0.  In the main queue, a is the oldest.
-    assert (values(read), values(once)) == ("-bcdefghijklmnopqrst", "0")
-    once += added(cache, *"23456789" * 100)
-    assert (values(read), values(once[-4:])) == ("-bcdefghijklmnopqrs-", "--89")
-    cache.check()
-
-
-@pytest.mark.parametrize("used_again", [True, False])
-def test_a_value_used_on_probation_is_admitted_and_must_be_used_again(used_again: bool) -> None:
-    cache = BlockCache[str, str](20)
-    entries = added(cache, *"abcdefghijklmnopqrst")
-    entries[3].take()
-    more = added(cache, *"0123")
-    assert (values(entries), values(more)) == ("---d-fghijklmnopqrst", "0123")
-    cache.check()
-    if used_again:
-        entries[3].take()
-    more = []
-    for _ in range(20):
-        more += added(cache, "x")
-        more[-1].take()
-    # Two of the twenty are on probation; the main queue has room for eighteen, d is the oldest.
-    assert entries[3].value == ("d" if used_again else None)
-    assert values(more) == ("-" + "x" * 19 if used_again else "x" * 20)
-    cache.check()
-
-
-def test_a_value_refilled_soon_after_eviction_skips_probation() -> None:
-    cache = BlockCache[str, str](20)
-    entries = added(cache, *"abcdefghijklmnopqrst", *"uvwxy")
-    assert values(entries) == "-----fghijklmnopqrstuvwxy"
-    for entry, name in zip(entries, "abcde", strict=False):
-        cache.refill(entry, name, 1)
-        cache.check()
-    assert values(entries) == "abcde-----klmnopqrstuvwxy"
-    later = added(cache, *"0" * 40)
-    assert values(entries[:5]) == "abcde"
-    cache.refill(entries[5], "f", 1)  # after 45 more evictions it is on probation, as a new one is
-    assert entries[5].value == "f"
-    later += added(cache, *"1" * 20)
-    assert (values(entries[:6]), values(later[-15:])) == ("abcde-", "1" * 15)
-    cache.check()
-
-
-def test_an_eviction_is_remembered_for_as_many_more_as_the_cache_holds() -> None:
-    for others, remembered in ((19, True), (20, False)):
-        cache = BlockCache[str, str](20)
-        entries = added(cache, *"a" * (21 + others))
-        assert (entries[0].value, cache.usage) == (None, 20)
-        assert entries[others].value is None, "the last of the other evicted values"
-        cache.refill(entries[0], "again", 1)
-        assert entries[0].value == "again"
-        added(cache, *"b" * 40)
-        assert entries[0].value == ("again" if remembered else None)
-        cache.check()
-
-
 @pytest.mark.parametrize("percent", [102, 105, 110, 120, 130])
 def test_part_of_a_loop_that_does_not_fit_stays_cached(percent: int) -> None:
     """A value that skipped probation once begins there the next time, or all would evict all."""
@@ -294,23 +134,6 @@ def test_part_of_a_loop_that_does_not_fit_stays_cached(percent: int) -> None:
     cache.check()
 
 
-def test_forgotten_values_make_room_at_once() -> None:
-    cache = BlockCache[str, str](20)
-    entries = added(cache, *"abcdefghijklmnopqrst")
-    entries[0].take()
-    entries += added(cache, "u")
-    assert values(entries) == "a-cdefghijklmnopqrstu"
-    cache.forget([entries[0], entries[1], entries[3], entries[20]])
-    assert values(entries) == "--c-efghijklmnopqrst-"
-    assert (len(cache), cache.usage) == (17, 17)
-    cache.check()
-    cache.refill(entries[3], "D", 1)
-    cache.refill(entries[0], "A", 1)
-    entries += added(cache, "v")
-    assert values(entries) == "A-cDefghijklmnopqrst-v"
-    cache.check()
-
-
 def test_forgetting_many_values_lets_go_of_their_entries() -> None:
     cache = BlockCache[str, str](1000)
     entries = added(cache, *"a" * 500)
@@ -318,22 +141,6 @@ def test_forgetting_many_values_lets_go_of_their_entries() -> None:
     cache.forget(entries)
     after = sys.getrefcount(entries[0])
     assert after == before - 1
-    cache.check()
-
-
-def test_a_refilled_entry_on_probation_has_no_turn_in_the_main_queue() -> None:
-    cache = BlockCache[str, str](20)
-    entries = added(cache, *"abcdefghijklmnopqrst")
-    entries[0].take()
-    for entry in entries[2:]:
-        entry.take()
-    added(cache, "u")
-    assert not entries[0].on_probation
-    cache.forget([entries[0]])
-    cache.refill(entries[0], "A", 1)
-    assert entries[0].on_probation
-    added(cache, "v")  # the used values are admitted, until a tenth is on probation
-    assert values(entries) == "A-cdefghijklmnopqrst"
     cache.check()
 
 
@@ -366,29 +173,6 @@ def test_forget_keeps_the_invariants_in_random_runs(seed: int) -> None:
                 assert one.value in (None, last[number])
 
 
-def test_the_last_value_stays_however_small_the_probation_queue() -> None:
-    cache = BlockCache[None, str](3)
-    admitted = added(cache, *"abc")
-    for entry in admitted:
-        entry.take()
-    entries = added(cache, "0", "1")
-    assert (values(admitted), values(entries)) == ("-bc", "-1")
-    cache.check()
-
-
-def test_a_tenth_of_the_room_stays_with_values_on_probation() -> None:
-    cache = BlockCache[None, str](20)
-    admitted = added(cache, *"abcdefghijklmnopqrst")
-    for entry in admitted:
-        entry.take()
-    once = added(cache, *"0" * 60)
-    assert (values(admitted), values(once)) == ("--" + "cdefghijklmnopqrst", "-" * 58 + "00")
-    for entry in added(cache, *"1" * 5):
-        entry.take()
-    assert sum(one.value is not None for one in admitted) == 18
-    cache.check()
-
-
 def test_clear_lets_go_of_values() -> None:
     cache = BlockCache[str, Held](5)
     held = Held()
@@ -399,27 +183,6 @@ def test_clear_lets_go_of_values() -> None:
     cache.clear()
     assert entry is not None
     assert (gone(), entry.value, len(cache), cache.usage) == (None, None, 0, 0)
-    cache.check()
-
-
-def test_a_refilled_entry_counts_as_new() -> None:
-    cache = BlockCache[str, str](3)
-    entry = cache.add("first", 1)
-    assert entry is not None
-    assert entry.take() == "first"
-    cache.refill(entry, "too early", 1)
-    assert (entry.value, len(cache), cache.usage) == ("first", 1, 1)
-    cache.clear()
-    others = added(cache, "a")
-    cache.refill(entry, "second", 2)
-    assert (entry.value, len(cache), cache.usage) == ("second", 2, 3)
-    cache.check()
-    others += added(cache, "b")
-    assert (entry.value, values(others)) == ("second", "-b")
-    others += added(cache, "c")  # the turn of the refilled entry, which was not used since
-    assert (entry.value, values(others)) == (None, "-bc")
-    cache.refill(entry, "too large", 4)
-    assert (entry.value, len(cache), cache.usage) == (None, 2, 2)
     cache.check()
 
 
@@ -559,24 +322,6 @@ def compare_with_lists(rng: random.Random, capacity: int) -> None:
         held = {id(one[0]): one[1] for one in model.cached}
         assert all(entry.value == held.get(id(entry)) for entry in entries)
         cache.check()
-
-
-def test_a_used_value_is_spared_once() -> None:
-    cache = BlockCache[None, str](2)
-    entries = added(cache, "a", "b")
-    for _ in range(5):
-        entries[0].take()
-        entries[1].take()
-    entries += added(cache, "c")  # a and b are admitted, and a is the older one
-    assert values(entries) == "-bc"
-    entries[1].take()
-    entries[2].take()
-    entries += added(cache, "d")  # c is admitted, b is spared
-    assert values(entries) == "-b-d"
-    entries[3].take()
-    entries += added(cache, "e")  # b's turn again: it was not used since
-    assert values(entries) == "---de"
-    cache.check()
 
 
 def test_removed_values_do_not_make_the_queues_grow() -> None:

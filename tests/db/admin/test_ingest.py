@@ -712,13 +712,16 @@ def hostile_files(env: MemoryEnv) -> dict[str, type[Exception]]:
     plain_table(env, "plain", [(b"longer than a tag", b"1"), (b"much longer than a tag", b"2")])
     plain_table(env, "deletion", [(b"a" + bytes(8), b"")])
     plain_table(env, "kind", [(b"a" + b"\x02" + bytes(7), b"")])
+    plain = b"\x01" + bytes(7)
+    inside = [(b"a" + plain, b""), (b"b\x01\x07" + bytes(6), b""), (b"c" + plain, b"")]
+    plain_table(env, "inside", inside)
     plain_table(env, "sequence", [(b"a" + b"\x01" + bytes(7), b""), (b"b\x01\x07" + bytes(6), b"")])
     return {
         **dict.fromkeys(
             ["nothing", "text", "zeros", "truncated", "half", "headless", "flipped", "backwards"],
             lsmkv.CorruptionError,
         ),
-        **dict.fromkeys(["plain", "deletion", "kind", "sequence"], ValueError),
+        **dict.fromkeys(["plain", "deletion", "kind", "inside", "sequence"], ValueError),
         "missing": lsmkv.IOError,
         "missing/file": lsmkv.IOError,
         "db": lsmkv.IOError,
