@@ -1,8 +1,8 @@
 """Caches whose values have names, and what is done to them in text.
 
-Letters add a value of charge 1 each, their capitals; ``add f 4`` one of charge 4.  ``take abc`` and
-``forget abc`` are of these names, ``refill abc 2`` and ``replace abc 2`` of these with charge 2, and
-``clear`` of all.  ``more 40`` adds values without names, and ``used 40`` takes each right after.
+Letters add a value of charge 1 each, their capitals; ``add f 4`` adds one of charge 4.  ``take ab``
+and ``forget ab`` are of these names, ``refill ab 2`` and ``replace ab 2`` of these with charge 2,
+and ``clear`` of all.  ``more 40`` adds values without names; ``used 40`` takes each right after.
 """
 
 from __future__ import annotations

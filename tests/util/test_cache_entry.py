@@ -29,11 +29,11 @@ def test_an_entry_is_spared_if_used_but_not_if_looked_at() -> None:
     named = NamedEntries(2, "ab")
     assert named.entries["a"].value == "A"
     named.add("c", "C", 1)
-    assert named.kept == "bc"
+    assert named.kept == ["b", "c"]
     named = NamedEntries(2, "ab")
     named.entries["a"].uses = 1
     named.add("c", "C", 1)
-    assert named.kept == "ac"
+    assert named.kept == ["a", "c"]
 
 
 def test_taking_counts_uses_and_emptying_returns_the_value_once() -> None:
