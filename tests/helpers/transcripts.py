@@ -11,7 +11,8 @@ r"""Transcripts: what clients ask a server, and what it answers, as text.
     PUBLISH c hello         => :1
     other:                  => >["message", "c", "hello"]
 
-Requests between ``|`` run one after the other, and each gets the answer.  A name and a colon stand
+Requests between ``|`` run one after the other, and each gets the answer; one with ``{1..5}`` in it
+runs for each of these numbers.  A name and a colon stand
 before what another client asks; without a request, they show what it has received since.
 
 The answer has RESP's marks of types, with ``"..."`` for bulk strings, ``[...]`` for arrays,
@@ -41,6 +42,7 @@ from lsmkv.server.words import quoted
 
 _WIDTH = 100
 _LINE = re.compile(r"(?:(?P<client>\w+):(?: |$))?(?P<requests>.*?)\s*=>(?: (?P<answer>.*))?")
+_NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")
 _AGGREGATES = {"*": "[{}]", "~": "~[{}]", ">": ">[{}]", "%": "{{{}}}"}
 
 
@@ -78,6 +80,21 @@ def _shown(data: bytes, at: int) -> tuple[str, int]:
     if mark == "%":
         parts = [f"{key}: {value}" for key, value in zip(parts[::2], parts[1::2], strict=True)]
     return _AGGREGATES[mark].format(", ".join(parts)), at
+
+
+def repeated(requests: str) -> Iterator[str]:
+    """Requests that are separated by ``|``, each as often as its numbers say.
+
+    >>> list(repeated("PING | XADD k {1..2}-{1..2} f v"))
+    ['PING', 'XADD k 1-1 f v', 'XADD k 2-2 f v']
+    """
+    for request in requests.split(" | "):
+        found = _NUMBERS.search(request)
+        if found is None:
+            yield request
+        else:
+            for number in range(int(found[1]), int(found[2]) + 1):
+                yield request.replace(found[0], str(number))
 
 
 class Transcript:
@@ -151,7 +168,7 @@ class Section:
             for number, line in self.steps:
                 found = self._parsed(number, line)
                 client = clients.setdefault(found["client"] or "", Client(engine))
-                answers = {shown(client.asked(one)) for one in found["requests"].split(" | ")}
+                answers = {shown(client.asked(one)) for one in repeated(found["requests"])}
                 answer, expected = " or ".join(sorted(answers)), found["answer"] or ""
                 if answer == expected or (
                     expected.endswith("...") and answer.startswith(expected[:-3])
@@ -165,7 +182,7 @@ class Section:
         """The client of each request, and the request."""
         for number, line in self.steps:
             found = self._parsed(number, line)
-            for request in found["requests"].split(" | "):
+            for request in repeated(found["requests"]):
                 yield found["client"] or "", request
 
     def _parsed(self, number: int, line: str) -> re.Match[str]:

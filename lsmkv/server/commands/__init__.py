@@ -31,31 +31,13 @@ from lsmkv.server.commands import (
 )
 from lsmkv.server.registry import COMMANDS
 
-__all__ = [
-    "COMMANDS",
-    "admin",
-    "bitfields",
-    "bitmaps",
-    "bloom",
-    "clients",
-    "connection",
-    "consumer_groups",
-    "hashes",
-    "hyperloglogs",
-    "introspection",
-    "keys",
-    "lists",
-    "pubsub",
-    "raw",
-    "scripts",
-    "sets",
-    "sorted_set_algebra",
-    "sorted_set_ranges",
-    "sorted_sets",
-    "sorting",
-    "stream_info",
-    "stream_reading",
-    "streams",
-    "strings",
-    "transactions",
-]
+__all__ = ["COMMANDS", "MODULES"]
+
+# fmt: off
+MODULES = (
+    admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, hashes, hyperloglogs,
+    introspection, keys, lists, pubsub, raw, scripts, sets, sorted_set_algebra, sorted_set_ranges,
+    sorted_sets, sorting, stream_info, stream_reading, streams, strings, transactions,
+)
+# fmt: on
+"""The modules that register commands."""

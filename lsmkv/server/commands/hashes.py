@@ -15,7 +15,7 @@ from lsmkv.server.resp import OK, CommandError, Pairs, Reply, syntax_error
 from lsmkv.server.scanning import scan_elements
 from lsmkv.server.session import Session
 
-MOST_PAIRS = numbers.MAX_INT // 2
+_MOST_PAIRS = numbers.MAX_INT // 2
 _MOST_CHOSEN_FROM = 1000
 """The largest collection from which random elements are chosen uniformly."""
 _MANY_REMOVED = 1024
@@ -207,18 +207,24 @@ def hscan(session: Session, args: list[bytes]) -> Reply:
 @command("HRANDFIELD", -2, "readonly", group="hash")
 def hrandfield(session: Session, args: list[bytes]) -> Reply:
     """Return random fields: distinct ones, or with repetitions if the count is negative."""
-    count = None if len(args) == 2 else checked_count(args[2])
-    if len(args) > 4 or (len(args) == 4 and args[3].upper() != b"WITHVALUES"):
-        raise syntax_error()
-    if len(args) == 4:
-        checked_count(args[2], MOST_PAIRS)
+    count, in_pairs = random_count(args, b"WITHVALUES")
     entry = _entry(session, args[1])
     if entry is None:
         return None if count is None else []
     chosen = choose(session, entry, 1 if count is None else count)
     if count is None:
         return chosen[0][0]
-    return Pairs(chosen) if len(args) == 4 else [field for field, _ in chosen]
+    return Pairs(chosen) if in_pairs else [field for field, _ in chosen]
+
+
+def random_count(args: list[bytes], pairs: bytes) -> tuple[int | None, bool]:
+    """``key [count [pairs]]``: the number of random elements, and whether ``pairs`` is there."""
+    count = None if len(args) == 2 else checked_count(args[2])
+    if len(args) > 4 or (len(args) == 4 and args[3].upper() != pairs):
+        raise syntax_error()
+    if len(args) == 4:
+        checked_count(args[2], _MOST_PAIRS)
+    return count, len(args) == 4
 
 
 def checked_count(text: bytes, most: int = numbers.MAX_INT) -> int:

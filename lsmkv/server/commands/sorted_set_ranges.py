@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import dropwhile, islice, takewhile
 from typing import NamedTuple
 
@@ -138,32 +139,37 @@ def _range_request(
 
 def _members_in(
     session: Session, key: bytes, one: bytes, other: bytes, request: _RangeRequest
-) -> list[Scored]:
-    """The members in a range.  ``one`` is the end from which it is read."""
+) -> tuple[SortedSet | None, list[Scored]]:
+    """A set, and its members in a range.  ``one`` is the end from which it is read.
+
+    The bounds are checked before the key is looked up.
+    """
     low, high = (other, one) if request.reverse and request.by else (one, other)
-    if request.by == "":
-        start, end = to_int(one), to_int(other)
-        found = find_sorted_set(session, key)
-        if found is None:
-            return []
-        return found.slice(*clip(start, end, found.entry.size), request.reverse)
-    part = _score_range(low, high) if request.by == "SCORE" else None
-    if part is None:
+    part: _Range | None = None
+    start = end = 0
+    if request.by == "SCORE":
+        part = _score_range(low, high)
+    elif request.by == "LEX":
         _check_lex(low, high)
+    else:
+        start, end = to_int(one), to_int(other)
     found = find_sorted_set(session, key)
     if found is None:
-        return []
+        return None, []
+    if request.by == "":
+        return found, found.slice(*clip(start, end, found.entry.size), request.reverse)
     if part is None:
         walk = _lex_members(found, low, high, request.reverse)
     else:
         walk = found.walk(part.start, part.stop, request.reverse)
-    return _limited(walk, request.offset, request.limit)
+    return found, _limited(walk, request.offset, request.limit)
 
 
 def _ranger(by: str, reverse: bool, legacy: bool) -> Callable[[Session, list[bytes]], Reply]:
     def range_(session: Session, args: list[bytes]) -> Reply:
         request = _range_request(args[4:], by, reverse, legacy)
-        return shown(_members_in(session, args[1], args[2], args[3], request), request.with_scores)
+        _, members = _members_in(session, args[1], args[2], args[3], request)
+        return shown(members, request.with_scores)
 
     return range_
 
@@ -185,7 +191,7 @@ for _name, _by, _reverse, _what in (
 def zrangestore(session: Session, args: list[bytes]) -> Reply:
     """Store the members in a range of a sorted set as another.  Returns its size."""
     request = _range_request(args[5:], store=True)
-    members = _members_in(session, args[2], args[3], args[4], request)
+    _, members = _members_in(session, args[2], args[3], args[4], request)
     return store_members(session, args[1], members, "zrangestore")
 
 
@@ -205,34 +211,17 @@ def zlexcount(session: Session, args: list[bytes]) -> Reply:
     return 0 if found is None else sum(1 for _ in _lex_members(found, args[2], args[3]))
 
 
-@command("ZREMRANGEBYRANK", 4, "write", group="sorted-set")
-def zremrangebyrank(session: Session, args: list[bytes]) -> Reply:
-    """Remove the members in a range of ranks.  Returns how many."""
-    start, end = to_int(args[2]), to_int(args[3])
-    found = find_sorted_set(session, args[1])
-    if found is None:
-        return 0
-    members = found.slice(*clip(start, end, found.entry.size))
-    return remove_members(session, args[1], found, members, "zremrangebyrank")
+def _remove_range(by: str, event: str, session: Session, args: list[bytes]) -> Reply:
+    request = _RangeRequest(by, False, 0, -1, False)
+    found, members = _members_in(session, args[1], args[2], args[3], request)
+    return 0 if found is None else remove_members(session, args[1], found, members, event)
 
 
-@command("ZREMRANGEBYSCORE", 4, "write", group="sorted-set")
-def zremrangebyscore(session: Session, args: list[bytes]) -> Reply:
-    """Remove the members with scores in a range.  Returns how many."""
-    part = _score_range(args[2], args[3])
-    found = find_sorted_set(session, args[1])
-    if found is None:
-        return 0
-    members = list(found.walk(*part))
-    return remove_members(session, args[1], found, members, "zremrangebyscore")
-
-
-@command("ZREMRANGEBYLEX", 4, "write", group="sorted-set")
-def zremrangebylex(session: Session, args: list[bytes]) -> Reply:
-    """Remove the members in a range, all of one score.  Returns how many."""
-    _check_lex(args[2], args[3])
-    found = find_sorted_set(session, args[1])
-    if found is None:
-        return 0
-    members = list(_lex_members(found, args[2], args[3]))
-    return remove_members(session, args[1], found, members, "zremrangebylex")
+for _name, _by, _what in (
+    ("ZREMRANGEBYRANK", "", "in a range of ranks"),
+    ("ZREMRANGEBYSCORE", "SCORE", "with scores in a range"),
+    ("ZREMRANGEBYLEX", "LEX", "in a range, all of one score"),
+):
+    _summary = f"Remove the members {_what}.  Returns how many."
+    _remove = partial(_remove_range, _by, _name.lower())
+    command(_name, 4, "write", group="sorted-set", summary=_summary)(_remove)

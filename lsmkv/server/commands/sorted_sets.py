@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import NamedTuple
 
-from lsmkv.server.commands.hashes import MOST_PAIRS, checked_count, choose
+from lsmkv.server.commands.hashes import choose, random_count
 from lsmkv.server.commands.lists import seconds_to_wait
 from lsmkv.server.cursors import cursor_number
 from lsmkv.server.encoding import DOUBLE, SORTED_SET
@@ -307,18 +307,13 @@ def bzmpop(session: Session, args: list[bytes]) -> Reply:
 @command("ZRANDMEMBER", -2, "readonly", group="sorted-set")
 def zrandmember(session: Session, args: list[bytes]) -> Reply:
     """Return random members: distinct ones, or with repetitions if the count is negative."""
-    count = 1 if len(args) == 2 else checked_count(args[2])
-    if len(args) > 4 or (len(args) == 4 and args[3].upper() != b"WITHSCORES"):
-        raise syntax_error()
-    if len(args) == 4:
-        checked_count(args[2], MOST_PAIRS)
+    count, with_scores = random_count(args, b"WITHSCORES")
     found = find_sorted_set(session, args[1])
     if found is None:
-        return None if len(args) == 2 else []
-    chosen = [
-        (member, DOUBLE.unpack(score)[0]) for member, score in choose(session, found.entry, count)
-    ]
-    return chosen[0][0] if len(args) == 2 else shown(chosen, len(args) == 4)
+        return None if count is None else []
+    elements = choose(session, found.entry, 1 if count is None else count)
+    chosen = [(member, DOUBLE.unpack(score)[0]) for member, score in elements]
+    return chosen[0][0] if count is None else shown(chosen, with_scores)
 
 
 @command("ZSCAN", -3, "readonly", group="sorted-set")

@@ -6,7 +6,7 @@ from lsmkv.server.commands.streams import find_stream
 from lsmkv.server.consumer_group import Group, find_group
 from lsmkv.server.encoding import STREAM
 from lsmkv.server.numbers import to_int
-from lsmkv.server.options import in_error, wait_seconds
+from lsmkv.server.options import Options, in_error, wait_seconds
 from lsmkv.server.registry import command
 from lsmkv.server.resp import (
     NO_REPLY,
@@ -57,47 +57,42 @@ class _Read:
     def parse(self, args: list[bytes]) -> None:
         """Read the arguments.  They are checked from left to right."""
         grouped = self._name == "XREADGROUP"
-        first = 0
-        at, last = 1, len(args) - 1
-        while at <= last:
-            word = args[at].upper()
-            if word == b"BLOCK" and at < last:
+        streams: list[bytes] = []
+        options = Options(args[1:])
+        for word in options:
+            if word == b"BLOCK":
+                time = options.value()
                 if self._session.of_scripts:
                     name = args[0].decode("utf-8", "surrogateescape")
                     raise CommandError(
                         f"ERR {name} command is not allowed with BLOCK option from scripts"
                     )
-                at += 1
-                self.seconds = wait_seconds(args[at])
-            elif word == b"COUNT" and at < last:
-                at += 1
-                self._count = max(0, to_int(args[at]))
-            elif word == b"STREAMS" and at < last:
-                first = at + 1
-                break
-            elif word == b"GROUP" and at + 1 < last:
+                self.seconds = wait_seconds(time)
+            elif word == b"COUNT":
+                self._count = max(0, to_int(options.value()))
+            elif word == b"STREAMS":
+                streams = options.values(max(1, options.left))
+            elif word == b"GROUP":
+                self._group, self._consumer = options.values(2)
                 self._check_grouped(grouped, "GROUP")
-                self._group, self._consumer = args[at + 1], args[at + 2]
                 self._has_group = True
-                at += 2
             elif word == b"NOACK":
                 self._check_grouped(grouped, "NOACK")
                 self._acknowledged = True
             else:
                 raise syntax_error()
-            at += 1
-        if first and (len(args) - first) % 2:
+        if len(streams) % 2:
             raise CommandError(
                 "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be"
                 " specified."
             )
-        if not first:
+        if not streams:
             raise syntax_error()
         if grouped and not self._has_group:
             raise CommandError("ERR Missing GROUP option for XREADGROUP")
-        count = (len(args) - first) // 2
-        for at in range(first, first + count):
-            self._after.append((args[at], self._id_after(args[at], args[at + count])))
+        half = len(streams) // 2
+        for key, text in zip(streams[:half], streams[half:], strict=True):
+            self._after.append((key, self._id_after(key, text)))
 
     @staticmethod
     def _check_grouped(grouped: bool, option: str) -> None:

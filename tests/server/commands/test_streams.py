@@ -33,56 +33,6 @@ def test_ids_of_the_time_grow_even_if_the_clock_does_not(client: Client) -> None
     )
 
 
-def test_ranges(client: Client) -> None:
-    for number in range(1, 6):
-        client(f"XADD x {number}-1 f v")
-    assert ids(client, "XRANGE x - +") == [b"%d-1" % number for number in range(1, 6)]
-    assert ids(client, "XRANGE x 2 4") == [b"2-1", b"3-1", b"4-1"]
-    assert ids(client, "XRANGE x (2-1 (4-1") == [b"3-1"]
-    assert ids(client, "XREVRANGE x + - COUNT 2") == [b"5-1", b"4-1"]
-    assert ids(client, "XREVRANGE x 3 2") == [b"3-1", b"2-1"]
-    client.plays(
-        ("XRANGE x 4 2", []),
-        ("XRANGE none - +", []),
-        ("XRANGE x - + COUNT 0", None),
-        ("XRANGE x - + COUNT", "ERR syntax error"),
-        ("XRANGE x a +", INVALID),
-        (f"XRANGE x ({HIGHEST}-{HIGHEST} +", "ERR invalid start ID for the interval"),
-        ("XRANGE x - (0-0", "ERR invalid end ID for the interval"),
-    )
-
-
-def test_removing_and_trimming(client: Client) -> None:
-    for number in range(1, 11):
-        client(f"XADD x {number} f v")
-    client.plays(
-        ("XDEL x 1-0 5-0 77-0", 2),
-        ("XDEL x 2-0 abc", INVALID),
-        ("XDEL none 1-0", 0),
-        ("XLEN x", 8),
-        ("XTRIM x MAXLEN 6", 2),
-        ("XTRIM x MAXLEN = 6", 0),
-        ("XTRIM x MINID 7", 2),
-        ("XTRIM x MAXLEN ~ 1", 0),  # fewer than a hundred
-        ("XADD x MAXLEN 2 20 f v", b"20-0"),
-        ("XADD x MINID 20 21 f v", b"21-0"),
-    )
-    assert ids(client, "XRANGE x - +") == [b"20-0", b"21-0"]
-    client.plays(
-        ("XTRIM x MAXLEN 0", 2),
-        ("EXISTS x", 1),  # an empty stream stays
-        ("XADD x 21 f v", SMALLER),
-        ("XTRIM none MAXLEN 0", 0),
-        ("XTRIM x MAXLEN -1", "ERR The MAXLEN argument must be >= 0."),
-        ("XTRIM x MAXLEN a", "ERR value is not an integer or out of range"),
-        ("XTRIM x MAXLEN 1 MINID 1", "ERR syntax error, MAXLEN and MINID options at the same time"
-         " are not compatible"),
-        ("XTRIM x MAXLEN 1 LIMIT 5", "ERR syntax error, LIMIT cannot be used without the special ~"
-         " option"),
-        ("XTRIM x FOO 1", "ERR syntax error"),
-    )  # fmt: skip
-
-
 def test_a_stream_is_copied_renamed_and_expires_with_its_groups(client: Client) -> None:
     client.plays(
         ("XADD x 1 f v", b"1-0"),
