@@ -58,7 +58,7 @@ class Engine(Service):
         self.syncs = Syncs(db, settings, space.writable, self._send, self._fail_to_sync)
         self._logged: dict[str, float] = {}
         """When each kind of trouble was last logged."""
-        self.scripts = Evaluator(self)
+        self.evaluator = self.scripts = Evaluator(self)
         self._held_back: dict[Session, None] = {}
         """Clients whose requests wait for the end of a script."""
         self._withheld: list[Session] = []

@@ -261,7 +261,7 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
-        await engine.scripts.abandon()
+        await engine.evaluator.abandon()
         engine.end_pause()
         for session in list(engine.sessions.values()):
             engine.waits.unblock(session, error=True)

@@ -164,10 +164,6 @@ class Scripts(ABC):
         """End the script that runs.  Raises :class:`CommandError` if that cannot be."""
 
     @abstractmethod
-    async def abandon(self) -> None:
-        """End the script that runs in a thread, and drop what it wrote: the server ends."""
-
-    @abstractmethod
     def forget(self) -> None:
         """Forget all compiled scripts, and start with a new interpreter."""
 

@@ -29,6 +29,7 @@ def is_of_redis(section: Section) -> bool:
 PLAYED = {
     f"{path.stem}: {section}": section
     for path in sorted(FOLDER.glob("*.txt"))
+    if path.stem != "admin"  # what each server says of itself
     for section in Transcript(path).sections
     if is_of_redis(section)
 }

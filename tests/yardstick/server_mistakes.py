@@ -126,6 +126,22 @@ MISTAKES: tuple[Mistake, ...] = (
         "A client goes on to get messages that it wanted no more.",
     ),
     Mistake(
+        "the password of another user is taken",
+        "server",
+        "_authenticate",
+        'if user != b"default" or not right:',
+        'if user != b"default" and not right:',
+        "AUTH accepts a wrong password for the default user.",
+    ),
+    Mistake(
+        "EXPIRE with GT shortens a key's life",
+        "server",
+        "_expire",
+        '(b"GT" in options and at <= old)',
+        '(b"GT" in options and at >= old)',
+        "A key is removed earlier than it should be.",
+    ),
+    Mistake(
         "the order of a removed sorted set is not swept",
         "server",
         "element_ranges",

@@ -9,25 +9,9 @@ from transcripts import Section, transcript
 from lsmkv import MemoryEnv
 
 
-def test_config(client: Client) -> None:
-    client.plays(
-        ("CONFIG GET timeout max*s", [b"maxclients", b"10000", b"timeout", b"0"]),
-        ("CONFIG GET none", []),
-        ("CONFIG SET TimeOut 5 maxclients 7", b"OK"),
-        ("CONFIG GET TIMEOUT maxclients", [b"TIMEOUT", b"5", b"maxclients", b"7"]),
-        ("CONFIG SET timeout 8 requirepass secret maxclients many",
-         "ERR CONFIG SET failed (possibly related to argument 'maxclients') -"
-         " argument couldn't be parsed into an integer"),
-        ("CONFIG GET time*t requirepass", [b"requirepass", b"", b"timeout", b"5"]),
-        ("CONFIG SET timeout", "ERR wrong number of arguments for 'config|set' command"),
-        ("CONFIG SET timeout 1 maxclients", "ERR syntax error"),
-        ("CONFIG SET none 1",
-         "ERR Unknown option or number of arguments for CONFIG SET - 'none'"),
-        ("CONFIG REWRITE", "ERR The server is running without a config file"),
-        ("CONFIG FOO", "ERR unknown subcommand 'FOO'. Try CONFIG HELP."),
-        ("CONFIG", "ERR wrong number of arguments for 'config' command"),
-        ("CONFIG RESETSTAT", b"OK"),
-    )  # fmt: skip
+def test_counters_are_reset(client: Client) -> None:
+    client("GET k")
+    assert client("CONFIG RESETSTAT") == b"OK"
     assert client("INFO stats").count(b"total_commands_processed:1\r\n") == 1
 
 
@@ -39,13 +23,6 @@ def test_the_slow_log(client: Client) -> None:
         ("SET k v", b"OK"),
         ("CONFIG SET slowlog-log-slower-than -1", b"OK"),
         ("SLOWLOG LEN", 3),
-        ("SLOWLOG GET 0", []),
-        ("SLOWLOG GET -2", "ERR count should be greater than or equal to -1"),
-        ("SLOWLOG GET x", "ERR count should be greater than or equal to -1"),
-        (
-            "SLOWLOG GET 1 2",
-            "ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.",
-        ),
     )
     number, _, _, request, address, name = client("SLOWLOG GET 1")[0]
     assert (number, request, address, name) == (2, [b"SET", b"k", b"v"], b"127.0.0.1:1000", b"me")

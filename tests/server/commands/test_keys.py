@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from serving import Client, an_engine
 from transcripts import Section, transcript
@@ -25,41 +23,7 @@ def flat(steps: list[list[bytes]]) -> list[bytes]:
     return [key for step in steps for key in step]
 
 
-def test_expiry(client: Client) -> None:
-    at = int(time.time()) + 1000
-    client.plays(
-        ("EXPIRE k 10", 0),
-        ("TTL k", -2),
-        ("RPUSH k a", 1),
-        ("TTL k", -1),
-        ("PERSIST k", 0),
-        ("EXPIRE k 100 XX", 0),
-        ("EXPIRE k 100 NX", 1),
-        ("EXPIRE k 200 NX", 0),
-        ("EXPIRE k 50 GT", 0),
-        ("EXPIRE k 150 GT", 1),
-        ("EXPIRE k 200 LT", 0),
-        ("PEXPIRE k 90000 XX LT", 1),
-        ("TTL k", 90),
-        (f"EXPIREAT k {at}", 1),
-        ("EXPIRETIME k", at),
-        (f"PEXPIREAT k {at * 1000 + 1}", 1),
-        ("PEXPIRETIME k", at * 1000 + 1),
-        ("PERSIST k", 1),
-        ("EXPIRE k 10 GT", 0),  # none is for ever
-        ("EXPIRE k 10 LT", 1),
-        ("PEXPIREAT k 1", 1),
-        ("EXISTS k", 0),
-        ("SET k v", b"OK"),
-        ("EXPIRE k -1", 1),
-        ("GET k", None),
-        ("EXPIRE k 10 NX XX",
-         "ERR NX and XX, GT or LT options at the same time are not compatible"),
-        ("EXPIRE k 10 GT LT", "ERR GT and LT options at the same time are not compatible"),
-        ("EXPIRE k 10 FOO", "ERR Unsupported option FOO"),
-        ("EXPIRE k x", "ERR value is not an integer or out of range"),
-        ("EXPIRE k 9223372036854775807", "ERR invalid expire time in 'expire' command"),
-    )  # fmt: skip
+def test_a_key_whose_time_has_passed_is_removed(client: Client) -> None:
     assert client("SET k v PX 1") == b"OK"
     while client("GET k") is not None:
         pass
