@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from lsmkv import DB, Env, MemoryEnv
+from lsmkv import DB, Directory, Env, MemoryEnv
 from lsmkv.format.filenames import FileType, parse_filename
 
 ENTRIES = {b"key%04d" % n: b"value %d" % n * 4 for n in range(300)}
@@ -60,6 +60,15 @@ def names(env: Env, path: str = "/") -> list[str]:
     """All names in a directory of an env."""
     with env.open_directory(path) as directory:
         return sorted(directory.names())
+
+
+def rewrite(directory: Directory, name: str, data: bytes) -> None:
+    """Give a file of a directory another content, durably."""
+    directory.remove(name)
+    with directory.create(name) as file:
+        file.append(data)
+        file.sync()
+    directory.sync()
 
 
 def contents(path: str | pathlib.Path) -> dict[str, bytes]:

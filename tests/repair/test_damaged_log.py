@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from stores import rewrite
 
 from lsmkv.env.base import Directory
 from lsmkv.env.memory import MemoryEnv
@@ -34,9 +35,7 @@ class Log:
         self.rewrite(self.directory.read_file("000003.log", 1 << 20)[:length])
 
     def rewrite(self, data: bytes) -> None:
-        self.directory.remove("000003.log")
-        with self.directory.create("000003.log") as file:
-            file.append(data)
+        rewrite(self.directory, "000003.log", data)
 
     def read(self) -> tuple[list[FoundBatch], LogSurvey]:
         survey = LogSurvey("000003.log", 3, self.directory.size("000003.log"), True)

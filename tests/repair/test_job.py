@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from stores import put_numbered
+from stores import put_numbered, rewrite
 
 import lsmkv
 from lsmkv import DB, repair_db
@@ -40,10 +40,7 @@ def names(env: FaultyEnv, path: str = "db", suffix: str = "") -> list[str]:
 def change(env: FaultyEnv, name: str, to: Callable[[bytes], bytes]) -> None:
     with env.open_directory("db") as directory:
         data = directory.read_file(name, 1 << 20)
-        directory.remove(name)
-        with directory.create(name) as file:
-            file.append(to(data))
-            file.sync()
+        rewrite(directory, name, to(data))
 
 
 def damage(data: bytes) -> bytes:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from stores import put_numbered
+from stores import put_numbered, rewrite
 
 from lsmkv import DB, MemoryEnv, plan_repair
 from lsmkv.env.base import Directory
@@ -38,9 +38,7 @@ class Place:
     def flip(self, name: str, offset: int) -> None:
         data = bytearray(self.directory.read_file(name, 1 << 20))
         data[offset] ^= 3
-        self.directory.remove(name)
-        with self.directory.create(name) as file:
-            file.append(bytes(data))
+        rewrite(self.directory, name, bytes(data))
 
     def plan(self, **more: Any) -> RepairPlan:
         return plan_repair("db", env=self.env, **OPTIONS, **more)
@@ -115,9 +113,7 @@ def test_the_bytes_that_a_cut_table_lacks_are_lost(left: float, compression: Any
     directory = env.open_directory("db")
     whole = directory.read_file(table.name, 1 << 20)
     cut = int(len(whole) * left)
-    directory.remove(table.name)
-    with directory.create(table.name) as file:
-        file.append(whole[:cut])
+    rewrite(directory, table.name, whole[:cut])
     plan = plan_repair("db", env=env)
     missing = len(whole) - cut
     assert plan.missing_bytes == missing
@@ -136,9 +132,7 @@ def test_the_bytes_that_a_cut_table_lacks_are_lost(left: float, compression: Any
 def test_a_table_without_its_last_bytes_alone_loses_no_data(place: Place) -> None:
     name = place.name(2)
     data = place.directory.read_file(name, 1 << 20)
-    place.directory.remove(name)
-    with place.directory.create(name) as file:
-        file.append(data[:-20])
+    rewrite(place.directory, name, data[:-20])
     plan = place.plan()
     assert plan.needed
     assert (plan.lost_bytes, plan.missing_bytes) == (0, 0)

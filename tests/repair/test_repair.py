@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stores import flip, pairs_in, put_numbered
+from stores import flip, pairs_in, put_numbered, rewrite
 
 import lsmkv
 from lsmkv import DB, plan_repair, repair_db
@@ -498,9 +498,7 @@ def test_a_repair_that_adds_what_was_left_out_may_be_killed(tmp_path: Path) -> N
     with base.open_directory("/db") as directory:
         data = bytearray(directory.read_file("000003.log", 1000))
         data[50] ^= 3
-        directory.remove("000003.log")
-        with directory.create("000003.log") as file:
-            file.append(bytes(data))
+        rewrite(directory, "000003.log", bytes(data))
     with pytest.warns(lsmkv.RecoveryWarning):
         DB("/db", env=base).close()
     for n in range(1, 1000):
@@ -778,11 +776,7 @@ class Wreck:
         with self.env.open_directory("/db") as directory:
             data = bytearray(directory.read_file(name, 1 << 30))
             change(data)
-            directory.remove(name)
-            with directory.create(name) as file:
-                file.append(bytes(data))
-                file.sync()
-            directory.sync()
+            rewrite(directory, name, bytes(data))
 
     def harm(self, name: str, may_go: bool) -> None:
         rng = self.rng
