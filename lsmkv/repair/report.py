@@ -13,7 +13,7 @@ from lsmkv.db.tree.manifest import Manifest
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.files import TableFile, parse_key
 from lsmkv.format.filenames import CURRENT, LOST
-from lsmkv.format.keys import KIND_DELETION, sequence_in
+from lsmkv.format.keys import KIND_DELETION
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.repair.damaged_table import Hole, Problem
 from lsmkv.repair.flipped_bits import FLIPPED, MendedFile
@@ -129,15 +129,15 @@ class TableSurvey(FileSurvey):
         self.codec = NO_COMPRESSION
         """The codec of those of its data blocks that are compressed and can be read."""
 
-    def _count(self, tags: list[bytes]) -> None:
-        """Count entries, by their tags."""
-        sequences = list(map(sequence_in, tags))
-        if sequences:
-            lowest = min(sequences)
+    def _count(self, stored: list[bytes]) -> None:
+        """Count entries, by their tags as they are stored."""
+        tags = [int.from_bytes(tag, "little") for tag in stored]
+        if tags:
+            lowest = min(tags) >> 8
             self.first_sequence = min(self.first_sequence, lowest) if self.entries else lowest
-            self.last_sequence = max(self.last_sequence, *sequences)
+            self.last_sequence = max(self.last_sequence, max(tags) >> 8)
             self.entries += len(tags)
-            self.deletions += sum([tag[0] == KIND_DELETION for tag in tags])
+            self.deletions += sum([tag & 0xFF == KIND_DELETION for tag in tags])
 
     @property
     def intact(self) -> bool:
