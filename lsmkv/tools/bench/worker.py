@@ -57,7 +57,7 @@ def main() -> int:
         bench = Bench(engine, job.directory, settings)
         for name in job.names:
             _report({"begin": name})
-            _report({"end": name} | _run(engine, bench, name, job.settings.threads))
+            _report({"end": name} | _result_of(engine, bench, name, job.settings.threads))
         _report({"peak_rss": peak_rss()})
     except BrokenPipeError:
         return 1
@@ -67,7 +67,7 @@ def main() -> int:
     return 0
 
 
-def _run(engine: Engine, bench: Bench, name: str, threads: int) -> dict[str, Any]:
+def _result_of(engine: Engine, bench: Bench, name: str, threads: int) -> dict[str, Any]:
     """The result of a workload or study, or why it was skipped."""
     reason = engine.cannot.get(name)
     writer_beside = name == "readwhilewriting"

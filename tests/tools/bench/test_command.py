@@ -153,6 +153,16 @@ def test_a_missing_peer_is_reported_and_left_out(monkeypatch: pytest.MonkeyPatch
     assert list(found["workloads"]["fillseq"]["engines"]) == [OWN, "dbm"]
 
 
+def test_peers_are_measured_from_a_checkout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(lsmkv, "__file__", str(tmp_path / "lsmkv" / "__init__.py"))
+    monkeypatch.chdir(tmp_path)
+    done = invoke("fillseq", "--against", "dbm", *QUICK)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("lsmkv: peers are measured from a checkout of lsmkv: ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -40,10 +40,12 @@ def test_scans_read_what_the_store_counts(store: Path) -> None:
 
 
 def test_gets_are_those_of_the_replay(store: Path) -> None:
+    keys = [*PREFIXES, *(key(n) for n in range(1000, 1010))]  # absent ones, and some that are there
     with lsmkv.DB(store, **READING) as db:
-        stored = replay(db, PREFIXES, []).stored
-        heat = read_heat(stored, len(PREFIXES), 0, {})
+        stored = replay(db, keys, []).stored
+        heat = read_heat(stored, len(keys), 0, {})
         tables = {table.number: table.level for table in db.tables()}
     assert sum(level.gets for level in heat.levels()) == stored.wasted_reads > 0
+    assert stored.wasted_reads < stored.blocks_read
     assert {table.number: table.level for table in heat.tables} == tables
     assert [level.tables for level in heat.levels()] == [2, 1, len(tables) - 3]
