@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import dataclass, field
 from typing import Any
 
 import lsmkv
@@ -15,26 +16,20 @@ Round = dict[str, Any]
 _FROM_LAST_ROUND = ("seen", "counters", "levels", "levels_after", "writes", "settle_seconds")
 
 
+@dataclass
 class Results:
     """Filled by the runner; ``to_dict`` is the JSON that the command prints and the page reads."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        rounds: int,
-        engines: tuple[str, ...],
-        missing: tuple[str, ...] = (),
-    ) -> None:
-        self._engines = engines
-        self._missing = missing
-        self._settings = settings
-        self._rounds = rounds
-        self._versions: dict[str, str] = {}
-        self._peaks: dict[str, int] = {}
-        self._workloads: dict[str, dict[str, list[Round]]] = {}
-        self._studies: dict[str, dict[str, Round]] = {}
-        self.machine: dict[str, Any] = {}
-        """Where it was measured."""
+    settings: Settings
+    rounds: int
+    engines: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    machine: dict[str, Any] = field(default_factory=dict)
+    """Where it was measured."""
+    _versions: dict[str, str] = field(default_factory=dict)
+    _peaks: dict[str, int] = field(default_factory=dict)
+    _workloads: dict[str, dict[str, list[Round]]] = field(default_factory=dict)
+    _studies: dict[str, dict[str, Round]] = field(default_factory=dict)
 
     def take(self, engine: str, message: dict[str, Any]) -> None:
         """Record what a message of a worker says; those without figures are ignored."""
@@ -54,15 +49,15 @@ class Results:
         """Plain data, for JSON.  Times are microseconds an operation."""
         engines: dict[str, Any] = {
             name: {"version": self._versions.get(name), "peak_rss": self._peaks.get(name)}
-            for name in self._engines
+            for name in self.engines
         }
         return {
             "lsmkv": lsmkv.__version__,
             "compiled": lsmkv.COMPILED,
             "machine": self.machine,
-            "settings": self._settings.to_dict(),
-            "rounds": self._rounds,
-            "engines": engines | {name: {"missing": True} for name in self._missing},
+            "settings": self.settings.to_dict(),
+            "rounds": self.rounds,
+            "engines": engines | {name: {"missing": True} for name in self.missing},
             "workloads": {name: self._summary(name) for name in self._workloads},
             "studies": self._studies,
         }
@@ -71,7 +66,7 @@ class Results:
         by_engine = self._workloads[name]
         own = by_engine[OWN]
         summaries: dict[str, Any] = {}
-        for engine in self._engines:
+        for engine in self.engines:
             rounds = by_engine[engine]
             if "skipped" in rounds[0]:
                 summaries[engine] = {"skipped": rounds[0]["skipped"]}

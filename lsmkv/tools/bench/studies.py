@@ -151,11 +151,7 @@ def absent(bench: Bench) -> dict[str, Any]:
 
 
 STUDIES: dict[str, Callable[[Bench], dict[str, Any]]] = {
-    "sustained": sustained,
-    "growth": growth,
-    "incompressible": incompressible,
-    "footprint": footprint,
-    "absent": absent,
+    study.__name__: study for study in (sustained, growth, incompressible, footprint, absent)
 }
 
 

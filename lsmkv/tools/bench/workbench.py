@@ -206,11 +206,9 @@ class Bench:
         found = [value for key in keys if (value := get(key)) is not None]
         seen = {"hits": len(found), "bytes": sum(map(len, found))}
         del found
-
-        def make(share: Sequence[bytes], record: loops.Record | None) -> loops.Loop:
-            return loops.lookups(store.getter(False), share, record)
-
-        clocked = self.clock_shares(store, keys, make)
+        clocked = self.clock_shares(
+            store, keys, lambda share, record: loops.lookups(store.getter(False), share, record)
+        )
         seen["hits_again"] = clocked.found
         expected = {"hits": hits, "bytes": hits * self.settings.value_size, "hits_again": hits}
         return clocked.outcome(len(keys), seen, expected)

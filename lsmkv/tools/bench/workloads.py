@@ -161,11 +161,9 @@ def deleterandom(bench: Bench) -> Outcome:
     """Delete all keys in random order."""
     keys = bench.data.keys(bench.data.shuffled("deleterandom"))
     with bench.copied() as store:
-
-        def make(share: Sequence[bytes], record: loops.Record | None) -> loops.Loop:
-            return loops.calls(store.deleter(), share, record)
-
-        clocked = bench.clock_shares(store, keys, make)
+        clocked = bench.clock_shares(
+            store, keys, lambda share, record: loops.calls(store.deleter(), share, record)
+        )
         get = store.getter(False)
         left = sum(get(key) is not None for key in keys[:SAMPLE])
     return clocked.outcome(len(keys), {"left": left}, {"left": 0})
@@ -217,12 +215,13 @@ def readwhilewriting(bench: Bench) -> Outcome:
     count = max(1, bench.settings.num // _SEEK_PART)
     keys = data.keys(data.drawn("readwhilewriting", count))
     with bench.copied() as store:
-
-        def make(share: Sequence[bytes], record: loops.Record | None) -> loops.Loop:
-            return loops.lookups(store.getter(True), share, record)
-
         writer = _Writer(store, data)
-        clocked = bench.clock_shares(store, keys, make, beside=writer)
+        clocked = bench.clock_shares(
+            store,
+            keys,
+            lambda share, record: loops.lookups(store.getter(True), share, record),
+            beside=writer,
+        )
     return clocked.outcome(count, {"hits": clocked.found}, {"hits": count}, writes=writer.written)
 
 
@@ -380,27 +379,14 @@ def _sync_all(directory: str) -> None:
 
 
 WORKLOADS: dict[str, Callable[[Bench], Outcome]] = {
-    "fillseq": fillseq,
-    "fillbatch": fillbatch,
-    "fillrandom": fillrandom,
-    "overwrite": overwrite,
-    "fillsync": fillsync,
-    "readrandom": readrandom,
-    "readmissing": readmissing,
-    "readhot": readhot,
-    "readseq": readseq,
-    "readreverse": readreverse,
-    "seekrandom": seekrandom,
-    "seek10": seek10,
-    "deleterandom": deleterandom,
-    "scandeleted": scandeleted,
-    "queue": queue,
-    "readwhilewriting": readwhilewriting,
-    "compact": compact,
-    "open": open_,
-    "openlog": openlog,
-    "openkilled": openkilled,
+    workload.__name__.removesuffix("_"): workload
+    for workload in (
+        *(fillseq, fillbatch, fillrandom, overwrite, fillsync, readrandom, readmissing, readhot),
+        *(readseq, readreverse, seekrandom, seek10, deleterandom, scandeleted, queue),
+        *(readwhilewriting, compact, open_, openlog, openkilled),
+    )
 }
+"""The workloads by their names."""
 
 THREADED = frozenset(
     {
