@@ -126,7 +126,7 @@ _ABOUT = {
 """The meaning of the last byte of these metadata keys."""
 
 
-class _Reader:
+class _KeyReader:
     """Takes the fields of a key off its front; :class:`CorruptionError` if one is malformed."""
 
     def __init__(self, key: bytes) -> None:
@@ -273,7 +273,7 @@ class IndexedDBComparator:
         Numbers become big-endian.  A field without a fixed length ends in a byte or two that sort
         before any continuation.
         """
-        reader = _Reader(key)
+        reader = _KeyReader(key)
         out: list[bytes] = []
         try:
             ids = reader.prefix()
@@ -298,7 +298,7 @@ class IndexedDBComparator:
         return key
 
 
-def _sort_field(reader: _Reader, field: str, out: list[bytes]) -> None:
+def _sort_field(reader: _KeyReader, field: str, out: list[bytes]) -> None:
     if field == "k":
         for kind, payload in reader.idb_key():
             out.append(_SORTED[kind])
@@ -401,7 +401,7 @@ def decode_key(key: bytes) -> DecodedKey:
     >>> print(decode_key(bytes.fromhex("00000000c90001 0061")))
     all databases: id of database '' 'a'
     """
-    reader = _Reader(key)
+    reader = _KeyReader(key)
     ids = 0, 0, 0
     what = "unreadable"
     values: list[object] = []
@@ -420,7 +420,7 @@ def decode_key(key: bytes) -> DecodedKey:
     return DecodedKey(*ids, what, tuple(values), key[done:])
 
 
-def _values(reader: _Reader, layout: _Layout) -> Iterator[object]:
+def _values(reader: _KeyReader, layout: _Layout) -> Iterator[object]:
     for field in layout.fields:
         if field == "k":
             yield _idb_value(reader)
@@ -439,7 +439,7 @@ def _values(reader: _Reader, layout: _Layout) -> Iterator[object]:
             yield names[number] if number < len(names) else number
 
 
-def _idb_value(reader: _Reader) -> object:
+def _idb_value(reader: _KeyReader) -> object:
     found: list[object] = []
     into = [found]  # the list that is being filled, inside its parents
     for kind, payload in reader.idb_key():

@@ -18,7 +18,7 @@ from lsmkv.util.text import count, percent, size
 T = TypeVar("T", bound=type)
 
 
-class _Record:
+class _CopiedByInit:
     """Makes a copy, or a pickled object, by ``__init__``: a frozen object refuses each field."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -47,7 +47,7 @@ def _counting(counts: StoreCounts | LevelCounts, after: str) -> Callable[[T], T]
 
 @dataclass(frozen=True)
 @_counting(LevelCounts(), after="bytes")
-class LevelStats(LevelCounts, _Record):
+class LevelStats(LevelCounts, _CopiedByInit):
     """One level: what it holds, and what was done to it since the store was opened.
 
     >>> import lsmkv
@@ -84,7 +84,7 @@ class LevelStats(LevelCounts, _Record):
 
 @dataclass(frozen=True)
 @_counting(StoreCounts(), after="levels")
-class Stats(StoreCounts, _Record):
+class Stats(StoreCounts, _CopiedByInit):
     """A store's counters at one moment: ``db.stats()``.
 
     It is plain data: reading it costs nothing more, and raises nothing.  ``str`` is a table.

@@ -50,7 +50,7 @@ def may_be_reserved(size: int, zeros: int) -> bool:
     return size % _PAGE == 0 and zeros <= max(_FIRST, min(size // 2, _MOST)) + _UNIT
 
 
-class _Window:
+class _MappedWindow:
     """What is mapped.  It is replaced as a whole, so an interrupt finds the old or the new one."""
 
     __slots__ = ("start", "view")
@@ -74,7 +74,7 @@ class LocalLogFile(LocalWritableFile):
     repeated.
     """
 
-    _window: _Window | None = None
+    _window: _MappedWindow | None = None
     """Whether closing must do something, also in the finalizer if the constructor was interrupted.
     """
 
@@ -193,7 +193,7 @@ class LocalLogFile(LocalWritableFile):
                 self._reserved = step
                 return
 
-    def _map_from(self, offset: int, end: int) -> _Window:
+    def _map_from(self, offset: int, end: int) -> _MappedWindow:
         """Map the file from the page of ``offset`` to the end of the reserved space, and unmap the
         old map.
 
@@ -204,12 +204,12 @@ class LocalLogFile(LocalWritableFile):
         view.seek(end - start)
         old = self._window
         self._touched = end
-        self._window = window = _Window(start, view)
+        self._window = window = _MappedWindow(start, view)
         if old is not None:
             old.view.close()
         return window
 
-    def _touch(self, window: _Window, wanted: int) -> None:
+    def _touch(self, window: _MappedWindow, wanted: int) -> None:
         """Load the pages up to ``wanted`` and a little more, without holding the lock.
 
         The system reads zeros of the file into the same zeros of the map.  Unlike a store, the call

@@ -86,7 +86,7 @@ class MemoryFolder:
 MemoryNode = MemoryFile | MemoryFolder
 
 
-class _Handle:
+class _MemoryHandle:
     """The base of all handles: a path for messages, the file system's mutex, a closed flag."""
 
     path = ""
@@ -105,7 +105,7 @@ class _Handle:
             raise _error(errno.EBADF, self.path)
 
 
-class MemoryRandomAccessFile(_Handle, RandomAccessFile):
+class MemoryRandomAccessFile(_MemoryHandle, RandomAccessFile):
     """A file of a :class:`MemoryEnv`, open for reading."""
 
     def __init__(self, path: str, mutex: Any, file: MemoryFile) -> None:
@@ -122,7 +122,7 @@ class MemoryRandomAccessFile(_Handle, RandomAccessFile):
                 return bytes(view[offset : offset + length])
 
 
-class MemoryWritableFile(_Handle, WritableFile):
+class MemoryWritableFile(_MemoryHandle, WritableFile):
     """A file of a :class:`MemoryEnv`, open for writing."""
 
     def __init__(self, path: str, mutex: Any, file: MemoryFile) -> None:
@@ -199,7 +199,7 @@ class MemoryLogFile(MemoryWritableFile):
             super().close()
 
 
-class MemoryFileLock(_Handle, FileLock):
+class MemoryFileLock(_MemoryHandle, FileLock):
     """A held lock of a :class:`MemoryEnv`; deleting it also releases it."""
 
     def __init__(self, path: str, mutex: Any, folder: MemoryFolder, name: str) -> None:
@@ -219,7 +219,7 @@ class MemoryFileLock(_Handle, FileLock):
             self.close()
 
 
-class MemoryDirectory(_Handle, Directory):
+class MemoryDirectory(_MemoryHandle, Directory):
     """A directory of a :class:`MemoryEnv`."""
 
     takes_lock = True

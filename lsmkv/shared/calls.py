@@ -11,7 +11,7 @@ from typing import Any
 
 from lsmkv.errors import ClosedError
 from lsmkv.shared.frames import LEAVING, PROGRESS, RESULT, error_frame, frame, json_frame
-from lsmkv.shared.group_commit import Member
+from lsmkv.shared.group_commit import MemberConnection
 from lsmkv.shared.system.sockets import NO_SIGNAL
 from lsmkv.util.threads import start_new_thread
 
@@ -28,10 +28,10 @@ class Calls:
         self._polling = polling
         self._run_method = run_method
         self._wake = wake
-        self._finished: list[Member] = []
+        self._finished: list[MemberConnection] = []
         self._stopping = False
 
-    def start(self, member: Member, request: int, call: dict[str, Any]) -> None:
+    def start(self, member: MemberConnection, request: int, call: dict[str, Any]) -> None:
         """Run a method; ``RuntimeError`` if there can be no more threads."""
         member.busy = True
         try:
@@ -40,14 +40,14 @@ class Calls:
             member.busy = False
             raise
 
-    def finished(self) -> Iterator[Member]:
+    def finished(self) -> Iterator[MemberConnection]:
         """Those whose calls are over, each once."""
         while self._finished:
             member = self._finished.pop()
             member.busy = member.asked = False
             yield member
 
-    def runs(self, member: Member) -> bool:
+    def runs(self, member: MemberConnection) -> bool:
         """Whether a call runs, whose thread still sends the answer."""
         return member.busy and member not in self._finished
 
@@ -56,7 +56,7 @@ class Calls:
         closed by their threads from now on."""
         self._stopping = True
 
-    def _run(self, member: Member, request: int, call: dict[str, Any]) -> None:
+    def _run(self, member: MemberConnection, request: int, call: dict[str, Any]) -> None:
         socket = member.socket
 
         def tell(*arguments: Any) -> None:

@@ -24,7 +24,7 @@ _UNKNOWN: Operation = (b"", None)
 """Stands for an operation that is still to be decoded."""
 
 
-class Member:
+class MemberConnection:
     """A connection, from the owner's side."""
 
     def __init__(self, socket: Any, slot: int, pid: int) -> None:
@@ -49,7 +49,7 @@ class MemberWrite:
     """A batch of a member that is to be committed."""
 
     def __init__(
-        self, member: Member, request: int, sync: bool, data: bytes, begin: int, end: int
+        self, member: MemberConnection, request: int, sync: bool, data: bytes, begin: int, end: int
     ) -> None:
         """Its record is ``data[begin:end]``; :class:`CorruptionError` if that is malformed."""
         self.member = member
@@ -81,7 +81,7 @@ class GroupCommit:
         writer: Writer,
         publishing: Publishing,
         info_log: InfoLog,
-        refuse: Callable[[Member, int, BaseException], None],
+        refuse: Callable[[MemberConnection, int, BaseException], None],
         end: Callable[[Any], None],
     ) -> None:
         """``refuse`` answers a request that has failed; ``end`` ends the connection of a socket."""

@@ -49,7 +49,7 @@ from lsmkv.shared.frames import (
     frame,
     json_frame,
 )
-from lsmkv.shared.group_commit import GroupCommit, Member, MemberWrite
+from lsmkv.shared.group_commit import GroupCommit, MemberConnection, MemberWrite
 from lsmkv.shared.named_leases import OwnerLeases
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system.shared_page import SEQUENCE, SLOTS
@@ -89,10 +89,10 @@ class Listener:
         self._group = GroupCommit(writer, publishing, store.info_log, self._answer, sockets.end)
         self._names = names
         self._only_owns = only_owns
-        self._members: dict[int, Member] = {}  # by descriptor
+        self._members: dict[int, MemberConnection] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
         self._ident = 0
-        self._waiting: list[tuple[Member, int, int, float]] = []
+        self._waiting: list[tuple[MemberConnection, int, int, float]] = []
         self._stopping = False
         self._transactions = OwnerTransactions(store, self._group, self._send, self._answer)
         self._ended = new_lock()
@@ -205,7 +205,7 @@ class Listener:
             slot = self._free_slots.pop()
             self._publishing.page.clear(slot)
             try:
-                member = Member(socket, slot, self._sockets.peer(socket)[0])
+                member = MemberConnection(socket, slot, self._sockets.peer(socket)[0])
                 self._poll.register(socket.fileno(), self._sockets.polling.EPOLLIN)
             except OSError:
                 self._free_slots.append(slot)
@@ -231,7 +231,7 @@ class Listener:
         except OSError:
             pause(_MOMENT)  # other threads have taken it; the connection waits
 
-    def _receive(self, member: Member) -> None:
+    def _receive(self, member: MemberConnection) -> None:
         try:
             size = member.socket.recv_into(self._buffer)
         except BlockingIOError:
@@ -272,7 +272,7 @@ class Listener:
         if at < len(data):
             member.received.append(data[at:])
 
-    def _fail(self, member: Member, request: int, error: Exception) -> None:
+    def _fail(self, member: MemberConnection, request: int, error: Exception) -> None:
         """End the connection of a member that has sent what it must not, and say why."""
         if not isinstance(error, CorruptionError | struct.error):
             self._store.info_log.warn(f"A member's request failed: {error!r}")
@@ -280,7 +280,7 @@ class Listener:
         self._send(member, error_frame(request, error))
         self._drop(member)
 
-    def _drop(self, member: Member) -> None:
+    def _drop(self, member: MemberConnection) -> None:
         """Forget a member that has gone."""
         fd = member.socket.fileno()
         if self._members.pop(fd, None) is None:
@@ -295,12 +295,12 @@ class Listener:
         self._free_slots.append(member.slot)
         self._waiting = [one for one in self._waiting if one[0] is not member]
 
-    def _release(self, member: Member) -> None:
+    def _release(self, member: MemberConnection) -> None:
         self._transactions.end_all(member)
         self.leases.end(member)
         member.socket.close()
 
-    def _send(self, member: Member, content: bytes) -> None:
+    def _send(self, member: MemberConnection, content: bytes) -> None:
         """Send an answer.  A member sends nothing more before it has it, so there is room, unless
         it never reads: then it is dropped."""
         member.asked = False
@@ -313,7 +313,7 @@ class Listener:
     # Requests
 
     def _carry_out(
-        self, member: Member, kind: int, request: int, data: bytes, begin: int, end: int
+        self, member: MemberConnection, kind: int, request: int, data: bytes, begin: int, end: int
     ) -> None:
         """Carry out the request whose content is ``data[begin:end]``."""
         if kind == WRITE:
@@ -347,7 +347,7 @@ class Listener:
             held = 1 if self.leases.end(member) else 0
             self._send(member, frame(DONE, request, NUMBER.pack(held)))
 
-    def _greet(self, member: Member, request: int, hello: dict[str, Any]) -> None:
+    def _greet(self, member: MemberConnection, request: int, hello: dict[str, Any]) -> None:
         """Answer a process that wants to join."""
         if hello.get("protocol") != PROTOCOL:
             reason = (
@@ -387,7 +387,7 @@ class Listener:
             return ComparatorMismatchError(self._store.directory.path, name, str(given))
         return Error(f"the store is shared with the {what} {name!r}, not {given!r}")
 
-    def _note_member(self, member: Member, request: int, ready: dict[str, Any]) -> None:
+    def _note_member(self, member: MemberConnection, request: int, ready: dict[str, Any]) -> None:
         """Note where a member holds the page, before anybody answers to it."""
         fd = ready.get("descriptor")
         if not member.welcome or not isinstance(fd, int):
@@ -396,7 +396,7 @@ class Listener:
         member.greeted = True
         self._send(member, frame(DONE, request, NUMBER.pack(0)))
 
-    def _answer(self, member: Member, request: int, error: BaseException) -> None:
+    def _answer(self, member: MemberConnection, request: int, error: BaseException) -> None:
         """Say why a request was not carried out."""
         if isinstance(error, ClosedError):
             self._send(member, frame(LEAVING, request))
@@ -408,8 +408,8 @@ class Listener:
     def _answer_waiting(self) -> None:
         last = self._publishing.page.words[SEQUENCE]
         now = time.monotonic()
-        left: list[tuple[Member, int, int, float]] = []
-        due: list[tuple[Member, int]] = []
+        left: list[tuple[MemberConnection, int, int, float]] = []
+        due: list[tuple[MemberConnection, int]] = []
         for member, request, sequence, until in self._waiting:
             if last > sequence or now >= until:
                 due.append((member, request))
@@ -422,7 +422,7 @@ class Listener:
 
     # Calls
 
-    def _call(self, member: Member, request: int, call: dict[str, Any]) -> None:
+    def _call(self, member: MemberConnection, request: int, call: dict[str, Any]) -> None:
         """Hear nothing more from a member until its call is over."""
         self._poll.unregister(member.socket.fileno())
         try:

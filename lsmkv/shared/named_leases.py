@@ -41,7 +41,7 @@ from lsmkv.db.handles.named_leases import (
 from lsmkv.errors import CorruptionError, IOError
 from lsmkv.shared.connection import Connection, Joined, OwnerGone, number_in, plain, result_in
 from lsmkv.shared.frames import HOLD, RELEASE, json_frame
-from lsmkv.shared.group_commit import Member
+from lsmkv.shared.group_commit import MemberConnection
 from lsmkv.shared.system.shared_file import MOMENTS, NAMES, SharedFile
 from lsmkv.util.signals import deferred
 from lsmkv.util.threads import new_lock
@@ -70,7 +70,7 @@ class MemberWish(Wish):
 
     def __init__(
         self,
-        member: Member,
+        member: MemberConnection,
         request: int,
         name: bytes,
         permits: int,
@@ -104,7 +104,7 @@ class OwnerLeases:
         self._woken: list[Wish] = []
         self._used = False
 
-    def ask(self, member: Member, request: int, asked: dict[str, Any]) -> None:
+    def ask(self, member: MemberConnection, request: int, asked: dict[str, Any]) -> None:
         """A member's HOLD.  :class:`CorruptionError` for one that no member sends."""
         if member.slot in self._wishes:
             raise CorruptionError("a second lease by one connection")
@@ -127,7 +127,7 @@ class OwnerLeases:
         self._wishes[member.slot] = wish
         self.queue.ask(wish)
 
-    def end(self, member: Member) -> bool:
+    def end(self, member: MemberConnection) -> bool:
         """A member's RELEASE, or the end of its connection.  Whether it held a lease until now."""
         wish = self._wishes.pop(member.slot, None)
         return wish is not None and self.queue.end(wish)

@@ -21,7 +21,7 @@ from lsmkv.errors import ConflictError, CorruptionError, Error, ForkedError
 from lsmkv.format.batch import WriteBatch
 from lsmkv.shared.connection import Joined, OwnerGone
 from lsmkv.shared.frames import DONE, END, NUMBER, CommitRequest, frame
-from lsmkv.shared.group_commit import GroupCommit, Member, MemberWrite
+from lsmkv.shared.group_commit import GroupCommit, MemberConnection, MemberWrite
 from lsmkv.shared.writing import Membership, MemberWriter
 
 # The member's half
@@ -134,8 +134,8 @@ class OwnerTransactions:
         self,
         store: Store,
         group: GroupCommit,
-        send: Callable[[Member, bytes], None],
-        refuse: Callable[[Member, int, BaseException], None],
+        send: Callable[[MemberConnection, bytes], None],
+        refuse: Callable[[MemberConnection, int, BaseException], None],
     ) -> None:
         """``send`` sends an answer, and ``refuse`` says why a request was not carried out."""
         self._store = store
@@ -143,10 +143,10 @@ class OwnerTransactions:
         self._send = send
         self._refuse = refuse
         self._next = 1
-        self._begun: dict[int, tuple[Member, ReadView]] = {}
+        self._begun: dict[int, tuple[MemberConnection, ReadView]] = {}
         """By their numbers; each ends with the connection that it began on."""
 
-    def begin(self, member: Member, request: int) -> None:
+    def begin(self, member: MemberConnection, request: int) -> None:
         """Pin the last sequence for a new transaction, and answer its number."""
         number = self._next
         self._next += 1
@@ -163,13 +163,13 @@ class OwnerTransactions:
         if begun is not None:
             begun[1].release()
 
-    def end_all(self, member: Member) -> None:
+    def end_all(self, member: MemberConnection) -> None:
         """A connection has ended."""
         begun = [number for number, (by, _) in self._begun.items() if by is member]
         for number in begun:
             self.end(number)
 
-    def commit(self, member: Member, request: int, commit: CommitRequest) -> None:
+    def commit(self, member: MemberConnection, request: int, commit: CommitRequest) -> None:
         """Commit, unless what it has read was changed.  :class:`CorruptionError` for a batch that
         no member sends."""
         read: ReadView | None = None

@@ -12,7 +12,7 @@ import pytest
 
 from lsmkv.shared.calls import Calls
 from lsmkv.shared.frames import FAILED, HEADER, LEAVING, PROGRESS, RESULT
-from lsmkv.shared.group_commit import Member
+from lsmkv.shared.group_commit import MemberConnection
 from lsmkv.util.threads import new_lock
 
 
@@ -22,7 +22,7 @@ class Ends:
     def __init__(self, method: Callable[[str, dict[str, Any], Callable[..., None]], Any]) -> None:
         near, self.far = socket.socketpair()
         near.setblocking(False)
-        self.member = Member(near, 0, 1)
+        self.member = MemberConnection(near, 0, 1)
         self._over = new_lock()
         self._over.acquire()
         self.calls = Calls(select, method, self._over.release)

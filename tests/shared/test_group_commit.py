@@ -13,7 +13,7 @@ from others import new
 from lsmkv import CorruptionError, SharedDB
 from lsmkv.format.batch import Operation, encode_batch
 from lsmkv.shared.frames import DONE, HEADER, NUMBER
-from lsmkv.shared.group_commit import GroupCommit, Member, MemberWrite
+from lsmkv.shared.group_commit import GroupCommit, MemberConnection, MemberWrite
 from lsmkv.shared.system.shared_page import SEQUENCE
 
 
@@ -59,7 +59,9 @@ class Group:
     def add(self, socket: Any, request: int, operations: list[Operation]) -> None:
         data = b"before" + encode_batch(0, operations) + b"after"
         end = len(data) - len(b"after")
-        write = MemberWrite(Member(socket, request, 1), request, False, data, len(b"before"), end)
+        write = MemberWrite(
+            MemberConnection(socket, request, 1), request, False, data, len(b"before"), end
+        )
         self.commit.add(write)
 
 
@@ -114,7 +116,7 @@ def test_an_owner_that_asks_for_the_last_sequence_waits_for_its_memtable(
 
 def test_a_malformed_batch_is_found_before_it_is_written(db: SharedDB) -> None:
     record = encode_batch(0, [(b"k", b"v")])
-    member = Member(Socket(db), 1, 1)
+    member = MemberConnection(Socket(db), 1, 1)
     with pytest.raises(CorruptionError):
         MemberWrite(member, 1, False, record + b"\1", 0, len(record) + 1)
 

@@ -29,7 +29,7 @@ from histories import NEVER, Content, History
 
 import lsmkv
 from lsmkv import DB, TableWriter
-from lsmkv.env.memory import MemoryWritableFile, _Handle
+from lsmkv.env.memory import MemoryWritableFile, _MemoryHandle
 from lsmkv.testing import Run
 
 KEYS = [b"a", b"b", b"c", b"d", b"e"]
@@ -165,9 +165,9 @@ def _look_at_all(run: Run, db: DB, history: History, begun: int) -> None:
         history.end(call)
 
 
-def _open_files() -> list[_Handle]:
+def _open_files() -> list[_MemoryHandle]:
     """Those that a killed life had open, too."""
-    return [one for one in gc.get_objects() if isinstance(one, _Handle) and one._open]
+    return [one for one in gc.get_objects() if isinstance(one, _MemoryHandle) and one._open]
 
 
 def _nothing_is_left(run: Run, history: History) -> None:

@@ -61,7 +61,7 @@ def as_paths(files: Iterable[str | os.PathLike[str]]) -> list[str]:
     return [os.fsdecode(path) for path in files]
 
 
-class _Source:
+class _IngestedFile:
     """A file to ingest, and the user keys that it begins and ends with."""
 
     __slots__ = ("largest", "path", "place", "size", "smallest")
@@ -93,7 +93,7 @@ class Ingestion:
         self._paths = paths
         self._progress = progress
         self._compare = store.comparator.user_comparator.compare
-        self._groups: list[list[_Source]] = []
+        self._groups: list[list[_IngestedFile]] = []
         self._total = 0  # bytes of all sources
         self._reads = ReadCounters()
         self._tables: list[Table] = []  # open ones
@@ -156,7 +156,7 @@ class Ingestion:
 
     def _examine(self) -> None:
         """Open each file once, and group files that do not overlap, in order."""
-        sources: list[_Source] = []
+        sources: list[_IngestedFile] = []
         for at, path in enumerate(self._paths):
             source = self._source(path, at + 1)
             if source is not None:
@@ -172,7 +172,7 @@ class Ingestion:
             else:
                 self._groups.append([source])
 
-    def _source(self, path: str, place: int) -> _Source | None:
+    def _source(self, path: str, place: int) -> _IngestedFile | None:
         """The file's first and last key; None for a table without entries."""
         table, size = self._open(path)
         try:
@@ -181,7 +181,9 @@ class Ingestion:
             table.close()
         if edges is None:
             return None
-        return _Source(path, place, size, _user_key(edges[0], path), _user_key(edges[1], path))
+        return _IngestedFile(
+            path, place, size, _user_key(edges[0], path), _user_key(edges[1], path)
+        )
 
     def _open(self, path: str) -> tuple[Table, int]:
         """The table, and its length in bytes."""
@@ -193,7 +195,7 @@ class Ingestion:
             file.close()
             raise
 
-    def _read(self, group: list[_Source]) -> Iterator[list[Entry]]:
+    def _read(self, group: list[_IngestedFile]) -> Iterator[list[Entry]]:
         """The entries of one group of files, each with its file's place as sequence.
 
         The files are checked again here: they may have changed since :meth:`_examine`.

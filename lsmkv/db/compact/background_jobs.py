@@ -93,7 +93,7 @@ class Publication:
         return self.done and not self.begun
 
 
-class _Commit:
+class _Installation:
     """A version edit on its way into MANIFEST and view."""
 
     def __init__(self, edit: VersionEdit, flushed: bool, publication: Publication | None) -> None:
@@ -126,7 +126,7 @@ class BackgroundJobs:
         """Bytes of the last flushed table for each byte of its memtable's usage."""
         self.has_obsolete_files = False
         """Whether files may still exist that the last commit has made obsolete."""
-        self._committing: _Commit | None = None
+        self._committing: _Installation | None = None
         self._tried = 0
         """The number of the table that the last flush has begun."""
 
@@ -398,7 +398,7 @@ class BackgroundJobs:
         self, edit: VersionEdit, flushed: bool = False, publication: Publication | None = None
     ) -> bool:
         """Log the edit, and show the new version.  Returns whether any thread waited for it."""
-        self._committing = _Commit(edit, flushed, publication)
+        self._committing = _Installation(edit, flushed, publication)
         return self._finish_commit(self._committing)
 
     def finish_interrupted(self) -> None:
@@ -409,7 +409,7 @@ class BackgroundJobs:
         self.compaction = None
         self._pending_outputs.outputs.clear()
 
-    def _finish_commit(self, commit: _Commit) -> bool:
+    def _finish_commit(self, commit: _Installation) -> bool:
         """Carry out a commit; every step may have been done already, by a call that was
         interrupted."""
         store = self._store

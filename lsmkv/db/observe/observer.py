@@ -10,11 +10,11 @@ import time
 from lsmkv.db.observe.histogram import Histogram
 from lsmkv.db.observe.trace import DELETE, GET, OPERATIONS, PUT, SEEK, WRITE
 from lsmkv.db.observe.trace_writer import TraceWriter
-from lsmkv.db.tree.listener import Listener
+from lsmkv.db.tree.listener import CallListener
 from lsmkv.format.batch import Operation
 
 
-class Observer(Listener):
+class Observer(CallListener):
     """Latencies of each operation, and the trace, if one is written."""
 
     def __init__(self, trace: TraceWriter | None) -> None:

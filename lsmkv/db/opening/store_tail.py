@@ -61,7 +61,7 @@ class FollowedLog:
         the newest log has one of its own."""
 
 
-class _Batches:
+class _LogBatches:
     """What was read from one log: each batch with the sequence of its first operation."""
 
     def __init__(self, log: FollowedLog, begun: bool) -> None:
@@ -123,7 +123,7 @@ class StoreTail:
             return False
         try:
             while True:
-                batches = _Batches(log, log.tail.end > 0)
+                batches = _LogBatches(log, log.tail.end > 0)
                 self._read_log(batches, last, _AT_ONCE)
                 self._check_sequences([batches])
                 shown = self._apply(store, [batches])
@@ -195,25 +195,25 @@ class StoreTail:
             tail = LogTail(self._directory.open(log_name(number)))
             self.logs.append(FollowedLog(number, tail, None))
 
-    def _read_logs(self, last: int) -> list[_Batches]:
+    def _read_logs(self, last: int) -> list[_LogBatches]:
         """The new batches of each log, oldest first: each starts where the one before ended."""
-        read: list[_Batches] = []
+        read: list[_LogBatches] = []
         for log in reversed(self.logs):
-            batches = _Batches(log, log.tail.end > 0)
+            batches = _LogBatches(log, log.tail.end > 0)
             self._read_log(batches, last)
             read.append(batches)
         read.reverse()
         self._check_sequences(read)
         return read
 
-    def _read_log(self, batches: _Batches, last: int, most: int = MAX_BYTES) -> None:
+    def _read_log(self, batches: _LogBatches, last: int, most: int = MAX_BYTES) -> None:
         tail = batches.log.tail
         for record in tail.read(last, most):
             batches.found.append(decode_batch(record.payload))
         if tail.unclear:
             raise _Unclear
 
-    def _check_sequences(self, read: list[_Batches]) -> None:
+    def _check_sequences(self, read: list[_LogBatches]) -> None:
         expected = self._expected
         is_oldest = True
         for batches in read:
@@ -230,7 +230,7 @@ class StoreTail:
                     raise _Unclear
         self._expected = expected
 
-    def _apply(self, store: Store, read: list[_Batches]) -> int:
+    def _apply(self, store: Store, read: list[_LogBatches]) -> int:
         """Apply the batches to the memtables of their logs; returns the last sequence.
 
         A memtable that the store shows already is read meanwhile, as one that is written to.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from lsmkv.db.read.internal_iterator import InternalIterator
-from lsmkv.db.tree.listener import Listener
+from lsmkv.db.tree.listener import CallListener
 from lsmkv.format.key_order import Position
 
 
@@ -23,13 +23,13 @@ class ReportedSeek(InternalIterator):
         place: Position | None,
         started: int,
         back: bool,
-        listener: Listener,
+        listener: CallListener,
     ) -> None:
         self._source = source
         self._key = b"" if place is None else place.user_key
         self._started = started
         self._back = back
-        self._listener: Listener | None = listener
+        self._listener: CallListener | None = listener
 
     def next_chunk(self) -> list[Any]:
         """The next pairs."""

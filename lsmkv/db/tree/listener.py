@@ -1,8 +1,8 @@
 """What an observed store reports to: the reader, the writer and the scans call it after each call.
 
 ``Store.listener`` is None unless an option asks for observation; the observer of ``db/observe``
-derives from :class:`Listener`.  The engine knows no more of it than this, and an observer nothing
-of the engine.
+derives from :class:`CallListener`.  The engine knows no more of it than this, and an observer
+nothing of the engine.
 
 Fast path: without a listener a call compares a field with None twice.  Compiled, that is 17 of a
 hot Get's 2,330 instructions and 30 of a put's 12,330; a step of a scan does not look at it.
@@ -15,7 +15,7 @@ import time
 from lsmkv.format.batch import Operation
 
 
-class Listener:
+class CallListener:
     """Is called in the thread that made the call, once it has succeeded; it holds no lock then.
 
     ``started`` is what :meth:`now` returned when the call began.  What an implementation raises,

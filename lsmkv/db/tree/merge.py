@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 
-class _Source:
+class _Buffered:
     """A source, and what was taken from it but not used yet."""
 
     def __init__(self, lists: Iterator[list[Entry]]) -> None:
@@ -52,7 +52,7 @@ def merge(lists: list[Iterator[list[Entry]]], order: KeyOrder) -> Iterator[list[
     later lists cannot have a key below it.  So ``a b c`` is returned now, and ``d`` and ``e`` wait
     for the next list of the source that ended in ``d``.
     """
-    sources = [_Source(source) for source in lists]
+    sources = [_Buffered(source) for source in lists]
     for source in sources:
         source.buffer = source.fetch()
     while True:

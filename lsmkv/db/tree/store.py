@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from lsmkv.counters import Counters
 from lsmkv.db.tree.info_log import InfoLog
-from lsmkv.db.tree.listener import Listener
+from lsmkv.db.tree.listener import CallListener
 from lsmkv.db.tree.log_holds import LogHolds
 from lsmkv.db.tree.memtable import MemTable
 from lsmkv.db.tree.pinned import Pin, PinnedSequences
@@ -160,7 +160,7 @@ class Store:
         self.installed_at: int = versions.last_sequence
         """The last sequence when the version was installed: no table holds anything newer.  So what
         was written later is in the memtables of a view that was taken before this is asked."""
-        self.listener: Listener | None = None
+        self.listener: CallListener | None = None
         """What each call is reported to, if the store is observed."""
         self.sharing: Sharing | None = None
         """What publishes the store to other processes, if it is shared."""
