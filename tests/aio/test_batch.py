@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from gates import TINY, GatedEnv, gated, turns
+from gates import TINY, GatedEnv, all_threads_busy, gated, turns
 
 from lsmkv import aio
 
@@ -30,12 +30,7 @@ async def test_batches_and_transactions_are_discarded_by_an_exception() -> None:
 async def test_write_takes_the_batch_as_of_the_call() -> None:
     env = GatedEnv()
     async with gated(env) as db:
-        env.log.shut()
-        busy = [
-            asyncio.create_task(db.put(b"busy", b"", sync=True))
-            for _ in range(aio.threads.CALL_THREADS)
-        ]
-        await env.log.somebody()
+        busy = await all_threads_busy(env, db)
         batch = db.write_batch()
         batch.put(b"a", b"1")
         writing = asyncio.create_task(batch.write())

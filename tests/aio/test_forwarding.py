@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 import pytest
-from gates import GatedEnv, gated, turns
+from gates import GatedEnv, all_threads_busy, gated, turns
 
 import lsmkv
 from lsmkv import aio
@@ -63,12 +63,7 @@ async def test_arguments_are_passed_on() -> None:
 async def test_a_key_is_copied_when_the_call_is_made() -> None:
     env = GatedEnv()
     async with gated(env) as db:
-        env.log.shut()
-        busy = [
-            asyncio.create_task(db.put(b"busy", b"", sync=True))
-            for _ in range(aio.threads.CALL_THREADS)
-        ]
-        await env.log.somebody()
+        busy = await all_threads_busy(env, db)
         key, value = bytearray(b"a"), bytearray(b"1")
         writing = [asyncio.create_task(db.put(key, value))]
         writing.append(asyncio.create_task(db.put(key=memoryview(b"b"), value=value)))

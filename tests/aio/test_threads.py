@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 import pytest
-from gates import TINY, GatedEnv, filled, gated, reopened, turns
+from gates import TINY, GatedEnv, all_threads_busy, filled, gated, reopened, turns
 
 import lsmkv
 from lsmkv import aio
@@ -38,12 +38,7 @@ async def test_long_calls_do_not_delay_other_calls() -> None:
 async def test_a_cancelled_call_that_no_thread_has_begun_never_happens() -> None:
     env = GatedEnv()
     async with gated(env) as db:
-        env.log.shut()
-        busy = [
-            asyncio.create_task(db.put(b"%d" % i, b"", sync=True))
-            for i in range(aio.threads.CALL_THREADS)
-        ]
-        await env.log.somebody()
+        busy = await all_threads_busy(env, db)
         await turns()
         waiting = asyncio.create_task(db.put(b"waiting", b""))
         await turns()

@@ -1,20 +1,20 @@
-"""The cache as a whole: several processes, full disks, kills, and what it is opened with."""
+"""The cache as a whole: several handles, full disks, kills, and what it is opened with.
+
+``test_processes.py`` has several processes.
+"""
 
 from __future__ import annotations
 
 import errno
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import start
 from still_clocks import StillClock
 
 import lsmkv
-from lsmkv.cache.names import CHUNK, COUNTERS, ORDER, PENDING
+from lsmkv.cache.names import CHUNK, ORDER, PENDING
 from lsmkv.cache.opened import wall_clock
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.shared.system.local import SHARES
@@ -87,100 +87,6 @@ def test_a_handle_sees_later_what_others_let_expire(tmp_path: Path, clock: Still
         for number in range(64):
             other[number] = 1
         assert len(other) == 64
-
-
-# Processes
-
-_WORKER = """
-import sys, random
-import lsmkv
-with lsmkv.Cache(sys.argv[1], size_limit=int(sys.argv[4])) as cache:
-    rng = random.Random(int(sys.argv[2]))
-    print("open", flush=True)
-    sys.stdin.readline()
-    number = 0
-    while sys.argv[3] == "forever" or number < int(sys.argv[3]):
-        number += 1
-        key = rng.randrange(60)
-        size = rng.choice((10, 1000, 100_000))
-        cache.set(key, bytes([key]) * size, expire=rng.choice((None, 100)), tag=key % 3)
-        value = cache.get(rng.randrange(60))
-        assert value is None or len(set(value)) == 1
-        if number % 7 == 0:
-            cache.delete(rng.randrange(60))
-        cache.incr("visits")
-        if number == 20:
-            print("under way", flush=True)
-print("done", flush=True)
-"""
-
-
-class Workers:
-    """Processes that use one cache."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.limit = 300_000
-        self.all: list[subprocess.Popen[bytes]] = []
-
-    def begin(self, steps: int | str) -> subprocess.Popen[bytes]:
-        seed = len(self.all)
-        worker = start(_WORKER, str(self.path), str(seed), str(steps), str(self.limit))
-        self.all.append(worker)
-        return worker
-
-    def line(self, worker: subprocess.Popen[bytes]) -> str:
-        assert worker.stdout is not None
-        return worker.stdout.readline().decode().strip()
-
-    def go(self) -> None:
-        for worker in self.all:
-            assert self.line(worker) == "open"
-        for worker in self.all:
-            assert worker.stdin is not None
-            worker.stdin.write(b"\n")
-            worker.stdin.flush()
-
-
-@pytest.fixture
-def workers(tmp_path: Path) -> Iterator[Workers]:
-    made = Workers(tmp_path / "cache")
-    yield made
-    for worker in made.all:
-        worker.kill()
-        worker.communicate()
-
-
-@needs_sharing
-def test_processes_lose_no_increment_and_count_right(workers: Workers) -> None:
-    workers.limit = 1 << 30
-    for _ in range(3):
-        workers.begin(40)
-    workers.go()
-    for worker in workers.all:
-        assert [workers.line(worker), workers.line(worker)] == ["under way", "done"]
-    with lsmkv.Cache(workers.path) as cache:
-        assert cache.check() == []
-        assert cache["visits"] == 120
-        assert len(list(cache._db.iterator(prefix=COUNTERS))) <= 2
-
-
-@needs_sharing
-def test_killed_processes_leave_a_cache_that_agrees(workers: Workers) -> None:
-    for _ in range(3):
-        workers.begin("forever")
-    workers.go()
-    for worker in workers.all:
-        assert workers.line(worker) == "under way"
-    for worker in workers.all:
-        worker.kill()
-        worker.wait()
-    with lsmkv.Cache(workers.path) as cache:
-        assert cache.check() == []
-        assert list(cache._db.iterator(prefix=PENDING)) == []
-        cache["k"] = 1
-        cache.cull()
-        assert cache.volume() <= 300_000
 
 
 # Kills and full disks

@@ -132,6 +132,17 @@ async def turns(count: int = 20) -> None:
         await asyncio.sleep(0)
 
 
+async def all_threads_busy(env: GatedEnv, db: aio.DB) -> list[asyncio.Task[None]]:
+    """Puts that hold every thread for calls until the gate of logs is opened."""
+    env.log.shut()
+    puts = [
+        asyncio.create_task(db.put(b"busy", b"", sync=True))
+        for _ in range(aio.threads.CALL_THREADS)
+    ]
+    await env.log.somebody()
+    return puts
+
+
 async def filled(db: aio.DB, count: int = 100) -> dict[bytes, bytes]:
     content = {b"%04d" % i: b"v%d" % i for i in range(count)}
     async with db.write_batch() as batch:

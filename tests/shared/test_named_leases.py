@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from member_wire import greeted
@@ -15,11 +16,19 @@ from threads import background_of
 from waiting import wait_until
 
 from lsmkv import SharedDB
+from lsmkv.db.handles.named_leases import NamedLease
 from lsmkv.shared.frames import FAILED, HEADER, HOLD, json_frame
 from lsmkv.shared.named_leases import _moment_after, _number_of
 
 Start = Callable[..., Other]
 TAKE = "(lease := db._hold(b'n')) is not None and lease.held"
+
+
+def held(db: SharedDB, name: bytes = b"n", **arguments: Any) -> NamedLease:
+    """A lease, which this process gets."""
+    lease = db._hold(name, **arguments)
+    assert lease is not None
+    return lease
 
 
 def waiting(db: SharedDB) -> int:
@@ -29,8 +38,7 @@ def waiting(db: SharedDB) -> int:
 
 def test_processes_get_a_name_in_the_order_of_arrival(path: Path, other: Start) -> None:
     with new(path) as db:
-        lease = db._hold(b"n")
-        assert lease is not None
+        lease = held(db)
         others = [other() for _ in range(3)]
         for number, one in enumerate(others):
             one.ask("lease = db._hold(b'n')")
@@ -43,15 +51,11 @@ def test_processes_get_a_name_in_the_order_of_arrival(path: Path, other: Start) 
             assert one("lease.held, lease.release(), lease.held") == (True, True, False)
         thread.join()
         assert errors == []
-        free = db._hold(b"n", timeout=0)
-        assert free is not None
-        free.release()
+        held(db, timeout=0).release()
 
 
 def _take_and_release(db: SharedDB) -> None:
-    lease = db._hold(b"n")
-    assert lease is not None
-    lease.release()
+    held(db).release()
 
 
 def test_a_lease_ends_with_its_process(path: Path, other: Start) -> None:
@@ -66,15 +70,12 @@ def test_a_lease_ends_with_its_process(path: Path, other: Start) -> None:
         assert waiter.answer() is True
         waiter("db.close()")
         assert waiter("lease.held, lease.release()") == (False, False)
-        lease = db._hold(b"n", timeout=60)
-        assert lease is not None
-        assert lease.release()
+        assert held(db, timeout=60).release()
 
 
 def test_a_waiting_process_that_dies_leaves_the_queue(path: Path, other: Start) -> None:
     with new(path) as db:
-        lease = db._hold(b"n")
-        assert lease is not None
+        lease = held(db)
         first, second = other(), other()
         first.ask(TAKE)
         wait_until(lambda: waiting(db) == 1)
@@ -91,8 +92,7 @@ def test_a_limit_ends_a_lease_of_a_stopped_process(path: Path, other: Start) -> 
         holder = other()
         holder("lease = db._hold(b'n', limit=0.2)")
         holder.stop()
-        lease = db._hold(b"n", timeout=60)
-        assert lease is not None
+        lease = held(db, timeout=60)
         holder.go_on()
         assert holder("lease.held, lease.release()") == (False, False)
         assert lease.held, "the end of a lease that is over is not that of the next one"
@@ -103,8 +103,7 @@ def test_permits_are_counted_over_processes(path: Path, other: Start) -> None:
     with new(path) as db:
         one, another = other(), other()
         assert one("lease = db._hold(b'n', permits=2)") is None
-        mine = db._hold(b"n", permits=2)
-        assert mine is not None
+        mine = held(db, permits=2)
         assert another("db._hold(b'n', permits=2, timeout=0) is None") is True
         assert {mine.permit, one("lease.permit")} == {0, 1}
         mine.release()
@@ -121,14 +120,12 @@ def test_a_holder_of_one_process_is_not_that_of_another(path: Path, other: Start
         assert one("lease.release()") is True
         assert db._hold(b"n", holder=b"me", timeout=0) is None
         assert one("lease.release()") is True
-        lease = db._hold(b"n", holder=b"me", timeout=0)
-        assert lease is not None
+        assert held(db, holder=b"me", timeout=0)
 
 
 def test_a_waiting_member_costs_no_processor_time(path: Path, other: Start) -> None:
     with new(path) as db:
-        lease = db._hold(b"n")
-        assert lease is not None
+        assert held(db)
         one = other()
         one("import time; before = time.process_time()")
         assert one("db._hold(b'n', timeout=1.0) is None") is True
@@ -148,8 +145,7 @@ def test_a_lease_outlives_its_owner(path: Path, other: Start, cleanly: bool) -> 
         wait_until(lambda: db.role == "owner")
         assert db._hold(b"n", timeout=0) is None
         assert db._hold(b"n", timeout=0.1) is None
-        free = db._hold(b"another", timeout=0)
-        assert free is not None
+        assert held(db, b"another", timeout=0)
         assert holder("lease.held") is True  # it has not even noticed
         assert holder("db.put(b'k', b'v'); db.role") is None
         assert db._hold(b"n", timeout=0) is None
@@ -170,8 +166,7 @@ def end(one: Other, cleanly: bool) -> None:
 def test_a_lease_of_a_member_that_becomes_the_owner(path: Path, other: Start) -> None:
     owner = other(create_if_missing=True)
     with SharedDB(path) as db:
-        lease = db._hold(b"n", holder=b"me")
-        assert lease is not None
+        lease = held(db, holder=b"me")
         waiter = other(may_own=False)
         waiter.ask(TAKE)
         owner.kill()
@@ -193,8 +188,7 @@ def test_a_holder_that_dies_after_its_owner(path: Path, other: Start) -> None:
         assert db.role == "owner"
         assert db._hold(b"n", timeout=0) is None
         holder.kill()
-        lease = db._hold(b"n", timeout=60)
-        assert lease is not None
+        assert held(db, timeout=60)
 
 
 def test_the_limit_of_a_lease_from_before_passes(path: Path, other: Start) -> None:
@@ -204,8 +198,7 @@ def test_the_limit_of_a_lease_from_before_passes(path: Path, other: Start) -> No
     owner.kill()
     with SharedDB(path) as db:
         before = time.monotonic()
-        lease = db._hold(b"n", timeout=60)
-        assert lease is not None
+        lease = held(db, timeout=60)
         assert time.monotonic() >= before
         holder.go_on()
         assert holder("lease.held, lease.release()") == (False, False)
@@ -228,13 +221,11 @@ def test_counted_leases_outlive_their_owner(path: Path, other: Start) -> None:
         one("lease = db._hold(b'n', permits=3)")
     owner.kill()
     with SharedDB(path) as db:
-        third = db._hold(b"n", permits=3, timeout=0)
-        assert third is not None
+        third = held(db, permits=3, timeout=0)
         assert third.permit == 2
         assert db._hold(b"n", permits=3, timeout=0) is None
         holders[0]("lease.release()")
-        fourth = db._hold(b"n", permits=3, timeout=60)
-        assert fourth is not None
+        fourth = held(db, permits=3, timeout=60)
         assert fourth.permit in (0, 1)
 
 
@@ -301,8 +292,7 @@ def test_a_reader_gets_no_lease(path: Path, other: Start) -> None:
         assert one("db._part.may_write") is True
         one("db._part.may_write = False")
         assert one("db._hold(b'n')").startswith("PermissionDeniedError")
-        lease = db._hold(b"n", timeout=0)
-        assert lease is not None
+        assert held(db, timeout=0)
 
 
 def test_numbers_of_names_and_moments() -> None:

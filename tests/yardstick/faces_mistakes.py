@@ -102,7 +102,7 @@ MISTAKES: tuple[Mistake, ...] = (
         "An iterator of lsmkv.aio returns entries in a wrong order.",
     ),
     Mistake(
-        "a cancelled trip loses its entries",
+        "committed batches arrive backwards",
         "faces",
         "Batches.__anext__",
         "batch = self._fetched.popleft()",
