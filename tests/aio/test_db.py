@@ -128,8 +128,9 @@ async def test_a_timeout_does_not_reorder_writes() -> None:
     env = GatedEnv()
     async with gated(env) as db:
         env.log.shut()
-        late = asyncio.create_task(asyncio.wait_for(db.put(b"k", b"1", sync=True), 0.01))
+        put = asyncio.create_task(db.put(b"k", b"1", sync=True))
         await env.log.somebody()
+        late = asyncio.create_task(asyncio.wait_for(put, 0.01))
         await asyncio.sleep(0.05)
         env.log.open()
         with pytest.raises(TimeoutError):
