@@ -32,6 +32,14 @@ async def test_it_waits_for_the_next_batch() -> None:
         assert found == [b"%d" % n for n in range(600)] + [b"last"]
 
 
+async def test_batches_of_one_trip_come_in_their_order() -> None:
+    async with aio.DB(":memory:") as db:
+        for n in range(600):
+            await db.put(b"%d" % n, b"v")
+        batches = db.batches(0)
+        assert [(await anext(batches)).sequence for _ in range(600)] == list(range(1, 601))
+
+
 async def test_a_cancelled_step_loses_nothing() -> None:
     async with aio.DB(":memory:") as db:
         batches = db.batches(0)

@@ -44,6 +44,13 @@ def test_many_keys_at_once(url: Path, connections: int) -> None:
         assert s.multi_get(iter([b"000000", bytearray(b"000001")])) == [PAIRS[b"000000"], None]
 
 
+def test_warming_opens_every_shard(tmp_path: Path) -> None:
+    lsmkv.bulk.build(((b"%02d" % n, b"v") for n in range(40)), tmp_path, shards=20)
+    with lsmkv.shards.open(tmp_path) as s:
+        s.warm()
+        assert s.stats().shards_open == s.stats().shards == 20
+
+
 def test_an_open_shard_holds_no_copy_of_its_meta(url: Path) -> None:
     with lsmkv.shards.open(url, lru_cache_size=0) as s:
         s.warm()
