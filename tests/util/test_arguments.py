@@ -10,9 +10,11 @@ import array
 import ast
 import asyncio
 import ctypes
+import importlib
+import inspect
 import mmap
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
@@ -140,9 +142,8 @@ def prefixed_parts(place: Place) -> Iterator[Any]:
 
 @call(
     *("db.db.DB.get", "db.handles.readable.Readable.get", "shards.shards.Shards.get"),
-    *("plyvel.DB.get", "plyvel.Snapshot.get", "plyvel.PrefixedDB.get"),
     *("db.db.DB.__contains__", "db.handles.readable.Readable.__contains__"),
-    *("shards.shards.Shards.__contains__",),
+    *("shards.shards.Shards.__contains__", "plyvel._Reading.get"),
 )
 def get(place: Place) -> tuple[Found, Found]:
     found = [
@@ -153,7 +154,7 @@ def get(place: Place) -> tuple[Found, Found]:
 
 @call(
     *("db.handles.scannable.Scannable.iterator", "shards.shards.Shards.iterator"),
-    *("plyvel._Scannable.iterator", "shards.iterator.ShardIterator.seek"),
+    *("plyvel._Reading.iterator", "shards.iterator.ShardIterator.seek"),
     *("db.read.iterator.Iterator.seek", "db.read.iterator.LimitedIterator.seek"),
 )
 def iterate(place: Place) -> tuple[Found, Found]:
@@ -169,8 +170,7 @@ def iterate(place: Place) -> tuple[Found, Found]:
 
 @call(
     *("db.db.DB.raw_iterator", "db.handles.readable.Readable.raw_iterator"),
-    *("plyvel.DB.raw_iterator", "plyvel.Snapshot.raw_iterator", "plyvel.PrefixedDB.raw_iterator"),
-    *("db.read.raw_iterator.RawIterator.seek",),
+    *("plyvel._Reading.raw_iterator", "db.read.raw_iterator.RawIterator.seek"),
 )
 def raw(place: Place) -> tuple[Found, Found]:
     found = []
@@ -185,7 +185,6 @@ def raw(place: Place) -> tuple[Found, Found]:
 @call(
     *("db.handles.prefixed.PrefixedDB.prefixed_db", "db.handles.prefixed.PrefixedDB.put"),
     *("db.handles.prefixed.PrefixedDB.delete", "db.db.DB.prefixed_db", "plyvel.DB.prefixed_db"),
-    *("plyvel.PrefixedDB.put", "plyvel.PrefixedDB.delete"),
 )
 def prefixes(place: Place) -> tuple[Found, Found]:
     found = [
@@ -220,7 +219,7 @@ def explain(place: Place) -> tuple[Found, Found]:
 
 
 call("db.db.DB.put")(writing(lambda place: lsmkv.DB.put(place.db, ABSENT, VALUE)))
-call("plyvel.DB.put")(writing(lambda place: place.db.put(ABSENT, VALUE)))
+call("plyvel._Writing.put")(writing(lambda place: place.db.put(ABSENT, VALUE)))
 call("mapping.KeyValueMapping.__setitem__")(
     writing(lambda place: place.mapping.__setitem__(ABSENT, VALUE))
 )
@@ -231,7 +230,7 @@ call("mapping.KeyValueMapping.update")(
     writing(lambda place: place.mapping.update([(ABSENT, VALUE)]))
 )
 call("db.db.DB.delete")(removing(lambda place: lsmkv.DB.delete(place.db, KEY)))
-call("plyvel.DB.delete")(removing(lambda place: place.db.delete(KEY)))
+call("plyvel._Writing.delete")(removing(lambda place: place.db.delete(KEY)))
 call("mapping.KeyValueMapping.__delitem__")(removing(lambda place: place.mapping.__delitem__(KEY)))
 call("mapping.KeyValueMapping.pop")(removing(lambda place: place.mapping.pop(KEY)))
 
@@ -345,15 +344,15 @@ def mappings(place: Place) -> tuple[Found, Found]:
 
 
 @call(
-    *("aio.db.DB.put", "aio.db.DB.delete", "aio.db.DB.contains", "aio.db.DB.may_contain"),
-    *("aio.db.DB.multi_get", "aio.db.DB.explain", "aio.readable.Readable.get"),
+    *("aio.db.DB.put", "aio.db.DB.delete", "aio.readable.Readable.contains"),
+    *("aio.db.DB.may_contain", "aio.db.DB.multi_get", "aio.db.DB.explain"),
+    *("aio.readable.Readable.get", "aio.updating.Updatable.update"),
     *("aio.readable.Scannable.iterator", "aio.iterator.Iterator.seek", "aio.db.DB.compact_range"),
     *("aio.db.DB.approximate_size", "aio.db.DB.approximate_sizes", "aio.batch.WriteBatch.put"),
     *("aio.batch.WriteBatch.delete", "aio.transaction.Transaction.get"),
     *("aio.transaction.Transaction.put", "aio.transaction.Transaction.delete"),
     *("aio.db.DB.prefixed_db", "aio.prefixed.PrefixedDB.prefixed_db"),
     *("aio.prefixed.PrefixedDB.put", "aio.prefixed.PrefixedDB.delete"),
-    *("aio.prefixed.PrefixedDB.contains", "aio.db.DB.update"),
 )
 def awaited(place: Place) -> tuple[Found, Found]:
     async def main() -> list[object]:
@@ -398,8 +397,8 @@ def awaited(place: Place) -> tuple[Found, Found]:
 
 
 @call(
-    *("aio.shards.Shards.multi_get", "aio.shards.Shards.contains"),
-    *("aio.shards.Shards.may_contain", "aio.shards.Shards.explain"),
+    *("aio.shards.Shards.multi_get", "aio.shards.Shards.may_contain"),
+    *("aio.shards.Shards.explain",),
 )
 def awaited_shards(place: Place) -> tuple[Found, Found]:
     place.shards().close()
@@ -451,10 +450,10 @@ def _takers() -> Iterator[str]:
             if not isinstance(node, ast.ClassDef) or node.name in protocols:
                 continue
             for function in node.body:
-                if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and _takes(
-                    function
-                ):
-                    yield f"{module}.{node.name}.{function.name}"
+                if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                    kind = f"{module}.{node.name}"
+                    if _takes(function) or _forwards(function, kind):
+                        yield f"{kind}.{function.name}"
 
 
 def _takes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -468,8 +467,21 @@ def _takes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         return False
     given = function.args
     every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-    texts = [ast.unparse(one.annotation) for one in every if one and one.annotation]
-    return any(word in text for text in texts for word in ("BytesLike", "Text", "Arguments]"))
+    return _names_bytes(ast.unparse(one.annotation) for one in every if one and one.annotation)
+
+
+def _forwards(function: ast.FunctionDef | ast.AsyncFunctionDef, kind: str) -> bool:
+    """Whether it has the arguments of another function, which takes some."""
+    if not any("forwarded(" in ast.unparse(one) for one in function.decorator_list):
+        return False
+    module, _, name = f"lsmkv.{kind}".rpartition(".")
+    method = getattr(getattr(importlib.import_module(module), name), function.name)
+    every = inspect.signature(method).parameters.values()
+    return _names_bytes(str(one.annotation) for one in every)
+
+
+def _names_bytes(annotations: Iterable[str]) -> bool:
+    return any(word in text for text in annotations for word in ("BytesLike", "Text", "Arguments]"))
 
 
 # What a caller's objects return
