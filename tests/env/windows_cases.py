@@ -14,11 +14,12 @@ import stat
 import subprocess
 import sys
 import types
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import IO
 
 import pytest
 import windows_rules
@@ -26,7 +27,6 @@ from threads import run_threads
 
 import lsmkv
 from lsmkv import DB, IOError, LocalEnv, LockedError, destroy_db, repair_db
-from lsmkv.bulk import workers
 from lsmkv.env import windows, windows_lock
 from lsmkv.env.process import can_start
 from lsmkv.env.windows import WindowsDirectory
@@ -47,6 +47,15 @@ def start(script: str, *arguments: str) -> subprocess.Popen[bytes]:
 def kill(process: subprocess.Popen[bytes]) -> None:
     windows_rules.real.kill(process.pid, 9)
     process.wait()
+
+
+@contextmanager
+def started(script: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+    """A process that has said that it is ready, and what it says after that."""
+    with start(script, *arguments) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield process, process.stdout
 
 
 def open_directory(path: Path) -> WindowsDirectory:
@@ -323,15 +332,13 @@ HOLD = """
 import os, sys
 from lsmkv import LocalEnv
 lock = LocalEnv().open_directory(sys.argv[1]).lock("LOCK")
-print("held", flush=True)
+print("ready", flush=True)
 sys.stdin.read()
 """
 
 
 def test_a_lock_of_another_process(directory: WindowsDirectory, tmp_path: Path) -> None:
-    with start(HOLD, str(tmp_path)) as owner:
-        assert owner.stdout is not None
-        assert owner.stdout.readline() == b"held\n"
+    with started(HOLD, str(tmp_path)) as (owner, _):
         with pytest.raises(LockedError) as caught:
             directory.lock("LOCK")
         assert caught.value.pid == owner.pid == directory.lock_holder("LOCK")
@@ -396,15 +403,6 @@ def test_a_store_lives(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_logs_are_reused(tmp_path: Path) -> None:
-    for number in range(3):
-        with DB(str(tmp_path), create_if_missing=True, reuse_logs=True) as db:
-            db.put(b"%d" % number, b"value")
-    with DB(str(tmp_path), reuse_logs=True) as db:
-        assert list(db) == [(b"%d" % number, b"value") for number in range(3)]
-    assert len([name for name in os.listdir(tmp_path) if name.endswith(".log")]) == 1
-
-
 def test_tables_of_an_iterator_are_removed_later(tmp_path: Path) -> None:
     with DB(str(tmp_path), create_if_missing=True) as db:
         before = fill(db, 1)
@@ -428,7 +426,7 @@ from lsmkv import DB
 with DB(sys.argv[1], read_only=True) as db:
     iterator = db.iterator()
     count = len([next(iterator)])
-    print("reading", flush=True)
+    print("ready", flush=True)
     sys.stdin.readline()
     print(count + len(list(iterator)), len(list(db)), flush=True)
 """
@@ -440,10 +438,8 @@ def test_a_reader_beside_a_writer(tmp_path: Path) -> None:
         pairs = fill(db, 1)
         db.compact_range()
         old = tables(tmp_path)
-        with start(READ, str(tmp_path)) as reader:
+        with started(READ, str(tmp_path)) as (reader, said):
             assert reader.stdin is not None
-            assert reader.stdout is not None
-            assert reader.stdout.readline() == b"reading\n"
             for key in pairs:
                 db.delete(key)
             db.compact_range()
@@ -451,7 +447,7 @@ def test_a_reader_beside_a_writer(tmp_path: Path) -> None:
             assert old & tables(tmp_path)
             reader.stdin.write(b"\n")
             reader.stdin.flush()
-            assert reader.stdout.readline() == b"%d %d\n" % (len(pairs), len(pairs))
+            assert said.readline() == b"%d %d\n" % (len(pairs), len(pairs))
     with DB(str(tmp_path)) as db:
         assert list(db) == []
         assert not old & tables(tmp_path)
@@ -476,7 +472,7 @@ def test_a_mapped_table_is_removed_later(tmp_path: Path) -> None:
 HOLD_CURRENT = """
 import sys, time
 with open(sys.argv[1] + "/CURRENT", "rb"):
-    print("held", flush=True)
+    print("ready", flush=True)
     if sys.argv[2] == "briefly":
         time.sleep(0.3)
     else:
@@ -488,11 +484,8 @@ def test_current_is_replaced_once_its_reader_is_gone(tmp_path: Path) -> None:
     with DB(str(tmp_path), create_if_missing=True) as db:
         pairs = fill(db, 1)
     before = (tmp_path / "CURRENT").read_bytes()
-    with start(HOLD_CURRENT, str(tmp_path), "briefly") as reader:
-        assert reader.stdout is not None
-        assert reader.stdout.readline() == b"held\n"
-        with DB(str(tmp_path)) as db:
-            assert dict(db) == pairs
+    with started(HOLD_CURRENT, str(tmp_path), "briefly"), DB(str(tmp_path)) as db:
+        assert dict(db) == pairs
     assert (tmp_path / "CURRENT").read_bytes() != before
 
 
@@ -502,11 +495,9 @@ def test_current_that_stays_open_fails_an_opening_and_harms_nothing(
     with DB(str(tmp_path), create_if_missing=True) as db:
         pairs = fill(db, 1)
     monkeypatch.setattr(windows, "_PAUSES", (0.001,) * 3)
-    with start(HOLD_CURRENT, str(tmp_path), "for long") as reader:
-        assert reader.stdout is not None
-        assert reader.stdout.readline() == b"held\n"
-        with pytest.raises(IOError, match="used by another process"):
-            DB(str(tmp_path))
+    holding = started(HOLD_CURRENT, str(tmp_path), "for long")
+    with holding, pytest.raises(IOError, match="used by another process"):
+        DB(str(tmp_path))
     with DB(str(tmp_path)) as db:
         assert dict(db) == pairs
 
@@ -569,19 +560,6 @@ def test_a_repair_beside_a_reader(tmp_path: Path) -> None:
         assert dict(db) == pairs
 
 
-def test_an_ingest(tmp_path: Path) -> None:
-    with lsmkv.TableWriter(str(tmp_path / "new.ldb")) as writer:
-        for number in range(1000):
-            writer.add(b"%06d" % number, b"new")
-    with DB(str(tmp_path / "store"), create_if_missing=True) as db:
-        fill(db, 1)
-        snapshot = db.snapshot()
-        db.ingest([str(tmp_path / "new.ldb")])
-        assert db.get(b"000500") == b"new"
-        assert snapshot.get(b"000500") != b"new"
-    os.unlink(tmp_path / "new.ldb")
-
-
 WRITE = """
 import sys
 from lsmkv import DB
@@ -619,15 +597,6 @@ def test_compaction_runs_in_a_thread(tmp_path: Path) -> None:
         pairs = fill(db, 1, 5000)
         db.compact_range()
         assert dict(db) == pairs
-
-
-def test_workers_need_no_signal_masks() -> None:
-    with workers._without_interrupts():
-        pass
-    before = signal.getsignal(signal.SIGINT)
-    workers._begin_worker()
-    assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
-    signal.signal(signal.SIGINT, before)
 
 
 # What else touches files or processes

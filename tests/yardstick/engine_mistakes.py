@@ -66,12 +66,12 @@ MISTAKES: tuple[Mistake, ...] = (
         "An ingest that overlaps level 0 adds many tables there, and writers wait.",
     ),
     Mistake(
-        "an ingest goes on after its callback has closed the store",
+        "tables of an ingest that failed stay",
         "files",
-        "Ingestion._tell",
-        "self._refuse_if_closing()",
+        "Ingestion._clean_up",
+        "self._remove_tables()",
         "pass",
-        "Files are written into a directory that another process may own.",
+        "A callback that raises leaves tables, which take room until the store is opened again.",
     ),
     # Ranges and prefixes
     Mistake(
