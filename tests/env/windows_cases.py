@@ -403,6 +403,15 @@ def test_a_store_lives(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_logs_are_reused(tmp_path: Path) -> None:
+    for number in range(3):
+        with DB(str(tmp_path), create_if_missing=True, reuse_logs=True) as db:
+            db.put(b"%d" % number, b"value")
+    with DB(str(tmp_path), reuse_logs=True) as db:
+        assert list(db) == [(b"%d" % number, b"value") for number in range(3)]
+    assert len([name for name in os.listdir(tmp_path) if name.endswith(".log")]) == 1
+
+
 def test_tables_of_an_iterator_are_removed_later(tmp_path: Path) -> None:
     with DB(str(tmp_path), create_if_missing=True) as db:
         before = fill(db, 1)
@@ -558,6 +567,19 @@ def test_a_repair_beside_a_reader(tmp_path: Path) -> None:
         repair_db(str(path))
     with DB(str(path)) as db:
         assert dict(db) == pairs
+
+
+def test_an_ingest(tmp_path: Path) -> None:
+    with lsmkv.TableWriter(str(tmp_path / "new.ldb")) as writer:
+        for number in range(1000):
+            writer.add(b"%06d" % number, b"new")
+    with DB(str(tmp_path / "store"), create_if_missing=True) as db:
+        fill(db, 1)
+        snapshot = db.snapshot()
+        db.ingest([str(tmp_path / "new.ldb")])
+        assert db.get(b"000500") == b"new"
+        assert snapshot.get(b"000500") != b"new"
+    os.unlink(tmp_path / "new.ldb")
 
 
 WRITE = """
