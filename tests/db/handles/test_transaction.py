@@ -141,6 +141,16 @@ def test_no_conflict(db: DB, before: Callable[[DB], None], change: Callable[[DB]
     assert db.get(b"k") == b"mine"
 
 
+def test_a_key_conflicts_beside_a_range_that_was_read(db: DB) -> None:
+    transaction = db.transaction()
+    assert transaction.get(b"k") == b"1"
+    assert list(transaction.iterator(start=b"l")) == [(b"other", b"1")]
+    transaction.put(b"result", b"x")
+    db.put(b"k", b"2")
+    with pytest.raises(lsmkv.ConflictError, match="'k'"):
+        transaction.commit()
+
+
 def test_reads_alone_never_conflict(db: DB) -> None:
     with db.transaction() as transaction:
         assert transaction.get(b"k") == b"1"
