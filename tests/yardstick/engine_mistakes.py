@@ -101,11 +101,11 @@ MISTAKES: tuple[Mistake, ...] = (
         "Writes are refused though the quota has room again.",
     ),
     Mistake(
-        "work that found space is still put off",
+        "the end of a full disk is not noted",
         "compaction",
         "WorkOnDisk.succeed",
-        "self.put_off = False",
+        "self.error = None",
         "pass",
-        "After a full disk each flush waits for a call that resumes it.",
+        "The log says neither that there is space again nor that it is full the next time.",
     ),
 )
