@@ -188,37 +188,6 @@ def test_sources_that_omit_what_they_may(comparator: Comparator, back: bool, see
     assert [pair for pairs in chunks[::step] for pair in pairs] == expected
 
 
-@every_comparator
-@pytest.mark.parametrize("seed", range(20))
-def test_level_0_goes_by_its_sequences(comparator: Comparator, seed: int) -> None:
-    """Its entries bring them along; the memtable before it and the levels below it do not."""
-    rng = random.Random(seed)
-    order = KeyOrder(comparator)
-    above, below = (source_of(rng, order, 20) for _ in range(2))
-    numbers = list(range(1, 200))
-    rng.shuffle(numbers)
-    level_0 = [
-        [(*pair, numbers.pop()) for pair in source_of(rng, order, 30)]
-        for _ in range(rng.randrange(2, 5))
-    ]
-    model: dict[bytes, Pair | Seen] = {name(order, pair[0]): pair for pair in below}
-    model |= {
-        name(order, key): (key, value)
-        for key, value, _ in sorted(
-            (entry for source in level_0 for entry in source), key=lambda entry: entry[2]
-        )
-    }
-    model |= {name(order, pair[0]): pair for pair in above}
-    expected = [model[one] for one in sorted(model, key=order.of) if model[one][1] is not None]
-    sources: list[list[Any]] = [above, *level_0, below]
-    chunked = [chunks_of(source, rng) for source in sources]
-    forward = chunks_in(MergingIterator([with_empty_lists(c, rng) for c in chunked], order))
-    assert [p for ps in forward for p in ps] == expected
-    turned = [with_empty_lists(c[::-1], rng) for c in chunked]
-    back = list(chunks_in(MergingIterator(turned, order, back=True)))
-    assert [p for ps in reversed(back) for p in ps] == expected
-
-
 @pytest.mark.parametrize("back", [False, True])
 def test_what_lies_before_damage_is_handed_out(back: bool) -> None:
     """Though it is met while reading ahead."""
