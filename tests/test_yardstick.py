@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import schedules
 import sharing_kills
-from mistakes import MISTAKES, PARTS, Mistake
+from mistake import PARTS, Mistake
+from mistakes import MISTAKES
 from mutants import MOST_SWITCHES, MUTANTS, PAGE, SECONDS, page, read_outcomes
 from plant import (
     LONG,
@@ -130,8 +131,8 @@ def test_the_results_name_known_mistakes_only() -> None:
 
 
 def test_a_mistake_is_refused_unless_its_place_is_certain(tmp_path: Path) -> None:
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "printing.py").write_text("def once(): return 1 < 2\n")
+    (tmp_path / "course").mkdir()
+    (tmp_path / "course" / "printing.py").write_text("def once(): return 1 < 2\n")
     (tmp_path / "one.py").write_text(
         "class A:\n    def f(self):\n        return 1 < 2\n\nx = 1 < 2"
     )

@@ -5,7 +5,7 @@ See ``mistakes.py`` for what they are.
 
 from __future__ import annotations
 
-from mistakes import Mistake
+from mistake import Mistake
 
 MISTAKES: tuple[Mistake, ...] = (
     # Ingests

@@ -8,30 +8,12 @@ again, or replace it by another of its part.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Mistake(NamedTuple):
-    """One wrong text in one function of the engine."""
-
-    name: str
-    """What is wrong, in a few words; unique."""
-    part: str
-    """The part of the engine that it is in: one of :data:`PARTS`."""
-    function: str
-    """The qualified name of the function, without its module."""
-    right: str
-    """What the source says; it occurs once in the function."""
-    wrong: str
-    """What is planted in its place."""
-    harm: str
-    """What goes wrong for a user."""
-
-
-PARTS = (
-    *("log", "table", "block", "filter", "memtable", "version", "compaction", "recovery"),
-    *("iterators", "locks", "files", "batch", "options"),
-)
+import engine_mistakes
+import faces_mistakes
+import lab_mistakes
+import records_mistakes
+import server_mistakes
+from mistake import Mistake
 
 MISTAKES: tuple[Mistake, ...] = (
     # The write-ahead log: its framing, its file, its commits
@@ -623,4 +605,9 @@ MISTAKES: tuple[Mistake, ...] = (
         "",
         "A game's world gets tables that the game cannot read.",
     ),
+    *engine_mistakes.MISTAKES,
+    *records_mistakes.MISTAKES,
+    *faces_mistakes.MISTAKES,
+    *server_mistakes.MISTAKES,
+    *lab_mistakes.MISTAKES,
 )

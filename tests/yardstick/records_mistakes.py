@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mistakes import Mistake
+from mistake import Mistake
 
 MISTAKES: tuple[Mistake, ...] = (
     # Repairs: which store is planned
