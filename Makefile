@@ -8,13 +8,14 @@ SANITIZED := .venv-sanitized
 DIST := dist
 BENCH := .venv-bench
 BENCH_ARGS ?=
+SINCE ?= HEAD
 STRESS_ARGS ?=
 YARDSTICK_ARGS ?=
 RESCUE_ARGS ?=
-COVERING := tests/table $(patsubst %,tests/format/test_%.py,log version_edit) \
-	$(patsubst %,tests/db/%.py,write/test_wal tree/test_manifest tree/test_version tree/test_version_set) \
-	$(patsubst %,tests/db/%.py,opening/test_recovery compact/test_compaction compact/test_picking) \
-	tests/db/admin/test_compact_range.py tests/db/opening/test_read_only.py
+COVERING := tests/engine/table $(patsubst %,tests/engine/format/test_%.py,log version_edit) \
+	$(patsubst %,tests/engine/db/%.py,write/test_wal tree/test_manifest tree/test_version tree/test_version_set) \
+	$(patsubst %,tests/engine/db/%.py,opening/test_recovery compact/test_compaction compact/test_picking) \
+	tests/engine/db/admin/test_compact_range.py tests/engine/db/opening/test_read_only.py
 BROWSER_TESTS ?= tests/browser
 REDIS_COMMANDS ?= 100000
 REDIS_KILLS ?= 200
@@ -56,8 +57,14 @@ pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md)
 screens: $(VENV)/.browser  ## docs/inspect.md's pictures of the page (needs chromium)
 	$(BIN)/python docs/pictures/screens.py
 
-test: $(VENV)/.test  ## what protects the engine and the README's promises, doctests included; ARGS="tests/db -k recovery" for a part
+test: $(VENV)/.test  ## what protects the engine and the README's promises, doctests included; ARGS="tests/engine/db -k recovery" for a part
 	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m "not long" $(ARGS)
+
+.PHONY: check
+check: $(VENV)/.lint  ## in a minute: ruff, types, and the tests near what differs from HEAD, long ones included; SINCE=main for a branch
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/mypy lsmkv
+	$(BIN)/python -m pytest -q -n auto -m "" $$($(BIN)/python .ci/affected $(SINCE))
 
 test-all: test  ## every test
 	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m long
@@ -82,7 +89,7 @@ run-install: $(VENV)/.test $(VENV)/.check
 	LSMKV_DIST=$(DIST) $(BIN)/python -m pytest -q tests/packaging
 
 .PHONY: test-wasm
-test-wasm: $(VENV)/.wasm  ## suites of the engine in WebAssembly, with Pyodide in node; ARGS="tests/table -k block" for a part
+test-wasm: $(VENV)/.wasm  ## suites of the engine in WebAssembly, with Pyodide in node; ARGS="tests/engine/table -k block" for a part
 	$(BIN)/python tests/wasm/run.py $(ARGS)
 
 .PHONY: playground
@@ -112,10 +119,10 @@ test-queues: $(VENV)/.queues  ## Celery, RQ and Dramatiq while lsmkv serve, or R
 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills with real processes
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) LSMKV_SCALE_PAIRS=$(SCALE_PAIRS) LSMKV_SCALE_PUBLISHERS=$(SCALE_PUBLISHERS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
-	$(BIN)/python -m pytest -q -n auto tests/shards/remote/objects tests/bulk tests/test_examples.py
+	$(BIN)/python -m pytest -q -n auto tests/shards/remote/objects tests/shards/building tests/test_examples.py
 
 test-nested: $(VENV)/.test  ## handlers and finalizers that call the store at every line of every call, and for minutes
-	LSMKV_NESTED_LINES=$(NESTED_LINES) LSMKV_NESTED_SECONDS=$(NESTED_SECONDS) $(BIN)/python -m pytest -q -n auto tests/db/test_nested_calls.py
+	LSMKV_NESTED_LINES=$(NESTED_LINES) LSMKV_NESTED_SECONDS=$(NESTED_SECONDS) $(BIN)/python -m pytest -q -n auto tests/engine/db/test_nested_calls.py
 
 test-storms: $(VENV)/.test  ## interrupts of every call that acquires or releases something, STORM_INTERRUPTS before lines and as many at random moments (Linux)
 	LSMKV_STORM_INTERRUPTS=$(STORM_INTERRUPTS) $(BIN)/python -m pytest -q -n auto tests/test_storms.py

@@ -3,9 +3,9 @@
 **Docstrings and names.**  mypyc leaves docstrings out of its C, and an error in a call names the
 function without its class, or ``__call__``.  Both belong into string literals that it does write,
 with a signature or a bare name.  :func:`add_docstrings_and_names` changes these, at no cost at run
-time; ``lsmkv/util/introspection.py`` does what is left.  The patterns fit mypy 2.4.  Where mypyc
-writes something else, nothing is changed, and a compiled build fails
-``tests/util/test_introspection.py``.
+time; ``lsmkv/engine/util/introspection.py`` does what is left.  The patterns fit mypy 2.4.  Where
+mypyc writes something else, nothing is changed, and a compiled build fails
+``tests/engine/util/test_introspection.py``.
 
 It would be a few lines in mypyc itself, which has the syntax trees: ``PyDoc_STR`` of methods
 and classes could take their docstrings (``emitclass.py``, ``emitmodule.py``), and the name in

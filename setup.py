@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -24,20 +25,16 @@ ROOMS = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"
 
 def modules_of(key: str) -> list[str]:
     """The paths of the modules that are compiled, of the rooms and modules under a key."""
-    paths = paths_of(key) - paths_of("interpreted")
+    paths = set(paths_under(key)) - set(paths_under("interpreted"))
     return [str(path) for path in sorted(paths) if path.name != "__init__.py"]
 
 
-def paths_of(key: str) -> set[Path]:
-    """The paths of all modules under a key; ``SystemExit`` if one of its rooms is not there."""
-    found: set[Path] = set()
-    for name in ROOMS[key]:
-        place = Path("lsmkv", name)
-        paths = {place} if name.endswith(".py") else set(place.rglob("*.py"))
-        if not paths or not all(path.is_file() for path in paths):
-            raise SystemExit(f"pyproject.toml, [tool.lsmkv] {key}: there is no {place}")
-        found |= paths
-    return found
+def paths_under(key: str) -> Iterator[Path]:
+    """All modules under a key.  A room or module that is not there is an error."""
+    for place in (Path("lsmkv", name) for name in ROOMS[key]):
+        if not place.exists():
+            raise SystemExit(f"pyproject.toml, [tool.lsmkv]: there is no {place}")
+        yield from [place] if place.suffix else place.rglob("*.py")
 
 
 def extensions() -> list[Extension]:

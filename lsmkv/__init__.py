@@ -13,18 +13,19 @@ the options as well.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-import lsmkv.env.main_interpreter as _main_interpreter  # noqa: F401 - before compiled modules
-from lsmkv.db.admin.properties import TableInfo
-from lsmkv.db.db import DB
-from lsmkv.db.handles.prefixed import PrefixedDB
-from lsmkv.db.handles.snapshot import Snapshot
-from lsmkv.db.handles.transaction import Transaction
-from lsmkv.db.opening.dropped import DroppedLog, RecoveryReport
-from lsmkv.db.read.iterator import Iterator
-from lsmkv.db.read.raw_iterator import RawIterator
-from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile
-from lsmkv.env.local import LocalEnv
-from lsmkv.errors import (
+import lsmkv.engine.env.main_interpreter as _main_interpreter  # noqa: F401 - before compiled modules
+from lsmkv.engine import former_paths as _former_paths
+from lsmkv.engine.db.admin.properties import TableInfo
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.db.handles.prefixed import PrefixedDB
+from lsmkv.engine.db.handles.snapshot import Snapshot
+from lsmkv.engine.db.handles.transaction import Transaction
+from lsmkv.engine.db.opening.dropped import DroppedLog, RecoveryReport
+from lsmkv.engine.db.read.iterator import Iterator
+from lsmkv.engine.db.read.raw_iterator import RawIterator
+from lsmkv.engine.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.errors import (
     ClosedError,
     ComparatorMismatchError,
     ConflictError,
@@ -47,16 +48,16 @@ from lsmkv.errors import (
     UnsupportedCompressionError,
     UnsupportedValueError,
 )
-from lsmkv.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
-from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy
-from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy
-from lsmkv.filter.prefix import DelimitedPrefix, FixedPrefix, PrefixExtractor
-from lsmkv.format.batch import WriteBatch
-from lsmkv.options import OptionArguments, Options, TableArguments
-from lsmkv.util import coding as _coding
-from lsmkv.util.block_cache import BlockCache
-from lsmkv.util.comparator import (
+from lsmkv.engine.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
+from lsmkv.engine.filter.bloom64 import Bloom64Policy
+from lsmkv.engine.filter.fuse import BinaryFusePolicy
+from lsmkv.engine.filter.policy import FilterPolicy, HashedFilterPolicy
+from lsmkv.engine.filter.prefix import DelimitedPrefix, FixedPrefix, PrefixExtractor
+from lsmkv.engine.format.batch import WriteBatch
+from lsmkv.engine.options import OptionArguments, Options, TableArguments
+from lsmkv.engine.util import coding as _coding
+from lsmkv.engine.util.block_cache import BlockCache
+from lsmkv.engine.util.comparator import (
     BytewiseComparator,
     Comparator,
     ReverseBytewiseComparator,
@@ -64,19 +65,19 @@ from lsmkv.util.comparator import (
 
 if TYPE_CHECKING:
     from lsmkv.cache.cache import Cache
-    from lsmkv.db.admin.table_writer import TableWriter
-    from lsmkv.db.handles.explanation import Explanation
-    from lsmkv.db.observe.trace import TraceReader, TraceRecord, read_trace
-    from lsmkv.db.read.batches import Batches, CommittedBatch
-    from lsmkv.env.memory import MemoryEnv
+    from lsmkv.engine.db.admin.table_writer import TableWriter
+    from lsmkv.engine.db.handles.explanation import Explanation
+    from lsmkv.engine.db.observe.trace import TraceReader, TraceRecord, read_trace
+    from lsmkv.engine.db.read.batches import Batches, CommittedBatch
+    from lsmkv.engine.env.memory import MemoryEnv
+    from lsmkv.engine.metrics import metrics_text
+    from lsmkv.engine.stats import LevelStats, Stats
+    from lsmkv.files.repair.plan import RepairPlan
+    from lsmkv.files.repair.repair import plan_repair, repair_db
     from lsmkv.mapping import open
-    from lsmkv.metrics import metrics_text
-    from lsmkv.repair.plan import RepairPlan
-    from lsmkv.repair.repair import plan_repair, repair_db
     from lsmkv.shared.destroying import destroy_db
     from lsmkv.shared.leases import Lease, LeaseReport
     from lsmkv.shared.shared_db import SharedDB
-    from lsmkv.stats import LevelStats, Stats
 
     __version__: str
     """The version that is installed; ``"0+not.installed"`` for a source tree that is not."""
@@ -167,34 +168,41 @@ __all__ = [
 
 # What most programs never ask for is imported when it is: half of the time of an import.
 _LATER = {
-    "Batches": "lsmkv.db.read.batches",
+    "Batches": "lsmkv.engine.db.read.batches",
     "Cache": "lsmkv.cache.cache",
-    "CommittedBatch": "lsmkv.db.read.batches",
-    "Explanation": "lsmkv.db.handles.explanation",
+    "CommittedBatch": "lsmkv.engine.db.read.batches",
+    "Explanation": "lsmkv.engine.db.handles.explanation",
     "Lease": "lsmkv.shared.leases",
     "LeaseReport": "lsmkv.shared.leases",
-    "LevelStats": "lsmkv.stats",
-    "MemoryEnv": "lsmkv.env.memory",
-    "RepairPlan": "lsmkv.repair.plan",
+    "LevelStats": "lsmkv.engine.stats",
+    "MemoryEnv": "lsmkv.engine.env.memory",
+    "RepairPlan": "lsmkv.files.repair.plan",
     "SharedDB": "lsmkv.shared.shared_db",
-    "Stats": "lsmkv.stats",
-    "TableWriter": "lsmkv.db.admin.table_writer",
-    "TraceReader": "lsmkv.db.observe.trace",
-    "TraceRecord": "lsmkv.db.observe.trace",
-    "__version__": "lsmkv.env.installed",
+    "Stats": "lsmkv.engine.stats",
+    "TableWriter": "lsmkv.engine.db.admin.table_writer",
+    "TraceReader": "lsmkv.engine.db.observe.trace",
+    "TraceRecord": "lsmkv.engine.db.observe.trace",
+    "__version__": "lsmkv.engine.env.installed",
     "destroy_db": "lsmkv.shared.destroying",
-    "metrics_text": "lsmkv.metrics",
+    "metrics_text": "lsmkv.engine.metrics",
     "open": "lsmkv.mapping",
-    "plan_repair": "lsmkv.repair.repair",
-    "read_trace": "lsmkv.db.observe.trace",
-    "repair_db": "lsmkv.repair.repair",
+    "plan_repair": "lsmkv.files.repair.repair",
+    "read_trace": "lsmkv.engine.db.observe.trace",
+    "repair_db": "lsmkv.files.repair.repair",
 }
 
 
+_former_paths.keep_paths(*(globals()[name] for name in __all__ if name not in _LATER))
+_former_paths.install()
+
+
 def __getattr__(name: str) -> Any:
+    if _former_paths.is_former(name):
+        return importlib.import_module(f"lsmkv.{name}")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(_LATER[name]), name)
+    _former_paths.keep_paths(value)
     globals()[name] = value
     return value
 

@@ -29,19 +29,18 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, Unpack, cast, overload
 
-from lsmkv.db.db import DB
-from lsmkv.db.opening.open import MEMORY
-from lsmkv.env.base import Env
-from lsmkv.env.local import LocalEnv
-from lsmkv.env.place import make_directory, resolve
-from lsmkv.errors import Error, NotFoundError, ReadOnlyError, raise_typed
-from lsmkv.format.batch import WriteBatch
-from lsmkv.format.filenames import LOST, FileType, parse_filename
-from lsmkv.options import OptionArguments, make_options
-from lsmkv.shared.destroying import destroy_db
-from lsmkv.util.arguments import BytesLike, as_bytes
-from lsmkv.util.copying import refuse_copy
-from lsmkv.util.threads import new_reentrant_lock
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.db.opening.open import MEMORY
+from lsmkv.engine.env.base import Env
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.env.place import make_directory, resolve
+from lsmkv.engine.errors import Error, NotFoundError, ReadOnlyError, raise_typed
+from lsmkv.engine.format.batch import WriteBatch
+from lsmkv.engine.format.filenames import LOST, FileType, parse_filename
+from lsmkv.engine.options import OptionArguments, make_options
+from lsmkv.engine.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.util.copying import refuse_copy
+from lsmkv.engine.util.threads import new_reentrant_lock
 
 __all__ = ["Items", "KeyValueMapping", "Keys", "Values", "open"]
 
@@ -627,4 +626,6 @@ def _remove_store(env: Env, path: str, lock_timeout: float) -> None:
         if parsed is not None and parsed[1] in (FileType.CURRENT, FileType.MANIFEST):
             is_store = True
     if is_store:
+        from lsmkv.shared.destroying import destroy_db  # noqa: PLC0415 - few replace a store
+
         destroy_db(path, env=env, lock_timeout=lock_timeout)

@@ -1,58 +1,7 @@
-"""Who has a store open, and what that process says of it: what ``lsmkv top`` shows, for programs.
-
-A process that opens a store with ``publish_stats=True`` publishes its counters and latencies once a
-second.  :func:`read_owner` reads them in any other process, without a lock and without opening the
-store.  ``lsmkv.DB.stats`` has the same counters within the process.
+"""A door for readers and type checkers: at run time ``lsmkv.owner`` is ``lsmkv.shared.owner``
+itself.
 """
 
 from __future__ import annotations
 
-import os
-
-from lsmkv.db.observe import published
-from lsmkv.db.observe.histogram import Histogram
-from lsmkv.db.observe.published import CompactionUnderWay, Owner, Published
-from lsmkv.db.observe.trace import OPERATIONS
-from lsmkv.db.opening.directory import open_database_directory
-from lsmkv.env.base import Directory, Env
-from lsmkv.env.local import LocalEnv
-from lsmkv.errors import raise_typed
-
-__all__ = [
-    "OPERATIONS",
-    "CompactionUnderWay",
-    "Histogram",
-    "Owner",
-    "Published",
-    "read_owner",
-]
-
-
-def read_owner(store: str | os.PathLike[str] | Directory, *, env: Env | None = None) -> Owner:
-    """Who has a store open, and what was published last.
-
-    ``store`` is its path, or its :class:`lsmkv.Directory` for a program that reads again and again,
-    which stays open; ``env`` is where the path is, if not in the local file system.  Nothing is
-    written, and no lock is taken.  Raises :class:`~lsmkv.NotFoundError` if there is no store at the
-    path, :class:`~lsmkv.CorruptionError` if ``STATS.json`` holds anything else than what is
-    published, and :class:`~lsmkv.IOError`.  Cost: one file of about 10 kB is read.
-
-    >>> import lsmkv, time
-    >>> env = lsmkv.MemoryEnv()  # on disk, leave it out
-    >>> with lsmkv.DB("store", create_if_missing=True, env=env, publish_stats=True) as db:
-    ...     while not read_owner("store", env=env).publishes:  # once a second
-    ...         time.sleep(0.01)
-    ...     now = read_owner("store", env=env).published
-    >>> now.stats.gets, now.latencies["get"].count, now.compaction
-    (0, 0, None)
-    >>> read_owner("store", env=env).pid is None
-    True
-    """
-    if isinstance(store, Directory):
-        return published.read_owner(store)
-    where = os.fsdecode(store)
-    try:
-        with open_database_directory(LocalEnv() if env is None else env, where, False) as opened:
-            return published.read_owner(opened)
-    except OSError as error:
-        raise_typed(error)
+from lsmkv.shared.owner import *

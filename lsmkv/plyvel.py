@@ -25,18 +25,17 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
 
-from lsmkv.db import db as engine
-from lsmkv.db.handles import prefixed
-from lsmkv.db.handles.scannable import Scannable
-from lsmkv.db.read.iterator import Iterator, IteratorArguments
-from lsmkv.db.read.raw_iterator import RawIterator
-from lsmkv.env.local import is_write_protected
-from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError, NotFoundError
-from lsmkv.format import batch as batches
-from lsmkv.options import MIB, refuse_unknown
-from lsmkv.repair import repair
-from lsmkv.shared import destroying
-from lsmkv.util.arguments import BytesLike
+from lsmkv.engine.db import db as engine
+from lsmkv.engine.db.handles import prefixed
+from lsmkv.engine.db.handles.scannable import Scannable
+from lsmkv.engine.db.read.iterator import Iterator, IteratorArguments
+from lsmkv.engine.db.read.raw_iterator import RawIterator
+from lsmkv.engine.env.local import is_write_protected
+from lsmkv.engine.errors import CorruptionError, Error, IOError, IteratorInvalidError, NotFoundError
+from lsmkv.engine.format import batch as batches
+from lsmkv.engine.options import MIB, refuse_unknown
+from lsmkv.engine.util.arguments import BytesLike
+from lsmkv.files.repair import repair
 
 __all__ = [
     "CorruptionError",
@@ -488,6 +487,8 @@ def destroy_db(name: str | bytes | os.PathLike[str]) -> None:
     ...     os.listdir(place)
     []
     """
+    from lsmkv.shared import destroying  # noqa: PLC0415 - few programs destroy a store
+
     destroying.destroy_db(os.fsdecode(name))
 
 

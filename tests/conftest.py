@@ -26,7 +26,8 @@ import states
 from hypothesis import settings
 from progress import Progress
 
-from lsmkv.util.signals import deferred
+from lsmkv.engine.former_paths import present_path
+from lsmkv.engine.util.signals import deferred
 
 collect_ignore = ["bench", "browser", "fuzz", "helpers/macos", "packaging", "stress", "yardstick"]
 
@@ -72,6 +73,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return inside in LONG or None
 
 
+class NoDoors:
+    """Leaves out the doors to modules: they have the doctests of these."""
+
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        """Also in ``lsmkv``, for which a conftest of ``tests`` is not asked."""
+        if not collection_path.is_relative_to(config.rootpath / "lsmkv"):
+            return None
+        name = collection_path.relative_to(config.rootpath).with_suffix("").as_posix()
+        return (
+            collection_path.suffix == ".py" and present_path(name.replace("/", ".")) is not None
+        ) or None
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite",
@@ -90,6 +104,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """A line of progress, unless something else was asked for."""
     states.begin(config)
+    config.pluginmanager.register(NoDoors(), "no doors")
     reporter = config.pluginmanager.getplugin("terminalreporter")
     if reporter is not None and config.option.verbose <= 0 and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Progress(reporter), "progress")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,9 +18,9 @@ import pytest
 from documents import ROOT, table_rows
 
 import lsmkv
-from lsmkv.db.read.iterator import IteratorArguments, RangeArguments
-from lsmkv.options import OPTIONS, make_options
-from lsmkv.options.shown import option_meanings
+from lsmkv.engine.db.read.iterator import IteratorArguments, RangeArguments
+from lsmkv.engine.options import OPTIONS, make_options
+from lsmkv.engine.options.shown import option_meanings
 
 PAGE = ROOT / "docs" / "api.md"
 PACKAGE = Path(lsmkv.__file__).parent
@@ -79,7 +80,7 @@ ITERATOR_DEFAULTS = {
 @cache
 def definitions(module: str) -> dict[str, Any]:
     """A module's functions and classes by name; of overloads the last."""
-    path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    path = Path(str(sys.modules[module].__file__)).with_suffix("").with_suffix(".py")
     body = ast.parse(path.read_text(encoding="utf-8")).body
     return {node.name: node for node in body if isinstance(node, Function | ast.ClassDef)}
 

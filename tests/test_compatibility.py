@@ -18,8 +18,8 @@ import pytest
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.exchange import recognize
-from lsmkv.options import OPTIONS
+from lsmkv.engine.options import OPTIONS
+from lsmkv.files.exchange import recognize
 from lsmkv.testing import serving
 from lsmkv.tools.app import GROUPS
 

@@ -11,7 +11,7 @@ import lsmkv
 
 INTERRUPTED = """
 import signal
-from lsmkv.filter.bloom64 import bloom64_positions
+from lsmkv.engine.filter.bloom64 import bloom64_positions
 
 class Interrupted(Exception): pass
 
@@ -43,7 +43,7 @@ print(raised, caught)
 """
 
 SUBCLASS = """
-from lsmkv.filter.bloom64 import bloom64_positions
+from lsmkv.engine.filter.bloom64 import bloom64_positions
 
 class Odd(int):
     def refuse(self, *others): raise RuntimeError("not an operation of int's")

@@ -16,7 +16,7 @@ import pytest
 from processes import run_python
 
 import lsmkv
-import lsmkv.bulk
+import lsmkv.shards.building
 
 PROGRAM = Path(__file__).parent / "helpers" / "without_files.py"
 MODULES = (
@@ -205,7 +205,7 @@ PROCESSES = {
     **dict.fromkeys(("lsmkv.db.admin.", "lsmkv.db.observe."), "other stores"),
 }
 """Where handles are used; the engine's own, with the first store."""
-READ_LATE = {"open /counters.py", "open /stats.py"}
+READ_LATE = {"open /engine/counters.py", "open /engine/stats.py"}
 """Sources, for the help of metrics, which is else the name in words."""
 
 
@@ -217,7 +217,7 @@ def test_a_handle_has_what_its_methods_need(tmp_path: Path, what: str) -> None:
         file.write_bytes(bytes(9) + file.read_bytes()[9:])
     with lsmkv.TableWriter(tmp_path / "made.ldb") as table:
         table.add(b"made", b"six")
-    lsmkv.bulk.build([(b"ant", b"six")], tmp_path / "shards")
+    lsmkv.shards.building.build([(b"ant", b"six")], tmp_path / "shards")
     with lsmkv.DB(tmp_path / "traced", create_if_missing=True, trace=tmp_path / "trace") as db:
         db.put(b"ant", b"six")
     uses = uses_of_handles()

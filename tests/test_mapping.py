@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from threads import run_threads
 
 import lsmkv
-from lsmkv.env.memory import MemoryEnv
+from lsmkv.engine.env.memory import MemoryEnv
 from lsmkv.mapping import BATCH_BYTES, BATCH_OPERATIONS, KeyValueMapping
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 64}

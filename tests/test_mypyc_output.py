@@ -115,7 +115,7 @@ def test_modules_are_joined_in_one_file_that_includes_theirs(
 
 
 def test_the_build_reads_as_little_as_it_says() -> None:
-    assert len((ROOT / "setup.py").read_text(encoding="utf-8").splitlines()) <= 80
+    assert len((ROOT / "setup.py").read_text(encoding="utf-8").splitlines()) <= 90
 
 
 def test_a_free_threaded_interpreter_is_asked_for_its_lock(

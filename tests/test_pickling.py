@@ -39,8 +39,8 @@ import lsmkv.repair
 import lsmkv.shards
 import lsmkv.testing
 from lsmkv.cache import codecs, recipes
+from lsmkv.engine.options import make_options
 from lsmkv.errors import Error
-from lsmkv.options import make_options
 from lsmkv.testing.scheduler import Scheduler
 from lsmkv.testing.strategies import AsForced
 

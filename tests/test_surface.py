@@ -36,6 +36,7 @@ import pytest
 from faces import FACES
 
 import lsmkv
+from lsmkv.engine.former_paths import present_path
 
 PACKAGE = Path(lsmkv.__file__).parent
 OPERATORS = {
@@ -80,7 +81,7 @@ class Found:
 
 @cache
 def source(module: str) -> ast.Module:
-    path = PACKAGE.joinpath(*module.split(".")[1:])
+    path = PACKAGE.joinpath(*(present_path(module) or module).split(".")[1:])
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
@@ -167,7 +168,7 @@ def test_rarely_used_modules_are_imported_late() -> None:
     """Every public name is there, and what most programs never ask for costs them nothing."""
     code = (
         "import sys, lsmkv\n"
-        "late = {'lsmkv.mapping', 'lsmkv.repair.repair', 'lsmkv.repair.job'}\n"
+        "late = {'lsmkv.mapping', 'lsmkv.files.repair.repair', 'lsmkv.files.repair.job'}\n"
         "assert not late & set(sys.modules), late & set(sys.modules)\n"
         "assert set(lsmkv.__all__) <= set(dir(lsmkv))\n"
         "from lsmkv import *\n"
@@ -223,7 +224,7 @@ def public_members() -> Iterator[tuple[Found, str, Function]]:
 
 
 def is_exception(found: Found) -> bool:
-    return found.module == "lsmkv.errors"
+    return found.module == "lsmkv.engine.errors"
 
 
 def without_docstring() -> list[str]:
@@ -278,12 +279,13 @@ def test_every_public_name_is_found() -> None:
     shown = {f"{owner.where}.{name}" for owner, name, _ in public_members()}
     assert len(shown) > 200
     assert {
-        "lsmkv.db.db.DB.get",
-        "lsmkv.db.read.base_iterator.BaseIterator.close",  # inherited by Iterator and RawIterator
-        "lsmkv.db.handles.readable.Readable.get",  # by Snapshot and PrefixedDB
+        "lsmkv.engine.db.db.DB.get",
+        # Inherited by Iterator and RawIterator.
+        "lsmkv.engine.db.read.base_iterator.BaseIterator.close",
+        "lsmkv.engine.db.handles.readable.Readable.get",  # by Snapshot and PrefixedDB
         "lsmkv.plyvel._Reading.get",  # by DB, PrefixedDB and Snapshot
         "lsmkv.aio.readable.Readable.get",  # by DB and Snapshot
-        "lsmkv.stats.Stats.blocks_read",
+        "lsmkv.engine.stats.Stats.blocks_read",
     } <= shown
 
 

@@ -95,7 +95,7 @@ def test_symbol_module_or_path_exists(page: str, name: str) -> None:
 
 def test_what_is_gone_is_noticed() -> None:
     assert is_there("Table.get")
-    assert is_there("lsmkv/table")
+    assert is_there("lsmkv/engine/table")
     for name in ("Table.fetch", "Tabel", "lsmkv/tables", "sstable.py"):
         assert not is_there(name)
 
@@ -113,7 +113,7 @@ def test_the_pages_on_how_it_works_name_things() -> None:
 # The tree in ten files
 
 BEYOND = "# Beyond the tour"
-MOST_LINES = 1500
+MOST_LINES = 1520
 
 
 def intro() -> str:

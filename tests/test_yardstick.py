@@ -153,10 +153,12 @@ def test_a_mistake_is_refused_unless_its_place_is_certain(tmp_path: Path) -> Non
 
 
 def test_the_tests_near_a_mistake_run_first() -> None:
-    near, room, others = widening("tests/format/test_log.py")
-    assert near == ["tests/format/test_log.py"]
-    assert room == ["tests/format", "--ignore=tests/format/test_log.py"]
-    assert others == ["--ignore=tests/format/test_log.py", "--ignore=tests/format"]
+    near, room, engine, others = widening("tests/engine/format/test_log.py")
+    assert near == ["tests/engine/format/test_log.py"]
+    assert room == ["tests/engine/format", "--ignore=tests/engine/format/test_log.py"]
+    tried = ["--ignore=tests/engine/format/test_log.py", "--ignore=tests/engine/format"]
+    assert engine == ["tests/engine", *tried]
+    assert others == [*tried, "--ignore=tests/engine"]
     assert widening("tests/test_plyvel.py")[1:] == [["--ignore=tests/test_plyvel.py"]]
 
 

@@ -13,7 +13,7 @@ import unicodedata
 from pathlib import Path
 
 import lsmkv
-from lsmkv.filter.bloom import BloomFilterPolicy, fill_rate
+from lsmkv.engine.filter.bloom import BloomFilterPolicy, fill_rate
 from lsmkv.filter_lab import DEFAULT_SETTINGS, parse_settings, replay
 from lsmkv.plot import blocks_per_get, false_positive_rates, fill, to_svg
 from lsmkv.tools.lab.gets import sampled_gets

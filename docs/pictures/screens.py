@@ -26,7 +26,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import lsmkv
-from lsmkv.options import L0_COMPACTION_TRIGGER
+from lsmkv.engine.options import L0_COMPACTION_TRIGGER
 from lsmkv.tools.sample_keys import unicode_names
 
 HERE = Path(__file__).resolve().parent / "inspect"

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import lsmkv
-from lsmkv.env.local import LocalEnv
+from lsmkv.engine.env.local import LocalEnv
 from lsmkv.tools.top.app import TopApp
 from lsmkv.tools.top.watch import Watch
 

@@ -44,7 +44,7 @@ VENDORED = (
     "uplot/uPlot.min.css",
 )
 LEFT_OUT = (
-    *("server", "bulk", "shards", "aio"),
+    *("server", "adapters", "shards", "aio"),
     *("tools/bench", "tools/bulk", "tools/doctor", "tools/rescue"),
 )
 """Rooms of lsmkv that need sockets, processes or a terminal, so that a tab has no use for them."""

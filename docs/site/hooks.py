@@ -216,7 +216,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     if not LINKED.fullmatch(name):
         return html
     up = "../" * name.count("/")
-    top = "lsmkv.db" if name.startswith("how/") else "lsmkv"
+    top = "lsmkv.engine.db" if name.startswith("how/") else "lsmkv"
     room = top
 
     def link(found: re.Match[str]) -> str:

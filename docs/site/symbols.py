@@ -17,9 +17,9 @@ class Symbol:
     """A name of the package."""
 
     path: str
-    """Dotted: ``lsmkv.table.block.Block.get``."""
+    """Dotted: ``lsmkv.engine.table.block.Block.get``."""
     file: str
-    """From the root of the repository: ``lsmkv/table/block.py``."""
+    """From the root of the repository: ``lsmkv/engine/table/block.py``."""
     line: int
     """Counted from 1."""
 

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Never, Self
 
-from lsmkv.format import batch as _batch
-from lsmkv.util.arguments import BytesLike
-from lsmkv.util.copying import refuse_copy
+from lsmkv.engine.format import batch as _batch
+from lsmkv.engine.util.arguments import BytesLike
+from lsmkv.engine.util.copying import refuse_copy
 
 
 class WriteBatch:

@@ -10,9 +10,9 @@ from typing import Final, Never, Self
 from lsmkv.aio.openable import Closing
 from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.watch import ChangeWatch
-from lsmkv.db.read import batches as _batches
-from lsmkv.errors import ClosedError
-from lsmkv.util.copying import refuse_copy
+from lsmkv.engine.db.read import batches as _batches
+from lsmkv.engine.errors import ClosedError
+from lsmkv.engine.util.copying import refuse_copy
 
 _MOST: Final = 256
 """Batches that a trip to a thread brings."""

@@ -18,8 +18,8 @@ from lsmkv.cache.codecs import Codec
 from lsmkv.cache.leased import LONGEST, Flights, lease_of_task, outlasted, surely
 from lsmkv.cache.memoizing import MISSING, Memoized, key_maker, memoized_awaiting
 from lsmkv.cache.opened import Eviction, OnError
-from lsmkv.options import OptionArguments
-from lsmkv.util.copying import refuse_copy
+from lsmkv.engine.options import OptionArguments
+from lsmkv.engine.util.copying import refuse_copy
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -21,17 +21,17 @@ from lsmkv.aio.transaction import Transaction
 from lsmkv.aio.turns import call
 from lsmkv.aio.updating import Change
 from lsmkv.aio.watch import ChangeWatch
-from lsmkv.db import db as _db
-from lsmkv.db.handles.transaction import Isolation, refuse_unknown
-from lsmkv.db.handles.turns import Turns
-from lsmkv.db.opening.directory import LockWait
-from lsmkv.db.opening.dropped import RecoveryReport
-from lsmkv.errors import LockedError
-from lsmkv.format import batch as _batch
-from lsmkv.options import OptionArguments, Options, checked_lock_timeout
-from lsmkv.options.shown import KeywordSignature
-from lsmkv.util.arguments import BytesLike, as_bytes
-from lsmkv.util.copying import refuse_copy
+from lsmkv.engine.db import db as _db
+from lsmkv.engine.db.handles.transaction import Isolation, refuse_unknown
+from lsmkv.engine.db.handles.turns import Turns
+from lsmkv.engine.db.opening.directory import LockWait
+from lsmkv.engine.db.opening.dropped import RecoveryReport
+from lsmkv.engine.errors import LockedError
+from lsmkv.engine.format import batch as _batch
+from lsmkv.engine.options import OptionArguments, Options, checked_lock_timeout
+from lsmkv.engine.options.shown import KeywordSignature
+from lsmkv.engine.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.util.copying import refuse_copy
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 Such a method has the arguments, defaults and types of a method of the engine, which is the one
 place where they are written.  What it has of its own is its docstring:
 
->>> from lsmkv.db.db import DB
+>>> from lsmkv.engine.db.db import DB
 >>> class Flushing:
 ...     @forwarded(DB.flush)
 ...     def flush(self) -> None:
@@ -19,7 +19,7 @@ from functools import WRAPPER_ASSIGNMENTS, update_wrapper
 from types import CoroutineType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from lsmkv.util.arguments import as_bytes
+from lsmkv.engine.util.arguments import as_bytes
 
 P = ParamSpec("P")
 R = TypeVar("R")

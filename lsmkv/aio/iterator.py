@@ -12,11 +12,11 @@ from typing import Any, Generic, Never, Protocol, Self
 
 from lsmkv.aio.openable import Closing
 from lsmkv.aio.threads import CallThreads
-from lsmkv.db.read.iterator import IteratorArguments, checked_arguments
-from lsmkv.errors import ClosedError
-from lsmkv.util.arguments import BytesLike, as_bytes
-from lsmkv.util.copying import refuse_copy
-from lsmkv.util.entry_type import Entry_co
+from lsmkv.engine.db.read.iterator import IteratorArguments, checked_arguments
+from lsmkv.engine.errors import ClosedError
+from lsmkv.engine.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.util.copying import refuse_copy
+from lsmkv.engine.util.entry_type import Entry_co
 
 CHUNK = 256
 """The most entries per trip, unless the iterator has another ``chunk``."""

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from lsmkv.aio.threads import CALL_THREADS, CallThreads
-from lsmkv.errors import ClosedError
+from lsmkv.engine.errors import ClosedError
 
 
 class Source(Protocol):

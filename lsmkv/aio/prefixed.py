@@ -13,11 +13,11 @@ from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.transaction import PrefixedTransaction, Transaction
 from lsmkv.aio.updating import Change, Updatable
-from lsmkv.db import db as _db
-from lsmkv.db.handles import prefixed as _prefixed
-from lsmkv.db.handles.transaction import Isolation
-from lsmkv.util.arguments import BytesLike, as_bytes
-from lsmkv.util.copying import refuse_copy
+from lsmkv.engine.db import db as _db
+from lsmkv.engine.db.handles import prefixed as _prefixed
+from lsmkv.engine.db.handles.transaction import Isolation
+from lsmkv.engine.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.util.copying import refuse_copy
 
 T = TypeVar("T")
 

@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 
 from lsmkv.aio.iterator import CHUNK, Iterator
 from lsmkv.aio.threads import CallThreads
-from lsmkv.db import db as _db
-from lsmkv.db.handles import prefixed as _prefixed
-from lsmkv.db.handles import snapshot as _snapshot
-from lsmkv.db.read.iterator import IteratorArguments, RangeArguments
+from lsmkv.engine.db import db as _db
+from lsmkv.engine.db.handles import prefixed as _prefixed
+from lsmkv.engine.db.handles import snapshot as _snapshot
+from lsmkv.engine.db.read.iterator import IteratorArguments, RangeArguments
+from lsmkv.engine.util.arguments import BytesLike, as_bytes
 from lsmkv.shards import shards as _shards
-from lsmkv.util.arguments import BytesLike, as_bytes
 
 T = TypeVar("T")
 

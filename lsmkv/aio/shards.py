@@ -10,12 +10,12 @@ from lsmkv.aio.forwarding import forwarded
 from lsmkv.aio.openable import Opened
 from lsmkv.aio.readable import Readable
 from lsmkv.aio.threads import CallThreads
-from lsmkv.errors import ClosedError
+from lsmkv.engine.errors import ClosedError
+from lsmkv.engine.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.util.copying import refuse_copy
 from lsmkv.shards import shards as _shards
 from lsmkv.shards.remote.objects.retrying import DEFAULT_LIMITS, Limits
 from lsmkv.shards.version import VersionDocument
-from lsmkv.util.arguments import BytesLike, as_bytes
-from lsmkv.util.copying import refuse_copy
 
 
 def open_shards(url: str | os.PathLike[str], **arguments: Any) -> Shards:

@@ -7,8 +7,8 @@ from typing import Any, Literal, Unpack
 
 from lsmkv.aio.db import DB
 from lsmkv.aio.forwarding import forwarded
-from lsmkv.options import OptionArguments
-from lsmkv.options.shown import KeywordSignature
+from lsmkv.engine.options import OptionArguments
+from lsmkv.engine.options.shown import KeywordSignature
 from lsmkv.shared import shared_db as _shared
 
 

@@ -8,9 +8,9 @@ from typing import Never, Self
 from lsmkv.aio.openable import Openable
 from lsmkv.aio.readable import Readable
 from lsmkv.aio.threads import CallThreads
-from lsmkv.db.handles import snapshot as _snapshot
-from lsmkv.errors import ClosedError
-from lsmkv.util.copying import refuse_copy
+from lsmkv.engine.db.handles import snapshot as _snapshot
+from lsmkv.engine.errors import ClosedError
+from lsmkv.engine.util.copying import refuse_copy
 
 
 class Snapshot(Openable, Readable):

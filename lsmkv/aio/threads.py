@@ -11,8 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, ParamSpec, TypeVar
 
-from lsmkv.errors import ClosedError
-from lsmkv.util.signals import deferred
+from lsmkv.engine.errors import ClosedError
+from lsmkv.engine.util.signals import deferred
 
 CALL_THREADS = 3
 """Threads for calls.  One more runs the long calls: ``compact_range``, ``ingest``, ``verify``,

@@ -11,12 +11,12 @@ from typing import Any, Never, Self, TypeVar, overload
 from lsmkv.aio.iterator import Iterator
 from lsmkv.aio.readable import Scannable
 from lsmkv.aio.threads import CallThreads
-from lsmkv.db.handles import prefixed as _prefixed
-from lsmkv.db.handles import transaction as _transaction
-from lsmkv.db.read.iterator import IteratorArguments
-from lsmkv.errors import ClosedError
-from lsmkv.util.arguments import BytesLike, as_bytes
-from lsmkv.util.copying import refuse_copy
+from lsmkv.engine.db.handles import prefixed as _prefixed
+from lsmkv.engine.db.handles import transaction as _transaction
+from lsmkv.engine.db.read.iterator import IteratorArguments
+from lsmkv.engine.errors import ClosedError
+from lsmkv.engine.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.util.copying import refuse_copy
 
 T = TypeVar("T")
 

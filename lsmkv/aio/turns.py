@@ -1,4 +1,4 @@
-"""Turns of tasks: ``lsmkv/db/handles/turns.py``, for functions that run in an event loop.
+"""Turns of tasks: ``lsmkv/engine/db/handles/turns.py``, for functions that run in an event loop.
 
 All calls of one store come from one event loop.  No task holds a thread while it waits for its turn
 or while its function runs.
@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TypeVar
 
-from lsmkv.db.handles.turns import Attempts, Turns
-from lsmkv.errors import ConflictError
+from lsmkv.engine.db.handles.turns import Attempts, Turns
+from lsmkv.engine.errors import ConflictError
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar, overload
 
 from lsmkv.aio.transaction import Transaction
-from lsmkv.db.handles.transaction import Isolation
-from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.db.handles.transaction import Isolation
+from lsmkv.engine.util.arguments import BytesLike, as_bytes
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from lsmkv.aio.threads import CallThreads
-from lsmkv.util.signals import deferred
+from lsmkv.engine.util.signals import deferred
 
 _LONGEST_WAIT = 60.0
 """Seconds of one wait in the thread."""

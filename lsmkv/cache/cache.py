@@ -19,8 +19,8 @@ from lsmkv.cache.names import HEAD, ORDER, POSITION_SIZE, decode_key, encode_key
 from lsmkv.cache.queues import QueueKeys, Side
 from lsmkv.cache.steps import Step
 from lsmkv.cache.values import MissingChunk
-from lsmkv.errors import ConflictError
-from lsmkv.util.introspection import described
+from lsmkv.engine.errors import ConflictError
+from lsmkv.engine.util.introspection import described
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -24,7 +24,8 @@ byte      value                                          what follows
 ========  =============================================  =======================================
 
 Within a container the bytes of a bytes, a str and an int have their number before them.  Numbers
-are varints (:mod:`lsmkv.util.coding`).  A value alone needs none, since it ends with its data.
+are varints (:mod:`lsmkv.engine.util.coding`).  A value alone needs none, since it ends with its
+data.
 
 **Why not msgspec.**  Its MessagePack is several times as fast for large containers.  But it turns
 tuples into lists, and refuses integers beyond 64 bits: exact types need its extension types, for
@@ -43,10 +44,10 @@ from typing import Any, Final, Protocol
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.errors import CorruptionError, UnsupportedValueError
-from lsmkv.util.arguments import as_bytes
-from lsmkv.util.coding import decode_varint32, encode_varint
-from lsmkv.util.introspection import described
+from lsmkv.engine.errors import CorruptionError, UnsupportedValueError
+from lsmkv.engine.util.arguments import as_bytes
+from lsmkv.engine.util.coding import decode_varint32, encode_varint
+from lsmkv.engine.util.introspection import described
 
 __all__ = ["Codec", "DefaultCodec", "PickleCodec"]
 

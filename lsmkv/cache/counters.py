@@ -13,7 +13,7 @@ import struct
 from typing import Final, NamedTuple, Self
 
 from lsmkv.cache.names import COUNTERS
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 
 _FIELDS: Final = struct.Struct(">qqqq")
 BASE: Final = COUNTERS + bytes(4)

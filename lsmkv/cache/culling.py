@@ -20,7 +20,7 @@ from lsmkv.cache.names import (
     tag_prefix,
 )
 from lsmkv.cache.steps import Step, Steps
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 
 STEP: Final = 100
 """Entries that one step of ``expire``, ``evict`` and ``clear`` removes."""

@@ -15,7 +15,7 @@ import struct
 from typing import Any, Final, NamedTuple
 
 from lsmkv.cache.names import NUMBER_SIZE
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 
 RAW: Final = 1
 """The value is bytes that came from a file, and no codec has seen them."""

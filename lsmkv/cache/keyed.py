@@ -30,8 +30,8 @@ from lsmkv.cache.values import (
     pieces_of,
     store,
 )
-from lsmkv.errors import CorruptionError, Error
-from lsmkv.util.introspection import described
+from lsmkv.engine.errors import CorruptionError, Error
+from lsmkv.engine.util.introspection import described
 
 _DATA = START.size
 """Where the value of a plain head begins."""

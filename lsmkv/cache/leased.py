@@ -1,7 +1,7 @@
 """What a cache does under leases with names: :class:`LeasedCache`, and :class:`Flights`.
 
-The leases are those of the store (``db/handles/named_leases.py``): its owner grants them in the
-order of arrival, across threads and processes, and they end with the process that holds them.
+The leases are those of the store (``engine/db/handles/named_leases.py``): its owner grants them in
+the order of arrival, across threads and processes, and they end with the process that holds them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from lsmkv.cache.keyed import KeyedCache
 from lsmkv.cache.memoizing import MISSING
 from lsmkv.cache.names import encode_key
-from lsmkv.db.handles.named_leases import NamedLease
-from lsmkv.errors import ConflictError
-from lsmkv.util.signals import deferred
-from lsmkv.util.threads import get_ident
+from lsmkv.engine.db.handles.named_leases import NamedLease
+from lsmkv.engine.errors import ConflictError
+from lsmkv.engine.util.signals import deferred
+from lsmkv.engine.util.threads import get_ident
 
 if TYPE_CHECKING:
     import asyncio

@@ -34,7 +34,7 @@ from math import isnan
 from typing import Any, Final
 
 from lsmkv.cache.codecs import Codec
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 
 COUNTERS: Final = b"c"
 EXPIRY: Final = b"e"

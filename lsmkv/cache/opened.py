@@ -30,10 +30,10 @@ from lsmkv.cache.settings import Settings, known
 from lsmkv.cache.space import Space
 from lsmkv.cache.steps import Step, Steps
 from lsmkv.cache.values import sweep
-from lsmkv.db.db import DB
-from lsmkv.env.place import absolute, make_directories, temporary_directory
-from lsmkv.errors import CorruptionError, Error, raise_typed
-from lsmkv.options import OptionArguments
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.env.place import absolute, make_directories, temporary_directory
+from lsmkv.engine.errors import CorruptionError, Error, raise_typed
+from lsmkv.engine.options import OptionArguments
 from lsmkv.shared.shared_db import SharedDB
 
 Eviction = Literal["least-recently-used", "least-recently-stored", "least-frequently-used", "none"]

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from lsmkv.cache.codecs import Codec
 from lsmkv.cache.names import HEAD, decode_key, head_name
 from lsmkv.cache.steps import Step
-from lsmkv.errors import Error
+from lsmkv.engine.errors import Error
 
 FIRST: Final = 500_000_000_000_000
 _LAST: Final = 999_999_999_999_999

@@ -23,7 +23,7 @@ from lsmkv.cache.names import (
     position_number,
 )
 from lsmkv.cache.steps import Step, Steps
-from lsmkv.errors import Error
+from lsmkv.engine.errors import Error
 
 MOST_NOTES: Final = 1000
 """Notes that are written at once, at the latest."""

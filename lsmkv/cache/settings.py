@@ -14,8 +14,8 @@ from lsmkv.cache.names import (
     POSITION_SIZE,
     SETTING,
 )
-from lsmkv.db.db import DB
-from lsmkv.errors import CorruptionError, Error
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.errors import CorruptionError, Error
 
 POLICIES: Final = (
     "least-recently-used",

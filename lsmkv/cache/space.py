@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from lsmkv.db.db import DB
-from lsmkv.errors import Error
-from lsmkv.stats import Stats
-from lsmkv.util.pace import Pace
-from lsmkv.util.threads import HAS_THREADS, new_lock, start_new_thread
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.errors import Error
+from lsmkv.engine.stats import Stats
+from lsmkv.engine.util.pace import Pace
+from lsmkv.engine.util.threads import HAS_THREADS, new_lock, start_new_thread
 
 MOST_GARBAGE: Final = 0.08
 """The share of the limit that bytes which no entry has may take on disk, and the upper two levels

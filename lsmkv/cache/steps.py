@@ -19,10 +19,10 @@ from typing import Any, Final, TypeVar
 
 from lsmkv.cache.counters import BASE, ZERO, Counters
 from lsmkv.cache.names import COUNTERS, MOST, NUMBER_SIZE
-from lsmkv.db.db import DB
-from lsmkv.errors import ClosedError, ConflictError
-from lsmkv.format.batch import Operation
-from lsmkv.util.threads import new_reentrant_lock, pause
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.errors import ClosedError, ConflictError
+from lsmkv.engine.format.batch import Operation
+from lsmkv.engine.util.threads import new_reentrant_lock, pause
 
 T = TypeVar("T")
 

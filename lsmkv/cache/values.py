@@ -18,10 +18,10 @@ from typing import Any, Final, Protocol
 
 from lsmkv.cache.heads import CHUNK_SIZE, LARGEST, Pointer
 from lsmkv.cache.names import CHUNK, NUMBER_SIZE, PENDING, chunk_name
-from lsmkv.db.db import DB
-from lsmkv.env.place import is_running
-from lsmkv.errors import ConflictError, CorruptionError, Error
-from lsmkv.format.batch import Operation, WriteBatch
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.env.place import is_running
+from lsmkv.engine.errors import ConflictError, CorruptionError, Error
+from lsmkv.engine.format.batch import Operation, WriteBatch
 
 MOST_INLINE: Final = 1 << 16
 """Bytes of the largest value that is part of its entry's head."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 
 _AROUND = 7
 """Bytes shown on either side of the different one."""

@@ -7,12 +7,12 @@ Internal keys and file names come from :mod:`lsmkv.files`.
 from __future__ import annotations
 
 from lsmkv import Directory, WritableFile
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
+from lsmkv.engine.table.block import Block
+from lsmkv.engine.table.block_builder import BlockBuilder
+from lsmkv.engine.util.checksum import crc32c
+from lsmkv.engine.util.coding import decode_varint64, encode_varint
 from lsmkv.files import Batch
-from lsmkv.table.block import Block
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.util.checksum import crc32c
-from lsmkv.util.coding import decode_varint64, encode_varint
 
 __all__ = [
     "BLOCK_SIZE",

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from lsmkv import Directory, RandomAccessFile, WritableFile
 from lsmkv.course.failure import Place
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 
 LARGEST_MESSAGE = 64 << 20
 """Bytes.  A larger message counts as damage."""

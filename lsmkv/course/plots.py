@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from lsmkv.course.labs.bloom import measured_rates
 from lsmkv.course.labs.reading_store import measured_reads
-from lsmkv.plot import blocks_per_get, false_positive_rates, to_svg
+from lsmkv.tools.plot import blocks_per_get, false_positive_rates, to_svg
 
 
 class Plot(NamedTuple):

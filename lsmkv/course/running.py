@@ -28,7 +28,7 @@ from lsmkv.course.lab import Check, Lab
 from lsmkv.course.pipe import Peer, PipeError
 from lsmkv.course.submissions import labs_beside
 from lsmkv.course.traces import MOST_BYTES, places_in
-from lsmkv.errors import RecoveryWarning
+from lsmkv.engine.errors import RecoveryWarning
 from lsmkv.tools.signals import Terminated
 
 _unix: Any = os

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
+from lsmkv.engine.format.batch import HEADER_SIZE
+from lsmkv.engine.format.keys import KIND_VALUE
+from lsmkv.engine.util.coding import decode_fixed32, decode_fixed64, decode_string
+from lsmkv.engine.util.text import count
 from lsmkv.files.parts import Field
-from lsmkv.format.batch import HEADER_SIZE
-from lsmkv.format.keys import KIND_VALUE
-from lsmkv.util.coding import decode_fixed32, decode_fixed64, decode_string
-from lsmkv.util.text import count
 
 
 class Operation(NamedTuple):

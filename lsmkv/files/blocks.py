@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from lsmkv.errors import CorruptionError, UnsupportedCompressionError
+from lsmkv.engine.errors import CorruptionError, UnsupportedCompressionError
+from lsmkv.engine.table.format import BLOCK_TRAILER_SIZE, open_block
+from lsmkv.engine.util.checksum import masked_crc32c
+from lsmkv.engine.util.coding import decode_fixed32, decode_varint32
+from lsmkv.engine.util.compression import (
+    DEFAULT_MAX_BLOCK_BYTES,
+    NO_COMPRESSION,
+    codec_name,
+    codec_of,
+)
+from lsmkv.engine.util.text import count
 from lsmkv.files.keys import BlockHandle, InternalKey, parse_handle, parse_key
 from lsmkv.files.parts import Damage, DamageKind, Span
-from lsmkv.table.format import BLOCK_TRAILER_SIZE, open_block
-from lsmkv.util.checksum import masked_crc32c
-from lsmkv.util.coding import decode_fixed32, decode_varint32
-from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, NO_COMPRESSION, codec_name, codec_of
-from lsmkv.util.text import count
 
 BlockKind = Literal["data", "filter", "full filter", "prefix filter", "meta", "metaindex", "index"]
 """``filter`` has LevelDB's filters, one for each 2 KiB of the file; ``full filter`` one for the
@@ -333,7 +338,7 @@ def _entries(plain: bytes, array: int, restarts: frozenset[int]) -> Iterator[Ent
     """The entries before ``array``, one by one.
 
     ``CorruptionError`` after the last valid one, and where keys share more than the engine allows
-    (see ``lsmkv/table/block.py``).
+    (see ``lsmkv/engine/table/block.py``).
     """
     at = 0
     key = b""

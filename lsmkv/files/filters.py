@@ -8,19 +8,23 @@ import operator
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
+from lsmkv.engine.filter.bloom import MAX_PROBES, BloomFilterPolicy, leveldb_hash
+from lsmkv.engine.filter.bloom64 import bloom64_positions
+from lsmkv.engine.filter.fuse import FINGERPRINT_BITS, filter64_may_match, look_at_fuse, shape_of
+from lsmkv.engine.filter.hash64 import xxh3_hash
+from lsmkv.engine.filter.known import BLOOM64_NAME, BLOOM_NAME, FUSE_NAME, KNOWN_POLICIES, rate_of
+from lsmkv.engine.filter.prefix import own_extractor, prefix_of
+from lsmkv.engine.filter.rates import keys_from_fill, keys_from_fill64
+from lsmkv.engine.table.filter_block import (
+    BLOCK_FILTER_PREFIX,
+    PREFIX_FILTER_PREFIX,
+    TABLE_FILTER_PREFIX,
+)
+from lsmkv.engine.util.coding import decode_fixed32
 from lsmkv.files.blocks import Block, BlockKind, BlockPlace
 from lsmkv.files.keys import BlockHandle
 from lsmkv.files.parts import Damage, Span
-from lsmkv.filter.bloom import MAX_PROBES, BloomFilterPolicy, leveldb_hash
-from lsmkv.filter.bloom64 import bloom64_positions
-from lsmkv.filter.fuse import FINGERPRINT_BITS, filter64_may_match, look_at_fuse, shape_of
-from lsmkv.filter.hash64 import xxh3_hash
-from lsmkv.filter.known import BLOOM64_NAME, BLOOM_NAME, FUSE_NAME, KNOWN_POLICIES, rate_of
-from lsmkv.filter.prefix import own_extractor, prefix_of
-from lsmkv.filter.rates import keys_from_fill, keys_from_fill64
-from lsmkv.table.filter_block import BLOCK_FILTER_PREFIX, PREFIX_FILTER_PREFIX, TABLE_FILTER_PREFIX
-from lsmkv.util.coding import decode_fixed32
 
 FilterKind = Literal["block", "table", "prefix"]
 """For the data blocks that begin in 2 KiB of the file; for the whole table; or of the prefixes of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lsmkv.engine.format.keys import KIND_VALUE, pack
+from lsmkv.engine.util.coding import decode_varint64, encode_varint
 from lsmkv.files.parts import Field
-from lsmkv.format.keys import KIND_VALUE, pack
-from lsmkv.util.coding import decode_varint64, encode_varint
 
 
 class InternalKey(NamedTuple):

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
-from lsmkv.env.base import RandomAccessFile
-from lsmkv.errors import CorruptionError
-from lsmkv.files.batches import Batch
-from lsmkv.files.parts import Damage, DamageKind
-from lsmkv.files.readable import FileSource, FromBlock, OpenFile
-from lsmkv.format.log import (
+from lsmkv.engine.env.base import RandomAccessFile
+from lsmkv.engine.errors import CorruptionError
+from lsmkv.engine.format.log import (
     BLOCK_SIZE,
     HEADER_SIZE,
     LogDamage,
@@ -20,6 +17,9 @@ from lsmkv.format.log import (
     may_be_torn,
     next_fragment,
 )
+from lsmkv.files.batches import Batch
+from lsmkv.files.parts import Damage, DamageKind
+from lsmkv.files.readable import FileSource, FromBlock, OpenFile
 
 LOG_BLOCK_SIZE: Final = 32768
 """Bytes of a block of a log, which no fragment crosses."""

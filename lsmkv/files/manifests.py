@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from lsmkv.errors import CorruptionError, ForeignFormatError
+from lsmkv.engine.errors import CorruptionError, ForeignFormatError
+from lsmkv.engine.format.foreign import unknown_field
+from lsmkv.engine.format.version_edit import MAX_LEVELS, VersionEdit, unknown_tag
+from lsmkv.engine.util.coding import decode_string, decode_varint32, decode_varint64
 from lsmkv.files.keys import InternalKey, parse_key
 from lsmkv.files.logs import Log
 from lsmkv.files.parts import Damage, Field
-from lsmkv.format.foreign import unknown_field
-from lsmkv.format.version_edit import MAX_LEVELS, VersionEdit, unknown_tag
-from lsmkv.util.coding import decode_string, decode_varint32, decode_varint64
 
 LEVELS: Final = 7
 """The levels of LevelDB's stores, 0 to 6; goleveldb's may have more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
-from lsmkv.format.filenames import (
+from lsmkv.engine.format.filenames import (
     CURRENT,
     LOCK,
     LOG,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.options import own_comparator
-from lsmkv.util.comparator import Comparator
+from lsmkv.engine.format.key_order import KeyOrder
+from lsmkv.engine.options import own_comparator
+from lsmkv.engine.util.comparator import Comparator
 
 
 class Order(Protocol):

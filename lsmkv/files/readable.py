@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import Protocol, Self
 
-from lsmkv.env.base import RandomAccessFile
-from lsmkv.env.local import LocalEnv
+from lsmkv.engine.env.base import RandomAccessFile
+from lsmkv.engine.env.local import LocalEnv
 
 
 class Readable(Protocol):

@@ -7,12 +7,12 @@ import os
 from collections.abc import Sequence
 from typing import Protocol, Self
 
-from lsmkv.env.local import LocalEnv
-from lsmkv.errors import NotFoundError
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.errors import NotFoundError
+from lsmkv.engine.format.filenames import CURRENT
+from lsmkv.engine.format.foreign import engine_of, refuse_foreign
 from lsmkv.files.names import FileKind, parse_current, parse_name
 from lsmkv.files.readable import FileSource, OpenFile, Readable
-from lsmkv.format.filenames import CURRENT
-from lsmkv.format.foreign import engine_of, refuse_foreign
 
 _CONTENT: tuple[FileKind, ...] = ("current", "manifest", "log", "table")
 _LONGEST = 64  # bytes of a CURRENT

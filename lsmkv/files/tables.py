@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from lsmkv.errors import CorruptionError, ForeignFormatError, UnsupportedCompressionError
+from lsmkv.engine.errors import CorruptionError, ForeignFormatError, UnsupportedCompressionError
+from lsmkv.engine.table.format import MAGIC, read_stored
+from lsmkv.engine.table.inspection import codec_in
+from lsmkv.engine.util.compression import codec_name
+from lsmkv.engine.util.text import count
 from lsmkv.files.blocks import Block, BlockKind, BlockPlace, Entry
 from lsmkv.files.filters import Filter, filters_in, meta_place
 from lsmkv.files.keys import BlockHandle, handle_fields, parse_handle
 from lsmkv.files.parts import Damage, Field
 from lsmkv.files.readable import FileSource, OpenFile
-from lsmkv.table.format import MAGIC, read_stored
-from lsmkv.table.inspection import codec_in
-from lsmkv.util.compression import codec_name
-from lsmkv.util.text import count
 
 FOOTER_SIZE: Final = 48
 """Bytes of a footer, the end of every table."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from lsmkv.errors import Error
+from lsmkv.engine.errors import Error
 from lsmkv.server.database import Database
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.resp import NO_REPLY, CommandError, Reply

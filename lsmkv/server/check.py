@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from lsmkv.db.db import DB
+from lsmkv.engine.db.db import DB
 from lsmkv.server.commands.bloom import BloomFilter
 from lsmkv.server.consumer_group import Consumer, Group, decode_delivery, groups_of
 from lsmkv.server.encoding import (

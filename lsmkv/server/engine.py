@@ -11,8 +11,8 @@ import logging
 import time
 from functools import partial
 
-from lsmkv.db.db import DB
-from lsmkv.errors import Error
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.errors import Error
 from lsmkv.server.admission import check_allowed, unknown_command
 from lsmkv.server.command import Command, Table
 from lsmkv.server.keyspace import Keyspace

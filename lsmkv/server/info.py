@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from lsmkv.util.search import IS_COMPILED
+from lsmkv.engine.util.search import IS_COMPILED
 
 try:
     import resource

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from lsmkv.db.db import DB
-from lsmkv.errors import Error
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.errors import Error
 from lsmkv.server.database import DATABASES, Database
 from lsmkv.server.encoding import (
     BLOOM,

@@ -11,9 +11,9 @@ from itertools import islice
 
 from sortedcontainers import SortedList
 
-from lsmkv.db.db import DB
-from lsmkv.db.handles.snapshot import Snapshot
-from lsmkv.format.batch import WriteBatch
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.db.handles.snapshot import Snapshot
+from lsmkv.engine.format.batch import WriteBatch
 from lsmkv.server.encoding import successor
 
 _MISSING = object()

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Never, Self
 
-from lsmkv.db.db import DB
-from lsmkv.db.opening.directory import LockWait
-from lsmkv.env.unix_sockets import bind_unix_socket
-from lsmkv.errors import Error, LockedError
-from lsmkv.options import Options, checked_lock_timeout
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.db.opening.directory import LockWait
+from lsmkv.engine.env.unix_sockets import bind_unix_socket
+from lsmkv.engine.errors import Error, LockedError
+from lsmkv.engine.options import Options, checked_lock_timeout
+from lsmkv.engine.util.copying import refuse_copy
 from lsmkv.server.commands import COMMANDS
 from lsmkv.server.commands.raw import RAW_COMMANDS
 from lsmkv.server.connection import Connection
@@ -26,7 +27,6 @@ from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.raw_keyspace import RawKeyspace
 from lsmkv.server.settings import Settings, Sync
 from lsmkv.server.tls import TLS, AuthClients
-from lsmkv.util.copying import refuse_copy
 
 DEFAULT_PORT = 6379
 WRITE_BUFFER_SIZE = 32 * 2**20

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lsmkv.db.db import DB
+from lsmkv.engine.db.db import DB
 from lsmkv.server.blocking import Wait, Waits
 from lsmkv.server.command import Command, Table
 from lsmkv.server.cursors import Cursors

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from lsmkv.db.db import DB
-from lsmkv.errors import Error
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.errors import Error
 from lsmkv.server.resp import CommandError, encode
 from lsmkv.server.session import Session
 from lsmkv.server.settings import Settings

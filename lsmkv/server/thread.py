@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from lsmkv.engine.util.signals import deferred
+from lsmkv.engine.util.threads import new_lock
 from lsmkv.server.server import Server
-from lsmkv.util.signals import deferred
-from lsmkv.util.threads import new_lock
 
 
 @contextmanager

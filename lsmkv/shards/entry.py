@@ -7,8 +7,8 @@ import reprlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from lsmkv.engine.util.json_fields import json_field, take_field
 from lsmkv.shards.remote.objects.base import check_object_name
-from lsmkv.util.json_fields import json_field, take_field
 
 _LARGEST = (1 << 63) - 1
 _SHA256 = re.compile(r"[0-9a-f]{64}")

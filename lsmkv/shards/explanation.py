@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lsmkv.db.handles.explanation import Explanation
-from lsmkv.util.outline import Line, Tone, as_html, as_text
-from lsmkv.util.text import count, escape, quoted
+from lsmkv.engine.db.handles.explanation import Explanation
+from lsmkv.engine.util.outline import Line, Tone, as_html, as_text
+from lsmkv.engine.util.text import count, escape, quoted
 
 
 @dataclass(frozen=True)

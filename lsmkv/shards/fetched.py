@@ -12,8 +12,8 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import NamedTuple, NoReturn
 
-from lsmkv.env.base import Directory, FileLock, RandomAccessFile, WritableFile
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.env.base import Directory, FileLock, RandomAccessFile, WritableFile
+from lsmkv.engine.errors import CorruptionError
 from lsmkv.shards.remote.meta import META, FilePieces, decode_meta
 from lsmkv.shards.remote.objects.base import ObjectStore
 from lsmkv.shards.version import ShardEntry

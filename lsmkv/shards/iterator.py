@@ -7,15 +7,15 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Generic, Never, Self
 
-from lsmkv.db.read.iterator import Iterator, IteratorArguments, checked_arguments
-from lsmkv.db.read.scan import bounds_of
-from lsmkv.errors import ClosedError
-from lsmkv.format.key_order import KeyOrder
+from lsmkv.engine.db.read.iterator import Iterator, IteratorArguments, checked_arguments
+from lsmkv.engine.db.read.scan import bounds_of
+from lsmkv.engine.errors import ClosedError
+from lsmkv.engine.format.key_order import KeyOrder
+from lsmkv.engine.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.util.comparator import BYTEWISE
+from lsmkv.engine.util.copying import refuse_copy
+from lsmkv.engine.util.entry_type import Entry_co
 from lsmkv.shards.open_shards import OpenShard, OpenShards
-from lsmkv.util.arguments import BytesLike, as_bytes
-from lsmkv.util.comparator import BYTEWISE
-from lsmkv.util.copying import refuse_copy
-from lsmkv.util.entry_type import Entry_co
 
 _BYTEWISE = KeyOrder(BYTEWISE)
 

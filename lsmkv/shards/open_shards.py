@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from threading import Lock
 
-from lsmkv.db.db import DB
+from lsmkv.engine.db.db import DB
 from lsmkv.shards.version import ShardEntry, VersionDocument
 
 

@@ -17,11 +17,15 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
-from lsmkv.db.db import DB
-from lsmkv.db.read.iterator import IteratorArguments, RangeArguments
-from lsmkv.errors import ClosedError, NotFoundError, raise_typed
-from lsmkv.filter.policy import FilterPolicy
-from lsmkv.options import MIB, OptionArguments, Prefixes
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.db.read.iterator import IteratorArguments, RangeArguments
+from lsmkv.engine.errors import ClosedError, NotFoundError, raise_typed
+from lsmkv.engine.filter.policy import FilterPolicy
+from lsmkv.engine.options import MIB, OptionArguments, Prefixes
+from lsmkv.engine.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.util.block_cache import BlockCache
+from lsmkv.engine.util.compression import DEFAULT_MAX_BLOCK_BYTES
+from lsmkv.engine.util.progress import Progress
 from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.iterator import ShardIterator
 from lsmkv.shards.open_shards import OpenShard, OpenShards
@@ -33,10 +37,6 @@ from lsmkv.shards.stats import ShardsStats, stats_of
 from lsmkv.shards.verify import VersionSurvey, verify_version
 from lsmkv.shards.version import ShardEntry, VersionDocument
 from lsmkv.shards.versions import list_versions, newest_version, read_version
-from lsmkv.util.arguments import BytesLike, as_bytes
-from lsmkv.util.block_cache import BlockCache
-from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
-from lsmkv.util.progress import Progress
 
 DB._import_for_methods()  # of the shards, which are opened later
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from lsmkv.engine.stats import Stats
+from lsmkv.engine.util.text import count, size
 from lsmkv.shards.remote.disk_cache import DiskCache
 from lsmkv.shards.remote.objects.counters import RequestCounts
 from lsmkv.shards.version import VersionDocument
-from lsmkv.stats import Stats
-from lsmkv.util.text import count, size
 
 
 class CacheCounts(NamedTuple):

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lsmkv.format.keys import unpack
-from lsmkv.options import make_options
-from lsmkv.repair.report import DAMAGED, SOUND, FileSurvey, TableSurvey
-from lsmkv.repair.survey import survey
+from lsmkv.engine.format.keys import unpack
+from lsmkv.engine.options import make_options
+from lsmkv.engine.util.progress import Progress
+from lsmkv.engine.util.text import count, quoted
+from lsmkv.files.repair.report import DAMAGED, SOUND, FileSurvey, TableSurvey
+from lsmkv.files.repair.survey import survey
 from lsmkv.shards.fetched import FetchedShard
 from lsmkv.shards.remote.meta import META
 from lsmkv.shards.remote.objects.base import ObjectStore
 from lsmkv.shards.version import ShardEntry, VersionDocument
-from lsmkv.util.progress import Progress
-from lsmkv.util.text import count, quoted
 
 
 class ShardSurvey(NamedTuple):

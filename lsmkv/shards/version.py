@@ -28,8 +28,8 @@ The document is ASCII and ends in a seal: the SHA-256 of everything before it.  
      "sha256": "..."
     }
 
-``first`` becomes ``first_base64`` if the key is not UTF-8: :mod:`lsmkv.util.json_fields`.  All
-later formats, with other numbers, keep the first field and the seal.
+``first`` becomes ``first_base64`` if the key is not UTF-8: :mod:`lsmkv.engine.util.json_fields`.
+All later formats, with other numbers, keep the first field and the seal.
 
 Left out: upper bounds (a shard ends where the next begins), orders other than the bytewise one, and
 the content of a shard's META.
@@ -46,7 +46,8 @@ from hashlib import sha256
 from operator import attrgetter
 from typing import NamedTuple
 
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
+from lsmkv.engine.util.json_fields import parse_json_object
 from lsmkv.shards.entry import (
     ShardEntry,
     StoredFile,
@@ -59,7 +60,6 @@ from lsmkv.shards.entry import (
     shard_fields,
     take,
 )
-from lsmkv.util.json_fields import parse_json_object
 
 __all__ = [
     "COMPARATOR",
@@ -86,8 +86,9 @@ _Bytes = bytes  # VersionDocument has a property of this name
 class VersionDocument(NamedTuple):
     """A version of a shard set; its shards are in ascending order of their lower bounds.
 
-    A *draft* lacks ``number``, ``nonce`` and ``created``: :func:`lsmkv.bulk.publish.publish` fills
-    them in.  Costs O(files), except ``shard_for``, which costs a binary search.
+    A *draft* lacks ``number``, ``nonce`` and ``created``:
+    :func:`lsmkv.shards.building.publish.publish` fills them in.  Costs O(files), except
+    ``shard_for``, which costs a binary search.
 
     >>> import lsmkv.bulk, lsmkv.shards, tempfile
     >>> with tempfile.TemporaryDirectory() as here:

@@ -1,14 +1,14 @@
 """Finding and reading the versions of a shard set in an object store.
 
 The highest version is current.  Other objects below ``versions/``, such as the probes of
-:func:`lsmkv.bulk.publish.probe`, are not versions and are skipped.
+:func:`lsmkv.shards.building.publish.probe`, are not versions and are skipped.
 """
 
 from __future__ import annotations
 
 import errno
 
-from lsmkv.errors import CorruptionError, NotFoundError
+from lsmkv.engine.errors import CorruptionError, NotFoundError
 from lsmkv.shards.remote.objects.base import ObjectStore
 from lsmkv.shards.version import VersionDocument, parse_version_name, version_name
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from lsmkv.errors import ClosedError
+from lsmkv.engine.errors import ClosedError
+from lsmkv.engine.util.threads import start_new_thread
 from lsmkv.shared.frames import LEAVING, PROGRESS, RESULT, error_frame, frame, json_frame
 from lsmkv.shared.group_commit import MemberConnection
 from lsmkv.shared.system.sockets import NO_SIGNAL
-from lsmkv.util.threads import start_new_thread
 
 RunMethod = Callable[[str, dict[str, Any], Callable[..., None]], Any]
 """Runs a method of the handle for a member: its name, its arguments, and what is called

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lsmkv.errors import CorruptionError, Error, IOError, raise_typed
+from lsmkv.engine.errors import CorruptionError, Error, IOError, raise_typed
+from lsmkv.engine.util.signals import LOOK_EVERY, deferred
 from lsmkv.shared.frames import (
     DONE,
     FAILED,
@@ -37,7 +38,6 @@ from lsmkv.shared.system.shared_file import Head, SharedFile
 from lsmkv.shared.system.shared_page import EPOCH, SLOTS, SharedPage
 from lsmkv.shared.system.sockets import NO_SIGNAL
 from lsmkv.shared.system.system import System
-from lsmkv.util.signals import LOOK_EVERY, deferred
 
 _CHUNK = 65536
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from lsmkv.db.opening.directory import take_lock
-from lsmkv.env.base import Directory, Env
-from lsmkv.env.local import LocalDirectory, LocalEnv
-from lsmkv.errors import raise_typed
-from lsmkv.format.filenames import (
+from lsmkv.engine.db.opening.directory import take_lock
+from lsmkv.engine.env.base import Directory, Env
+from lsmkv.engine.env.local import LocalDirectory, LocalEnv
+from lsmkv.engine.errors import raise_typed
+from lsmkv.engine.format.filenames import (
     CURRENT,
     LOCK,
     LOST,
@@ -17,7 +17,7 @@ from lsmkv.format.filenames import (
     SHARED,
     parse_filename,
 )
-from lsmkv.options import checked_lock_timeout
+from lsmkv.engine.options import checked_lock_timeout
 from lsmkv.shared.system.local import LocalPlace
 
 

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.compact.background import Background
-from lsmkv.db.opening.read_only import Follower, ReadOnlyRecovery
-from lsmkv.db.opening.store_tail import Bound, NotYet, StoreTail
-from lsmkv.db.read.reader import Reader
-from lsmkv.db.tree.log_holds import LogHolds
-from lsmkv.db.tree.pinned import Pin, PinnedSequences
-from lsmkv.db.tree.store import ReadView, Store, View
-from lsmkv.db.tree.version import Version
-from lsmkv.env.base import Directory
-from lsmkv.errors import Error, StaleViewError
-from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
-from lsmkv.options import Options
+from lsmkv.engine.db.compact.background import Background
+from lsmkv.engine.db.opening.read_only import Follower, ReadOnlyRecovery
+from lsmkv.engine.db.opening.store_tail import Bound, NotYet, StoreTail
+from lsmkv.engine.db.read.reader import Reader
+from lsmkv.engine.db.tree.log_holds import LogHolds
+from lsmkv.engine.db.tree.pinned import Pin, PinnedSequences
+from lsmkv.engine.db.tree.store import ReadView, Store, View
+from lsmkv.engine.db.tree.version import Version
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.errors import Error, StaleViewError
+from lsmkv.engine.format.keys import MAX_SEQUENCE, InternalKeyComparator
+from lsmkv.engine.options import Options
+from lsmkv.engine.util.signals import deferred
+from lsmkv.engine.util.threads import pause
 from lsmkv.shared.system.shared_file import SharedFile
 from lsmkv.shared.system.shared_page import SEQUENCE, SUPERSEDED, VERSIONS, SharedPage
-from lsmkv.util.signals import deferred
-from lsmkv.util.threads import pause
 
 if TYPE_CHECKING:
     from mypy_extensions import i64

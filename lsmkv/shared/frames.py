@@ -10,7 +10,7 @@ kind      content              sense
 HELLO     JSON                 the member's protocol, and the names that its options give
 GREETING  JSON, and a page     the owner's epoch, and the slot of this connection
 READY     JSON                 where the member holds the page; answered by DONE
-WRITE     flag, batch          a batch as the log has it (``format/batch.py``); 1: synced
+WRITE     flag, batch          a batch as the log has it (``engine/format/batch.py``); 1: synced
 BEGIN     fixed64 each         a transaction begins, and these are over; DONE has its number
 END       fixed64              that transaction is over; not answered
 COMMIT    :func:`commit_frame` a transaction's batch, and what it depends on
@@ -34,8 +34,8 @@ import json
 import struct
 from typing import Any, Final
 
-from lsmkv.db.read.scan import Bounds
-from lsmkv.errors import (
+from lsmkv.engine.db.read.scan import Bounds
+from lsmkv.engine.errors import (
     ComparatorMismatchError,
     ConflictError,
     CorruptionError,
@@ -45,7 +45,7 @@ from lsmkv.errors import (
     ReadOnlyError,
     errno_of,
 )
-from lsmkv.format.key_order import Position
+from lsmkv.engine.format.key_order import Position
 
 PROTOCOL: Final = 1
 """Processes of one protocol understand each other, whatever their releases."""

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from lsmkv.db.tree.info_log import InfoLog
-from lsmkv.db.write.writer import Writer
-from lsmkv.errors import Error
-from lsmkv.format.batch import HEADER_SIZE, BatchReader, Operation, decode_batch
+from lsmkv.engine.db.tree.info_log import InfoLog
+from lsmkv.engine.db.write.writer import Writer
+from lsmkv.engine.errors import Error
+from lsmkv.engine.format.batch import HEADER_SIZE, BatchReader, Operation, decode_batch
 from lsmkv.shared.frames import DONE, NUMBER, frame
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system.sockets import NO_SIGNAL

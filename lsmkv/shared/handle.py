@@ -13,13 +13,13 @@ from typing import Any
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.db import DB
-from lsmkv.db.handles.turns import Turns
-from lsmkv.db.opening.open import OpenStore
-from lsmkv.db.read.reader import Reader
-from lsmkv.db.tree.store import Store
-from lsmkv.db.write.write_path import WritePath
-from lsmkv.errors import (
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.db.handles.turns import Turns
+from lsmkv.engine.db.opening.open import OpenStore
+from lsmkv.engine.db.read.reader import Reader
+from lsmkv.engine.db.tree.store import Store
+from lsmkv.engine.db.write.write_path import WritePath
+from lsmkv.engine.errors import (
     ClosedError,
     Error,
     NestedCallError,
@@ -27,15 +27,15 @@ from lsmkv.errors import (
     StaleViewError,
     raise_typed,
 )
+from lsmkv.engine.util.introspection import described
+from lsmkv.engine.util.progress import Progress
+from lsmkv.engine.util.signals import deferred
+from lsmkv.engine.util.threads import ThreadLock, new_reentrant_lock
 from lsmkv.shared.connection import Joined, OwnerGone, result_in
 from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import CALL, json_frame
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.writing import DeniedWriter, MemberWriter, denied
-from lsmkv.util.introspection import described
-from lsmkv.util.progress import Progress
-from lsmkv.util.signals import deferred
-from lsmkv.util.threads import ThreadLock, new_reentrant_lock
 
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
 _READS = frozenset(("leases",))

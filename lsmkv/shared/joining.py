@@ -13,12 +13,12 @@ from typing import Any
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.opening.directory import open_database_directory
-from lsmkv.db.opening.open import OpenStore, open_store
-from lsmkv.db.tree.sharing import Sharing
-from lsmkv.db.tree.store import Store
-from lsmkv.env.base import Directory
-from lsmkv.errors import (
+from lsmkv.engine.db.opening.directory import open_database_directory
+from lsmkv.engine.db.opening.open import OpenStore, open_store
+from lsmkv.engine.db.tree.sharing import Sharing
+from lsmkv.engine.db.tree.store import Store
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.errors import (
     ClosedError,
     ComparatorMismatchError,
     Error,
@@ -26,9 +26,11 @@ from lsmkv.errors import (
     NotFoundError,
     raise_typed,
 )
-from lsmkv.format.filenames import LOCK, SHARED
-from lsmkv.format.keys import InternalKeyComparator
-from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
+from lsmkv.engine.format.filenames import LOCK, SHARED
+from lsmkv.engine.format.keys import InternalKeyComparator
+from lsmkv.engine.options import OptionArguments, Options, in_stored_order, make_options
+from lsmkv.engine.util.signals import deferred
+from lsmkv.engine.util.threads import pause
 from lsmkv.shared.calls import RunMethod
 from lsmkv.shared.connection import Joined
 from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
@@ -39,8 +41,6 @@ from lsmkv.shared.system.local import place_of
 from lsmkv.shared.system.shared_file import Head, SharedFile
 from lsmkv.shared.system.shared_page import SEQUENCE, TOKEN
 from lsmkv.shared.system.system import system_of
-from lsmkv.util.signals import deferred
-from lsmkv.util.threads import pause
 
 _PAUSE = 0.002
 """Seconds between two attempts to join, or to own."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from lsmkv.db.compact.obsolete import PendingOutputs
-from lsmkv.db.tree.store import Store
-from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.engine.db.compact.obsolete import PendingOutputs
+from lsmkv.engine.db.tree.store import Store
+from lsmkv.engine.format.filenames import FileType, parse_filename
+from lsmkv.engine.util.introspection import described
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system.shared_file import in_ranges
-from lsmkv.util.introspection import described
 
 
 @described

@@ -13,15 +13,17 @@ import struct
 import time
 from typing import Any
 
-from lsmkv.db.handles.named_leases import NEVER
-from lsmkv.db.tree.store import Store
-from lsmkv.db.write.writer import Writer
-from lsmkv.errors import (
+from lsmkv.engine.db.handles.named_leases import NEVER
+from lsmkv.engine.db.tree.store import Store
+from lsmkv.engine.db.write.writer import Writer
+from lsmkv.engine.errors import (
     ClosedError,
     ComparatorMismatchError,
     CorruptionError,
     Error,
 )
+from lsmkv.engine.util.signals import deferred
+from lsmkv.engine.util.threads import get_ident, new_lock, pause, start_new_thread
 from lsmkv.shared.calls import Calls, RunMethod
 from lsmkv.shared.frames import (
     BEGIN,
@@ -56,8 +58,6 @@ from lsmkv.shared.system.shared_page import SEQUENCE, SLOTS
 from lsmkv.shared.system.sockets import NO_SIGNAL
 from lsmkv.shared.system.system import System
 from lsmkv.shared.transactions import OwnerTransactions
-from lsmkv.util.signals import deferred
-from lsmkv.util.threads import get_ident, new_lock, pause, start_new_thread
 
 _CHUNK = 1 << 18
 _MOST_EVENTS = 256

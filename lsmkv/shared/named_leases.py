@@ -1,9 +1,10 @@
 """Named leases of a shared store: its owner grants them, and the next owner knows of them.
 
-``db/handles/named_leases.py`` has the contract, and the queue.  The owner's own threads use that
-queue directly.  A member sends a HOLD, which the owner answers when the lease is granted, and keeps
-the connection for this lease alone until it sends RELEASE: if the connection ends before, since its
-process has died or its thread was interrupted, the owner releases the lease, or drops the wish.
+``engine/db/handles/named_leases.py`` has the contract, and the queue.  The owner's own threads use
+that queue directly.  A member sends a HOLD, which the owner answers when the lease is granted, and
+keeps the connection for this lease alone until it sends RELEASE: if the connection ends before,
+since its process has died or its thread was interrupted, the owner releases the lease, or drops the
+wish.
 
 **When the owner goes**, or is killed, members go on with what they hold.  Each lease of a member is
 noted in the file ``SHARED``, by a lock that ends with the process, on a byte that stands for the
@@ -30,7 +31,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from lsmkv.db.handles.named_leases import (
+from lsmkv.engine.db.handles.named_leases import (
     NEVER,
     LeaseEnd,
     NamedLease,
@@ -38,13 +39,13 @@ from lsmkv.db.handles.named_leases import (
     Wish,
     checked,
 )
-from lsmkv.errors import CorruptionError, IOError
+from lsmkv.engine.errors import CorruptionError, IOError
+from lsmkv.engine.util.signals import deferred
+from lsmkv.engine.util.threads import new_lock
 from lsmkv.shared.connection import Connection, Joined, OwnerGone, number_in, plain, result_in
 from lsmkv.shared.frames import HOLD, RELEASE, json_frame
 from lsmkv.shared.group_commit import MemberConnection
 from lsmkv.shared.system.shared_file import MOMENTS, NAMES, SharedFile
-from lsmkv.util.signals import deferred
-from lsmkv.util.threads import new_lock
 
 _FOR_EVER: Final = MOMENTS - 1
 _MOMENTS_OF_A_SECOND: Final = 10

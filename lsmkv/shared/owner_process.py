@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.errors import Error
+from lsmkv.engine.errors import Error
 from lsmkv.shared.shared_db import SharedDB
 from lsmkv.shared.starting import FAILED, OWNED, OWNS
 from lsmkv.shared.system import detached

@@ -1,8 +1,8 @@
 """What the owner of a shared store publishes: :class:`Publishing`.
 
-The engine calls it at the moments that matter (:class:`~lsmkv.db.tree.sharing.Sharing`), and it
-writes them into the page.  Storing the page's sequence is the one moment at which a write happens
-for every process.
+The engine calls it at the moments that matter (:class:`~lsmkv.engine.db.tree.sharing.Sharing`), and
+it writes them into the page.  Storing the page's sequence is the one moment at which a write
+happens for every process.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from lsmkv.db.tree.sharing import Sharing
-from lsmkv.env.base import Directory
-from lsmkv.format.batch import Operation, batch_header
-from lsmkv.format.filenames import SHARED
+from lsmkv.engine.db.tree.sharing import Sharing
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.format.batch import Operation, batch_header
+from lsmkv.engine.format.filenames import SHARED
 from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
 from lsmkv.shared.system.shared_page import SEQUENCE, VERSIONS, SharedPage
 from lsmkv.shared.system.system import System

@@ -19,23 +19,27 @@ from typing import Any, Literal, Unpack
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.admin.ingest import as_paths
-from lsmkv.db.db import DB
-from lsmkv.db.handles.named_leases import NEVER, Holders, NamedLease
-from lsmkv.db.handles.transaction import Isolation, Transaction, refuse_unknown
-from lsmkv.db.opening.open import MEMORY
-from lsmkv.db.tree.log_holds import LogHold
-from lsmkv.db.tree.store import Store
-from lsmkv.env.mounts import shared_file_system_of
-from lsmkv.env.place import absolute
-from lsmkv.errors import (
+from lsmkv.engine.db.admin.ingest import as_paths
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.db.handles.named_leases import NEVER, Holders, NamedLease
+from lsmkv.engine.db.handles.transaction import Isolation, Transaction, refuse_unknown
+from lsmkv.engine.db.opening.open import MEMORY
+from lsmkv.engine.db.tree.log_holds import LogHold
+from lsmkv.engine.db.tree.store import Store
+from lsmkv.engine.env.mounts import shared_file_system_of
+from lsmkv.engine.env.place import absolute
+from lsmkv.engine.errors import (
     ClosedError,
     IOError,
     StaleViewError,
     raise_typed,
 )
-from lsmkv.options import OptionArguments
-from lsmkv.options.option import seconds
+from lsmkv.engine.options import OptionArguments
+from lsmkv.engine.options.option import seconds
+from lsmkv.engine.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.util.introspection import described
+from lsmkv.engine.util.progress import Progress
+from lsmkv.engine.util.threads import new_reentrant_lock
 from lsmkv.shared.connection import OwnerGone, number_in, plain
 from lsmkv.shared.frames import BEGIN, NUMBERS, WAIT
 from lsmkv.shared.handle import SharedHandle
@@ -47,10 +51,6 @@ from lsmkv.shared.system.shared_page import SEQUENCE, SUPERSEDED
 from lsmkv.shared.system.system import LOCAL, system_of
 from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, OwnCommit, Registered
 from lsmkv.shared.writing import denied
-from lsmkv.util.arguments import BytesLike, as_bytes
-from lsmkv.util.introspection import described
-from lsmkv.util.progress import Progress
-from lsmkv.util.threads import new_reentrant_lock
 
 DB._import_for_methods()  # a program may drop its rights before it makes a handle
 

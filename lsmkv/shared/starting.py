@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
-from lsmkv.env.place import absolute
-from lsmkv.errors import ClosedError, Error
-from lsmkv.options import OptionArguments
+from lsmkv.engine.env.place import absolute
+from lsmkv.engine.errors import ClosedError, Error
+from lsmkv.engine.options import OptionArguments
+from lsmkv.engine.util.signals import deferred
 from lsmkv.shared.system.detached import Detached
-from lsmkv.util.signals import deferred
 
 OWNS: Final = "owns"
 OWNED: Final = "owned"

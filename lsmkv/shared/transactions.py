@@ -2,7 +2,7 @@
 
 The classes of the member's half come first; :class:`OwnerTransactions` is the owner's.  The owner
 keeps a sequence pinned from before the transaction's first read until it is over.  So no
-compaction drops a deletion that came later, and the check sees it (``db/read/changes.py``).
+compaction drops a deletion that came later, and the check sees it (``engine/db/read/changes.py``).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.handles.snapshot import Snapshot
-from lsmkv.db.handles.transaction import Commit, ConflictCheck
-from lsmkv.db.read.scan import Bounds
-from lsmkv.db.tree.store import ReadView, Store
-from lsmkv.db.write.unchanged import UnchangedKeys
-from lsmkv.errors import ConflictError, CorruptionError, Error, ForkedError
-from lsmkv.format.batch import WriteBatch
+from lsmkv.engine.db.handles.snapshot import Snapshot
+from lsmkv.engine.db.handles.transaction import Commit, ConflictCheck
+from lsmkv.engine.db.read.scan import Bounds
+from lsmkv.engine.db.tree.store import ReadView, Store
+from lsmkv.engine.db.write.unchanged import UnchangedKeys
+from lsmkv.engine.errors import ConflictError, CorruptionError, Error, ForkedError
+from lsmkv.engine.format.batch import WriteBatch
 from lsmkv.shared.connection import Joined, OwnerGone
 from lsmkv.shared.frames import DONE, END, NUMBER, CommitRequest, frame
 from lsmkv.shared.group_commit import GroupCommit, MemberConnection, MemberWrite

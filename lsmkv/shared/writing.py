@@ -6,13 +6,13 @@ import errno
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from lsmkv.db.read.scan import Bounds
-from lsmkv.db.write.write_path import WritePath
-from lsmkv.errors import ConflictError, PermissionDeniedError
-from lsmkv.format.batch import Operation, encode_batch
+from lsmkv.engine.db.read.scan import Bounds
+from lsmkv.engine.db.write.write_path import WritePath
+from lsmkv.engine.errors import ConflictError, PermissionDeniedError
+from lsmkv.engine.format.batch import Operation, encode_batch
+from lsmkv.engine.util.progress import Progress
 from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain
 from lsmkv.shared.frames import WRITE, commit_frame
-from lsmkv.util.progress import Progress
 
 
 class Membership(Protocol):

@@ -36,10 +36,11 @@ before the second half was written:
 
 from __future__ import annotations
 
-from lsmkv.env.durable import NameModel, Tails
-from lsmkv.env.faulty import CALLS, FaultyEnv
-from lsmkv.env.recording import CrashState, RecordingEnv
+from lsmkv.engine.former_paths import keep_paths
 from lsmkv.testing.crashes import Report, Violation, explore
+from lsmkv.testing.durable import NameModel, Tails
+from lsmkv.testing.faulty import CALLS, FaultyEnv
+from lsmkv.testing.recording import CrashState, RecordingEnv
 from lsmkv.testing.servers import serving
 from lsmkv.testing.simulation import SimulatedFailure, SimulationReport, simulate
 from lsmkv.testing.world import Run
@@ -60,3 +61,5 @@ __all__ = [
     "serving",
     "simulate",
 ]
+
+keep_paths(*(globals()[name] for name in __all__))

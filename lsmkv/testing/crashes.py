@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from lsmkv.env.durable import NameModel
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.env.recording import CrashState, RecordingEnv
+from lsmkv.engine.env.memory import MemoryEnv
+from lsmkv.testing.durable import NameModel
+from lsmkv.testing.recording import CrashState, RecordingEnv
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import os
 import random
 from dataclasses import dataclass
 
-from lsmkv.env.durable import NameModel, Tails
-from lsmkv.env.faulty import FaultyEnv
+from lsmkv.testing.durable import NameModel, Tails
+from lsmkv.testing.faulty import FaultyEnv
 
 _ERRORS = (errno.EIO, errno.ENOSPC)
 

@@ -2,9 +2,9 @@
 
 :func:`install` is called in a process that has not imported the engine yet (``interpreted.py``).
 The engine itself has no switch points: it takes everything that makes threads wait from
-``lsmkv.util.threads``, ``librt.threading`` and ``time``, and gets the simulated versions instead.
-A lock is a switch point before it is taken and after it is released.  So is every call of a file
-system in memory, which takes a lock.
+``lsmkv.engine.util.threads``, ``librt.threading`` and ``time``, and gets the simulated versions
+instead.  A lock is a switch point before it is taken and after it is released.  So is every call of
+a file system in memory, which takes a lock.
 
 Outside a run there is one thread, and nothing waits.
 """
@@ -20,8 +20,8 @@ from typing import Any, cast
 
 import librt.threading
 
+from lsmkv.engine.util import threads, ticket
 from lsmkv.testing.scheduler import OWN_FILES, Scheduler, Thread
-from lsmkv.util import threads, ticket
 
 
 class Current:

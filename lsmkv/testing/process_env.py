@@ -9,10 +9,9 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-from lsmkv.env.base import FileLock
-from lsmkv.env.faulty import FaultyDirectory, FaultyEnv
-from lsmkv.env.memory import MemoryFile
-from lsmkv.errors import LockedError
+from lsmkv.engine.env.base import FileLock
+from lsmkv.engine.env.memory import MemoryFile
+from lsmkv.engine.errors import LockedError
 from lsmkv.shared.system.shared_file import FIRST_LOG, Range, SharedFile
 from lsmkv.shared.system.shared_page import (
     EPOCH,
@@ -25,6 +24,7 @@ from lsmkv.shared.system.shared_page import (
 )
 from lsmkv.shared.system.sharing import SharingEnv, SharingPlace
 from lsmkv.testing.connections import Sockets
+from lsmkv.testing.faulty import FaultyDirectory, FaultyEnv
 from lsmkv.testing.processes import Process, error_of
 from lsmkv.testing.scheduler import OWN_FILES
 

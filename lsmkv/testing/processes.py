@@ -14,8 +14,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from lsmkv.env.base import Env
-from lsmkv.env.memory import MemoryFile
+from lsmkv.engine.env.base import Env
+from lsmkv.engine.env.memory import MemoryFile
 from lsmkv.testing.scheduler import OWN_FILES, Scheduler, Thread
 
 OWN_FILES.add(__file__)

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lsmkv.env.interpreted import run_interpreted
+from lsmkv.engine.former_paths import present_path
+from lsmkv.testing.interpreted import run_interpreted
 from lsmkv.testing.scheduler import Forced, Switch
 
 _WIDEST = (1, 9, 27, 28, 16, 9)
@@ -155,7 +156,7 @@ def simulate(
     * ``most_steps``: the number of switch points after which a run counts as endless.
 
     Raises ``ValueError`` or ``TypeError`` for invalid arguments, and
-    :class:`lsmkv.env.interpreted.ChildFailedError` if the program cannot be loaded.  Costs the
+    :class:`lsmkv.testing.interpreted.ChildFailedError` if the program cannot be loaded.  Costs the
     start of a process, and about 10 microseconds for a switch point.
 
     >>> report = simulate('''
@@ -186,7 +187,7 @@ def simulate(
         "runs": runs,
         "strategy": strategy,
         "depth": depth,
-        "lines": list(lines),
+        "lines": [present_path(name) or name for name in lines],
         "crashes": crashes,
         "faults": faults,
         "mapped_logs": mapped_logs,

@@ -20,8 +20,8 @@ from importlib.util import module_from_spec, spec_from_file_location, spec_from_
 from types import ModuleType
 from typing import Any
 
-from lsmkv.env.faulty import FaultyEnv
-from lsmkv.env.interpreted import in_copy
+from lsmkv.testing.faulty import FaultyEnv
+from lsmkv.testing.interpreted import in_copy
 from lsmkv.testing.plans import Crash, Plan, draw_plan
 from lsmkv.testing.primitives import Current, PlainLock
 from lsmkv.testing.process_env import ProcessEnv
@@ -32,7 +32,10 @@ from lsmkv.testing.strategies import AsForced, Priorities, RandomWalk
 
 PROGRAM = "lsmkv_simulated_program"
 """The name of a program's module if it has no other."""
-_OWN = (__name__, *(f"lsmkv.env.{name}" for name in ("base", "durable", "faulty", "memory")))
+_OWN = (
+    *(__name__, "lsmkv.engine.env.base", "lsmkv.engine.env.memory"),
+    *("lsmkv.testing.durable", "lsmkv.testing.faulty"),
+)
 """Modules that reports do not name: they name the callers instead."""
 _TEXT = "program.py"
 """The file name of a program that is given as text."""

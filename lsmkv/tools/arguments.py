@@ -15,13 +15,13 @@ import typer
 
 import lsmkv
 from lsmkv import OptionArguments
-from lsmkv.filter.known import policy_from_text
-from lsmkv.indexeddb import IndexedDBComparator
-from lsmkv.options import FilterLayout
+from lsmkv.engine.filter.known import policy_from_text
+from lsmkv.engine.indexeddb import IndexedDBComparator
+from lsmkv.engine.options import FilterLayout
+from lsmkv.engine.util.urls import is_url
 from lsmkv.tools.console import ERROR, say
 from lsmkv.tools.next_step import is_set_directory
 from lsmkv.tools.text import from_argument
-from lsmkv.util.urls import is_url
 
 if TYPE_CHECKING:
     from lsmkv.shards import Shards

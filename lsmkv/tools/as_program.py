@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import lsmkv
-from lsmkv.programs import PROGRAMS
+from lsmkv.files.programs import PROGRAMS
 from lsmkv.shards import Shards
 from lsmkv.tools.console import say
 from lsmkv.tools.decoded import Texts, decoder_of, program_of

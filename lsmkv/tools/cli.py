@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 
-from lsmkv.env.descriptors import raise_limit
+from lsmkv.engine.env.descriptors import raise_limit
 from lsmkv.tools.console import INTERRUPTED
 from lsmkv.tools.signals import exit_on_signals
 

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from lsmkv.exchange import json_line
+from lsmkv.engine.util.json_fields import json_field
+from lsmkv.files.exchange import json_line
 from lsmkv.tools.arguments import (
     Create,
     Directory,
@@ -21,7 +22,6 @@ from lsmkv.tools.arguments import (
 )
 from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write, write_line
 from lsmkv.tools.text import from_argument, from_hex, shown
-from lsmkv.util.json_fields import json_field
 
 
 @guarded

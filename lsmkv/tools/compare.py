@@ -15,7 +15,7 @@ import typer
 
 import lsmkv
 from lsmkv import TableInfo
-from lsmkv.errors import StaleViewError
+from lsmkv.engine.errors import StaleViewError
 from lsmkv.tools.arguments import Hex, open_to_read, store_only
 from lsmkv.tools.console import MISS, guarded, say, write_line
 from lsmkv.tools.diff import Plan, State, differences, make_plan

@@ -14,8 +14,8 @@ import warnings
 from collections.abc import Callable
 from typing import ParamSpec
 
-from lsmkv.db.opening.directory import NO_DATABASE
-from lsmkv.errors import Error, NotFoundError, RecoveryWarning
+from lsmkv.engine.db.opening.directory import NO_DATABASE
+from lsmkv.engine.errors import Error, NotFoundError, RecoveryWarning
 from lsmkv.tools.next_step import next_step
 from lsmkv.tools.text import fold, printable
 

@@ -10,8 +10,8 @@ import json
 from typing import TYPE_CHECKING, Final
 
 import lsmkv
-from lsmkv.errors import Error
-from lsmkv.programs import LANDMARKS, Decoder, Program, guess, in_hex, program_named
+from lsmkv.engine.errors import Error
+from lsmkv.files.programs import LANDMARKS, Decoder, Program, guess, in_hex, program_named
 from lsmkv.tools.text import printable, shown
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from lsmkv import DB, Iterator, TableInfo
-from lsmkv.errors import ComparatorMismatchError, StaleViewError
+from lsmkv.engine.errors import ComparatorMismatchError, StaleViewError
+from lsmkv.engine.util.pair_diff import Difference, pair_differences
 from lsmkv.files import key_order
-from lsmkv.util.pair_diff import Difference, pair_differences
 
 Same = Callable[[TableInfo, TableInfo], bool]
 """Whether a table of A and one of B, of the same size and range, have the same bytes."""

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from lsmkv.engine.util.json_fields import json_field
+from lsmkv.engine.util.pair_diff import Difference
 from lsmkv.tools.console import say, write_line
 from lsmkv.tools.text import shown
-from lsmkv.util.json_fields import json_field
-from lsmkv.util.pair_diff import Difference
 
 ONLY_A, ONLY_B, CHANGED = "only_a", "only_b", "changed"
 SIGNS = {ONLY_A: "-", ONLY_B: "+", CHANGED: "!"}

@@ -1,6 +1,6 @@
 """``lsmkv export`` and ``import``: all records of a store, to a file and back.
 
-The formats themselves are in :mod:`lsmkv.exchange`.
+The formats themselves are in :mod:`lsmkv.files.exchange`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 
 import lsmkv
-from lsmkv.exchange import (
+from lsmkv.files.exchange import (
     RAW_HEADER,
     Format,
     Record,

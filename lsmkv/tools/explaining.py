@@ -10,12 +10,12 @@ import typer
 from rich.text import Text
 from rich.tree import Tree
 
+from lsmkv.engine.util.outline import Line, Tone
 from lsmkv.shards import ShardExplanation
 from lsmkv.tools.arguments import Key, Stored, open_stored
 from lsmkv.tools.console import MISS, guarded, stdout_is_terminal, write_line
 from lsmkv.tools.drawing import stdout_console
 from lsmkv.tools.text import from_argument, wrap
-from lsmkv.util.outline import Line, Tone
 
 STYLES: dict[Tone, str] = {
     "plain": "",

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from lsmkv import DB
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 from lsmkv.tools.arguments import Create, Directory, Hex, Json, open_input, open_to_write
 from lsmkv.tools.console import guarded, say, write_line
 from lsmkv.tools.drawing import progress

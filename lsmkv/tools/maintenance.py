@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 import lsmkv
+from lsmkv.engine.util.json_fields import json_field
 from lsmkv.files import foreign_engine, key_order, parse_name
 from lsmkv.tools.arguments import (
     Directory,
@@ -25,7 +26,6 @@ from lsmkv.tools.console import INTERRUPTED, MISS, guarded, say, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.filter_figures import FilterFigures
 from lsmkv.tools.text import count, from_argument, printable, shown, size
-from lsmkv.util.json_fields import json_field
 
 AsJson = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]
 

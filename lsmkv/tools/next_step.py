@@ -10,9 +10,9 @@ import errno
 import os
 import shlex
 
-from lsmkv.errors import CorruptionError, NotFoundError
+from lsmkv.engine.errors import CorruptionError, NotFoundError
+from lsmkv.engine.util.urls import is_url
 from lsmkv.files import make_name, parse_name
-from lsmkv.util.urls import is_url
 
 _VERSIONS = "versions"
 _OF_STORES = ("current", "manifest", "table", "log")

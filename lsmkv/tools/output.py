@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Protocol, Self
 
 from lsmkv import LocalEnv
-from lsmkv.env.local_file import sync_descriptor
+from lsmkv.engine.env.local_file import sync_descriptor
 
 
 class Output(Protocol):

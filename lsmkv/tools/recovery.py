@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import lsmkv
-from lsmkv.repair import (
+from lsmkv.files.repair import (
     DAMAGED,
     REMARKABLE,
     SOUND,

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 import lsmkv
-from lsmkv.exchange import json_line
+from lsmkv.engine.util.json_fields import json_field
+from lsmkv.files.exchange import json_line
 from lsmkv.shards import Shards
 from lsmkv.tools.arguments import (
     Bounds,
@@ -27,7 +28,6 @@ from lsmkv.tools.as_program import As, Family, refuse_hex, texts_of
 from lsmkv.tools.console import guarded, stdout_is_terminal, write, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.text import shown
-from lsmkv.util.json_fields import json_field
 
 Reverse = Annotated[bool, typer.Option("--reverse", help="Last key first.")]
 Limit = Annotated[int | None, typer.Option(metavar="N", min=0, help="At most N of them.")]

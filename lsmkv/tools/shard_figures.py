@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
+from lsmkv.engine.util.text import quoted
 from lsmkv.shards import ShardEntry, Shards, ShardsStats, VersionDocument
 from lsmkv.tools.bars import Bars, can_encode
 from lsmkv.tools.text import count, printable, size
-from lsmkv.util.text import quoted
 
 _WIDEST = 120
 _FIRST, _LAST = 20, 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lsmkv.repair import DAMAGED, REMARKABLE, SOUND, FileSurvey
+from lsmkv.files.repair import DAMAGED, REMARKABLE, SOUND, FileSurvey
 from lsmkv.shards import ShardSurvey, VersionSurvey
 from lsmkv.tools.console import write_folded, write_line
 from lsmkv.tools.text import count, escape, printable, size

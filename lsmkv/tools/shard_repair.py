@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import lsmkv.bulk
-from lsmkv.bulk import SetRepair, ShardRepair
+import lsmkv.shards.building
+from lsmkv.shards.building import SetRepair, ShardRepair
 from lsmkv.tools.console import say, write_folded, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.shard_sets import store_options

@@ -22,7 +22,8 @@ from rich.text import Text
 
 import lsmkv
 from lsmkv import Stats
-from lsmkv.owner import Published, read_owner
+from lsmkv.engine.util.text import percent, quoted
+from lsmkv.shared.owner import Published, read_owner
 from lsmkv.tools.arguments import Stored, is_shard_set, open_to_read, refuse_order
 from lsmkv.tools.bars import Bars, can_encode
 from lsmkv.tools.console import guarded, write, write_line
@@ -37,7 +38,6 @@ from lsmkv.tools.hash_check import HashCheck, check_hash
 from lsmkv.tools.shard_figures import draw_shards
 from lsmkv.tools.shard_sets import open_shards
 from lsmkv.tools.text import count, printable, size
-from lsmkv.util.text import percent, quoted
 
 _SECONDS = 2.0
 _WIDEST = 120

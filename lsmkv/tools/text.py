@@ -12,7 +12,7 @@ import subprocess
 import textwrap
 from unicodedata import combining, east_asian_width
 
-from lsmkv.util.text import count, escape, printable, size
+from lsmkv.engine.util.text import count, escape, printable, size
 
 __all__ = [
     "as_argument",

@@ -10,7 +10,7 @@ from gates import PATIENCE, TINY, GatedEnv, cancel_midway, gated, reopened, turn
 
 import lsmkv
 from lsmkv import aio
-from lsmkv.env.faulty import FaultyEnv
+from lsmkv.testing.faulty import FaultyEnv
 
 
 async def test_every_method_does_what_the_plain_one_does(tmp_path: pathlib.Path) -> None:

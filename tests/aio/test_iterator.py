@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import lsmkv
 from lsmkv import aio
-from lsmkv.env.faulty import FaultyEnv
-from lsmkv.env.memory import MemoryEnv
+from lsmkv.engine.env.memory import MemoryEnv
+from lsmkv.testing.faulty import FaultyEnv
 
 STEPS = st.lists(
     st.sampled_from(

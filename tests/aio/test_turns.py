@@ -9,7 +9,7 @@ import pytest
 from gates import PATIENCE
 
 from lsmkv import aio
-from lsmkv.db.handles.turns import FREE_ATTEMPTS
+from lsmkv.engine.db.handles.turns import FREE_ATTEMPTS
 
 
 @pytest.mark.parametrize("kind", ["update", "run"])

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import lsmkv
+from lsmkv.engine.util.coding import decode_varint64
 from lsmkv.indexeddb import Date, DecodedKey, decode_key
-from lsmkv.util.coding import decode_varint64
 
 Databases = dict[str, dict[str, dict[str, Any]]]
 

@@ -20,9 +20,9 @@ from inspected import HOSTILE, WORDS, damage, levelled_store, one_table
 from typer.testing import CliRunner
 
 import lsmkv
-from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy, look_at_fuse
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.filter.bloom64 import Bloom64Policy
+from lsmkv.engine.filter.fuse import BinaryFusePolicy, look_at_fuse
 from lsmkv.indexeddb import IndexedDBComparator
 from lsmkv.tools.app import app
 from lsmkv.tools.inspect.api import Api

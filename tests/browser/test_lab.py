@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import lsmkv
-from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.filter.rates import expected_rate
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.filter.rates import expected_rate
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="needs the extra 'browser': pip install -e '.[browser]'"

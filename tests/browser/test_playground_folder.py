@@ -12,7 +12,7 @@ import plyvel
 import pytest
 from driven import PHONE, WIDE, fits, open_page, quiet_on, serious_faults
 
-from lsmkv.exchange import read_json_lines
+from lsmkv.files.exchange import read_json_lines
 
 CONTENT = {b"key %04d" % number: b"value %d " % number * 9 for number in range(2000)}
 LOGGED = {b"log %d" % number: b"still in the log" for number in range(20)}

@@ -13,7 +13,7 @@ from driven import PHONE, WIDE, fits, running, serious_faults
 
 from lsmkv.course.labs.registry import find
 from lsmkv.course.see_page import application
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
 
 Show = Callable[[str, Path], Any]
 

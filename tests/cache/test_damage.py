@@ -23,7 +23,7 @@ from lsmkv.cache.codecs import DefaultCodec, PickleCodec
 from lsmkv.cache.counters import BASE
 from lsmkv.cache.heads import Pointer, make
 from lsmkv.cache.names import HEAD, MOST, PENDING, SETTING, head_name, order_name
-from lsmkv.env.faulty import FaultyEnv
+from lsmkv.testing.faulty import FaultyEnv
 
 Cache = lsmkv.Cache
 

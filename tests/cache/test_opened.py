@@ -16,8 +16,8 @@ from still_clocks import StillClock
 import lsmkv
 from lsmkv.cache.names import CHUNK, ORDER, PENDING
 from lsmkv.cache.opened import wall_clock
-from lsmkv.env.faulty import FaultyEnv
 from lsmkv.shared.system.local import SHARES
+from lsmkv.testing.faulty import FaultyEnv
 
 needs_sharing = pytest.mark.skipif(not SHARES, reason="processes cannot share a store here")
 

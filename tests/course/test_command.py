@@ -224,7 +224,7 @@ def test_grade_prints_points_of_some_labs_with_weights(tmp_path: Path) -> None:
     copy = tmp_path / "ann" / "below" / "lab4_bloom (1).py"
     copy.write_text(
         (STUDENTS / "ann_lab4_bloom.py").read_text()
-        + "\n\nfrom lsmkv.filter.bloom import predicted_rate\n"
+        + "\n\nfrom lsmkv.engine.filter.bloom import predicted_rate\n"
         + "\n\ndef probes(bits):\n    import os\n    os._exit(0)\n"
     )
     (tmp_path / "lab1_keys.py").touch()
@@ -237,7 +237,7 @@ def test_grade_prints_points_of_some_labs_with_weights(tmp_path: Path) -> None:
     assert ann[:4] == ["ann", "", "3", "3"]
     assert ann[4].split("; ") == [
         "lab 4 was found as below/lab4_bloom (1).py",
-        "lab 4 imports lsmkv.filter.bloom.predicted_rate",
+        "lab 4 imports lsmkv.engine.filter.bloom.predicted_rate",
         "lab 4 was stopped since its process ended with status 0",
     ]
     out = lsm("course", "grade", tmp_path, *options).out

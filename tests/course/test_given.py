@@ -7,9 +7,9 @@ import random
 import pytest
 
 from lsmkv.course import given
+from lsmkv.engine.format import batch, log
+from lsmkv.engine.util import checksum, coding
 from lsmkv.errors import CorruptionError
-from lsmkv.format import batch, log
-from lsmkv.util import checksum, coding
 
 STRINGS = [b"", b"a", b"ant", bytes(127), bytes(128), bytes(range(256)) * 300]
 

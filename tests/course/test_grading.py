@@ -147,7 +147,7 @@ def test_a_class_of_eight(tmp_path: Path) -> None:
     assert looks[:3] == [
         "the seed in student.json was changed",
         "data/lab4.txt was changed",
-        "lab 4 imports lsmkv.filter.bloom.BloomFilterPolicy",
+        "lab 4 imports lsmkv.engine.filter.bloom.BloomFilterPolicy",
     ]
     assert found["dan"] == (
         "0",

@@ -59,10 +59,16 @@ def test_starters_and_short_files_are_like_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "taken"),
     [
-        ("from lsmkv.filter.bloom import leveldb_hash", ["lsmkv.filter.bloom.leveldb_hash"]),
+        (
+            "from lsmkv.engine.filter.bloom import leveldb_hash",
+            ["lsmkv.engine.filter.bloom.leveldb_hash"],
+        ),
         ("import lsmkv.course.labs.bloom as b", ["lsmkv.course.labs.bloom"]),
         ("from lsmkv import BloomFilterPolicy", ["lsmkv.BloomFilterPolicy"]),
-        ("def f():\n    from lsmkv.format.log import frame", ["lsmkv.format.log.frame"]),
+        (
+            "def f():\n    from lsmkv.engine.format.log import frame",
+            ["lsmkv.engine.format.log.frame"],
+        ),
         ("m = __import__('ls' + 'mkv')", ["__import__"]),
         ("import importlib", ["importlib"]),
         ("import math, bisect\nfrom lab1_keys import encode_varint", []),

@@ -14,7 +14,7 @@ from commands import lsm
 from labs import STARTERS, load, reference
 
 from lsmkv.course.labs.registry import LABS, find
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
 
 pytest.importorskip("matplotlib")
 

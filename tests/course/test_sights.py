@@ -10,7 +10,7 @@ from labs import reference
 
 from lsmkv.course.labs.registry import LABS, find
 from lsmkv.course.sights import SIGHTS, look, sight_of
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
 
 
 def test_the_bytes_of_the_filter_are_the_policys() -> None:

@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lsmkv.options import OPTIONS
+
 import lsmkv
 import lsmkv.bulk
-from lsmkv.options import OPTIONS
 from lsmkv.testing import serving
 from lsmkv.tools.app import GROUPS
 

@@ -33,16 +33,16 @@ def symbols(docstrings: ModuleType) -> object:
     [
         (":class:`ClosedError`", "lsmkv.errors.ClosedError"),
         (":class:`~lsmkv.errors.ConflictError`", "lsmkv.errors.ConflictError"),
-        (":class:`~lsmkv.DB`", "lsmkv.db.db.DB"),
-        (":meth:`DB.get`", "lsmkv.db.db.DB.get"),
-        (":meth:`put`", "lsmkv.db.db.DB.put"),
-        (":func:`look_up`", "lsmkv.db.read.reader.look_up"),
-        (":mod:`lsmkv.util.coding`", "lsmkv.util.coding"),
+        (":class:`~lsmkv.DB`", "lsmkv.engine.db.db.DB"),
+        (":meth:`DB.get`", "lsmkv.engine.db.db.DB.get"),
+        (":meth:`put`", "lsmkv.engine.db.db.DB.put"),
+        (":func:`look_up`", "lsmkv.engine.db.read.reader.look_up"),
+        (":mod:`lsmkv.engine.util.coding`", "lsmkv.engine.util.coding"),
         (":class:`its error <ClosedError>`", "lsmkv.errors.ClosedError"),
     ],
 )
 def test_a_role_is_a_link(docstrings: ModuleType, symbols: object, role: str, path: str) -> None:
-    made = docstrings.to_markdown(f"Raises {role}.", "lsmkv.db.db.DB", symbols)
+    made = docstrings.to_markdown(f"Raises {role}.", "lsmkv.engine.db.db.DB", symbols)
     assert f'<autoref identifier="{path}" optional>' in made
     assert "`" not in made
 
@@ -51,7 +51,9 @@ def test_of_two_symbols_the_nearer_one_is_meant(docstrings: ModuleType, symbols:
     for near in ("lsmkv.aio.db", "lsmkv.plyvel"):
         made = docstrings.to_markdown(":class:`DB`", near, symbols)
         assert f'identifier="{near}.DB"' in made
-    assert 'identifier="lsmkv.db.db.DB"' in docstrings.to_markdown(":class:`DB`", "", symbols)
+    assert 'identifier="lsmkv.engine.db.db.DB"' in docstrings.to_markdown(
+        ":class:`DB`", "", symbols
+    )
 
 
 def test_what_is_unknown_is_code(docstrings: ModuleType, symbols: object) -> None:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lsmkv.course import texts
-from lsmkv.table import reader
+from lsmkv.engine.table import reader
 
 DOCS = Path(__file__).parents[2] / "docs"
 COURSE = Path(texts.__path__[0])

@@ -255,7 +255,7 @@ def test_no_markup_of_docstrings_is_left(site: Path) -> None:
 def test_symbols_lead_to_their_lines(site: Path, pages: dict[Path, Page]) -> None:
     tour = (site / "tour.html").read_text(encoding="utf-8")
     found = re.search(
-        r'href="source/(lsmkv/db/db\.py)\.html#__codelineno-0-(\d+)"><code>DB\.put<', tour
+        r'href="source/(lsmkv/engine/db/db\.py)\.html#__codelineno-0-(\d+)"><code>DB\.put<', tour
     )
     assert found is not None
     line = (ROOT / found[1]).read_text(encoding="utf-8").splitlines()[int(found[2]) - 1]

@@ -15,11 +15,11 @@ from lsmkv.course.labs.compaction import engine_scores, levels_of
 from lsmkv.course.labs.log import log_of
 from lsmkv.course.labs.registry import LABS, find
 from lsmkv.course.running import Limits
-from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
-from lsmkv.format.keys import unpack
-from lsmkv.format.version_edit import VersionEdit
-from lsmkv.table.block import Block
-from lsmkv.util.coding import decode_varint32
+from lsmkv.engine.filter.bloom import BloomFilterPolicy, leveldb_hash
+from lsmkv.engine.format.keys import unpack
+from lsmkv.engine.format.version_edit import VersionEdit
+from lsmkv.engine.table.block import Block
+from lsmkv.engine.util.coding import decode_varint32
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "course" / "teaching.md").read_text(encoding="utf-8")

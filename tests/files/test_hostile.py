@@ -10,6 +10,7 @@ import pytest
 from made_files import Made, make_store
 
 import lsmkv
+from lsmkv.engine.util.checksum import masked_crc32c
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.files import (
     Batch,
@@ -30,7 +31,6 @@ from lsmkv.files import (
     parse_key,
     parse_name,
 )
-from lsmkv.util.checksum import masked_crc32c
 
 REFUSED = (CorruptionError, UnsupportedCompressionError)
 

@@ -83,6 +83,6 @@ def test_the_modules_that_read_tables_and_filters_are_few() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module is not None:
                 users.setdefault(node.module, set()).add(path.stem)
-    assert users["lsmkv.table.filter_block"] == {"filters"}
-    assert users["lsmkv.table.format"] == {"blocks", "tables"}
-    assert not any(name.startswith("lsmkv.db") for name in users)
+    assert users["lsmkv.engine.table.filter_block"] == {"filters"}
+    assert users["lsmkv.engine.table.format"] == {"blocks", "tables"}
+    assert not any(name.startswith("lsmkv.engine.db") for name in users)

@@ -8,9 +8,9 @@ import pytest
 from byte_files import BytesFile
 from made_files import Made, flipped, make_store
 
+from lsmkv.engine.util.checksum import masked_crc32c
 from lsmkv.errors import CorruptionError, ForeignFormatError, UnsupportedCompressionError
 from lsmkv.files import Damage, Table, TableEntry
-from lsmkv.util.checksum import masked_crc32c
 
 
 def damages(table: Table) -> list[Damage]:

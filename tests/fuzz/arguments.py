@@ -41,7 +41,7 @@ import lsmkv.files
 import lsmkv.plyvel
 from lsmkv import DB, MemoryEnv
 from lsmkv.cache import recipes
-from lsmkv.db.read.iterator import IteratorArguments
+from lsmkv.engine.db.read.iterator import IteratorArguments
 from lsmkv.mapping import KeyValueMapping
 
 CALLS_OF_A_LIFE = 100

@@ -9,16 +9,19 @@ from typing import Any
 from talk import HELLO_FRAME, READY_FRAME
 
 from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, CorruptionError, MemoryEnv
-from lsmkv.bulk.assemble import write_shard
-from lsmkv.bulk.blob import pack_columns
-from lsmkv.bulk.runs import encode_run
-from lsmkv.bulk.tables import table_settings
-from lsmkv.db.read.scan import Bounds
-from lsmkv.format.batch import encode_batch
-from lsmkv.format.filenames import FileType, parse_filename
-from lsmkv.format.key_order import Position
-from lsmkv.format.keys import pack
-from lsmkv.format.log import LogReader
+from lsmkv.engine.db.read.scan import Bounds
+from lsmkv.engine.format.batch import encode_batch
+from lsmkv.engine.format.filenames import FileType, parse_filename
+from lsmkv.engine.format.key_order import Position
+from lsmkv.engine.format.keys import pack
+from lsmkv.engine.format.log import LogReader
+from lsmkv.engine.table.block import Block
+from lsmkv.engine.table.block_builder import BlockBuilder
+from lsmkv.engine.table.format import FOOTER_SIZE, Footer, read_block
+from lsmkv.shards.building.assemble import write_shard
+from lsmkv.shards.building.blob import pack_columns
+from lsmkv.shards.building.runs import encode_run
+from lsmkv.shards.building.tables import table_settings
 from lsmkv.shards.remote.disk_page import encode_page, page_key
 from lsmkv.shards.remote.meta import FilePieces, Piece, encode_meta
 from lsmkv.shards.remote.objects.local import LocalObjects
@@ -43,9 +46,6 @@ from lsmkv.shared.frames import (
     frame,
     json_frame,
 )
-from lsmkv.table.block import Block
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.table.format import FOOTER_SIZE, Footer, read_block
 
 OPTIONS: list[dict[str, Any]] = [
     {"compression": None, "block_size": 200},

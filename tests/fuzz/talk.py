@@ -12,8 +12,8 @@ from typing import Any
 from judge import Finding, expect
 
 from lsmkv import Error, SharedDB
-from lsmkv.format.batch import encode_batch
-from lsmkv.options import make_options
+from lsmkv.engine.format.batch import encode_batch
+from lsmkv.engine.options import make_options
 from lsmkv.shared.connection import Connection, OwnerGone, number_in, plain, result_in
 from lsmkv.shared.frames import (
     CALL,

@@ -19,42 +19,42 @@ from judge import expect
 from talk import fuzz_answers, fuzz_members
 
 from lsmkv import DB, CorruptionError, Error, MemoryEnv, RecoveryWarning, TraceReader
-from lsmkv.bulk.blob import pack_columns, unpack_pairs
-from lsmkv.bulk.runs import Run, RunReader
-from lsmkv.counters import ReadCounters
-from lsmkv.db.observe.published import decode, encode, read_owner
-from lsmkv.db.observe.trace import OPERATIONS
-from lsmkv.env.base import RandomAccessFile
-from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.filter.fuse import (
+from lsmkv.engine.counters import ReadCounters
+from lsmkv.engine.db.observe.published import decode, encode, read_owner
+from lsmkv.engine.db.observe.trace import OPERATIONS
+from lsmkv.engine.env.base import RandomAccessFile
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.filter.fuse import (
     filter64_may_match,
     filter64_positions,
     look_at_fuse,
 )
-from lsmkv.filter.key_hashes import KeyHashes
-from lsmkv.format.batch import decode_batch, encode_batch
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator, sequence_in, unpack
-from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReader, LogWriter
-from lsmkv.format.version_edit import VersionEdit
-from lsmkv.options import Options
+from lsmkv.engine.filter.key_hashes import KeyHashes
+from lsmkv.engine.format.batch import decode_batch, encode_batch
+from lsmkv.engine.format.key_order import KeyOrder
+from lsmkv.engine.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator, sequence_in, unpack
+from lsmkv.engine.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReader, LogWriter
+from lsmkv.engine.format.version_edit import VersionEdit
+from lsmkv.engine.options import Options
+from lsmkv.engine.table.block import Block
+from lsmkv.engine.table.block_builder import BlockBuilder
+from lsmkv.engine.table.block_iterator import ALL, BlockIterator
+from lsmkv.engine.table.filter_block import FilterBlockReader
+from lsmkv.engine.table.format import FOOTER_SIZE, BlockHandle, Footer
+from lsmkv.engine.table.inspection import check
+from lsmkv.engine.table.reader import Table
+from lsmkv.engine.util.checksum import crc32c, masked_crc32c
+from lsmkv.engine.util.coding import decode_varint32, encode_fixed32
+from lsmkv.engine.util.comparator import BYTEWISE, CallableComparator
+from lsmkv.engine.util.compression import NO_COMPRESSION, decompress
 from lsmkv.server.requests import ProtocolError, RequestReader
+from lsmkv.shards.building.blob import pack_columns, unpack_pairs
+from lsmkv.shards.building.runs import Run, RunReader
 from lsmkv.shards.remote.disk_page import decode_page, encode_page, page_key
 from lsmkv.shards.remote.meta import decode_meta, encode_meta
 from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.version import VersionDocument
 from lsmkv.shared.system.local import SHARES
-from lsmkv.table.block import Block
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.table.block_iterator import ALL, BlockIterator
-from lsmkv.table.filter_block import FilterBlockReader
-from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer
-from lsmkv.table.inspection import check
-from lsmkv.table.reader import Table
-from lsmkv.util.checksum import crc32c, masked_crc32c
-from lsmkv.util.coding import decode_varint32, encode_fixed32
-from lsmkv.util.comparator import BYTEWISE, CallableComparator
-from lsmkv.util.compression import NO_COMPRESSION, decompress
 
 TAG = 8
 MOST = 1 << 16

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsmkv.format.batch import HEADER_SIZE, encode_batch
+from lsmkv.engine.format.batch import HEADER_SIZE, encode_batch
 
 
 def encode_put(key: bytes, value: bytes) -> bytes:

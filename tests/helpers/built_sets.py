@@ -6,7 +6,7 @@ from pathlib import Path
 
 import lsmkv
 import lsmkv.shards
-from lsmkv.exchange import json_line
+from lsmkv.files.exchange import json_line
 
 PAIRS = [(b"%04d" % n, b"value %d" % n) for n in range(500)]
 

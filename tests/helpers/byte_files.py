@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsmkv.env.base import RandomAccessFile
+from lsmkv.engine.env.base import RandomAccessFile
 
 
 class BytesFile(RandomAccessFile):

@@ -15,15 +15,15 @@ from states import Drawing
 from trees import entries_of, entry_of, is_level, level_of, order_of
 
 from lsmkv import DB
-from lsmkv.db.tree.table_output import write_entries
-from lsmkv.db.tree.version_set import VersionSet
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.format.batch import encode_batch
-from lsmkv.format.filenames import log_name
-from lsmkv.format.keys import KIND_VALUE, InternalKeyComparator, sequence_in
-from lsmkv.format.log import frame
-from lsmkv.format.version_edit import VersionEdit
-from lsmkv.options import Options
+from lsmkv.engine.db.tree.table_output import write_entries
+from lsmkv.engine.db.tree.version_set import VersionSet
+from lsmkv.engine.env.memory import MemoryEnv
+from lsmkv.engine.format.batch import encode_batch
+from lsmkv.engine.format.filenames import log_name
+from lsmkv.engine.format.keys import KIND_VALUE, InternalKeyComparator, sequence_in
+from lsmkv.engine.format.log import frame
+from lsmkv.engine.format.version_edit import VersionEdit
+from lsmkv.engine.options import Options
 
 _LOG = 100
 

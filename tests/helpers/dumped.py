@@ -11,19 +11,19 @@ from byte_files import BytesFile
 from made_files import log_of
 from typer.testing import CliRunner
 
-from lsmkv.env.memory import MemoryEnv
+from lsmkv.engine.env.memory import MemoryEnv
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.format.keys import pack
+from lsmkv.engine.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.engine.options import Options
+from lsmkv.engine.table.block_builder import BlockBuilder
+from lsmkv.engine.table.builder import TableBuilder
+from lsmkv.engine.table.format import BlockHandle, Footer, seal_block
+from lsmkv.engine.util.checksum import masked_crc32c
 from lsmkv.files import Block
-from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.format.keys import pack
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.options import Options
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.table.builder import TableBuilder
-from lsmkv.table.format import BlockHandle, Footer, seal_block
 from lsmkv.tools.app import app
 from lsmkv.tools.dump.records import Fault, Piece, Record
 from lsmkv.tools.dump.sources import Wanted, dump_file
-from lsmkv.util.checksum import masked_crc32c
 
 Done = tuple[int, list[str], str]
 

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from states import StatesError
 
-from lsmkv.util.block_cache import BlockCache
-from lsmkv.util.cache_entry import CacheEntry
-from lsmkv.util.second_chance_cache import SecondChanceCache
+from lsmkv.engine.util.block_cache import BlockCache
+from lsmkv.engine.util.cache_entry import CacheEntry
+from lsmkv.engine.util.second_chance_cache import SecondChanceCache
 
 
 class NamedCache(Protocol):

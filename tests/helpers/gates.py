@@ -11,8 +11,8 @@ import pytest
 
 import lsmkv
 from lsmkv import aio
-from lsmkv.env.base import RandomAccessFile, WritableFile
-from lsmkv.env.memory import MemoryDirectory, MemoryEnv
+from lsmkv.engine.env.base import RandomAccessFile, WritableFile
+from lsmkv.engine.env.memory import MemoryDirectory, MemoryEnv
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 64}
 PATIENCE = 60.0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lsmkv import MemoryEnv
-from lsmkv.env.memory import MemoryDirectory
+from lsmkv.engine.env.memory import MemoryDirectory
 
 
 def ignore(call: str, name: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from lsmkv import DB, MemoryEnv
-from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.engine.format.filenames import FileType, parse_filename
 from lsmkv.testing import RecordingEnv
 
 STORE = "/db"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import lsmkv
+from lsmkv.engine.format.log import BLOCK_SIZE, frame
 from lsmkv.files import StoreFiles
-from lsmkv.format.log import BLOCK_SIZE, frame
 
 
 class Made(NamedTuple):

@@ -6,7 +6,7 @@ import os
 import socket
 
 from lsmkv import SharedDB
-from lsmkv.format.batch import encode_batch
+from lsmkv.engine.format.batch import encode_batch
 from lsmkv.shared.frames import (
     DONE,
     GREETING,

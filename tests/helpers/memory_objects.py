@@ -8,9 +8,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from lsmkv.env.base import Directory, Env
-from lsmkv.format.filenames import CURRENT, FileType, parse_filename, read_current
-from lsmkv.options import Options
+from lsmkv.engine.env.base import Directory, Env
+from lsmkv.engine.format.filenames import CURRENT, FileType, parse_filename, read_current
+from lsmkv.engine.options import Options
 from lsmkv.shards.remote.meta import FilePieces, Piece, encode_meta
 from lsmkv.shards.remote.objects.base import ObjectInfo, ObjectStore, check_object_name
 from lsmkv.shards.remote.table_pieces import table_pieces

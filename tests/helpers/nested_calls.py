@@ -20,9 +20,9 @@ import sortedcontainers
 import lsmkv
 import lsmkv.plyvel
 from lsmkv import ClosedError, MemoryEnv, NestedCallError
+from lsmkv.engine.options import BackgroundWork
+from lsmkv.engine.util import signals
 from lsmkv.mapping import KeyValueMapping
-from lsmkv.options import BackgroundWork
-from lsmkv.util import signals
 
 _TRACED = tuple(
     os.path.dirname(module.__file__ or "") + os.sep for module in (lsmkv, sortedcontainers)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lsmkv import Env, LocalEnv, TraceRecord, read_trace
-from lsmkv.db.observe.published import Owner, Published, read_owner
+from lsmkv.engine.db.observe.published import Owner, Published, read_owner
 
 
 def owner_of(path: str | Path, env: Env | None = None) -> Owner:

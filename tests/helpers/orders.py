@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lsmkv.format.key_order import Position
-from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
+from lsmkv.engine.format.key_order import Position
+from lsmkv.engine.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
 
 def fold(a: bytes, b: bytes) -> int:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import lsmkv
-import lsmkv.env.lock
+import lsmkv.engine.env.lock
 
 # A child imports the package that is tested, not one that lies in the working directory.
 RULES = Path(__file__).parent / "macos"
 """On the path of a process, and of those that it starts, if they are as on macOS."""
-IS_DARWIN = lsmkv.env.lock.OFD_SETLK == 90
+IS_DARWIN = lsmkv.engine.env.lock.OFD_SETLK == 90
 _PATH = [str(Path(lsmkv.__file__).parent.parent), *([str(RULES)] if IS_DARWIN else [])]
 ENVIRON = {**os.environ, "PYTHONPATH": os.pathsep.join(_PATH)}
 

@@ -17,7 +17,9 @@ _WIDTH = 78
 
 
 def folder_of(nodeid: str) -> str:
-    """The folder of a test below ``tests`` or ``lsmkv``: ``tests/db`` for all that is inside."""
+    """The folder of a test below ``tests`` or ``lsmkv``: ``tests/engine/db`` for all that is
+    inside.
+    """
     parts = nodeid.partition("::")[0].split("/")
     return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from lsmkv import DB, Iterator
-from lsmkv.db.read.iterator import IteratorArguments
+from lsmkv.engine.db.read.iterator import IteratorArguments
 
 
 class WatchedDB(DB):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lsmkv import DB
-from lsmkv.env.base import Env
+from lsmkv.engine.env.base import Env
 
 
 def tables_of(db: DB) -> set[int]:

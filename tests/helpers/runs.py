@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsmkv.db.read.internal_iterator import InternalIterator
-from lsmkv.table.deletion_run import run_in
+from lsmkv.engine.db.read.internal_iterator import InternalIterator
+from lsmkv.engine.table.deletion_run import run_in
 
 
 def single_entries(chunk: list[Any]) -> list[Any]:

@@ -11,7 +11,7 @@ import errno
 from collections.abc import Callable
 from typing import Any
 
-from lsmkv.env.base import Directory
+from lsmkv.engine.env.base import Directory
 from lsmkv.shared.system.local import place_of
 from lsmkv.shared.system.shared_page import EPOCH, SEQUENCE, SUPERSEDED
 

@@ -8,7 +8,7 @@ from typing import Any
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.options import KIB
+from lsmkv.engine.options import KIB
 
 PAIRS = {b"%06d" % n: b"value %d" % n * 20 for n in range(0, 12_000, 2)}
 SMALL: dict[str, Any] = {"shards": 4, "table_bytes": 64 * KIB, "block_size": 4 * KIB}

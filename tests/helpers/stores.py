@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lsmkv import DB, Directory, Env, MemoryEnv
-from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.engine.format.filenames import FileType, parse_filename
 
 ENTRIES = {b"key%04d" % n: b"value %d" % n * 4 for n in range(300)}
 

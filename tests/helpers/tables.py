@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from lsmkv.counters import Counters, ReadCounters
-from lsmkv.db.compact.flush import write_memtable
-from lsmkv.db.tree.memtable import MemTable
-from lsmkv.db.tree.store_lock import StoreLock
-from lsmkv.db.tree.table_cache import TableCache
-from lsmkv.db.tree.table_output import TableOutput
-from lsmkv.env.base import Directory
-from lsmkv.env.faulty import FaultyEnv
-from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, Entry, pack
-from lsmkv.format.version_edit import FileMetaData
-from lsmkv.options import Options
-from lsmkv.table.inspection import check
-from lsmkv.util.comparator import BYTEWISE, Comparator
+from lsmkv.engine.counters import Counters, ReadCounters
+from lsmkv.engine.db.compact.flush import write_memtable
+from lsmkv.engine.db.tree.memtable import MemTable
+from lsmkv.engine.db.tree.store_lock import StoreLock
+from lsmkv.engine.db.tree.table_cache import TableCache
+from lsmkv.engine.db.tree.table_output import TableOutput
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.format.key_order import KeyOrder
+from lsmkv.engine.format.keys import KIND_DELETION, KIND_VALUE, Entry, pack
+from lsmkv.engine.format.version_edit import FileMetaData
+from lsmkv.engine.options import Options
+from lsmkv.engine.table.inspection import check
+from lsmkv.engine.util.comparator import BYTEWISE, Comparator
+from lsmkv.testing.faulty import FaultyEnv
 
 ALL_ARE_OLDER = 1 << 50
 

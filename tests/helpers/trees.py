@@ -20,10 +20,10 @@ from collections.abc import Iterable, Mapping
 from orders import FOLDING
 from states import Answer, Drawing, StatesError, answered
 
-from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.tree.version import Version
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.keys import (
+from lsmkv.engine.counters import NUM_LEVELS
+from lsmkv.engine.db.tree.version import Version
+from lsmkv.engine.format.key_order import KeyOrder
+from lsmkv.engine.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
     MAX_SEQUENCE,
@@ -33,8 +33,8 @@ from lsmkv.format.keys import (
     sequence_in,
     unpack,
 )
-from lsmkv.format.version_edit import FileMetaData
-from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
+from lsmkv.engine.format.version_edit import FileMetaData
+from lsmkv.engine.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
 
 MIB = 1 << 20
 

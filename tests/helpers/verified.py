@@ -8,7 +8,7 @@ from pathlib import Path
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.options import KIB
+from lsmkv.engine.options import KIB
 from lsmkv.shards import ShardEntry, VersionDocument
 from lsmkv.shards.verify import VersionSurvey
 from lsmkv.shards.version import version_name

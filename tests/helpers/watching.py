@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from lsmkv import DB, MemoryEnv, Stats
-from lsmkv.db.observe.histogram import Histogram
-from lsmkv.db.observe.published import CompactionUnderWay, Published, encode
-from lsmkv.db.observe.trace import OPERATIONS
-from lsmkv.env.base import Directory
-from lsmkv.format.filenames import LOCK, STATS
+from lsmkv.engine.db.observe.histogram import Histogram
+from lsmkv.engine.db.observe.published import CompactionUnderWay, Published, encode
+from lsmkv.engine.db.observe.trace import OPERATIONS
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.format.filenames import LOCK, STATS
 from lsmkv.tools.top.watch import Watch
 
 

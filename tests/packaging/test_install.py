@@ -155,7 +155,7 @@ def test_the_wheel_is_compiled_and_whole(tmp_path: Path, distributions: Path) ->
 CHECKSUMS = """
 import sys
 sys.modules["google_crc32c"] = sys.modules["crc32c"] = None
-from lsmkv.util import checksum
+from lsmkv.engine.util import checksum
 assert checksum.crc32c(bytes(32)) == 0x8A9136AA
 assert checksum.typed_crc32c(1, b"a") == checksum.masked_crc32c(b"\\1a")
 print(checksum.CRC32C_IMPLEMENTATION)

@@ -54,7 +54,7 @@ def test_each_wheel_runs_the_tests_of_what_is_compiled() -> None:
     assert all((ROOT / name).exists() for name in named)
     rooms = [room for room in PROJECT["tool"]["lsmkv"]["compiled"] if not room.endswith(".py")]
     assert {f"tests/{room}" for room in rooms} <= named
-    says = {"tests/test_build.py", "tests/test_surface.py", "tests/test_errors.py"}
+    says = {"tests/test_build.py", "tests/test_surface.py", "tests/engine/test_errors.py"}
     assert says <= named
 
 

@@ -17,7 +17,7 @@ from scale_sizes import KILLS, PAIRS
 
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.bulk.prune import prune
+from lsmkv.shards.building.prune import prune
 
 PARTS = 16
 SETTINGS: dict[str, Any] = {"shards": 8, "table_bytes": 64 * 1024, "attempts": 10}

@@ -18,7 +18,7 @@ from scale_servers import Bucket, new_bucket
 from scale_sizes import READERS_PAIRS
 
 import lsmkv.bulk
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
 
 FILTER_BYTES = 32 << 20
 """Of all shards: enough to stand out from a process's other use of memory."""

@@ -20,7 +20,7 @@ from waiting import wait_until
 
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.bulk.prune import prune
+from lsmkv.shards.building.prune import prune
 from lsmkv.shards.versions import read_version
 
 PROCESSES = 2
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 _RACER = """
 import json, sys
 from concurrent.futures import ThreadPoolExecutor
-from lsmkv.bulk.publish import publish
+from lsmkv.shards.building.publish import publish
 from lsmkv.shards.remote.objects.open import open_objects
 from lsmkv.errors import ConflictError
 from lsmkv.shards.versions import read_version

@@ -14,8 +14,8 @@ from scale_servers import Bucket
 
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.bulk.prune import prune
 from lsmkv.errors import CorruptionError, NotFoundError
+from lsmkv.shards.building.prune import prune
 
 KEYS = [b"key %05d" % number for number in range(4000)]
 _log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from verified import files_of, make_set, reasons_of, restate, verify
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.env.local import LocalEnv
+from lsmkv.engine.env.local import LocalEnv
 from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.remote.objects.retrying import RetryingObjects
 from lsmkv.shards.verify import verify_version

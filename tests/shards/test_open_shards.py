@@ -28,7 +28,7 @@ def test_shards_that_both_versions_have_stay_open(tmp_path: Path) -> None:
     with lsmkv.shards.open(tmp_path) as s:
         s.warm()
         first = s.document
-        from lsmkv.bulk.publish import publish
+        from lsmkv.shards.building.publish import publish
         from lsmkv.shards.remote.objects.open import open_objects
 
         with open_objects(tmp_path) as objects:

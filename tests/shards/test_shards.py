@@ -16,7 +16,7 @@ from small_sets import PAIRS, build, requests
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.options import KIB
+from lsmkv.engine.options import KIB
 from lsmkv.shards.remote.objects.local import LocalObjects
 
 

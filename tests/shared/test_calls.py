@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from lsmkv.engine.util.threads import new_lock
 from lsmkv.shared.calls import Calls
 from lsmkv.shared.frames import FAILED, HEADER, LEAVING, PROGRESS, RESULT
 from lsmkv.shared.group_commit import MemberConnection
-from lsmkv.util.threads import new_lock
 
 
 class Ends:

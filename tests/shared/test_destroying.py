@@ -10,7 +10,7 @@ from stores import TINY, files, fill
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
-from lsmkv.format.filenames import FileType
+from lsmkv.engine.format.filenames import FileType
 
 
 def test_destroy_db(path: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from others import Other, new
 
-from lsmkv.format.batch import encode_batch
-from lsmkv.format.log import LogWriter
+from lsmkv.engine.format.batch import encode_batch
+from lsmkv.engine.format.log import LogWriter
 from lsmkv.shared.system.shared_page import SEQUENCE
 
 Start = Callable[..., Other]

@@ -7,9 +7,9 @@ import errno
 import pytest
 
 import lsmkv
-from lsmkv.db.read.scan import Bounds
+from lsmkv.engine.db.read.scan import Bounds
+from lsmkv.engine.format.key_order import Position
 from lsmkv.errors import CorruptionError, NestedCallError
-from lsmkv.format.key_order import Position
 from lsmkv.shared.frames import (
     BEGIN,
     CALL,

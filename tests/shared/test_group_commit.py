@@ -11,7 +11,7 @@ import pytest
 from others import new
 
 from lsmkv import CorruptionError, SharedDB
-from lsmkv.format.batch import Operation, encode_batch
+from lsmkv.engine.format.batch import Operation, encode_batch
 from lsmkv.shared.frames import DONE, HEADER, NUMBER
 from lsmkv.shared.group_commit import GroupCommit, MemberConnection, MemberWrite
 from lsmkv.shared.system.shared_page import SEQUENCE

@@ -13,8 +13,8 @@ from others import Other, new
 from processes import IS_DARWIN
 
 import lsmkv
-from lsmkv.env.local import LocalDirectory, LocalEnv
-from lsmkv.env.lock import OFD_SETLK, pack_flock
+from lsmkv.engine.env.local import LocalDirectory, LocalEnv
+from lsmkv.engine.env.lock import OFD_SETLK, pack_flock
 from lsmkv.shared.system.local import place_of
 from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH
 from lsmkv.shared.system.shared_page import fcntl

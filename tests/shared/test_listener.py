@@ -14,7 +14,7 @@ from member_wire import connected, greeted, received
 from others import new
 
 from lsmkv import SharedDB
-from lsmkv.format.batch import encode_batch
+from lsmkv.engine.format.batch import encode_batch
 from lsmkv.shared.frames import (
     CALL,
     COMMIT,
@@ -223,7 +223,7 @@ def test_writes_happen_in_the_order_in_which_they_came(db: SharedDB) -> None:
 _LATE = """
 from lsmkv import SharedDB
 from lsmkv.shared.listener import Listener
-from lsmkv.util.threads import pause
+from lsmkv.engine.util.threads import pause
 
 def slow(self, turn=Listener._turn):
     turn(self)

@@ -16,7 +16,7 @@ from threads import background_of
 from waiting import wait_until
 
 from lsmkv import SharedDB
-from lsmkv.db.handles.named_leases import NamedLease
+from lsmkv.engine.db.handles.named_leases import NamedLease
 from lsmkv.shared.frames import FAILED, HEADER, HOLD, json_frame
 from lsmkv.shared.named_leases import _moment_after, _number_of
 

@@ -15,7 +15,7 @@ import pytest
 from others import Other, new
 
 import lsmkv
-from lsmkv.env import mounts
+from lsmkv.engine.env import mounts
 from lsmkv.shared.joining import NoOwner, OwnerElsewhere
 
 Start = Callable[..., Other]

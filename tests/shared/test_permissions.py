@@ -20,7 +20,7 @@ if os.geteuid() == 0:  # which may write everywhere; what is needed has been imp
     os.setuid({NOBODY})
 """
 OWN = f"""
-import sys, lsmkv, lsmkv.shared, lsmkv.stats, lsmkv.shared.owner_process
+import sys, lsmkv, lsmkv.shared, lsmkv.engine.stats, lsmkv.shared.owner_process
 {BECOME}
 with lsmkv.SharedDB(sys.argv[1], create_if_missing=True) as db:
     for n in range(100):
@@ -31,7 +31,7 @@ with lsmkv.SharedDB(sys.argv[1], create_if_missing=True) as db:
         print("done", flush=True)
 """
 READ = f"""
-import sys, lsmkv, lsmkv.shared, lsmkv.stats, lsmkv.shared.owner_process
+import sys, lsmkv, lsmkv.shared, lsmkv.engine.stats, lsmkv.shared.owner_process
 {BECOME}
 db = lsmkv.SharedDB(sys.argv[1])
 def tried(call):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lsmkv.env.local import LocalDirectory, LocalEnv
-from lsmkv.format.batch import HEADER_SIZE, encode_batch
+from lsmkv.engine.env.local import LocalDirectory, LocalEnv
+from lsmkv.engine.format.batch import HEADER_SIZE, encode_batch
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system.local import place_of
 from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, SharedFile

@@ -34,8 +34,8 @@ from study import Outcome, Say
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.format.filenames import LOST, FileType
-from lsmkv.table.format import FOOTER_SIZE, Footer
+from lsmkv.engine.format.filenames import LOST, FileType
+from lsmkv.engine.table.format import FOOTER_SIZE, Footer
 
 _ZEROS = 40
 """Of those at the end of a log, so many are damaged."""

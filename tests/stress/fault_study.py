@@ -327,7 +327,7 @@ def watched(cases: Iterator[Case], outcome: Outcome, say: Say) -> None:
 
 
 def fill_disks(place: str, outcome: Outcome, say: Say) -> None:
-    """Disks that are really full: see ``tests/env/full_disk_child.py``."""
+    """Disks that are really full: see ``tests/engine/env/full_disk_child.py``."""
     script = str(Path(__file__).parents[1] / "env" / "full_disk_child.py")
     own = ["unshare", "-rm", "sh", "-ec"]
     for case in ("log", "written log", "tables", "killed", "limit"):

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from lsmkv.env import local, local_file, local_log
-from lsmkv.env.descriptors import OPEN_TABLES
+from lsmkv.engine.env import local, local_file, local_log
+from lsmkv.engine.env.descriptors import OPEN_TABLES
 
 _FAILING = frozenset(
     {

@@ -16,7 +16,7 @@ from typing import Any
 
 import lsmkv
 from lsmkv import DB, RecoveryWarning, TableWriter, WriteBatch
-from lsmkv.env.base import Env
+from lsmkv.engine.env.base import Env
 
 PATH = "/db"
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}

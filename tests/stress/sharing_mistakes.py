@@ -147,7 +147,7 @@ MISTAKES = (
     ),
     Mistake(
         "a write that depends on a key asks no table, and does not say so",
-        "lsmkv.db.write.unchanged",
+        "lsmkv.engine.db.write.unchanged",
         "UnchangedKeys.require",
         "if sequence < store.installed_at:",
         "if False:",

@@ -47,14 +47,14 @@ from simulated_store import CALLS, GROUP, KEYS, Caller
 
 import lsmkv
 from lsmkv import DB, SharedDB
-from lsmkv.env.durable import DurableFile, PowerCut, Tails
-from lsmkv.env.faulty import _FaultyWritableFile
-from lsmkv.format.filenames import SHARED
+from lsmkv.engine.format.filenames import SHARED
 from lsmkv.shared import joining
 from lsmkv.shared.following import Leases, _PageBound
 from lsmkv.shared.listener import Listener
 from lsmkv.shared.publishing import Publishing
 from lsmkv.testing import NameModel, Run
+from lsmkv.testing.durable import DurableFile, PowerCut, Tails
+from lsmkv.testing.faulty import _FaultyWritableFile
 from lsmkv.testing.processes import Process
 
 _PATH = "/db"

@@ -29,7 +29,7 @@ from histories import NEVER, Content, History
 
 import lsmkv
 from lsmkv import DB, TableWriter
-from lsmkv.env.memory import MemoryWritableFile, _MemoryHandle
+from lsmkv.engine.env.memory import MemoryWritableFile, _MemoryHandle
 from lsmkv.testing import Run
 
 KEYS = [b"a", b"b", b"c", b"d", b"e"]

@@ -16,7 +16,7 @@ from study import Outcome, Say
 from lsmkv.testing import SimulationReport, simulate
 
 PROGRAM = f"{Path(__file__).with_name('simulated_store.py')}:program"
-_LINES = ["lsmkv.db.write", "lsmkv.db.tree", "lsmkv.db.read"]
+_LINES = ["lsmkv.engine.db.write", "lsmkv.engine.db.tree", "lsmkv.engine.db.read"]
 MODES: list[tuple[str, int, dict[str, Any]]] = [
     ("random schedules", 30, {}),
     ("by priorities", 40, {"strategy": "pct", "depth": 4}),
@@ -25,7 +25,7 @@ MODES: list[tuple[str, int, dict[str, Any]]] = [
     ("with crashes and faults", 30, {"crashes": 1, "faults": True, "mapped_logs": True}),
     ("line by line", 12, {"lines": _LINES}),
     ("line by line, by priorities", 12, {"lines": _LINES, "strategy": "pct", "depth": 4}),
-    ("every line of the tree", 6, {"lines": ["lsmkv.db"]}),
+    ("every line of the tree", 6, {"lines": ["lsmkv.engine.db"]}),
 ]
 """The kinds of runs, how many there are at size 1, and the arguments of :func:`simulate`."""
 

@@ -12,7 +12,7 @@ from typing import Any
 from numbered import State, changed, put_all
 
 from lsmkv import DB, Bloom64Policy, MemoryEnv
-from lsmkv.format.filenames import FileType, log_name, parse_filename
+from lsmkv.engine.format.filenames import FileType, log_name, parse_filename
 
 PATH = "/db"
 

@@ -27,8 +27,8 @@ from study import Outcome, Say
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, TableWriter
-from lsmkv.format.batch import decode_batch
-from lsmkv.format.log import LogReader
+from lsmkv.engine.format.batch import decode_batch
+from lsmkv.engine.format.log import LogReader
 
 SECONDS = (2.0, 120.0)
 """At size 1 and at size 100."""

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from numbered import Operations
 
-from lsmkv.db.tree.manifest import read_manifest
-from lsmkv.env.base import Directory
-from lsmkv.env.local import LocalEnv
-from lsmkv.format.batch import decode_batch, encode_batch
-from lsmkv.format.filenames import FileType, log_name, parse_filename, read_current
-from lsmkv.format.log import LogReader, LogWriter
+from lsmkv.engine.db.tree.manifest import read_manifest
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.format.batch import decode_batch, encode_batch
+from lsmkv.engine.format.filenames import FileType, log_name, parse_filename, read_current
+from lsmkv.engine.format.log import LogReader, LogWriter
 
 
 class Torn(NamedTuple):

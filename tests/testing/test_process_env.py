@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sharing_systems
 
-from lsmkv.env.local import LocalEnv
+from lsmkv.engine.env.local import LocalEnv
 from lsmkv.shared.system import shared_page, sockets
 from lsmkv.shared.system.local import SHARES
 from lsmkv.testing import simulate

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import pytest
 import simulated_store
 
-from lsmkv.env.interpreted import ChildFailedError
 from lsmkv.testing import Run, SimulatedFailure, SimulationReport, simulate
+from lsmkv.testing.interpreted import ChildFailedError
 from lsmkv.testing.scheduler import Switch
 
 COUNTING = """
@@ -67,7 +67,7 @@ def test_a_schedule_is_run_again_exactly() -> None:
 
 
 def test_a_schedule_of_any_length_is_printed_on_one_screen() -> None:
-    place = "lsmkv/db/compact/background_jobs.py:428"
+    place = "lsmkv/engine/db/compact/background_jobs.py:428"
     forced = Switch("writer", place, "x" * 90, "waits", "a", True)
     others = [forced._replace(forced=False, thread=f"t{at}") for at in range(100)]
     failure = SimulatedFailure(1, "error", "e" * 200, (), ((1, 2, 3),), 9, (forced, *others))
@@ -254,7 +254,7 @@ def test_no_schedule_breaks_a_store(options: dict[str, Any]) -> None:
 
 
 def test_no_schedule_of_lines_breaks_a_store() -> None:
-    report = simulate(STORE, seed=2, runs=1, lines=["lsmkv.db.write"], most_steps=1_000_000)
+    report = simulate(STORE, seed=2, runs=1, lines=["lsmkv.engine.db.write"], most_steps=1_000_000)
     assert report.failure is None, str(report)
 
 

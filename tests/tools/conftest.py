@@ -9,7 +9,7 @@ from shard_pairs import PAIRS
 
 import lsmkv
 import lsmkv.bulk
-from lsmkv.options import KIB
+from lsmkv.engine.options import KIB
 
 
 @pytest.fixture

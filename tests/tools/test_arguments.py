@@ -9,8 +9,8 @@ import pytest
 from commands import fails, lsm
 
 import lsmkv
+from lsmkv.engine.options import OWN_COMPARATORS
 from lsmkv.indexeddb import IndexedDBComparator
-from lsmkv.options import OWN_COMPARATORS
 from lsmkv.tools.app import GROUPS, ORDERED
 from lsmkv.tools.arguments import ComparatorName, open_to_read
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsmkv
-from lsmkv.exchange import parse_json_line
+from lsmkv.files.exchange import parse_json_line
 from lsmkv.indexeddb import IndexedDBComparator
 from lsmkv.tools.as_program import Family, texts_of
 

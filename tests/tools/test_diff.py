@@ -12,9 +12,9 @@ from differing import KEYS, TINY, fill, scattered
 from orders import fold
 
 import lsmkv
+from lsmkv.engine.util.pair_diff import Difference
 from lsmkv.tools.compare import _Files
 from lsmkv.tools.diff import Plan, State, differences, make_plan
-from lsmkv.util.pair_diff import Difference
 
 
 def plan_of(a: State, b: State) -> Plan:

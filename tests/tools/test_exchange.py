@@ -19,7 +19,7 @@ from exported import CONTENT, Records, fails, make
 from started import ENVIRONMENT
 
 import lsmkv
-from lsmkv.exchange import json_line, write_raw
+from lsmkv.files.exchange import json_line, write_raw
 from lsmkv.tools import exchange
 
 

@@ -14,8 +14,8 @@ from commands import lsm_bytes as lsm
 from rich.console import Console
 
 import lsmkv
+from lsmkv.engine.util.outline import Line
 from lsmkv.tools.explaining import STYLES, tree
-from lsmkv.util.outline import Line
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from commands import Done, fails, lsm
 from stores import flip, pairs_in, put_numbered
 
 import lsmkv
+from lsmkv.engine.options import OWN_COMPARATORS, own_comparator
 from lsmkv.indexeddb import IndexedDBComparator
-from lsmkv.options import OWN_COMPARATORS, own_comparator
 from lsmkv.tools import recovery
 
 SMALL: dict[str, Any] = {"block_size": 512, "compression": None, "seek_compaction": False}

@@ -19,7 +19,7 @@ import lsmkv.aio
 import lsmkv.mapping
 from lsmkv import DB, bulk, files, filter_lab, owner, plyvel, repair, shards
 from lsmkv.cache.codecs import Codec
-from lsmkv.db.read.iterator import IteratorArguments
+from lsmkv.engine.db.read.iterator import IteratorArguments
 
 # What users supply: only an env needs a base class.
 

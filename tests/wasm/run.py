@@ -16,7 +16,14 @@ sys.path.insert(0, str(ROOT / "docs" / "playground"))
 from pyodide_files import FOLDER, PACKAGES, found, pyodide, wheels  # noqa: E402
 
 TOOLS = ("hypothesis", "pytest", "typer")
-SUITES = ("tests/format", "tests/filter", "tests/table", "tests/wasm", "-m", "not long")
+SUITES = (
+    "tests/engine/format",
+    "tests/engine/filter",
+    "tests/engine/table",
+    "tests/wasm",
+    "-m",
+    "not long",
+)
 
 
 def main() -> int:

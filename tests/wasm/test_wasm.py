@@ -10,7 +10,7 @@ import pytest
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.util import checksum
+from lsmkv.engine.util import checksum
 
 pytestmark = pytest.mark.skipif(sys.platform != "emscripten", reason="make test-wasm runs these")
 

@@ -19,20 +19,20 @@ import filters_page
 import typer
 
 import lsmkv
-from lsmkv.filter.key_hashes import KeyHashes
-from lsmkv.filter.known import policy_from_text
-from lsmkv.filter.levels import spread
-from lsmkv.filter.policy import FilterPolicy
-from lsmkv.options import FilterLayout, OptionArguments, make_options
-from lsmkv.stats import Stats
-from lsmkv.table.filter_block import (
+from lsmkv.engine.filter.key_hashes import KeyHashes
+from lsmkv.engine.filter.known import policy_from_text
+from lsmkv.engine.filter.levels import spread
+from lsmkv.engine.filter.policy import FilterPolicy
+from lsmkv.engine.options import FilterLayout, OptionArguments, make_options
+from lsmkv.engine.stats import Stats
+from lsmkv.engine.table.filter_block import (
     FilterBlockBuilder,
     FilterBlockReader,
     FilterReader,
     TableFilterBuilder,
     TableFilterReader,
 )
-from lsmkv.table.reader import Table
+from lsmkv.engine.table.reader import Table
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.console import guarded, say
 from lsmkv.tools.output import open_output

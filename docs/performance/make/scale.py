@@ -32,8 +32,8 @@ from page_parts import table, write_measured
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.bulk.tables import BLOCK_BYTES
-from lsmkv.filter.fuse import fuse_shape
+from lsmkv.engine.filter.fuse import fuse_shape
+from lsmkv.shards.building.tables import BLOCK_BYTES
 from lsmkv.shards.version import VersionDocument
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.console import guarded, say

@@ -5,7 +5,7 @@ from __future__ import annotations
 from drawing import BOXES, MARGIN, box, card, text
 
 from lsmkv.course.labs.block import SAMPLE, built
-from lsmkv.table.block import Block
+from lsmkv.engine.table.block import Block
 
 
 def draw() -> str:

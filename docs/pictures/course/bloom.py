@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drawing import BOXES, MARGIN, bar, card, text
 
-from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
+from lsmkv.engine.filter.bloom import BloomFilterPolicy, leveldb_hash
 
 CELL = 22
 LEFT, TOP = 92, 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from drawing import BOXES, HEAD, MARGIN, arrow, bar, box, card, line, text
 
 from lsmkv.course.labs.filter_block import POLICY, SAMPLE, SIZE, built, grouped
-from lsmkv.format.keys import unpack
-from lsmkv.table.filter_block import FilterBlockReader
+from lsmkv.engine.format.keys import unpack
+from lsmkv.engine.table.filter_block import FilterBlockReader
 
 WIDE = 480 - 2 * MARGIN
 RANGE = WIDE / 3

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from drawing import BOXES, HEAD, MARGIN, arrow, bar, box, card, text
 
-from lsmkv.format.keys import pack
-from lsmkv.util.coding import encode_varint
+from lsmkv.engine.format.keys import pack
+from lsmkv.engine.util.coding import encode_varint
 
 
 def draw() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from drawing import BOXES, MARGIN, bar, box, card, text
 
 from lsmkv.course.labs.log import parts
-from lsmkv.format.log import BLOCK_SIZE, frame
+from lsmkv.engine.format.log import BLOCK_SIZE, frame
 
 
 def draw() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from drawing import BOXES, MARGIN, bar, box, card, text
 
 from lsmkv.course.labs.merging import SAMPLE, Write, sample, seen
-from lsmkv.format.keys import unpack
+from lsmkv.engine.format.keys import unpack
 
 COLUMN = 92
 READERS = {"now": 9, "as of 7": 7, "as of 3": 3}

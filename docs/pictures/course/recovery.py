@@ -5,7 +5,7 @@ from __future__ import annotations
 from drawing import BOXES, MARGIN, box, card, text
 
 from lsmkv.course.labs.recovering import batches, engine_replays, log_of, pieces_of_log
-from lsmkv.format.batch import decode_batch
+from lsmkv.engine.format.batch import decode_batch
 
 CASES = (
     ((5, 6, 0), "a torn tail: nothing follows, so this is the end"),

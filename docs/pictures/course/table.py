@@ -11,9 +11,9 @@ from lsmkv.course.labs.table import (
     built,
     contents_of,
 )
-from lsmkv.format.keys import unpack
-from lsmkv.table.block import Block
-from lsmkv.table.format import FOOTER_SIZE
+from lsmkv.engine.format.keys import unpack
+from lsmkv.engine.table.block import Block
+from lsmkv.engine.table.format import FOOTER_SIZE
 
 LEFT, WIDE = 76, 230
 HIGH, GAP = 48, 8

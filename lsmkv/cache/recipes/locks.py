@@ -18,8 +18,8 @@ from weakref import WeakKeyDictionary
 
 from lsmkv.cache.cache import Cache
 from lsmkv.cache.leased import surely, thread_holder
-from lsmkv.db.handles.named_leases import NamedLease
-from lsmkv.util.signals import deferred
+from lsmkv.engine.db.handles.named_leases import NamedLease
+from lsmkv.engine.util.signals import deferred
 
 
 class _Held:

@@ -12,10 +12,10 @@ import lsmkv
 from lsmkv.course.failure import require, shown
 from lsmkv.course.labs.formats import KIND_VALUE, MAX_SEQUENCE
 from lsmkv.course.pipe import SEQUENCE, Shape
-from lsmkv.db.tree.version import Version
+from lsmkv.engine.db.tree.version import Version
+from lsmkv.engine.format.keys import InternalKeyComparator
+from lsmkv.engine.format.version_edit import FileMetaData
 from lsmkv.files import Filter, Table, TableFile, make_key
-from lsmkv.format.keys import InternalKeyComparator
-from lsmkv.format.version_edit import FileMetaData
 
 Content = dict[bytes, bytes | None]
 """Keys and values; a value of None is a deletion."""

@@ -19,7 +19,7 @@ from lsmkv.course.labs.scratch import (
     require_content_by_leveldb,
     scratch,
 )
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 from lsmkv.files import Table, parse_block
 
 Entries = list[tuple[bytes, bytes]]

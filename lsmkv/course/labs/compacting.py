@@ -34,13 +34,13 @@ from lsmkv.course.labs.formats import (
     write,
 )
 from lsmkv.course.labs.scratch import require_content, require_content_by_leveldb, scratch
-from lsmkv.db.compact.picking import pick_compaction
-from lsmkv.db.tree.merge import live_entries, merge
-from lsmkv.db.tree.version import Version
+from lsmkv.engine.db.compact.picking import pick_compaction
+from lsmkv.engine.db.tree.merge import live_entries, merge
+from lsmkv.engine.db.tree.version import Version
+from lsmkv.engine.format.key_order import KeyOrder
+from lsmkv.engine.format.keys import InternalKeyComparator
+from lsmkv.engine.format.version_edit import FileMetaData
 from lsmkv.files import make_key, make_name, parse_key
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.keys import InternalKeyComparator
-from lsmkv.format.version_edit import FileMetaData
 
 File = tuple[int, int, bytes, bytes]
 Entry = tuple[bytes, int, bytes | None]

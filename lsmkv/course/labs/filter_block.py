@@ -28,8 +28,8 @@ from lsmkv.course.labs.scratch import (
     scratch,
     store_with_table,
 )
+from lsmkv.engine.table.filter_block import FilterBlockBuilder
 from lsmkv.files import BlockHandle, Table, make_key, parse_filter_block, parse_key
-from lsmkv.table.filter_block import FilterBlockBuilder
 from lsmkv.tools.text import count
 
 Blocks = Sequence[tuple[int, Sequence[bytes]]]

@@ -24,9 +24,9 @@ from lsmkv.course.labs.scratch import (
     scratch,
     store_with_log,
 )
+from lsmkv.engine.format.key_order import KeyOrder
+from lsmkv.engine.format.keys import InternalKeyComparator
 from lsmkv.files import make_key, parse_key
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.keys import InternalKeyComparator
 
 NUMBERS = (0, 1, 127, 128, 300, 16383, 16384, 2**32 - 1, 2**32, 2**56 - 1, 2**63, 2**64 - 1)
 KEYS: tuple[tuple[bytes, int, int], ...] = (

@@ -28,9 +28,9 @@ from lsmkv.course.labs.scratch import (
     scratch,
 )
 from lsmkv.course.pipe import MUTABLE
+from lsmkv.engine.format.key_order import KeyOrder
+from lsmkv.engine.format.keys import InternalKeyComparator
 from lsmkv.files import Log, Table, make_key, make_name, parse_key
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.tools.text import count
 
 Entry = tuple[bytes, bytes]

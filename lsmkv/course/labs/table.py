@@ -41,8 +41,8 @@ from lsmkv.course.labs.scratch import (
     scratch,
     store_with_table,
 )
+from lsmkv.engine.format.keys import InternalKeyComparator
 from lsmkv.files import BlockHandle, make_key, parse_footer, parse_handle, parse_key
-from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.tools.text import count
 
 Entries = list[tuple[bytes, bytes]]

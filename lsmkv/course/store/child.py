@@ -1,7 +1,7 @@
 """The process in which a student's store runs: the engine, interpreted, with the student's parts.
 
-:mod:`lsmkv.course.store.session` starts it through :mod:`lsmkv.env.interpreted`.  A request that
-takes too long ends it: it writes where it is, and the session reads that.
+:mod:`lsmkv.course.store.session` starts it through :mod:`lsmkv.testing.interpreted`.  A request
+that takes too long ends it: it writes where it is, and the session reads that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import IO, Any
 
-from lsmkv.env.interpreted import import_package
+from lsmkv.testing.interpreted import import_package
 
 _HERE = "lsmkv.course.store"
 

@@ -1,8 +1,8 @@
 """Where a student's function takes the place of the engine's: seams, named by module and name.
 
 Only the process in which a student's store runs has seams replaced.  The engine runs interpreted
-there (:mod:`lsmkv.env.interpreted`), so a function is rebound in every module that has imported it,
-and a method in its class.  Compiled code would notice neither.
+there (:mod:`lsmkv.testing.interpreted`), so a function is rebound in every module that has imported
+it, and a method in its class.  Compiled code would notice neither.
 
 Seams are named by text, such as ``format.log.frame``, and looked up when a part is installed: the
 adapters beside this module are the one place that knows the engine's rooms by name.

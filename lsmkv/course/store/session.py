@@ -15,7 +15,7 @@ from lsmkv.course.steps import has_begun
 from lsmkv.course.store.guard import PartFailure
 from lsmkv.course.store.parts import PARTS, Part, in_use
 from lsmkv.course.traces import MOST_BYTES, places_in
-from lsmkv.env.interpreted import ChildFailedError, InterpretedChild
+from lsmkv.testing.interpreted import ChildFailedError, InterpretedChild
 
 _CHILD = "lsmkv.course.store.child"
 

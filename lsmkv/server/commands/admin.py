@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsmkv.errors import Error
+from lsmkv.engine.errors import Error
 from lsmkv.server.command import MISSING
 from lsmkv.server.globs import matcher
 from lsmkv.server.info import describe

@@ -2,8 +2,8 @@
 
 A filter is a chain of layers, each for more items than the one before.  A new layer begins when the
 last one is full.  A layer is split into pages of 512 bytes, stored under (layer, page).  Each page
-is a filter of :mod:`lsmkv.filter.bloom64`, and a hash of an item chooses its page.  So adding an
-item writes one page.  A test reads one page of each layer; usually there is one layer.
+is a filter of :mod:`lsmkv.engine.filter.bloom64`, and a hash of an item chooses its page.  So
+adding an item writes one page.  A test reads one page of each layer; usually there is one layer.
 
 After the number of items (its size), the entry has: rate (8, a double), capacity of the first layer
 (8), growth from layer to layer (4, 0 for none), number of layers (4), items in the last layer (8).
@@ -15,8 +15,8 @@ import math
 import struct
 from typing import NamedTuple
 
-from lsmkv.filter.bloom64 import best_probes, bloom64_may_match, bloom64_positions
-from lsmkv.filter.hash64 import xxh3_hash
+from lsmkv.engine.filter.bloom64 import best_probes, bloom64_may_match, bloom64_positions
+from lsmkv.engine.filter.hash64 import xxh3_hash
 from lsmkv.server.encoding import BLOOM, U32, Entry, element_prefix
 from lsmkv.server.numbers import to_float, to_int
 from lsmkv.server.options import Options

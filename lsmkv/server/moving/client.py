@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import hiredis
 
-from lsmkv.env.unix_sockets import new_unix_socket
-from lsmkv.errors import errno_of
+from lsmkv.engine.env.unix_sockets import new_unix_socket
+from lsmkv.engine.errors import errno_of
 
 _SECONDS = 60.0
 _CHUNK = 1 << 16

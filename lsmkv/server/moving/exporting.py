@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from lsmkv.db.db import DB
+from lsmkv.engine.db.db import DB
 from lsmkv.server.consumer_group import Group, decode_delivery, groups_of
 from lsmkv.server.encoding import (
     DOUBLE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lsmkv.db.db import DB
+from lsmkv.engine.db.db import DB
 from lsmkv.server.commands import COMMANDS
 from lsmkv.server.database import DATABASES
 from lsmkv.server.encoding import IMPORT, U32, U64

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lsmkv.db.db import DB
+from lsmkv.engine.db.db import DB
 from lsmkv.server.moving.client import Client, encoded, parse_url
 from lsmkv.server.moving.exporting import Exported
 from lsmkv.server.moving.importing import Importer, Position

@@ -20,7 +20,7 @@ import threading
 import time
 from typing import Final
 
-from lsmkv.errors import Error
+from lsmkv.engine.errors import Error
 from lsmkv.server.command import Command
 from lsmkv.server.info import REDIS_VERSION
 from lsmkv.server.resp import NO_REPLY, CommandError, Reply, read_only_error

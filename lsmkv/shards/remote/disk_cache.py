@@ -32,11 +32,11 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
+from lsmkv.engine.util.checksum import masked_crc32c
+from lsmkv.engine.util.coding import encode_fixed32
+from lsmkv.engine.util.signals import deferred
 from lsmkv.shards.remote.disk_page import check_page, decode_page, encode_page, page_key, page_name
-from lsmkv.util.checksum import masked_crc32c
-from lsmkv.util.coding import encode_fixed32
-from lsmkv.util.signals import deferred
 
 try:
     import fcntl

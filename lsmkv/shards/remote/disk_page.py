@@ -1,6 +1,6 @@
 """The file format of a page in the disk cache.
 
-Layout (integers and strings as in :mod:`lsmkv.util.coding`)::
+Layout (integers and strings as in :mod:`lsmkv.engine.util.coding`)::
 
     4 bytes     magic: "lsPg"
     fixed32     masked CRC-32C of all bytes after it
@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import hashlib
 
-from lsmkv.errors import CorruptionError
-from lsmkv.util.checksum import masked_crc32c
-from lsmkv.util.coding import (
+from lsmkv.engine.errors import CorruptionError
+from lsmkv.engine.util.checksum import masked_crc32c
+from lsmkv.engine.util.coding import (
     decode_fixed32,
     decode_varint64,
     encode_fixed32,

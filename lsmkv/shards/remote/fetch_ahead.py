@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 from lsmkv.shards.remote.disk_cache import PAGE_SIZE
 from lsmkv.shards.remote.remote_object import RemoteObject
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from threading import Event, Lock
 
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 
 
 class _Flight:

@@ -4,7 +4,7 @@ Opening a database directory in an object store costs one request for each range
 META holds these ranges, so the directory opens with one request.  It only repeats bytes of the
 files.  A directory without META opens too, with more requests.
 
-Layout (integers and strings as in :mod:`lsmkv.util.coding`)::
+Layout (integers and strings as in :mod:`lsmkv.engine.util.coding`)::
 
     7 bytes     magic: "lsmkvMT"
     1 byte      format version: 1
@@ -30,10 +30,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from lsmkv.env.base import check_name
-from lsmkv.errors import CorruptionError
-from lsmkv.util.checksum import masked_crc32c
-from lsmkv.util.coding import (
+from lsmkv.engine.env.base import check_name
+from lsmkv.engine.errors import CorruptionError
+from lsmkv.engine.util.checksum import masked_crc32c
+from lsmkv.engine.util.coding import (
     MAX_UINT64,
     decode_fixed32,
     decode_string,

@@ -1,4 +1,4 @@
-"""A read-only :class:`~lsmkv.env.base.Env` over an object store.
+"""A read-only :class:`~lsmkv.engine.env.base.Env` over an object store.
 
 ``lsmkv.DB(path, read_only=True, env=RemoteEnv(objects))`` opens the database whose files are below
 ``path/`` in the store.  With a META (:mod:`lsmkv.shards.remote.meta`) that takes one request.
@@ -20,8 +20,8 @@ import weakref
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
-from lsmkv.env.base import Directory, Env, FileLock, WritableFile, check_name
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.env.base import Directory, Env, FileLock, WritableFile, check_name
+from lsmkv.engine.errors import CorruptionError
 from lsmkv.shards.remote.disk_cache import DiskCache
 from lsmkv.shards.remote.fetch_ahead import FetchAhead
 from lsmkv.shards.remote.meta import META, FilePieces, decode_meta

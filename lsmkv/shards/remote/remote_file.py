@@ -16,7 +16,7 @@ from __future__ import annotations
 import errno
 import os
 
-from lsmkv.env.base import RandomAccessFile
+from lsmkv.engine.env.base import RandomAccessFile
 from lsmkv.shards.remote.fetch_ahead import FetchAhead
 from lsmkv.shards.remote.remote_object import RemoteObject
 from lsmkv.shards.remote.streams import Streams

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import threading
 
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 from lsmkv.shards.remote.disk_cache import PAGE_SIZE, DiskCache
 from lsmkv.shards.remote.flights import Flights
 from lsmkv.shards.remote.objects.base import ObjectStore

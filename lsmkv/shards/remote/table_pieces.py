@@ -5,10 +5,10 @@ The builder of a shard calls this when a table is written.
 
 from __future__ import annotations
 
-from lsmkv.env.base import Directory, RandomAccessFile
-from lsmkv.options import Options
+from lsmkv.engine.env.base import Directory, RandomAccessFile
+from lsmkv.engine.options import Options
+from lsmkv.engine.table.reader import Table
 from lsmkv.shards.remote.meta import FilePieces, Piece
-from lsmkv.table.reader import Table
 
 
 def table_pieces(directory: Directory, name: str, options: Options) -> FilePieces:

@@ -19,9 +19,9 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from lsmkv.env.process import HOME, has_interpreter
+from lsmkv.engine.env.process import HOME, has_interpreter
+from lsmkv.engine.util.threads import pause
 from lsmkv.shared.system.sockets import polling
-from lsmkv.util.threads import pause
 
 try:
     posix: Any = import_module("posix")

@@ -7,15 +7,15 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from lsmkv.env import forks
-from lsmkv.env.base import Directory
-from lsmkv.env.local import LocalDirectory
-from lsmkv.env.local_file import naming
+from lsmkv.engine.env import forks
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.env.local import LocalDirectory
+from lsmkv.engine.env.local_file import naming
+from lsmkv.engine.util.signals import deferred
 from lsmkv.shared.system import named_page, named_sockets, shared_page, sockets
 from lsmkv.shared.system.shared_file import SharedFile, open_shared
 from lsmkv.shared.system.shared_page import fcntl
 from lsmkv.shared.system.sharing import SharingPlace
-from lsmkv.util.signals import deferred
 
 _NAMED: bool = not shared_page.HAS_PAGES and sys.platform == "darwin" and named_page.HAS_NAMED_PAGES
 SHARES: Final[bool] = shared_page.HAS_PAGES or _NAMED

@@ -15,7 +15,7 @@ import stat
 import struct
 from typing import Any, Final
 
-from lsmkv.env import forks
+from lsmkv.engine.env import forks
 from lsmkv.shared.system import sockets
 from lsmkv.shared.system.sockets import Impostor, Socket, linux, module, new
 from lsmkv.shared.system.sockets import polling as _select

@@ -35,10 +35,10 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from lsmkv.env import forks
-from lsmkv.env.lock import FIRST_LEASE, OFD_GETLK, OFD_SETLK, pack_flock, unpack_flock
+from lsmkv.engine.env import forks
+from lsmkv.engine.env.lock import FIRST_LEASE, OFD_GETLK, OFD_SETLK, pack_flock, unpack_flock
+from lsmkv.engine.util.signals import deferred
 from lsmkv.shared.system.shared_page import SLOTS, fcntl, linux
-from lsmkv.util.signals import deferred
 
 _MAGIC: Final = b"lsmkvsh1"
 _HEAD: Final = struct.Struct("<8sQQQQQQQ")

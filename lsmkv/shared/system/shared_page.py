@@ -28,8 +28,8 @@ import os
 from importlib import import_module
 from typing import Any, Final
 
-from lsmkv.env.local_file import Descriptor
-from lsmkv.util.signals import deferred
+from lsmkv.engine.env.local_file import Descriptor
+from lsmkv.engine.util.signals import deferred
 
 try:
     fcntl: Any = import_module("fcntl")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from lsmkv.env.base import Env
+from lsmkv.engine.env.base import Env
 from lsmkv.shared.system.shared_file import SharedFile
 
 

@@ -13,10 +13,10 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from lsmkv.env import forks
-from lsmkv.env.descriptors import is_one_of_the_last, with_room
-from lsmkv.env.local_file import Descriptor
-from lsmkv.util.threads import second_instance
+from lsmkv.engine.env import forks
+from lsmkv.engine.env.descriptors import is_one_of_the_last, with_room
+from lsmkv.engine.env.local_file import Descriptor
+from lsmkv.engine.util.threads import second_instance
 
 try:
     module: Any = second_instance("_socket")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lsmkv.env.base import Env
-from lsmkv.env.local import LocalEnv
+from lsmkv.engine.env.base import Env
+from lsmkv.engine.env.local import LocalEnv
 from lsmkv.shared.system.local import PAGES, SOCKETS
 from lsmkv.shared.system.sharing import SharingEnv
 

@@ -6,7 +6,7 @@ import os
 import platform
 from typing import Any
 
-from lsmkv.env.mounts import file_system_of
+from lsmkv.engine.env.mounts import file_system_of
 
 
 def machine(directory: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import lsmkv
+from lsmkv.engine.util.progress import Progress
 from lsmkv.tools.bench import memory
 from lsmkv.tools.bench.engines import OWN
 from lsmkv.tools.bench.machine import machine
@@ -23,7 +24,6 @@ from lsmkv.tools.bench.settings import Settings
 from lsmkv.tools.bench.studies import STUDIES
 from lsmkv.tools.bench.worker import Job
 from lsmkv.tools.bench.workloads import WORKLOADS
-from lsmkv.util.progress import Progress
 
 Message = dict[str, Any]
 

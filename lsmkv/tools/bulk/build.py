@@ -12,12 +12,12 @@ from typing import Annotated, cast
 
 import typer
 
-import lsmkv.bulk
+import lsmkv.shards.building
 from lsmkv import TableArguments
-from lsmkv.bulk.sources.inputs import find_inputs
-from lsmkv.bulk.tables import TABLE_BYTES
-from lsmkv.exchange import Record, recognize
+from lsmkv.files.exchange import Record, recognize
 from lsmkv.shards import VersionDocument
+from lsmkv.shards.building.sources.inputs import find_inputs
+from lsmkv.shards.building.tables import TABLE_BYTES
 from lsmkv.tools.arguments import filter_arguments
 from lsmkv.tools.bulk.executors import open_executor
 from lsmkv.tools.console import guarded, write_line

@@ -9,8 +9,8 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
-from lsmkv.bulk import Workers
-from lsmkv.env.process import processors
+from lsmkv.engine.env.process import processors
+from lsmkv.shards.building import Workers
 
 _CONNECT = 10
 """Seconds in which a scheduler has to answer."""

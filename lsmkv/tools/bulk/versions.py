@@ -10,17 +10,17 @@ from typing import Annotated
 
 import typer
 
-import lsmkv.bulk
-from lsmkv.bulk import PairChange
-from lsmkv.bulk.manage import versions_to_compare
+import lsmkv.shards.building
+from lsmkv.engine.util.pair_diff import Difference
 from lsmkv.shards import VersionDocument
+from lsmkv.shards.building import PairChange
+from lsmkv.shards.building.manage import versions_to_compare
 from lsmkv.tools.arguments import Hex
 from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write_line
 from lsmkv.tools.differences import Form, print_differences, say_counts
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.shard_sets import store_options
 from lsmkv.tools.text import count, printable, size
-from lsmkv.util.pair_diff import Difference
 
 Url = Annotated[
     str, typer.Argument(metavar="URL", help="The shard set: a directory, s3://..., ...")

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, BloomFilterPolicy, FilterPolicy, Stats
-from lsmkv.db.tree.version import max_bytes_for_level
+from lsmkv.engine.db.tree.version import max_bytes_for_level
+from lsmkv.engine.filter.bloom import predicted_rate
+from lsmkv.engine.options import L0_COMPACTION_TRIGGER
 from lsmkv.files import BITS_OF_FUSE, Filter
-from lsmkv.filter.bloom import predicted_rate
-from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.tools.demo.timing import NOT_TIMED, Times
 from lsmkv.tools.filter_figures import FilterFigures
 

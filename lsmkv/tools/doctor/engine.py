@@ -11,9 +11,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import lsmkv
-from lsmkv.env.installed import Installation, Requirement, installation, requirements, version_of
-from lsmkv.util.checksum import CRC32C_IMPLEMENTATION
-from lsmkv.util.compression import codec_named, compress, decompress
+from lsmkv.engine.env.installed import (
+    Installation,
+    Requirement,
+    installation,
+    requirements,
+    version_of,
+)
+from lsmkv.engine.util.checksum import CRC32C_IMPLEMENTATION
+from lsmkv.engine.util.compression import codec_named, compress, decompress
 
 EXTRAS = ("tools", "server", "remote", "plot")
 """The extras that users install; the others are for working on lsmkv."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from lsmkv.env.mounts import file_system_of
+from lsmkv.engine.env.mounts import file_system_of
 from lsmkv.tools.doctor.trial import Trials, beside, free_bytes, open_file_limit, try_directory
 from lsmkv.tools.next_step import holds_store
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Unpack
 
 from lsmkv import OptionArguments
+from lsmkv.engine.util.progress import Progress
 from lsmkv.tools.bars import can_encode
 from lsmkv.tools.console import MISS
 from lsmkv.tools.doctor.engine import Advice, Engine, crc32c_text, engine, named
@@ -24,7 +25,6 @@ from lsmkv.tools.doctor.place import Place, place
 from lsmkv.tools.doctor.stored import Stored, examine_store
 from lsmkv.tools.next_step import rescue_command
 from lsmkv.tools.text import fold, printable, size, wrap
-from lsmkv.util.progress import Progress
 
 MEANING = (
     "Print what is installed, whether a store works in DIR, and whether the one in it is sound;"

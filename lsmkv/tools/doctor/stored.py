@@ -19,13 +19,13 @@ from lsmkv import (
     OptionArguments,
     UnsupportedCompressionError,
 )
-from lsmkv.owner import read_owner
-from lsmkv.repair import DAMAGED, SOUND, FileSurvey, LogSurvey, Survey, TableSurvey, survey_db
+from lsmkv.engine.util.progress import Progress
+from lsmkv.files.repair import DAMAGED, SOUND, FileSurvey, LogSurvey, Survey, TableSurvey, survey_db
 from lsmkv.shards import VersionSurvey
+from lsmkv.shared.owner import read_owner
 from lsmkv.tools.next_step import holds_store, is_set_directory, stores_below
 from lsmkv.tools.shard_sets import open_shards
 from lsmkv.tools.text import count, size
-from lsmkv.util.progress import Progress
 
 MOST = 5
 """How many damaged files, remarks and stores below are named."""

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from lsmkv import Directory, LocalEnv
-from lsmkv.env.lock import LocalFileLock
+from lsmkv.engine.env.lock import LocalFileLock
 
 try:
     import resource

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 from lsmkv.files import FOOTER_SIZE, Block, BlockPlace, FileSource, Table
 from lsmkv.tools.dump.records import Fault, Piece, fault_of
 from lsmkv.tools.dump.spans import (

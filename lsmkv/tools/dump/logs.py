@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lsmkv import files
-from lsmkv.errors import CorruptionError
+from lsmkv.engine.errors import CorruptionError
 from lsmkv.files import Damage, Edit, FileSource, Log, LogRecord, Manifest, Operation
 from lsmkv.tools.dump.records import Current, Fault, fault_of
 

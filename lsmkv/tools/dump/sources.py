@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from lsmkv.errors import ForeignFormatError
+from lsmkv.engine.errors import ForeignFormatError
 from lsmkv.files import (
     Current,
     Edit,

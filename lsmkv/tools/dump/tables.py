@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lsmkv.errors import CorruptionError, UnsupportedCompressionError
+from lsmkv.engine.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.files import FOOTER_SIZE, Block, Damage, FileSource, Table, filters_in
-from lsmkv.repair import Hole, find_blocks
+from lsmkv.files.repair import Hole, find_blocks
 from lsmkv.tools.dump.records import Entry, Fault, Handle, TablePart, fault_of
 from lsmkv.tools.text import count
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from lsmkv.errors import CorruptionError, ForeignFormatError
+from lsmkv.engine.errors import CorruptionError, ForeignFormatError
 from lsmkv.files import FOOTER_SIZE, Block, BlockPlace, Damage, Table
 from lsmkv.tools.dump.annotated_tables import annotate_block, annotate_footer
 from lsmkv.tools.dump.records import Fault, Piece, fault_of

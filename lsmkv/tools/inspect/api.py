@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from lsmkv import Env
-from lsmkv.errors import CorruptionError, Error
-from lsmkv.filter_lab import DEFAULT_SETTINGS, PolicyMaker
+from lsmkv.engine.errors import CorruptionError, Error
+from lsmkv.tools.filter_lab import DEFAULT_SETTINGS, PolicyMaker
 from lsmkv.tools.inspect import anatomy
 from lsmkv.tools.inspect.damage import describe
 from lsmkv.tools.inspect.entries import Wanted, entries, lines

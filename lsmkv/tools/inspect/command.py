@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from lsmkv.filter_lab import PolicyMaker
 from lsmkv.tools.arguments import Stored, is_shard_set
 from lsmkv.tools.console import guarded
+from lsmkv.tools.filter_lab import PolicyMaker
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.lab.own import load_policy
 from lsmkv.tools.shard_sets import open_shard

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from lsmkv.errors import CorruptionError, ForeignFormatError
+from lsmkv.engine.errors import CorruptionError, ForeignFormatError
 from lsmkv.files import FOOTER_SIZE, Table, parse_name
 from lsmkv.tools.inspect.plain import NotThereError, grouped
 from lsmkv.tools.inspect.source import Source

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from lsmkv.engine.options import MAX_MEM_COMPACT_LEVEL
 from lsmkv.files import Edit
-from lsmkv.options import MAX_MEM_COMPACT_LEVEL
 from lsmkv.tools.text import count, size
 
 START, FLUSH, COMPACTION, MOVE, COUNTERS = "start", "flush", "compaction", "move", "counters"

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import lsmkv
-from lsmkv.errors import Error
-from lsmkv.exchange import json_line
+from lsmkv.engine.errors import Error
+from lsmkv.engine.util.json_fields import json_field
 from lsmkv.files import Operation
-from lsmkv.programs import Decoder, guess, program_named
+from lsmkv.files.exchange import json_line
+from lsmkv.files.programs import Decoder, guess, program_named
 from lsmkv.tools.decoded import LONGEST, cut, decoder_of, meaning, program_of
 from lsmkv.tools.dump.logs import read_log
 from lsmkv.tools.dump.records import Entry, Fault
@@ -25,7 +26,6 @@ from lsmkv.tools.dump.tables import read_table
 from lsmkv.tools.inspect.plain import Plain, shown_bytes
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import from_hex, printable
-from lsmkv.util.json_fields import json_field
 
 WINDOW: Final = 200
 """The most entries in one answer."""

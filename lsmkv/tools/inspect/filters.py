@@ -14,7 +14,7 @@ import operator
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from lsmkv.errors import CorruptionError, ForeignFormatError
+from lsmkv.engine.errors import CorruptionError, ForeignFormatError
 from lsmkv.files import BITS_OF_FUSE, BlockPlace, Damage, Filter, Table
 from lsmkv.tools.dump.records import fault_of
 from lsmkv.tools.inspect.damage import describe

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import lsmkv
-from lsmkv.db.tree.version import max_bytes_for_level
-from lsmkv.errors import CorruptionError, DirectoryReplacedError, Error
+from lsmkv.engine.db.tree.version import max_bytes_for_level
+from lsmkv.engine.errors import CorruptionError, DirectoryReplacedError, Error
+from lsmkv.engine.options import L0_COMPACTION_TRIGGER
 from lsmkv.files import LEVELS, TableFile
-from lsmkv.options import L0_COMPACTION_TRIGGER
-from lsmkv.repair import FileSurvey, TableSurvey
+from lsmkv.files.repair import FileSurvey, TableSurvey
 from lsmkv.tools.inspect.background import HAS_THREADS
 from lsmkv.tools.inspect.damage import describe, surveyed_effect
 from lsmkv.tools.inspect.edits import NO_FLUSHED_TABLES

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable
 
 from lsmkv import Explanation
-from lsmkv.db.handles.steps import KeyVersion, TableStep
+from lsmkv.engine.db.handles.steps import KeyVersion, TableStep
 from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_bytes
 from lsmkv.tools.inspect.saving import entries_in, words_for_get
 from lsmkv.tools.inspect.source import Source

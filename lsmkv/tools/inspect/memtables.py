@@ -10,9 +10,9 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 import lsmkv
-from lsmkv.errors import Error
+from lsmkv.engine.errors import Error
 from lsmkv.files import parse_key
-from lsmkv.owner import read_owner
+from lsmkv.shared.owner import read_owner
 from lsmkv.tools.inspect.plain import Plain, shown_bytes
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import count, size

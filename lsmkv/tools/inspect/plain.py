@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from lsmkv.engine.indexeddb import IndexedDBComparator, decode_key
 from lsmkv.files import TableFile
-from lsmkv.indexeddb import IndexedDBComparator, decode_key
 from lsmkv.tools.text import escape, printable, shown
 
 SHOWN = 96

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lsmkv import Env
-from lsmkv.errors import Error
-from lsmkv.filter_lab import (
+from lsmkv.engine.errors import Error
+from lsmkv.tools.filter_lab import (
     DEFAULT_SETTINGS,
     SETTINGS_WITH_OWN,
     FilterSetting,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from lsmkv import BloomFilterPolicy
-from lsmkv.errors import CorruptionError, ForeignFormatError, UnsupportedCompressionError
+from lsmkv.engine.errors import CorruptionError, ForeignFormatError, UnsupportedCompressionError
+from lsmkv.engine.filter.bloom import predicted_rate
 from lsmkv.files import Table
-from lsmkv.filter.bloom import predicted_rate
 from lsmkv.tools.inspect.plain import Plain
 from lsmkv.tools.text import count, size
 

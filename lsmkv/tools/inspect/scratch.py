@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 
 import lsmkv
+from lsmkv.engine.options import L0_COMPACTION_TRIGGER
 from lsmkv.files import Operation, key_order, parse_name
-from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.tools.dump.annotated_logs import annotate_log
 from lsmkv.tools.dump.logs import read_log
 from lsmkv.tools.dump.records import Piece

@@ -20,7 +20,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from lsmkv.errors import DirectoryReplacedError, Error
+from lsmkv.engine.errors import DirectoryReplacedError, Error
 from lsmkv.tools.console import say, write_line
 from lsmkv.tools.inspect.api import Api, Query
 from lsmkv.tools.inspect.guard import Guard, require_token

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import lsmkv
 from lsmkv import Directory
-from lsmkv.db.opening.directory import open_remains
-from lsmkv.errors import DirectoryReplacedError, Error
+from lsmkv.engine.db.opening.directory import open_remains
+from lsmkv.engine.errors import DirectoryReplacedError, Error
+from lsmkv.engine.util.progress import Progress
 from lsmkv.files import (
     Current,
     Edit,
@@ -31,10 +32,9 @@ from lsmkv.files import (
     make_name,
     parse_name,
 )
-from lsmkv.repair import Survey, survey_db
+from lsmkv.files.repair import Survey, survey_db
 from lsmkv.tools.inspect.background import Work
 from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_key
-from lsmkv.util.progress import Progress
 
 _BYTEWISE = "leveldb.BytewiseComparator"
 _CURRENT = make_name("current")

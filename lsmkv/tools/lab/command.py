@@ -14,14 +14,14 @@ import typer
 from rich.console import Console
 
 import lsmkv
-from lsmkv.filter_lab import (
+from lsmkv.tools.arguments import open_input, store_only
+from lsmkv.tools.console import guarded, write_line
+from lsmkv.tools.drawing import progress
+from lsmkv.tools.filter_lab import (
     DEFAULT_SETTINGS,
     SETTINGS_WITH_OWN,
     parse_settings,
 )
-from lsmkv.tools.arguments import open_input, store_only
-from lsmkv.tools.console import guarded, write_line
-from lsmkv.tools.drawing import progress
 from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
 from lsmkv.tools.lab.gets import given_gets
 from lsmkv.tools.lab.own import load_policy

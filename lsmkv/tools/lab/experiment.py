@@ -12,7 +12,7 @@ from typing import Protocol
 
 import lsmkv
 from lsmkv import Env
-from lsmkv.filter_lab import FilterSetting, absent_prefixes, replay, scan_absent
+from lsmkv.tools.filter_lab import FilterSetting, absent_prefixes, replay, scan_absent
 from lsmkv.tools.lab.gets import Gets, given_gets, sampled_gets
 from lsmkv.tools.lab.heat import read_heat
 from lsmkv.tools.lab.outcome import Outcome

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lsmkv.filter_lab import SettingReads
+from lsmkv.tools.filter_lab import SettingReads
 
 
 class TableHeat(NamedTuple):

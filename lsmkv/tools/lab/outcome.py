@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from lsmkv.filter_lab import Replay
+from lsmkv.tools.filter_lab import Replay
 from lsmkv.tools.lab.heat import Heat
 from lsmkv.tools.lab.verdict import RULE, Verdict
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lsmkv import FilterPolicy
-from lsmkv.errors import Error
-from lsmkv.filter_lab import PolicyMaker
+from lsmkv.engine.errors import Error
+from lsmkv.tools.filter_lab import PolicyMaker
 
 CREATE, ASK = "create_filter", "key_may_match"
 

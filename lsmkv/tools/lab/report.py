@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from lsmkv.filter_lab import Replay, SettingReads
 from lsmkv.tools.bars import Bars, can_encode
+from lsmkv.tools.filter_lab import Replay, SettingReads
 from lsmkv.tools.lab.heat import Heat, LevelHeat, TableHeat
 from lsmkv.tools.lab.outcome import Outcome
 from lsmkv.tools.lab.verdict import RULE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lsmkv.filter_lab import Replay, SettingReads, parse_setting
+from lsmkv.tools.filter_lab import Replay, SettingReads, parse_setting
 from lsmkv.tools.text import count, printable, size
 
 RULE = (

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import lsmkv
-from lsmkv.errors import Error
+from lsmkv.engine.errors import Error
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.levels import check_result
 from lsmkv.tools.inspect.plain import NotThereError

@@ -13,9 +13,9 @@ import re
 from typing import Any, Final
 
 import lsmkv
-from lsmkv.db.handles.steps import TableStep
+from lsmkv.engine.db.handles.steps import TableStep
 from lsmkv.files import Damage, Table
-from lsmkv.filter_lab import parse_settings, replay
+from lsmkv.tools.filter_lab import parse_settings, replay
 from lsmkv.tools.playground.filters import key_of
 from lsmkv.tools.sample_keys import Misspeller, unicode_names
 from lsmkv.tools.text import clipped

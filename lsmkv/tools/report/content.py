@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Iterator
 
 import lsmkv
-from lsmkv.errors import CorruptionError, Error
+from lsmkv.engine.errors import CorruptionError, Error
 from lsmkv.tools.inspect.anatomy import can_be_opened
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.history import WINDOW

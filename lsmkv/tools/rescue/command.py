@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from lsmkv import OptionArguments
-from lsmkv.errors import Error, is_full_disk
-from lsmkv.repair import rescue_db
+from lsmkv.engine.errors import Error, is_full_disk
+from lsmkv.files.repair import rescue_db
 from lsmkv.tools.arguments import order_options
 from lsmkv.tools.console import ERROR, guarded, in_words, say, write_line
 from lsmkv.tools.drawing import Progress, progress

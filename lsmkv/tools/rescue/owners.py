@@ -18,7 +18,7 @@ import zipfile
 from typing import Final, NamedTuple
 
 from lsmkv import DB
-from lsmkv.indexeddb import IndexedDBComparator
+from lsmkv.engine.indexeddb import IndexedDBComparator
 from lsmkv.tools.decoded import program_of
 from lsmkv.tools.foreign import open_foreign
 from lsmkv.tools.rescue.finding import Found

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsmkv.repair import Rescue, Way
+from lsmkv.files.repair import Rescue, Way
 from lsmkv.tools.console import stdout_is_terminal, write_line
 from lsmkv.tools.rescue.finding import Found
 from lsmkv.tools.rescue.owners import Owner

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from lsmkv import LocalEnv
-from lsmkv.db.opening.directory import open_database_directory
-from lsmkv.owner import read_owner
+from lsmkv.engine.db.opening.directory import open_database_directory
+from lsmkv.shared.owner import read_owner
 from lsmkv.tools.arguments import Directory
 from lsmkv.tools.console import MISS, guarded, stdin_is_terminal, stdout_is_terminal, write_line
 from lsmkv.tools.top.plain import owner_as_dict

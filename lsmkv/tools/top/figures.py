@@ -10,10 +10,10 @@ import time
 from itertools import zip_longest
 from typing import Final, Literal, NamedTuple
 
-from lsmkv.owner import OPERATIONS, Published
+from lsmkv.engine.util.text import percent
+from lsmkv.shared.owner import OPERATIONS, Published
 from lsmkv.tools.text import duration, printable, size
 from lsmkv.tools.top.watch import Watch, Window
-from lsmkv.util.text import percent
 
 PERCENTILES: Final = (50, 90, 99, 100)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from textual.content import Content
 
-from lsmkv.owner import Published
+from lsmkv.shared.owner import Published
 from lsmkv.tools.text import duration
 from lsmkv.tools.top import figures
 from lsmkv.tools.top.drawing import bar, chart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsmkv.owner import Histogram, Owner
+from lsmkv.shared.owner import Histogram, Owner
 
 _PERCENTILES = (50, 90, 99, 99.9)
 

@@ -10,8 +10,8 @@ from collections import deque
 from typing import NamedTuple
 
 from lsmkv import Directory, Stats
-from lsmkv.errors import Error
-from lsmkv.owner import OPERATIONS, Histogram, Owner, Published, read_owner
+from lsmkv.engine.errors import Error
+from lsmkv.shared.owner import OPERATIONS, Histogram, Owner, Published, read_owner
 
 RECENT = 10.0
 """Seconds over which hit rates and percentiles are taken."""

@@ -11,13 +11,13 @@ from typing import Annotated
 import typer
 
 import lsmkv
-from lsmkv.errors import NotFoundError
+from lsmkv.engine.errors import NotFoundError
+from lsmkv.engine.util.json_fields import json_field
 from lsmkv.files import make_name
 from lsmkv.tools.arguments import HexKeys, Json, store_only
 from lsmkv.tools.console import guarded, stdout_is_terminal, write_line
 from lsmkv.tools.text import clipped, duration, size
 from lsmkv.tools.trace.summary import Summary
-from lsmkv.util.json_fields import json_field
 
 _WIDTH = 120  # columns, where stdout is no terminal
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import lsmkv
-from lsmkv.owner import OPERATIONS, Histogram
+from lsmkv.engine.util.json_fields import json_field
+from lsmkv.shared.owner import OPERATIONS, Histogram
 from lsmkv.tools.text import clipped, count, duration
-from lsmkv.util.json_fields import json_field
 
 PERCENTILES = (50, 90, 99, 99.9, 100)
 

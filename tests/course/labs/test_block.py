@@ -8,9 +8,9 @@ import pytest
 from labs import Mistake, Planted, assert_caught, mistakes
 
 from lsmkv.course.labs.block import LAB, built
-from lsmkv.table.block import Block
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.util import search
+from lsmkv.engine.table.block import Block
+from lsmkv.engine.table.block_builder import BlockBuilder
+from lsmkv.engine.util import search
 
 Entries = Sequence[tuple[bytes, bytes]]
 

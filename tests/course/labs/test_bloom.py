@@ -8,7 +8,7 @@ import pytest
 from labs import Mistake, Planted, assert_caught, mistakes
 
 from lsmkv.course.labs.bloom import LAB, without_cutting
-from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash, predicted_rate
+from lsmkv.engine.filter.bloom import BloomFilterPolicy, leveldb_hash, predicted_rate
 
 
 def made(keys: Sequence[bytes], bits: int) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from lsmkv.course.labs.committing import LEFT_BEHIND, crashed, on_a_faulty_disk, rules
 from lsmkv.course.labs.formats import write
 from lsmkv.course.labs.power_cuts import PATH, content_differs
-from lsmkv.env.recording import RecordingEnv
-from lsmkv.format.filenames import set_current
+from lsmkv.engine.format.filenames import set_current
+from lsmkv.testing.recording import RecordingEnv
 
 
 def test_the_store_is_sound_before_and_after() -> None:

@@ -10,7 +10,6 @@ import pytest
 from labs import load, reference
 
 import lsmkv
-from lsmkv.counters import Counters
 from lsmkv.course.failure import CheckFailure
 from lsmkv.course.labs.compacting import (
     OPTIONS,
@@ -27,10 +26,11 @@ from lsmkv.course.labs.compacting import (
 )
 from lsmkv.course.labs.compaction import LAB
 from lsmkv.course.labs.formats import LEVELS
-from lsmkv.db.compact.compaction import CompactionJob
-from lsmkv.db.compact.picking import pick_compaction
-from lsmkv.db.tree.table_cache import TableCache
-from lsmkv.env.local import LocalEnv
+from lsmkv.engine.counters import Counters
+from lsmkv.engine.db.compact.compaction import CompactionJob
+from lsmkv.engine.db.compact.picking import pick_compaction
+from lsmkv.engine.db.tree.table_cache import TableCache
+from lsmkv.engine.env.local import LocalEnv
 
 
 def test_entries_are_tagged_and_read_back() -> None:

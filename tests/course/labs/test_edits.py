@@ -19,8 +19,8 @@ from lsmkv.course.labs.edits import (
     some_fields,
 )
 from lsmkv.course.labs.manifest import LAB
-from lsmkv.db.tree.version import Version
-from lsmkv.format.version_edit import VersionEdit
+from lsmkv.engine.db.tree.version import Version
+from lsmkv.engine.format.version_edit import VersionEdit
 
 ENGINE = load(reference(LAB))
 """What the engine makes of edits."""

@@ -6,8 +6,8 @@ import pytest
 
 from lsmkv.course.labs.flushing import work
 from lsmkv.course.labs.power_cuts import PATH, content_differs
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.env.recording import RecordingEnv
+from lsmkv.engine.env.memory import MemoryEnv
+from lsmkv.testing.recording import RecordingEnv
 
 
 def copy() -> MemoryEnv:

@@ -6,12 +6,12 @@ import pytest
 
 import lsmkv
 import lsmkv.testing
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.course.labs import formats
+from lsmkv.engine.counters import NUM_LEVELS
+from lsmkv.engine.format import batch, filenames, keys
+from lsmkv.engine.table import format as table_format
+from lsmkv.engine.util import compression
 from lsmkv.files import BlockHandle, Table, make_key
-from lsmkv.format import batch, filenames, keys
-from lsmkv.table import format as table_format
-from lsmkv.util import compression
 
 ENTRIES = [(make_key(b"key%03d" % n, 7 + n, n % 2), b"value" * n) for n in range(100)]
 

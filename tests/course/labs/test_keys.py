@@ -6,9 +6,9 @@ import pytest
 from labs import Mistake, Planted, assert_caught, mistakes
 
 from lsmkv.course.labs.keys import LAB
-from lsmkv.format.keys import InternalKeyComparator, pack, unpack
-from lsmkv.util.coding import decode_varint64, encode_varint
-from lsmkv.util.comparator import BytewiseComparator
+from lsmkv.engine.format.keys import InternalKeyComparator, pack, unpack
+from lsmkv.engine.util.coding import decode_varint64, encode_varint
+from lsmkv.engine.util.comparator import BytewiseComparator
 
 order = InternalKeyComparator(BytewiseComparator())
 

@@ -9,8 +9,8 @@ from labs import Mistake, Planted, assert_caught, load, mistakes, reference, sol
 
 from lsmkv.course.labs.log import LAB
 from lsmkv.course.running import PASSED, judge
-from lsmkv.format.log import BLOCK_SIZE, FULL, HEADER_SIZE, LAST, MIDDLE, frame
-from lsmkv.util.checksum import crc32c, masked_crc32c
+from lsmkv.engine.format.log import BLOCK_SIZE, FULL, HEADER_SIZE, LAST, MIDDLE, frame
+from lsmkv.engine.util.checksum import crc32c, masked_crc32c
 
 
 def good(data: bytes) -> list[bytes]:

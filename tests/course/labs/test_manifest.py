@@ -22,9 +22,9 @@ from lsmkv.course.labs.edits import (
     replayed,
 )
 from lsmkv.course.labs.manifest import LAB
-from lsmkv.env.base import Directory, WritableFile
-from lsmkv.format.filenames import CURRENT, manifest_name
-from lsmkv.format.log import BLOCK_SIZE, frame
+from lsmkv.engine.env.base import Directory, WritableFile
+from lsmkv.engine.format.filenames import CURRENT, manifest_name
+from lsmkv.engine.format.log import BLOCK_SIZE, frame
 
 
 def decoded(record: bytes) -> list[Field]:

@@ -9,7 +9,7 @@ import pytest
 from labs import Mistake, Planted, assert_caught, load, mistakes, reference
 
 from lsmkv.course.labs.merging import LAB, Entry, Pair
-from lsmkv.format.keys import pack, unpack
+from lsmkv.engine.format.keys import pack, unpack
 
 RIGHT = load(reference(LAB))
 

@@ -16,7 +16,7 @@ from lsmkv.course.labs.power_cuts import (
     Run,
     content_differs,
 )
-from lsmkv.env.base import Directory, Env
+from lsmkv.engine.env.base import Directory, Env
 
 MADE = ("create", "a"), ("append", "a"), ("sync", "a"), ("sync", ""), ("remove", "b")
 

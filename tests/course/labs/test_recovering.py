@@ -26,10 +26,10 @@ from lsmkv.course.labs.recovering import (
     require_found,
     why_missing,
 )
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.env.recording import RecordingEnv
-from lsmkv.format.batch import decode_batch
-from lsmkv.format.filenames import log_name, manifest_name
+from lsmkv.engine.env.memory import MemoryEnv
+from lsmkv.engine.format.batch import decode_batch
+from lsmkv.engine.format.filenames import log_name, manifest_name
+from lsmkv.testing.recording import RecordingEnv
 
 
 def test_a_log_is_read_in_pieces() -> None:

@@ -13,11 +13,11 @@ from labs import Mistake, Planted, assert_caught, mistakes, solution
 
 from lsmkv.course.labs.committing import failing
 from lsmkv.course.labs.recovery import LAB
-from lsmkv.env.base import Directory
-from lsmkv.format.batch import decode_batch
-from lsmkv.format.filenames import FileType, manifest_name, parse_filename, set_current
-from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST
-from lsmkv.util.checksum import typed_crc32c
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.format.batch import decode_batch
+from lsmkv.engine.format.filenames import FileType, manifest_name, parse_filename, set_current
+from lsmkv.engine.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST
+from lsmkv.engine.util.checksum import typed_crc32c
 
 Replayed = tuple[dict[bytes, bytes | None], int]
 Logs = Sequence[Sequence[bytes | None]]

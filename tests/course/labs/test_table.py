@@ -9,10 +9,10 @@ from labs import Mistake, Planted, assert_caught, load, mistakes, reference
 
 from lsmkv.course.labs.block import built as block_of
 from lsmkv.course.labs.table import LAB, MAGIC, blocks_in, built, contents_of
-from lsmkv.format.keys import unpack
-from lsmkv.table.block import Block
-from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer
-from lsmkv.util.checksum import crc32c, masked_crc32c
+from lsmkv.engine.format.keys import unpack
+from lsmkv.engine.table.block import Block
+from lsmkv.engine.table.format import FOOTER_SIZE, BlockHandle, Footer
+from lsmkv.engine.util.checksum import crc32c, masked_crc32c
 
 RIGHT = load(reference(LAB))
 Entries = Sequence[tuple[bytes, bytes]]

@@ -7,11 +7,11 @@ from typing import TypeGuard
 
 from lsmkv.course.labs.committing import Plan, obsolete_after
 from lsmkv.course.labs.formats import write
-from lsmkv.env.base import Directory
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.format.batch import decode_batch
-from lsmkv.format.filenames import FileType, log_name, parse_filename, set_current
-from lsmkv.format.log import LogReader
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.env.memory import MemoryEnv
+from lsmkv.engine.format.batch import decode_batch
+from lsmkv.engine.format.filenames import FileType, log_name, parse_filename, set_current
+from lsmkv.engine.format.log import LogReader
 
 
 def logs_to_replay(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from lsmkv.engine.format.keys import InternalKeyComparator, unpack
+from lsmkv.engine.format.keys import pack as pack_key
+from lsmkv.engine.util.coding import decode_varint64, encode_varint
+from lsmkv.engine.util.comparator import BytewiseComparator
 from lsmkv.errors import CorruptionError
-from lsmkv.format.keys import InternalKeyComparator, unpack
-from lsmkv.format.keys import pack as pack_key
-from lsmkv.util.coding import decode_varint64, encode_varint
-from lsmkv.util.comparator import BytewiseComparator
 
 __all__ = ["compare_keys", "decode_varint", "encode_varint", "pack_key", "unpack_key"]
 

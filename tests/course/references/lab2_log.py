@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.format.log import LogReader, frame
-from lsmkv.util.checksum import typed_crc32c as masked_checksum
+from lsmkv.engine.env.memory import MemoryEnv
+from lsmkv.engine.format.log import LogReader, frame
+from lsmkv.engine.util.checksum import typed_crc32c as masked_checksum
 
 __all__ = ["frame", "masked_checksum", "read_log"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lsmkv.table.block import Block
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.util.search import common
+from lsmkv.engine.table.block import Block
+from lsmkv.engine.table.block_builder import BlockBuilder
+from lsmkv.engine.util.search import common
 
 
 def shared_prefix(a: bytes, b: bytes) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
-from lsmkv.filter.bloom import leveldb_hash as bloom_hash
+from lsmkv.engine.filter.bloom import BloomFilterPolicy, predicted_rate
+from lsmkv.engine.filter.bloom import leveldb_hash as bloom_hash
 
 __all__ = ["bloom_hash", "create_filter", "key_may_match", "predicted_rate", "probes"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.format.keys import user_key_of
+from lsmkv.engine.table.filter_block import FILTER_BASE_LG, FilterBlockBuilder, FilterBlockReader
 from lsmkv.errors import CorruptionError
-from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.format.keys import user_key_of
-from lsmkv.table.filter_block import FILTER_BASE_LG, FilterBlockBuilder, FilterBlockReader
 
 Blocks = Sequence[tuple[int, Sequence[bytes]]]
 

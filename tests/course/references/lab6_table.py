@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lsmkv.counters import ReadCounters
-from lsmkv.env.base import RandomAccessFile
-from lsmkv.env.memory import MemoryEnv
-from lsmkv.filter.key_hashes import KeyHashes
-from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, InternalKeyComparator
-from lsmkv.options import Options
-from lsmkv.table.builder import TableBuilder
-from lsmkv.table.format import BlockHandle, Footer, open_block
-from lsmkv.table.format import seal_block as seal
-from lsmkv.table.reader import Table
-from lsmkv.util.comparator import BYTEWISE
-from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, NO_COMPRESSION
+from lsmkv.engine.counters import ReadCounters
+from lsmkv.engine.env.base import RandomAccessFile
+from lsmkv.engine.env.memory import MemoryEnv
+from lsmkv.engine.filter.key_hashes import KeyHashes
+from lsmkv.engine.format.keys import KIND_VALUE, MAX_SEQUENCE, InternalKeyComparator
+from lsmkv.engine.options import Options
+from lsmkv.engine.table.builder import TableBuilder
+from lsmkv.engine.table.format import BlockHandle, Footer, open_block
+from lsmkv.engine.table.format import seal_block as seal
+from lsmkv.engine.table.reader import Table
+from lsmkv.engine.util.comparator import BYTEWISE
+from lsmkv.engine.util.compression import DEFAULT_MAX_BLOCK_BYTES, NO_COMPRESSION
 
 ORDER = InternalKeyComparator(BYTEWISE)
 

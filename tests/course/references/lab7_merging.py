@@ -7,10 +7,10 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from lsmkv.db.tree.merge import live_entries
-from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.keys import KIND_VALUE, InternalKeyComparator, pack, sequence_in
-from lsmkv.util.comparator import BytewiseComparator
+from lsmkv.engine.db.tree.merge import live_entries
+from lsmkv.engine.format.key_order import KeyOrder
+from lsmkv.engine.format.keys import KIND_VALUE, InternalKeyComparator, pack, sequence_in
+from lsmkv.engine.util.comparator import BytewiseComparator
 
 Entry = tuple[bytes, bytes]
 Pair = tuple[bytes, bytes]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lsmkv.course.labs.asked_tables import candidates
-from lsmkv.util.search import SortedKeys
+from lsmkv.engine.util.search import SortedKeys
 
 if TYPE_CHECKING:
     from lsmkv.course.starters.lab8_reading import Table

@@ -18,14 +18,14 @@ from lsmkv.course.labs.edits import (
     Levels,
     replayed,
 )
-from lsmkv.db.tree.version import Version
-from lsmkv.env.base import Directory, WritableFile
+from lsmkv.engine.db.tree.version import Version
+from lsmkv.engine.env.base import Directory, WritableFile
+from lsmkv.engine.format.filenames import set_current
+from lsmkv.engine.format.keys import InternalKeyComparator
+from lsmkv.engine.format.log import BLOCK_SIZE, frame
+from lsmkv.engine.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.engine.util.comparator import BYTEWISE
 from lsmkv.errors import CorruptionError
-from lsmkv.format.filenames import set_current
-from lsmkv.format.keys import InternalKeyComparator
-from lsmkv.format.log import BLOCK_SIZE, frame
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.util.comparator import BYTEWISE
 
 __all__ = [
     "apply_edit",

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsmkv.engine.util.checksum import masked_crc32c
+from lsmkv.engine.util.coding import encode_fixed32
 from lsmkv.errors import CorruptionError
 from lsmkv.shards.remote.meta import FilePieces, Piece, decode_meta, encode_meta
-from lsmkv.util.checksum import masked_crc32c
-from lsmkv.util.coding import encode_fixed32
 
 HEADER = b"lsmkvMT\x01"
 FILES = [

@@ -18,9 +18,9 @@ from memory_objects import MemoryObjects, upload
 from threads import run_threads
 
 from lsmkv import DB, CorruptionError, IOError, MemoryEnv, NotFoundError
-from lsmkv.env.base import Directory
-from lsmkv.env.local import LocalEnv
-from lsmkv.options import Options
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.options import Options
 from lsmkv.shards.remote.disk_cache import DiskCache
 from lsmkv.shards.remote.meta import FilePieces, decode_meta, encode_meta
 from lsmkv.shards.remote.remote_env import Expected, RemoteEnv

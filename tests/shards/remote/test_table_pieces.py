@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lsmkv import DB, CorruptionError, MemoryEnv
-from lsmkv.env.base import Directory
-from lsmkv.options import Options
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.options import Options
+from lsmkv.engine.table.reader import Table
 from lsmkv.shards.remote.meta import FilePieces
 from lsmkv.shards.remote.table_pieces import table_pieces
-from lsmkv.table.reader import Table
 
 
 def pieces_in(directory: Directory) -> dict[str, FilePieces]:

@@ -52,7 +52,7 @@ def run(*tests: str) -> int:
 def test_its_calls_under_macos_rules() -> None:
     names = ("shared_file", "named_page", "named_sockets", "local")
     files = [f"tests/shared/system/test_{name}.py" for name in names]
-    assert run("tests/env/test_lock.py", *files) > 60
+    assert run("tests/engine/env/test_lock.py", *files) > 60
 
 
 @imitated

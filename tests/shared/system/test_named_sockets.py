@@ -14,7 +14,7 @@ import macos_rules
 import pytest
 import sharing_systems
 
-from lsmkv.env import forks
+from lsmkv.engine.env import forks
 from lsmkv.shared.system import named_page, named_sockets
 from lsmkv.shared.system.local import SHARES
 from lsmkv.shared.system.sockets import Impostor, Socket, module

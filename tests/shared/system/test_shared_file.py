@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lsmkv.env.local import LocalDirectory, LocalEnv
+from lsmkv.engine.env.local import LocalDirectory, LocalEnv
 from lsmkv.shared.system.local import SHARES, place_of
 from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, SharedFile
 

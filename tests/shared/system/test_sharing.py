@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lsmkv.env.local import LocalEnv
-from lsmkv.env.memory import MemoryEnv
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.env.memory import MemoryEnv
 from lsmkv.shared.system.local import place_of
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from benches import NUM, SETTINGS
 
+from lsmkv.engine.util.compression import SNAPPY, compress
 from lsmkv.tools.bench.data import Data, compressible_values, random_values
-from lsmkv.util.compression import SNAPPY, compress
 
 
 def test_data_is_the_same_for_a_seed() -> None:

@@ -14,7 +14,7 @@ from commands import fails, lsm, lsm_bytes
 
 import lsmkv
 import lsmkv.shards
-from lsmkv.exchange import json_line, write_raw
+from lsmkv.files.exchange import json_line, write_raw
 from lsmkv.tools.text import from_size
 
 

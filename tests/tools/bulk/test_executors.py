@@ -17,7 +17,7 @@ from processes import ENVIRON
 
 import lsmkv
 import lsmkv.shards
-from lsmkv.exchange import json_line
+from lsmkv.files.exchange import json_line
 from lsmkv.tools.bulk.executors import open_executor
 
 

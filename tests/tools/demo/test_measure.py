@@ -9,11 +9,11 @@ import pytest
 from demos import LINES
 
 import lsmkv
-from lsmkv.filter.bloom import BloomFilterPolicy, rate_from_fill
-from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy
-from lsmkv.filter.known import rate_of
-from lsmkv.filter.policy import FilterPolicy
+from lsmkv.engine.filter.bloom import BloomFilterPolicy, rate_from_fill
+from lsmkv.engine.filter.bloom64 import Bloom64Policy
+from lsmkv.engine.filter.fuse import BinaryFusePolicy
+from lsmkv.engine.filter.known import rate_of
+from lsmkv.engine.filter.policy import FilterPolicy
 from lsmkv.tools.demo.measure import LAYOUTS, RecordingPolicy, compact, load, measure
 from lsmkv.tools.sample_keys import lines_as_keys
 

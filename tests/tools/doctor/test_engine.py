@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import lsmkv
-from lsmkv.env.installed import Installation, Requirement, version_of
+from lsmkv.engine.env.installed import Installation, Requirement, version_of
 from lsmkv.tools.doctor import engine as engine_module
 from lsmkv.tools.doctor.engine import crc32c_text, engine, version_text, why_pure
 

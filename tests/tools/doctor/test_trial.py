@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lsmkv.env import lock as lock_module
+from lsmkv.engine.env import lock as lock_module
 from lsmkv.tools.doctor.trial import (
     PREFIX,
     beside,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from dumped import LOG, MANIFEST, TABLE, make_table
 
-from lsmkv.format.keys import pack
+from lsmkv.engine.format.keys import pack
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dumped import LOG, MANIFEST, batch_record, dump, encode_put, lines, make_log, meanings, records
 
-from lsmkv.format.log import BLOCK_SIZE
+from lsmkv.engine.format.log import BLOCK_SIZE
 
 
 def test_a_log_byte_by_byte(store: Path) -> None:

@@ -18,9 +18,9 @@ from dumped import (
     records,
 )
 
+from lsmkv.engine.format.keys import pack
+from lsmkv.engine.table.format import Footer
 from lsmkv.files import Block
-from lsmkv.format.keys import pack
-from lsmkv.table.format import Footer
 from lsmkv.tools.dump.records import Piece
 
 

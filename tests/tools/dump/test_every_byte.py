@@ -19,8 +19,8 @@ from dumped import (
     make_table,
 )
 
-from lsmkv.format.keys import pack
-from lsmkv.format.version_edit import FileMetaData
+from lsmkv.engine.format.keys import pack
+from lsmkv.engine.format.version_edit import FileMetaData
 
 
 def random_file(rng: random.Random) -> tuple[str, bytes]:

@@ -20,8 +20,8 @@ from dumped import (
     records,
 )
 
+from lsmkv.engine.format.log import BLOCK_SIZE
 from lsmkv.files import LogRecord, Operation
-from lsmkv.format.log import BLOCK_SIZE
 from lsmkv.tools.dump.records import Fault
 
 

@@ -23,8 +23,8 @@ from dumped import (
     objects,
 )
 
-from lsmkv.format.keys import pack
-from lsmkv.format.log import BLOCK_SIZE
+from lsmkv.engine.format.keys import pack
+from lsmkv.engine.format.log import BLOCK_SIZE
 from lsmkv.tools.dump.records import Record
 from lsmkv.tools.dump.sources import Wanted, dump_file
 

@@ -14,9 +14,9 @@ from dumped import (
     records,
 )
 
+from lsmkv.engine.format.keys import pack
+from lsmkv.engine.util.checksum import masked_crc32c
 from lsmkv.files import Filter
-from lsmkv.format.keys import pack
-from lsmkv.util.checksum import masked_crc32c
 
 
 def test_versions_that_share_a_part_of_their_tags() -> None:

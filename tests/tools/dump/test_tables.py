@@ -19,14 +19,14 @@ from dumped import (
     records,
 )
 
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.format.keys import pack
+from lsmkv.engine.table.block_builder import BlockBuilder
+from lsmkv.engine.table.format import BlockHandle, Footer, seal_block
+from lsmkv.engine.util.checksum import masked_crc32c
+from lsmkv.engine.util.comparator import ReverseBytewiseComparator
 from lsmkv.files import Block, Filter
-from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.format.keys import pack
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.table.format import BlockHandle, Footer, seal_block
 from lsmkv.tools.dump.records import Entry, Fault, Handle
-from lsmkv.util.checksum import masked_crc32c
-from lsmkv.util.comparator import ReverseBytewiseComparator
 
 
 def test_filters_of_every_layout() -> None:

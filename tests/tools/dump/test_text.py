@@ -22,10 +22,10 @@ from dumped import (
     objects,
 )
 
-from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy
-from lsmkv.filter.prefix import DelimitedPrefix
-from lsmkv.format.keys import pack
+from lsmkv.engine.filter.bloom64 import Bloom64Policy
+from lsmkv.engine.filter.fuse import BinaryFusePolicy
+from lsmkv.engine.filter.prefix import DelimitedPrefix
+from lsmkv.engine.format.keys import pack
 
 MANIFEST_TEXT = r"""
 --- offset 0; VersionEdit {

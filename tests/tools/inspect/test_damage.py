@@ -11,7 +11,7 @@ import pytest
 from inspected import damage, request
 
 import lsmkv
-from lsmkv.filter.prefix import DelimitedPrefix
+from lsmkv.engine.filter.prefix import DelimitedPrefix
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.server import application
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lsmkv
-from lsmkv.exchange import read_json_lines
+from lsmkv.files.exchange import read_json_lines
 from lsmkv.tools.inspect import entries as module
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.entries import Wanted, entries, lines

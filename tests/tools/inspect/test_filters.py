@@ -10,10 +10,10 @@ from policies import FirstByte
 from typer.testing import CliRunner
 
 import lsmkv
-from lsmkv.filter.bloom import BloomFilterPolicy, rate_from_fill
-from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy
-from lsmkv.filter.prefix import DelimitedPrefix
+from lsmkv.engine.filter.bloom import BloomFilterPolicy, rate_from_fill
+from lsmkv.engine.filter.bloom64 import Bloom64Policy
+from lsmkv.engine.filter.fuse import BinaryFusePolicy
+from lsmkv.engine.filter.prefix import DelimitedPrefix
 from lsmkv.tools.app import app
 from lsmkv.tools.inspect import filters
 from lsmkv.tools.inspect.api import Api

@@ -8,13 +8,13 @@ import pytest
 from inspected import damage
 
 import lsmkv
-from lsmkv.db.tree.manifest import read_manifest
-from lsmkv.env.base import Directory
-from lsmkv.env.local import LocalEnv
-from lsmkv.format.filenames import read_current
-from lsmkv.format.keys import pack
-from lsmkv.format.log import LogWriter
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.engine.db.tree.manifest import read_manifest
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.format.filenames import read_current
+from lsmkv.engine.format.keys import pack
+from lsmkv.engine.format.log import LogWriter
+from lsmkv.engine.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.history import WINDOW
 from lsmkv.tools.inspect.plain import NotThereError

@@ -17,8 +17,8 @@ import pytest
 from documents import load_script
 
 import lsmkv
-from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
-from lsmkv.filter.rates import expected_fill, expected_rate
+from lsmkv.engine.filter.bloom import BloomFilterPolicy, leveldb_hash
+from lsmkv.engine.filter.rates import expected_fill, expected_rate
 
 STATIC = Path(lsmkv.__file__).parent / "tools" / "inspect" / "static"
 DOCS = Path(__file__).parents[3] / "docs"

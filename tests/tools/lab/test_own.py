@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.engine.filter.bloom import BloomFilterPolicy
 from lsmkv.tools.lab.own import OwnPolicy, PolicyError, load_policy
 
 FUNCTIONS = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from watching import Owner, busy_owner
 
-from lsmkv.db.observe.published import CompactionUnderWay
+from lsmkv.engine.db.observe.published import CompactionUnderWay
 from lsmkv.tools.top import panels
 
 ALL = (

@@ -1,4 +1,4 @@
-"""Objects as files in a directory tree, through an :class:`~lsmkv.env.base.Env`.
+"""Objects as files in a directory tree, through an :class:`~lsmkv.engine.env.base.Env`.
 
 An object's name is its path below the root.  A new object is written under a temporary name and
 made durable.  One system call then moves it into place: a rename, which replaces, or a hard link,
@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from lsmkv.env.base import Directory, Env
+from lsmkv.engine.env.base import Directory, Env
 from lsmkv.shards.remote.objects.base import (
     ObjectInfo,
     ObjectStore,

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-from lsmkv.env.base import Env
-from lsmkv.env.local import LocalEnv
-from lsmkv.env.place import absolute
+from lsmkv.engine.env.base import Env
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.env.place import absolute
+from lsmkv.engine.util.urls import is_url, scheme_of
 from lsmkv.shards.remote.objects.base import ObjectStore
 from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.remote.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
-from lsmkv.util.urls import is_url, scheme_of
 
 CLOUD_SCHEMES = frozenset(
     ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https")
@@ -55,7 +55,7 @@ def open_objects(
     Raises ``ImportError`` if a package is missing, ``ValueError`` for an invalid URL or options,
     and ``OSError`` if a directory cannot be opened.  Makes no request.
 
-    >>> from lsmkv.env.memory import MemoryEnv
+    >>> from lsmkv.engine.env.memory import MemoryEnv
     >>> with open_objects("store", env=MemoryEnv(), create=True) as objects:
     ...     objects.put("a/b", b"content")
     ...     objects.get_range("a/b", 3, 100), [found.name for found in objects.list("a/")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from lsmkv.env.base import RandomAccessFile
+from lsmkv.engine.env.base import RandomAccessFile
 
 MOST_OPEN = 64
 """The most files that are kept open while no request uses them."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple, NoReturn, TypeVar
 
-from lsmkv.errors import ClosedError
+from lsmkv.engine.errors import ClosedError
 from lsmkv.shards.remote.objects.base import PERMANENT_ERRNOS, ObjectInfo, ObjectStore
 from lsmkv.shards.remote.objects.counters import Kind, RequestCounters
 

@@ -55,7 +55,7 @@ export function textbookRate(keys, bits, probes) {
   return (1 - Math.exp((-probes * keys) / bits)) ** probes;
 }
 
-/** The false-positive rate to expect, in a small filter too: lsmkv/filter/rates.py says how. */
+/** The false-positive rate to expect, in a small filter too: lsmkv/engine/filter/rates.py says how. */
 export function expectedRate(keys, bits, probes) {
   const law = lawOf(bits, probes);
   const fill = expectedFill(keys, bits, probes);

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from s3_servers import S3Server, an_s3_server, s3_options
 
-from lsmkv.env.local import LocalEnv
-from lsmkv.env.memory import MemoryEnv
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.env.memory import MemoryEnv
 from lsmkv.shards.remote.objects.base import ObjectStore, check_object_name, check_prefix
 from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.remote.objects.open import open_objects

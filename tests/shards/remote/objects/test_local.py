@@ -14,14 +14,14 @@ from types import ModuleType
 
 import pytest
 
-from lsmkv.env.durable import NameModel, Tails
-from lsmkv.env.faulty import FaultyEnv
-from lsmkv.env.local import LocalEnv
-from lsmkv.env.memory import MemoryDirectory, MemoryEnv, MemoryWritableFile
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.env.memory import MemoryDirectory, MemoryEnv, MemoryWritableFile
 from lsmkv.shards.remote.objects import local
 from lsmkv.shards.remote.objects.base import ObjectStore
 from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.remote.objects.open_files import MOST_OPEN
+from lsmkv.testing.durable import NameModel, Tails
+from lsmkv.testing.faulty import FaultyEnv
 
 OLD, NEW = b"old" * 3000, b"new!" * 2500
 

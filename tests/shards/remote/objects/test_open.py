@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lsmkv.env.memory import MemoryEnv
+from lsmkv.engine.env.memory import MemoryEnv
 from lsmkv.shards.remote.objects import open as opening
 from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.remote.objects.open import CLOUD_SCHEMES, open_objects

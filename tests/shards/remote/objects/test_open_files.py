@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lsmkv.env.base import RandomAccessFile
-from lsmkv.env.memory import MemoryEnv
+from lsmkv.engine.env.base import RandomAccessFile
+from lsmkv.engine.env.memory import MemoryEnv
 from lsmkv.shards.remote.objects.open_files import OpenFiles
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lsmkv.env.memory import MemoryEnv
+from lsmkv.engine.env.memory import MemoryEnv
 from lsmkv.errors import ClosedError
 from lsmkv.shards.remote.objects import retrying
 from lsmkv.shards.remote.objects.base import PERMANENT_ERRNOS, ObjectInfo

@@ -1,0 +1,1 @@
+"""Backends of ``lsmkv.Cache`` for other libraries, under the interfaces of those."""

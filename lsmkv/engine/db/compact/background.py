@@ -1,0 +1,575 @@
+"""The scheduler of background work: which job is next, and how threads wait for it.
+
+One thread does the work, and lives only while there is some.  Readers and writers call
+:meth:`Background.schedule` under the store's lock whenever they have made work; the thread picks
+the most urgent job under that lock, and runs it (``background_jobs.py``) without any lock.  A
+thread that waits for a change takes a ticket under the lock, and waits without it.
+
+With ``background="inline"`` there is no thread.  A write does at most one job, after it has
+released its locks, and a call that waits for a change does jobs until the change has come.  An
+interrupt may then come at any step of a job; ``BackgroundJobs`` says what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lsmkv.engine.db.compact.background_jobs import (
+    BackgroundJobs,
+    Cancelled,
+    Publication,
+    RangeCompaction,
+    Stopped,
+)
+from lsmkv.engine.db.compact.background_thread import BackgroundThread, typed_error
+from lsmkv.engine.db.compact.full_disk import NoRoom, WorkOnDisk
+from lsmkv.engine.db.compact.obsolete import PendingOutputs
+from lsmkv.engine.db.compact.pool import WorkerPool
+from lsmkv.engine.db.tree.info_log import INFO
+from lsmkv.engine.db.tree.store import Store, View
+from lsmkv.engine.db.tree.version import Version
+from lsmkv.engine.env.process import get_ready
+from lsmkv.engine.errors import ClosedError, IOError
+from lsmkv.engine.util.threads import start_new_thread
+from lsmkv.engine.util.ticket import InlineTicket, Ticket
+
+
+class Background:
+    """Schedules flushes, compactions and publications, and the removal of obsolete files.
+
+    The first error ends the work for good: it is kept, raised by every later write, and the files
+    are left as they are until the store is reopened.  A full disk does not count if only tables are
+    affected: the work is put off until there is space (``full_disk.py``).
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._running_thread: BackgroundThread | None = None
+        self.owner: Callable[[], object] | None = None
+        """Returns what must not be finalized while work runs: the store's handle, if it lives."""
+        self.pending_outputs = PendingOutputs()
+        """Tables that must not be removed, though no version names them yet."""
+        self.workers = WorkerPool(store, self.pending_outputs)
+        self.jobs = BackgroundJobs(store, self.pending_outputs, self.workers)
+        self._flush_expected = False
+        self._range_compactions: list[RangeCompaction] = []
+        self._publications: list[Publication] = []
+        self.reserved: set[int] = set()
+        """The sequences that ingests under way have taken from the future."""
+        self.error: BaseException | None = None
+        self.threadless = store.options.background == "inline"
+        """Whether jobs run in the calls that make or await them, and no thread is started."""
+        if self.threadless:
+            store.lock.watched = True
+        self.flushes = WorkOnDisk(store.directory)
+        self.compactions = WorkOnDisk(store.directory)
+        """Those that the version needs; a manual compaction that finds no space fails its
+        caller."""
+
+    # For writers and readers
+
+    def schedule(self) -> None:
+        """Start the thread if there is work and it is not running.  Caller holds the lock.
+
+        The thread is not a :class:`threading.Thread`, whose ``start`` waits: a KeyboardInterrupt in
+        there would leave a thread running that is not known here.  This thread first waits for the
+        lock that the caller holds, and ends at once if it is no longer the one recorded in
+        ``_running_thread``.
+        """
+        try:
+            self._start_thread()
+        except RuntimeError as error:  # no more threads, or the interpreter is going down
+            self._keep_error(error)
+
+    def expect_flush(self, size: int, seconds: float) -> None:
+        """Prepare for the flush of a memtable that fills up fast.
+
+        Called when a quarter of it is full, at a pace that fills its ``size`` bytes in ``seconds``.
+        Caller does not hold the lock.
+        """
+        if not self.workers.should_start_ahead(size, seconds):
+            return
+        get_ready()  # 2 ms here, and four times that in a thread next to one that writes batches
+        with self._store.lock.afterwards, self._store.lock.guard:
+            self._store.lock.claim()
+            self._flush_expected = True
+            try:
+                self._start_thread()
+            except RuntimeError:
+                pass  # if the flush itself cannot get a thread either, that is the error
+
+    def raise_error(self) -> None:
+        """Raise the error that ended the background work, if there is one."""
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+
+    def work_before_room(self, view: View) -> WorkOnDisk:
+        """The work that a writer waits for which finds this view with a full memtable."""
+        return self.compactions if view.immutable is None else self.flushes
+
+    @property
+    def no_room(self) -> IOError | None:
+        """What flushes or compactions wait for on a full disk; None if they do not wait.
+
+        Cleared by the first attempt that finds space.
+        """
+        return self.flushes.error or self.compactions.error
+
+    @property
+    def has_obsolete_files(self) -> bool:
+        """Whether files may still exist that the last commit has made obsolete;
+        :meth:`wait_for_flush` waits for their removal, too."""
+        return self.jobs.has_obsolete_files
+
+    def wait_for_flush(self) -> None:
+        """Wait until there is neither an immutable memtable nor a file that its flush made
+        obsolete.
+
+        KeyboardInterrupt ends the wait.  Caller does not hold the lock.  If the disk is full, one
+        attempt is made after the call, and its error raised.
+        """
+        store = self._store
+        since = self.flushes.attempts
+        while True:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                if store.open_view().immutable is None and not self.has_obsolete_files:
+                    return
+                self.flushes.resume_for(since)
+                ticket = self.ticket()
+            ticket.acquire()
+
+    def compact_level(
+        self,
+        level: int,
+        begin: bytes | None,
+        end: bytes | None,
+        advance: Callable[[int], None] | None = None,
+        rewrite_before: int = 0,
+    ) -> None:
+        """Move the range of user keys from ``level`` down by one, and wait for it.
+
+        If ``rewrite_before`` is not 0, instead rewrite the level's tables with lower numbers in
+        place; this requires a level >= 1 and no bounds.
+
+        Meanwhile ``advance`` is called, in the caller's thread and without any lock, with the
+        number of bytes of the level's tables that have gone down.  If it raises, or an exception
+        such as KeyboardInterrupt ends the wait, the work is cancelled at its next step.  On a full
+        disk it ends with the error; steps before that one stay done.
+        """
+        compaction = RangeCompaction(level, begin, end, rewrite_before)
+        store = self._store
+        try:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                store.open_view()
+                self._range_compactions.append(compaction)
+            while True:
+                with store.lock.afterwards, store.lock.guard:
+                    store.lock.claim()
+                    if compaction.error is not None:
+                        raise compaction.error
+                    if compaction.done and not self.has_obsolete_files:
+                        return
+                    moved = compaction.moved
+                    # Taken before ``advance`` is called, so that no change is missed meanwhile.
+                    ticket = self.ticket()
+                if advance is not None:
+                    advance(moved)
+                ticket.acquire()
+        except BaseException:
+            compaction.cancelled = True  # one assignment, which no second interrupt can split
+            raise
+
+    def publish(self, publication: Publication) -> None:
+        """Make tables visible, all at once; wait for it, and for the removal of the log before.
+
+        Caller holds the writers' lock, and the memtables are empty.  After an exception the outcome
+        is open until :meth:`withdraw` has returned.
+        """
+        store = self._store
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            store.open_view()
+            self._publications.append(publication)
+        while True:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                if publication.begun:  # its end comes, whatever else ends meanwhile
+                    self.raise_error()
+                    if publication.done and not self.has_obsolete_files:
+                        return
+                    ticket = self._change()
+                else:
+                    ticket = self.ticket()
+            ticket.acquire()
+
+    def withdraw(self, publication: Publication) -> None:
+        """Take a publication back if its commit was not begun, else wait for its end."""
+        store = self._store
+        while not publication.done:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                if publication.done:
+                    ticket = None
+                elif publication.begun:
+                    ticket = self._change()
+                else:
+                    ticket = None
+                    if publication in self._publications:
+                        self._publications.remove(publication)
+                    publication.done = True
+            if ticket is not None:
+                ticket.acquire()
+
+    def ticket(self) -> Ticket:
+        """A ticket for the next change that background work will bring, to be acquired without
+        the lock.  Where no thread does the work, acquiring it does.
+
+        Caller holds the lock.  Raises the error that ended the work, or :class:`ClosedError`, if no
+        change will come.
+        """
+        self.raise_error()
+        if self._store.closing:
+            raise ClosedError("the database is closed")
+        self.schedule()
+        self.raise_error()
+        return self._change()
+
+    def _change(self) -> Ticket:
+        """A ticket for the next change.  Caller holds the lock."""
+        change = self._store.changed.ticket()
+        if self.threadless and self._running_thread is None:
+            return InlineTicket(self.run_next_job, change)
+        return change
+
+    @property
+    def busy(self) -> bool:
+        """Whether the thread is running."""
+        return self._running_thread is not None
+
+    def wait_until_idle(self) -> None:
+        """Wait until the thread, if it runs, has nothing left to do."""
+        thread = self._running_thread
+        if thread is not None:
+            thread.wait()
+
+    def go_inline(self) -> None:
+        """Start no more threads, since the interpreter is ending: a call that waits for work does
+        it itself.  Work in progress stops at its next step, and this call waits for that."""
+        store = self._store
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            store.lock.watched = True
+            self.threadless = True
+        self.workers.disable()
+        self.stop()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there may be a job without a waiting caller: a hint, taken without the lock."""
+        view = self._store.view
+        return view is not None and (
+            view.immutable is not None or self._compaction_is_due(view.version)
+        )
+
+    def run_next_job(self) -> bool:
+        """Do the most urgent job, and remove the files that it makes obsolete, in the calling
+        thread.  Returns False, and does nothing, if another call is doing a job, or the thread is:
+        at the exit of the interpreter it may still be, while other threads write.
+
+        An error is kept, as the thread's is.  Anything that is not an ``Exception``, such as a
+        KeyboardInterrupt, is raised; a later call starts the job over.
+        """
+        store = self._store
+        work = store.lock.work
+        if work.taken() or self._running_thread is not None:
+            return False
+        with store.lock.afterwards, work.guard:
+            work.claim()
+            try:
+                self._run_inline()
+            except Stopped:
+                pass
+            except Exception as error:
+                self._end_by(error)
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            store.changed.notify_all()  # calls that have found this one at work
+        return True
+
+    def _run_inline(self) -> None:
+        store = self._store
+        if self.error is not None:
+            self._end_interrupted_publication()
+            return
+        self.jobs.finish_interrupted()
+        if store.closing:
+            if self._publications and self._publications[0].begun:
+                self._publish()  # the close waits for what an interrupt has left
+            return
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            job = self._next_job()
+        if job is not None:
+            job()
+        self.jobs.remove_obsolete()
+
+    def stop(self) -> None:
+        """End the work at its next step, and wait for that.  ``store.closing`` is set already."""
+        self.wait_until_idle()
+        if self.threadless and not self._store.lock.work.mine():
+            with self._store.lock.work.guard:
+                self._store.lock.work.claim()
+        self.workers.kill()
+
+    def abandon(self) -> None:
+        """In a forked child: the work is the parent's."""
+        self.workers.abandon()
+
+    # The thread
+
+    def _start_thread(self) -> None:
+        """Start the thread if there is work and it is not running.  Caller holds the lock."""
+        if self.threadless or self._running_thread is not None or self._next_job() is None:
+            return
+        thread = BackgroundThread(
+            None if self.owner is None else self.owner(), self._store.lock.threads
+        )
+        try:
+            self._running_thread = thread
+            start_new_thread(self._run, (thread,))
+        except BaseException:
+            self._running_thread = None
+            raise
+
+    def _next_job(self) -> Callable[[], None] | None:
+        """The most urgent job.  Caller holds the lock."""
+        store = self._store
+        view = store.view
+        if view is None or store.closing or self.error is not None:
+            return None
+        if view.immutable is not None and not self.flushes.put_off:
+            return self._flush
+        if self._flush_expected:
+            return self._prepare_flush
+        if self._publications:
+            return self._publish
+        if self._range_compactions:
+            return self._compact_range
+        if self._compaction_is_due(view.version) and not self.compactions.put_off:
+            return self._compact
+        return None
+
+    def _compaction_is_due(self, version: Version) -> bool:
+        return version.compaction_score >= 1 or (
+            version.file_to_compact is not None and self._store.options.seek_compaction
+        )
+
+    def _run(self, thread: BackgroundThread) -> None:
+        thread.begin()
+        try:
+            self._run_jobs(thread)
+        finally:
+            thread.end()
+
+    def _run_jobs(self, thread: BackgroundThread) -> None:
+        store = self._store
+        try:
+            while True:
+                if store.lock.due:
+                    store.lock.leave()
+                with store.lock.afterwards, store.lock.guard:
+                    store.lock.claim()
+                    if self._running_thread is not thread:
+                        return  # its start was interrupted, and given up
+                    job = self._next_job()
+                    if self.threadless or (job is None and not self.has_obsolete_files):
+                        self._running_thread = None
+                        store.changed.notify_all()
+                        return
+                self._run_one(job)
+        except Stopped:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                self._running_thread = None
+                store.changed.notify_all()
+        except BaseException as error:
+            self._end_by(error)
+
+    def _run_one(self, job: Callable[[], None] | None) -> None:
+        """Run a job, or remove obsolete files: a flush goes first, and does that while its worker
+        computes."""
+        if self.has_obsolete_files and job != self._flush:
+            self.jobs.remove_obsolete()
+        elif job is not None:
+            job()
+
+    def _end_by(self, error: BaseException) -> None:
+        """Keep an error, whatever it is: every later write raises it."""
+        store = self._store
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            self._running_thread = None
+            self._keep_error(error)
+        store.info_log.warn(f"Background work ended by an error: {self.error}")
+
+    def _keep_error(self, error: BaseException) -> None:
+        """Caller holds the lock."""
+        self.error = typed_error(error)
+        self._store.changed.notify_all()
+
+    # What the thread does next
+
+    def _flush(self) -> None:
+        self._flush_expected = False
+        store = self._store
+        room = self.flushes.free_bytes()
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            attempt = self.flushes.begin(room)
+        try:
+            self.jobs.flush()
+        except NoRoom as failure:
+            self._put_off(self.flushes, attempt, failure)
+        else:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                self.compactions.resume()  # the log is gone, and with it what it took up
+            self._note_success(self.flushes)
+
+    def _prepare_flush(self) -> None:
+        self._flush_expected = False
+        self.workers.start_ahead()
+
+    def _publish(self) -> None:
+        """Commit the first publication."""
+        store = self._store
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            if not self._publications:
+                return
+            publication = self._publications[0]
+            publication.begun = True
+        try:
+            self.jobs.publish(publication)
+        except BaseException as error:
+            if isinstance(error, Exception) or not self.threadless:
+                with store.lock.afterwards, store.lock.guard:
+                    store.lock.claim()
+                    # Before the ingest's thread wakes up and lets a writer continue.
+                    self._keep_error(error)
+                    self._end_publication(publication)
+            raise
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            self._end_publication(publication)
+
+    def _end_interrupted_publication(self) -> None:
+        """Give up a publication that was interrupted, after an error: the MANIFEST may name it."""
+        with self._store.lock.afterwards, self._store.lock.guard:
+            self._store.lock.claim()
+            if self._publications and self._publications[0].begun:
+                self._end_publication(self._publications[0])
+
+    def _end_publication(self, publication: Publication) -> None:
+        """Caller holds the lock."""
+        publication.done = True
+        self._publications.remove(publication)
+        self._store.changed.notify_all()
+
+    def _compact(self) -> None:
+        store = self._store
+        room = self.compactions.free_bytes()
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            attempt = self.compactions.begin(room)
+        try:
+            self.jobs.compact(self._run_urgent)
+        except NoRoom as failure:
+            self._put_off(self.compactions, attempt, failure)
+        else:
+            self._note_success(self.compactions)
+        finally:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                self.flushes.resume()  # its outputs may have taken space, or its inputs freed it
+
+    def _compact_range(self) -> None:
+        """Carry out one step of the first range compaction."""
+        store = self._store
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            whole = self._range_compactions[0]
+            if whole.cancelled:
+                del self._range_compactions[0]
+                return
+        try:
+            rest = self.jobs.compact_range(whole, self._run_urgent)
+        except Cancelled:
+            return
+        except NoRoom as failure:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                whole.error = failure.error
+                del self._range_compactions[0]
+                self.flushes.resume()
+                store.changed.notify_all()
+            return
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            self.flushes.resume()
+            if rest is not None:
+                whole.begin = rest
+            else:
+                whole.done = True
+                del self._range_compactions[0]  # only this thread removes one, the first
+                store.changed.notify_all()
+
+    def _run_urgent(self) -> None:
+        """Run the jobs that cannot wait for a compaction's end.  It calls this every few blocks."""
+        store = self._store
+        if store.closing or (self.threadless and self._running_thread is not None):
+            raise Stopped
+        if store.lock.due:
+            store.lock.leave()
+        view = store.view
+        if view is not None and view.immutable is not None and not self.flushes.put_off:
+            self._flush()
+            self.jobs.remove_obsolete()
+        if self._publications:
+            self._publish()
+            self.jobs.remove_obsolete()
+
+    # A full disk
+
+    def _put_off(self, work: WorkOnDisk, attempt: int, failure: NoRoom) -> None:
+        """Let the work wait for space.  The threads that wait for the work get the error."""
+        store = self._store
+        error = failure.error
+        is_new = self.no_room is None
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            work.fail(attempt, error)
+            store.changed.notify_all()
+        if is_new:
+            store.info_log.warn(
+                f"No space for new tables ({error.__cause__}): reads continue, and so do writes"
+                " while memory and log have space for them"
+            )
+
+    def _note_success(self, work: WorkOnDisk) -> None:
+        """The work has found space.  If nothing else waits for space, the disk is no longer
+        full."""
+        store = self._store
+        if self.no_room is None:
+            return
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            work.succeed()
+            view = store.view
+            if view is not None and not self._compaction_is_due(view.version):
+                self.compactions.succeed()
+            still = self.no_room is not None
+        if not still:
+            store.info_log.write("There is space for new tables again", INFO)

@@ -1,0 +1,434 @@
+"""Named leases: locks with names, which the holder of a store grants in the order of arrival.
+
+They exclude nobody from the store.  They are for programs that agree on a name: a cache computes a
+value once, or keeps other callers out of a ``with`` block.  :class:`NamedLeases` is the queue of
+one store, at the process that has it open for writing; :class:`NamedLease` is what a caller holds.
+``lsmkv/shared/named_leases.py`` is what the members of a shared store need besides.
+
+**The contract.**
+
+* At most ``permits`` callers hold a name at one moment: one, unless they say otherwise.  All who
+  use a name say the same number.
+* Who has waited longest gets it first.  A caller that gives up, or dies, leaves the queue.
+* A lease ends with :meth:`NamedLease.release`; with its ``limit``, which counts from the grant;
+  with the handle that it was taken by; and with the process.  A holder whose limit has passed is
+  not stopped: it asks :attr:`NamedLease.held`, or takes a limit that is longer than its work.
+* A caller that names a ``holder`` gets a lease which it has already once more, at no cost; that
+  many releases end it.  Handles have holders of their own.
+* A waiting thread sleeps until it is woken.
+
+No lock is held while somebody waits or is answered.  A signal handler or finalizer may release a
+lease; it may not take one, since its own thread may be in the middle of this.
+
+**Interrupts.**  Taking and releasing are sections in which signals wait (``util/signals.py``); only
+the wait for a lease is interrupted.  A caller begins its section before it takes a lease, and has
+noted the lease when the section ends: else an exception in between would lose it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from lsmkv.engine.errors import ClosedError, NestedCallError
+from lsmkv.engine.util.signals import deferred
+from lsmkv.engine.util.threads import ThreadLock
+from lsmkv.engine.util.ticket import Ticket
+
+NEVER: Final = float("inf")
+_LOOK_EVERY: Final = 0.5
+"""Seconds after which a waiting thread looks for signals."""
+_LOOK_AT_INHERITED: Final = 0.02
+"""Seconds between two looks whether a lease from before this owner has ended."""
+_MOST_STALE: Final = 64
+"""Events that are no longer needed, before they are dropped."""
+LONGEST_NAME: Final = 1024
+"""Bytes."""
+MOST_PERMITS: Final = 1 << 20
+
+Inherited = Callable[[bytes, int], bool]
+"""Whether a permit of a name is held by a lease that an earlier owner has granted."""
+
+
+class Wish:
+    """A caller's place in the queue of a name, and its lease once it is granted."""
+
+    def __init__(
+        self,
+        name: bytes,
+        permits: int,
+        limit: float | None,
+        until: float,
+        wake: Callable[[Wish], None],
+    ) -> None:
+        """``wake`` is called once, when the wish is granted or over."""
+        self.name = name
+        self.permits = permits
+        self.limit = limit
+        self.until = until
+        """When it is given up (``time.monotonic``)."""
+        self.wake = wake
+        self.permit = -1
+        """Which of the permits it has got; -1 while it waits."""
+        self.deadline = NEVER
+        """When its limit passes, once it is granted."""
+        self.over = False
+        """Whether it was given up, or has ended."""
+
+
+class _Name:
+    """Who has a name, and who waits for it."""
+
+    def __init__(self) -> None:
+        self.holders: dict[int, Wish] = {}  # by permit
+        self.queue: list[Wish] = []
+        self.look = 0.0
+        """When to look again whether inherited leases have ended."""
+
+
+class NamedLeases:
+    """The queue of one store.  Any thread may call any method."""
+
+    def __init__(
+        self,
+        inherited: Inherited | None = None,
+        changed: Callable[[], None] | None = None,
+    ) -> None:
+        """``changed`` is called when :meth:`advance` has to be called earlier than it has said."""
+        self._lock = ThreadLock()
+        self._names: dict[bytes, _Name] = {}
+        self._events: list[tuple[float, bytes]] = []  # a heap: when to look at which name
+        self._wishes = 0
+        self._closed = False
+        self._inherited = inherited
+        self._changed = changed
+
+    def ask(self, wish: Wish) -> None:
+        """Queue up; the wish is woken once it is granted or over, perhaps before this returns.
+
+        Raises :class:`ClosedError` after :meth:`close`.
+        """
+        self._refuse_nested()
+        woken: list[Wish] = []
+        with self._lock.guard:
+            self._lock.claim()
+            if self._closed:
+                raise ClosedError("the database is closed")
+            first = self._first_event()
+            name = self._names.get(wish.name)
+            if name is None:
+                name = self._names[wish.name] = _Name()
+            name.queue.append(wish)
+            self._wishes += 1
+            if wish.until < NEVER:
+                heapq.heappush(self._events, (wish.until, wish.name))
+            self._settle(wish.name, time.monotonic(), woken)
+            earlier = self._first_event() < first
+        self._finish(woken, earlier)
+
+    def end(self, wish: Wish) -> bool:
+        """Release the lease, or leave the queue.  Whether it was held until now."""
+        self._refuse_nested()
+        woken: list[Wish] = []
+        with self._lock.guard:
+            self._lock.claim()
+            first = self._first_event()
+            now = time.monotonic()
+            held = wish.permit >= 0 and not wish.over and now < wish.deadline
+            name = self._names.get(wish.name)
+            if name is not None and not wish.over:
+                wish.over = True
+                self._wishes -= 1
+                if wish.permit >= 0:
+                    if name.holders.get(wish.permit) is wish:
+                        del name.holders[wish.permit]
+                elif wish in name.queue:
+                    name.queue.remove(wish)
+                self._settle(wish.name, now, woken)
+            earlier = self._first_event() < first
+        self._finish(woken, earlier)
+        return held
+
+    def advance(self) -> float:
+        """Let limits and patience pass, and grant what has become free.
+
+        Returns when to call it again (``time.monotonic``).
+        """
+        woken: list[Wish] = []
+        with self._lock.guard:
+            self._lock.claim()
+            now = time.monotonic()
+            while self._events and self._events[0][0] <= now:
+                self._settle(heapq.heappop(self._events)[1], now, woken)
+            if len(self._events) > 4 * self._wishes + _MOST_STALE:
+                self._drop_stale_events()
+            first = self._first_event()
+        self._finish(woken, False)
+        return first
+
+    def close(self) -> None:
+        """Give up all wishes: who waits is woken, and nobody asks any more."""
+        woken: list[Wish] = []
+        with self._lock.guard:
+            self._lock.claim()
+            self._closed = True
+            for name in self._names.values():
+                for wish in name.holders.values():
+                    wish.over = True
+                for wish in name.queue:
+                    wish.over = True
+                    woken.append(wish)
+            self._names.clear()
+            self._events.clear()
+            self._wishes = 0
+        self._finish(woken, False)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
+    def waiting(self, name: bytes) -> int:
+        """How many wait for a name."""
+        state = self._names.get(name)
+        return 0 if state is None else len(state.queue)
+
+    def check(self) -> None:
+        """Raise ``AssertionError`` unless the queue is as it must be; for tests."""
+        waiting = 0
+        for name, state in self._names.items():
+            assert state.holders or state.queue, f"nobody wants {name!r}"
+            for permit, wish in state.holders.items():
+                assert 0 <= permit < wish.permits, f"permit {permit} of {wish.permits}"
+                assert wish.permit == permit, "a permit of another"
+                assert not wish.over, "a lease that is over"
+            assert all(wish.permit < 0 and not wish.over for wish in state.queue), "a queue"
+            waiting += len(state.queue) + len(state.holders)
+        assert waiting == self._wishes, f"{waiting} wishes, not {self._wishes}"
+
+    def _refuse_nested(self) -> None:
+        if self._lock.mine():
+            raise NestedCallError(
+                "a signal handler or finalizer has interrupted a call for a lease, and may not take"
+                " or release one"
+            )
+
+    def _finish(self, woken: list[Wish], earlier: bool) -> None:
+        """Wake who is to be woken, without the lock."""
+        for wish in woken:
+            wish.wake(wish)
+        if earlier and self._changed is not None:
+            self._changed()
+
+    def _first_event(self) -> float:
+        return self._events[0][0] if self._events else NEVER
+
+    def _settle(self, key: bytes, now: float, woken: list[Wish]) -> None:
+        """Let time pass for a name, and grant it.  Caller holds the lock."""
+        name = self._names.get(key)
+        if name is None:
+            return
+        for permit, wish in list(name.holders.items()):
+            if wish.deadline <= now:
+                wish.over = True
+                self._wishes -= 1
+                del name.holders[permit]
+        patient: list[Wish] = []
+        for wish in name.queue:
+            # Who comes at a free name gets it, even if it waits for no time at all.
+            permit = -1 if patient else self._free_permit(name, wish, now)
+            if permit >= 0:
+                wish.permit = permit
+                name.holders[permit] = wish
+                if wish.limit is not None:
+                    wish.deadline = now + wish.limit
+                    heapq.heappush(self._events, (wish.deadline, key))
+                woken.append(wish)
+            elif wish.until <= now:
+                wish.over = True
+                self._wishes -= 1
+                woken.append(wish)
+            else:
+                patient.append(wish)
+        name.queue = patient
+        if not name.holders and not name.queue:
+            del self._names[key]
+
+    def _free_permit(self, name: _Name, wish: Wish, now: float) -> int:
+        """A permit for a wish; -1 if there is none."""
+        if len(name.holders) >= wish.permits:
+            return -1
+        inherited = self._inherited
+        for permit in range(wish.permits):
+            if permit not in name.holders:
+                if inherited is None or not inherited(wish.name, permit):
+                    return permit
+                if name.look <= now:
+                    name.look = now + _LOOK_AT_INHERITED
+                    heapq.heappush(self._events, (name.look, wish.name))
+        return -1
+
+    def _drop_stale_events(self) -> None:
+        """Keep one event for each time that matters.  Caller holds the lock."""
+        events: list[tuple[float, bytes]] = []
+        for key, name in self._names.items():
+            times = [one.deadline for one in name.holders.values()]
+            times += [one.until for one in name.queue]
+            if name.look > 0:
+                times.append(name.look)
+            events += [(when, key) for when in times if when < NEVER]
+        heapq.heapify(events)
+        self._events = events
+
+    # Waiting in this process
+
+    def take(
+        self, name: bytes, permits: int, limit: float | None, timeout: float | None
+    ) -> NamedLease | None:
+        """Wait for a lease; None if it does not come within ``timeout`` seconds.
+
+        Raises :class:`ClosedError` if the queue is closed, before or meanwhile.
+        """
+        until = NEVER if timeout is None else time.monotonic() + timeout
+        ticket = Ticket()
+        wish = Wish(name, permits, limit, until, _Waker(ticket).wake)
+        with deferred:
+            try:
+                self.ask(wish)
+                while wish.permit < 0 and not wish.over:
+                    seconds = self.advance() - time.monotonic()
+                    wait = partial(ticket.acquire_soon, max(0.0, min(seconds, _LOOK_EVERY)))
+                    deferred.interruptible(wait)
+            except BaseException:
+                self.end(wish)
+                raise
+        if wish.permit >= 0:
+            return NamedLease(name, wish.permit, wish.deadline, LocalEnd(self, wish))
+        if self._closed:
+            raise ClosedError("the database is closed")
+        return None
+
+
+class _Waker:
+    """Wakes the thread that waits for a ticket."""
+
+    def __init__(self, ticket: Ticket) -> None:
+        self._ticket = ticket
+
+    def wake(self, wish: Wish) -> None:
+        self._ticket.lock.release()
+
+
+class LeaseEnd:
+    """How a lease ends, where it was granted."""
+
+    def is_open(self) -> bool:
+        """Whether what has granted it still is there."""
+        raise NotImplementedError
+
+    def end(self) -> bool:
+        """Release it; called once.  Whether it was held until now."""
+        raise NotImplementedError
+
+
+class LocalEnd(LeaseEnd):
+    """A lease of the queue of this process."""
+
+    def __init__(self, leases: NamedLeases, wish: Wish) -> None:
+        self._leases = leases
+        self._wish = wish
+
+    def is_open(self) -> bool:
+        return not self._leases.closed
+
+    def end(self) -> bool:
+        return self._leases.end(self._wish)
+
+
+class NamedLease:
+    """A named lease that this process holds, until :meth:`release`."""
+
+    def __init__(self, name: bytes, permit: int, deadline: float, end: LeaseEnd) -> None:
+        self.name = name
+        self.permit = permit
+        """Which of the name's permits it is: 0 if there is one."""
+        self.deadline = deadline
+        """When its limit passes (``time.monotonic``)."""
+        self._end: LeaseEnd | None = end
+        self._count = 1
+        self._pid = os.getpid()
+        self._noted: tuple[dict[tuple[bytes, bytes], NamedLease], tuple[bytes, bytes]] | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether it is held: not released, and its limit has not passed."""
+        end = self._end
+        if end is None or self._pid != os.getpid():
+            return False
+        return time.monotonic() < self.deadline and end.is_open()
+
+    def again(self) -> NamedLease:
+        """Hold it once more, by the same holder."""
+        self._count += 1
+        return self
+
+    def note_in(self, leases: dict[tuple[bytes, bytes], NamedLease], holder: bytes) -> None:
+        """Be found there by its holder, until it is released."""
+        key = self.name, holder
+        leases[key] = self
+        self._noted = leases, key
+
+    def release(self) -> bool:
+        """Release it; as often as it was taken.  Whether it was held until now.
+
+        A release too many has no effect, and neither has one in a forked child.  If a signal
+        handler raises, the lease is released once less often, or nothing has happened.
+        """
+        with deferred:
+            if self._count > 1:
+                self._count -= 1
+                return self.held
+            end, self._end = self._end, None
+            if end is None or self._pid != os.getpid():
+                return False
+            noted = self._noted
+            if noted is not None:
+                leases, key = noted
+                if leases.get(key) is self:
+                    del leases[key]
+            return end.end()
+
+
+class Holders:
+    """The leases of one handle, by name and holder."""
+
+    def __init__(self) -> None:
+        self._leases: dict[tuple[bytes, bytes], NamedLease] = {}
+
+    def held(self, name: bytes, holder: bytes | None) -> NamedLease | None:
+        """The lease that a holder has, once more."""
+        if holder is None:
+            return None
+        lease = self._leases.get((name, holder))
+        return lease.again() if lease is not None and lease.held else None
+
+    def note(self, lease: NamedLease, holder: bytes | None) -> None:
+        """A holder has taken a lease."""
+        if holder is not None:
+            lease.note_in(self._leases, holder)
+
+
+def checked(name: bytes, permits: int, limit: float | None, timeout: float | None) -> None:
+    """Raise ``ValueError`` for what no lease can have."""
+    if not 0 < len(name) <= LONGEST_NAME:
+        raise ValueError(f"the name of a lease has 1 to {LONGEST_NAME:,} bytes")
+    if not 1 <= permits <= MOST_PERMITS:
+        raise ValueError(f"a lease has 1 to {MOST_PERMITS:,} permits, not {permits:,}")
+    if limit is not None and not 0 < limit < NEVER:
+        raise ValueError(f"limit is a number of seconds above 0, not {limit}")
+    if timeout is not None and not 0 <= timeout < NEVER:
+        raise ValueError(f"timeout is a number of seconds, not {timeout}")

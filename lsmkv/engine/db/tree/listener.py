@@ -1,0 +1,39 @@
+"""What an observed store reports to: the reader, the writer and the scans call it after each call.
+
+``Store.listener`` is None unless an option asks for observation; the observer of ``db/observe``
+derives from :class:`CallListener`.  The engine knows no more of it than this, and an observer
+nothing of the engine.
+
+Fast path: without a listener a call compares a field with None twice.  Compiled, that is 17 of a
+hot Get's 2,330 instructions and 30 of a put's 12,330; a step of a scan does not look at it.
+"""
+
+from __future__ import annotations
+
+import time
+
+from lsmkv.engine.format.batch import Operation
+
+
+class CallListener:
+    """Is called in the thread that made the call, once it has succeeded; it holds no lock then.
+
+    ``started`` is what :meth:`now` returned when the call began.  What an implementation raises,
+    the call raises.
+    """
+
+    def now(self) -> int:
+        """The time, in nanoseconds."""
+        return time.perf_counter_ns()
+
+    def got(self, key: bytes, started: int, value: bytes | None) -> None:
+        """A Get has ended, with a value or without."""
+        raise NotImplementedError
+
+    def wrote(self, operations: list[Operation], started: int) -> None:
+        """A batch was written, or was left to the call that this one has interrupted."""
+        raise NotImplementedError
+
+    def sought(self, key: bytes, started: int, value: bytes | None) -> None:
+        """An iterator has read from a new place on; ``value`` is that of the first entry there."""
+        raise NotImplementedError

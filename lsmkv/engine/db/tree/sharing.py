@@ -1,0 +1,84 @@
+"""Whom a store tells of its writes: callers that wait for one, and other processes.
+
+``Store.sharing`` is None until somebody waits, or while the store is not shared.  A class derived
+from :class:`Sharing` publishes the store to other processes (:mod:`lsmkv.shared`).  The engine
+knows no more of it than this.
+
+Fast path: without it a put compares a field with None once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsmkv.engine.format.batch import Operation
+from lsmkv.engine.util.ticket import Ticket
+
+
+class Sharing:
+    """Wakes the threads of this process that wait for a write; no other process knows the store."""
+
+    def __init__(self) -> None:
+        self._tickets: list[Any] = []
+
+    def ticket(self) -> Ticket:
+        """A lock that is released at the next write.  Caller holds the store's lock."""
+        ticket = Ticket()
+        self._tickets.append(ticket.lock)
+        return ticket
+
+    def forget(self, ticket: Ticket) -> None:
+        """Nobody waits for a ticket any more."""
+        try:
+            self._tickets.remove(ticket.lock)
+        except ValueError:
+            pass  # it has just been released
+
+    def attach(self, sequence: int, numbers: frozenset[int]) -> None:
+        """The store has been recovered: its last sequence, and the numbers of its tables.
+
+        No other thread knows it yet, and no file was removed.
+        """
+
+    def begin(self, operations: list[Operation], sequence: int) -> bytes | None:
+        """A batch is about to go into the log, its first operation with that sequence.
+
+        Returns the batch's record if it is known, else None.  Called under the writers' lock;
+        :meth:`publish` or :meth:`withdraw` follows.
+        """
+        return None
+
+    def publish(self, sequence: int) -> None:
+        """Every write up to ``sequence`` happens now, for all threads and processes.
+
+        The log holds it, synced if it asks for that, and the memtable is about to.  Called under
+        the store's lock, so that a thread of this process that has seen the new sequence can wait
+        for the memtable.
+        """
+        if self._tickets:
+            locks = self._tickets
+            self._tickets = []
+            for lock in locks:
+                lock.release()
+
+    def withdraw(self) -> None:
+        """The log does not hold the batch that was begun; another one may get its sequences.
+
+        Called under the writers' lock.
+        """
+
+    def installed(self, numbers: frozenset[int]) -> None:
+        """The MANIFEST names a new version, of tables with these numbers, and nothing that the old
+        one needs has been removed.  Called by the thread that commits."""
+
+    def is_leased(self, number: int) -> bool:
+        """Whether another process may need the table of that number, which no version of this
+        process names."""
+        return False
+
+    def is_log_leased(self, number: int) -> bool:
+        """Whether another process may need the log of that number, which this one does not."""
+        return False
+
+    def close(self) -> None:
+        """Nothing is published any more.  The store's lock is still held."""

@@ -1,0 +1,77 @@
+"""Calls on local paths: for ``lsmkv.open`` and ``lsmkv.Cache`` when they make a store, and between
+processes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+
+from lsmkv.engine.errors import NotFoundError
+
+EMPTY_PATH = "the path is empty"
+
+
+def resolve(path: str) -> str:
+    """The path with symbolic links resolved, so that the directory that they lead to can be
+    replaced.
+
+    Raises :class:`NotFoundError` for an empty path, which is not the working directory.
+    """
+    _refuse_empty(path)
+    return os.path.realpath(path)
+
+
+def absolute(path: str) -> str:
+    """The path for another process, whose working directory is another one.
+
+    Raises as :func:`resolve` does.
+    """
+    _refuse_empty(path)
+    return os.path.abspath(path)
+
+
+def _refuse_empty(path: str) -> None:
+    if not path:
+        raise NotFoundError(errno.ENOENT, EMPTY_PATH, path)
+
+
+def make_directory(path: str, mode: int) -> bool:
+    """Make a directory for files of ``mode``.  Returns whether it was made.
+
+    Entering a directory needs its ``x`` bits, so each is set where ``r`` is.  The owner gets all
+    three bits, which are needed to make files in it.  The umask is subtracted.  Raises no error:
+    the call that opens the directory next raises it.
+    """
+    try:
+        os.mkdir(path, mode | (mode & 0o444) >> 2 | 0o700)
+    except OSError:
+        return False
+    return True
+
+
+def make_directories(path: str) -> str:
+    """The path with ``~`` replaced, once the directories above it exist.
+
+    Raises ``OSError`` if one cannot be made.
+    """
+    where = os.path.expanduser(path)
+    above = os.path.dirname(os.path.abspath(where))
+    os.makedirs(above, exist_ok=True)
+    return where
+
+
+def temporary_directory(prefix: str) -> str:
+    """A new directory where the system keeps temporary files.  Nobody removes it but its user."""
+    return tempfile.mkdtemp(prefix=prefix)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process with this id; only where processes can share a store."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,91 @@
+"""What a forked child does not keep of its parent."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lsmkv.engine.env import forks
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.shared.system.local import SHARES, place_of
+from lsmkv.shared.system.shared_file import SharedFile, open_shared
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
+
+def has(fd: int) -> bool:
+    """Whether a child that is forked now has a descriptor."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.fstat(fd)
+        except OSError:
+            os._exit(0)
+        os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+
+
+def test_a_child_closes_what_is_noted(tmp_path: Path) -> None:
+    fd = os.open(tmp_path / "file", os.O_CREAT)
+    assert has(fd)
+    file = SharedFile(fd, "file")
+    assert not has(fd)
+    assert os.fstat(fd)  # here it is open
+    file.close()
+
+
+def test_a_fork_waits_for_a_thread_that_is_opening(tmp_path: Path) -> None:
+    opened = threading.Event()
+    asked = threading.Event()
+    files: list[SharedFile] = []
+
+    def open_slowly() -> int:
+        fd = os.open(tmp_path / "file", os.O_CREAT)
+        opened.set()
+        asked.wait()
+        return fd
+
+    thread = threading.Thread(target=lambda: files.append(open_shared(open_slowly, "file")))
+    thread.start()
+    opened.wait()
+    threading.Timer(0.05, asked.set).start()  # most often once the fork is waiting
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if asked.is_set() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    thread.join()
+    files[0].close()
+
+
+@pytest.mark.skipif(not SHARES, reason="this system shares no store")
+def test_a_child_has_no_claim_of_its_parent(tmp_path: Path) -> None:
+    """It would keep that of a parent which is killed."""
+    one, other = (place_of(LocalEnv().open_directory(str(tmp_path))) for _ in range(2))
+    assert one.claim_start()
+    ready, go = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(go[1])
+        os.write(ready[1], b"x")
+        os.read(go[0], 1)
+        os._exit(0)
+    os.read(ready[0], 1)
+    claim: Any = one
+    os.close(claim._claim._fd)  # as a kill does it, without ending the claim first
+    claim._claim._fd = -1
+    assert other.claim_start()
+    os.write(go[1], b"x")
+    os.waitpid(pid, 0)
+    other.end_start()
+
+
+def test_a_fork_by_the_holder_itself_waits_for_nothing() -> None:
+    with forks.changing:
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
