@@ -105,7 +105,7 @@ def test_the_command_refuses_what_it_cannot_draw(tmp_path: Path) -> None:
 
 def test_the_command_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "lsmkv.course.plots")
-    monkeypatch.delitem(sys.modules, "lsmkv.plot")
+    monkeypatch.delitem(sys.modules, "lsmkv.tools.plot")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = lsm("course", "plot", "4", reference(BLOOM))
     assert done.status == 2
