@@ -687,6 +687,28 @@ def test_a_name_of_the_engine_more_is_noticed(monkeypatch: pytest.MonkeyPatch) -
         test_programs_take_these_names_from_the_engine("tools")
 
 
+def unpacked_iterators(tree: ast.Module) -> list[int]:
+    """The lines that unpack what ``map`` or ``filter`` returns: compiled, an exception in it is
+    lost (``ValueError``, not enough values, comes instead).
+    """
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) in ("map", "filter")
+    ]
+
+
+def test_no_iterator_is_unpacked_whose_exception_compiled_code_loses() -> None:
+    found = {
+        module: lines for module, tree in SOURCES.items() if (lines := unpacked_iterators(tree))
+    }
+    assert found == {}
+    assert unpacked_iterators(ast.parse("a = 1\nx, y = map(int, '1 b'.split())")) == [2]
+
+
 def unclaimed(tree: ast.Module) -> list[int]:
     """The lines of ``with`` statements that take a guard of a ThreadLock and do not note at once
     that this thread is its holder."""

@@ -328,7 +328,7 @@ def watched(cases: Iterator[Case], outcome: Outcome, say: Say) -> None:
 
 def fill_disks(place: str, outcome: Outcome, say: Say) -> None:
     """Disks that are really full: see ``tests/engine/env/full_disk_child.py``."""
-    script = str(Path(__file__).parents[1] / "env" / "full_disk_child.py")
+    script = str(Path(__file__).parents[1] / "engine" / "env" / "full_disk_child.py")
     own = ["unshare", "-rm", "sh", "-ec"]
     for case in ("log", "written log", "tables", "killed", "limit"):
         target = f"{place}/{case}"

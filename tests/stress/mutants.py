@@ -26,7 +26,7 @@ sys.path.append(str(ROOT / "tests" / "yardstick"))
 
 from mistakes import MISTAKES, Mistake  # noqa: E402
 from plant import SHORT, Copy, planted  # noqa: E402
-from rows import RELIABILITY, quoted, read_rows, write_rows  # noqa: E402
+from result_rows import RELIABILITY, quoted, read_rows, write_rows  # noqa: E402
 from simulation_study import MODES, try_mode  # noqa: E402
 
 RESULTS = HERE / "mutants.txt"

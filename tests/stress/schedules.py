@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from rows import RELIABILITY, quoted, read_rows, write_rows
+from result_rows import RELIABILITY, quoted, read_rows, write_rows
 from simulation_study import MODES, try_mode
 
 RESULTS = Path(__file__).with_name("schedules.txt")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import sharing_study
-from rows import RELIABILITY, quoted, read_rows, write_rows
+from result_rows import RELIABILITY, quoted, read_rows, write_rows
 
 RESULTS = Path(__file__).with_name("sharing_kills.txt")
 PAGE = RELIABILITY

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import sharing_study
-from rows import RELIABILITY, quoted, read_rows, write_rows
+from result_rows import RELIABILITY, quoted, read_rows, write_rows
 from sharing_simulation_study import MODES
 from simulation_study import try_mode
 

@@ -88,7 +88,15 @@ def test_a_command_imports_its_own_modules_only(store: Path) -> None:
     assert value == "café"
     imported = set(modules.split())
     assert {"typer", "lsmkv.tools.commands"} < imported
-    others = {"rich", "textual", "starlette", "asyncio", "sqlite3", "lsmkv.shards", "lsmkv.files.repair"}
+    others = {
+        "rich",
+        "textual",
+        "starlette",
+        "asyncio",
+        "sqlite3",
+        "lsmkv.shards",
+        "lsmkv.files.repair",
+    }
     assert not imported & others
     tools = {name.split(".")[2] for name in imported if name.startswith("lsmkv.tools.")}
     own = {"app", "arguments", "cli", "commands", "console", "next_step", "signals", "text"}

@@ -120,7 +120,7 @@ def _range_request(
         if word == b"WITHSCORES" and not store:
             with_scores = True
         elif word == b"LIMIT":
-            offset, count = map(to_int, options.values(2))
+            offset, count = [to_int(one) for one in options.values(2)]
             limited = count != -1  # a limit of -1 means none
         elif word == b"REV" and not legacy and not reverse:
             reverse = True

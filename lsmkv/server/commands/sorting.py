@@ -39,7 +39,7 @@ def _options(words: list[bytes], may_store: bool) -> _Options:
         elif word == b"ALPHA":
             alphabetic = True
         elif word == b"LIMIT":
-            offset, count = map(to_int, options.values(2))
+            offset, count = [to_int(one) for one in options.values(2)]
         elif word == b"STORE" and may_store:
             store = options.value()
         elif word == b"BY":

@@ -57,7 +57,7 @@ class Source:
     def select(self, database: int) -> None:
         """Read this database from now on."""
         self._client.ask(b"SELECT", b"%d" % database)
-        seconds, microseconds = map(int, self._client.ask(b"TIME"))
+        seconds, microseconds = [int(one) for one in self._client.ask(b"TIME")]
         self._clock = time.time_ns() // 1_000_000 - seconds * 1000 - microseconds // 1000
 
     def page(self, cursor: int, count: int) -> tuple[int, list[bytes]]:

@@ -109,7 +109,7 @@ class Sandbox:
             b"cmsgpack": self._load("cmsgpack", ieee),
             b"struct": self._load("struct", ieee),
         }
-        major, minor, patch = map(int, version.split("."))
+        major, minor, patch = [int(one) for one in version.split(".")]
         functions = self._load(
             "sandbox",
             self._command,

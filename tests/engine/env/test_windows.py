@@ -44,7 +44,7 @@ def python_under_rules(script: str, *arguments: str) -> str:
 
 
 def test_files_locks_and_stores() -> None:
-    assert run(str(TESTS / "env/windows_cases.py")) > 40
+    assert run(str(TESTS / "engine/env/windows_cases.py")) > 40
 
 
 IMPORT = """
@@ -104,12 +104,12 @@ sys.exit(main())
 @pytest.mark.parametrize(
     ("names", "which", "least"),
     [
-        ("db/compact/test_obsolete.py", "test", 3),
+        ("engine/db/compact/test_obsolete.py", "test", 3),
         # A link to a table that is open under its other name cannot be removed.
-        ("db/admin/test_checkpoint.py", "not exception_in_progress", 10),
+        ("engine/db/admin/test_checkpoint.py", "not exception_in_progress", 10),
         # The others of recovery have their files in memory.
-        ("db/opening/test_recovery.py", "foreign_files or symbolic or other_digits", 5),
-        ("repair/test_repair.py", "every_kind_of_damage and place", 10),
+        ("engine/db/opening/test_recovery.py", "foreign_files or symbolic or other_digits", 5),
+        ("files/repair/test_repair.py", "every_kind_of_damage and place", 10),
     ],
 )
 def test_the_engines_own_tests(names: str, which: str, least: int) -> None:
