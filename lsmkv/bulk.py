@@ -1,7 +1,37 @@
-"""A door for readers and type checkers: at run time ``lsmkv.bulk`` is ``lsmkv.shards.building``
-itself.
+"""A door for readers and type checkers: when it runs, ``lsmkv.bulk`` is
+``lsmkv.shards.building``.
 """
 
 from __future__ import annotations
 
-from lsmkv.shards.building import *
+from lsmkv.shards.building import (
+    Change,
+    PairChange,
+    Pruned,
+    RayExecutor,
+    SetRepair,
+    ShardRepair,
+    Workers,
+    build,
+    diff,
+    parts_of,
+    prune,
+    repair,
+    versions,
+)
+
+__all__ = [
+    "Change",
+    "PairChange",
+    "Pruned",
+    "RayExecutor",
+    "SetRepair",
+    "ShardRepair",
+    "Workers",
+    "build",
+    "diff",
+    "parts_of",
+    "prune",
+    "repair",
+    "versions",
+]

@@ -1,7 +1,9 @@
-"""A door for readers and type checkers: at run time ``lsmkv.django`` is
-``lsmkv.adapters.django`` itself.
+"""A door for readers and type checkers: when it runs, ``lsmkv.django`` is
+``lsmkv.adapters.django``.
 """
 
 from __future__ import annotations
 
-from lsmkv.adapters.django import *
+from lsmkv.adapters.django import LsmkvCache
+
+__all__ = ["LsmkvCache"]

@@ -1,7 +1,51 @@
-"""A door for readers and type checkers: at run time ``lsmkv.errors`` is ``lsmkv.engine.errors``
-itself.
+"""A door for readers and type checkers: when it runs, ``lsmkv.errors`` is
+``lsmkv.engine.errors``.
 """
 
 from __future__ import annotations
 
-from lsmkv.engine.errors import *
+from lsmkv.engine.errors import (
+    ClosedError,
+    ComparatorMismatchError,
+    ConflictError,
+    CorruptionError,
+    DirectoryReplacedError,
+    Error,
+    ForeignFormatError,
+    ForkedError,
+    IOError,
+    IteratorInvalidError,
+    LockedError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PermissionDeniedError,
+    ReadOnlyError,
+    RecoveryWarning,
+    SequenceTooOldError,
+    StaleViewError,
+    UnsupportedCompressionError,
+    UnsupportedValueError,
+)
+
+__all__ = [
+    "ClosedError",
+    "ComparatorMismatchError",
+    "ConflictError",
+    "CorruptionError",
+    "DirectoryReplacedError",
+    "Error",
+    "ForeignFormatError",
+    "ForkedError",
+    "IOError",
+    "IteratorInvalidError",
+    "LockedError",
+    "NotFoundError",
+    "OutcomeUnknownError",
+    "PermissionDeniedError",
+    "ReadOnlyError",
+    "RecoveryWarning",
+    "SequenceTooOldError",
+    "StaleViewError",
+    "UnsupportedCompressionError",
+    "UnsupportedValueError",
+]

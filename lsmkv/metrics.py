@@ -1,7 +1,9 @@
-"""A door for readers and type checkers: at run time ``lsmkv.metrics`` is
-``lsmkv.engine.metrics`` itself.
+"""A door for readers and type checkers: when it runs, ``lsmkv.metrics`` is
+``lsmkv.engine.metrics``.
 """
 
 from __future__ import annotations
 
-from lsmkv.engine.metrics import metrics_text as metrics_text
+from lsmkv.engine.metrics import metrics_text
+
+__all__ = ["metrics_text"]

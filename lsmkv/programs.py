@@ -1,7 +1,9 @@
-"""A door for readers and type checkers: at run time ``lsmkv.programs`` is
-``lsmkv.files.programs`` itself.
+"""A door for readers and type checkers: when it runs, ``lsmkv.programs`` is
+``lsmkv.files.programs``.
 """
 
 from __future__ import annotations
 
-from lsmkv.files.programs import *
+from lsmkv.files.programs import LANDMARKS, PROGRAMS, Decoder, Program, guess, in_hex, program_named
+
+__all__ = ["LANDMARKS", "PROGRAMS", "Decoder", "Program", "guess", "in_hex", "program_named"]

@@ -1,7 +1,47 @@
-"""A door for readers and type checkers: at run time ``lsmkv.repair`` is ``lsmkv.files.repair``
-itself.
+"""A door for readers and type checkers: when it runs, ``lsmkv.repair`` is
+``lsmkv.files.repair``.
 """
 
 from __future__ import annotations
 
-from lsmkv.files.repair import *
+from lsmkv.files.repair import (
+    DAMAGED,
+    REMARKABLE,
+    SOUND,
+    WAYS,
+    FileSurvey,
+    Hole,
+    LogSurvey,
+    LostLogSurvey,
+    ManifestSurvey,
+    Problem,
+    Rescue,
+    Survey,
+    TableSurvey,
+    Way,
+    acknowledge_lost,
+    find_blocks,
+    rescue_db,
+    survey_db,
+)
+
+__all__ = [
+    "DAMAGED",
+    "REMARKABLE",
+    "SOUND",
+    "WAYS",
+    "FileSurvey",
+    "Hole",
+    "LogSurvey",
+    "LostLogSurvey",
+    "ManifestSurvey",
+    "Problem",
+    "Rescue",
+    "Survey",
+    "TableSurvey",
+    "Way",
+    "acknowledge_lost",
+    "find_blocks",
+    "rescue_db",
+    "survey_db",
+]

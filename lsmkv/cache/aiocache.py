@@ -1,7 +1,9 @@
-"""A door for readers and type checkers: at run time ``lsmkv.cache.aiocache`` is
-``lsmkv.adapters.aiocache`` itself.
+"""A door for readers and type checkers: when it runs, ``lsmkv.cache.aiocache`` is
+``lsmkv.adapters.aiocache``.
 """
 
 from __future__ import annotations
 
-from lsmkv.adapters.aiocache import *
+from lsmkv.adapters.aiocache import LsmkvCache
+
+__all__ = ["LsmkvCache"]

@@ -1,7 +1,9 @@
-"""A door for readers and type checkers: at run time ``lsmkv.cache.cachelib`` is
-``lsmkv.adapters.cachelib`` itself.
+"""A door for readers and type checkers: when it runs, ``lsmkv.cache.cachelib`` is
+``lsmkv.adapters.cachelib``.
 """
 
 from __future__ import annotations
 
-from lsmkv.adapters.cachelib import *
+from lsmkv.adapters.cachelib import LsmkvCache
+
+__all__ = ["LsmkvCache"]

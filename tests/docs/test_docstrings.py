@@ -31,14 +31,14 @@ def symbols(docstrings: ModuleType) -> object:
 @pytest.mark.parametrize(
     ("role", "path"),
     [
-        (":class:`ClosedError`", "lsmkv.errors.ClosedError"),
-        (":class:`~lsmkv.errors.ConflictError`", "lsmkv.errors.ConflictError"),
+        (":class:`ClosedError`", "lsmkv.engine.errors.ClosedError"),
+        (":class:`~lsmkv.errors.ConflictError`", "lsmkv.engine.errors.ConflictError"),
         (":class:`~lsmkv.DB`", "lsmkv.engine.db.db.DB"),
         (":meth:`DB.get`", "lsmkv.engine.db.db.DB.get"),
         (":meth:`put`", "lsmkv.engine.db.db.DB.put"),
         (":func:`look_up`", "lsmkv.engine.db.read.reader.look_up"),
         (":mod:`lsmkv.engine.util.coding`", "lsmkv.engine.util.coding"),
-        (":class:`its error <ClosedError>`", "lsmkv.errors.ClosedError"),
+        (":class:`its error <ClosedError>`", "lsmkv.engine.errors.ClosedError"),
     ],
 )
 def test_a_role_is_a_link(docstrings: ModuleType, symbols: object, role: str, path: str) -> None:

@@ -18,6 +18,8 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 
+from lsmkv.engine.former_paths import present_path
+
 pytest.importorskip("mkdocs")
 pytest.importorskip("material")
 pytest.importorskip("mkdocstrings_handlers.python")
@@ -230,7 +232,7 @@ def public_names(module: str) -> dict[str, str]:
 
     The second is another one where a function is called as its module is.
     """
-    path = ROOT / Path(*module.split("."))
+    path = ROOT / Path(*(present_path(module) or module).split("."))
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     tree = ast.parse(path.read_text(encoding="utf-8"))
     origin = {

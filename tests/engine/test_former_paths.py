@@ -48,9 +48,12 @@ def test_a_public_module_that_moved_has_a_door() -> None:
         door = package.joinpath(*face.split(".")[1:]).with_suffix(".py")
         if present is None:
             continue
-        *_, last = ast.parse(door.read_text(encoding="utf-8")).body
-        assert isinstance(last, ast.ImportFrom)
-        assert last.module == present
+        *_, imports, names = ast.parse(door.read_text(encoding="utf-8")).body
+        assert isinstance(imports, ast.ImportFrom)
+        assert imports.module == present
+        assert isinstance(names, ast.Assign)
+        assert ast.literal_eval(names.value) == importlib.import_module(present).__all__
+        assert {name.name for name in imports.names} == {*ast.literal_eval(names.value)}
 
 
 def test_a_former_path_leads_to_the_same_module() -> None:
