@@ -270,7 +270,7 @@ def test_half_a_log_of_zeros_may_be_lost_writes(store: Path) -> None:
     assert done.status == 1
     text = " ".join(done.out.split())
     assert "Writes may be lost: 000" in text
-    assert f"lsmkv rescue {store}" in text
+    assert f"lsmkvrescue{store}" in "".join(done.out.split())  # a line may end in a long path
     assert "All is well" not in text
 
 
