@@ -702,8 +702,11 @@ def unpacked_iterators(tree: ast.Module) -> list[int]:
 
 
 def test_no_iterator_is_unpacked_whose_exception_compiled_code_loses() -> None:
+    """Programs are interpreted in any wheel."""
     found = {
-        module: lines for module, tree in SOURCES.items() if (lines := unpacked_iterators(tree))
+        module: lines
+        for module, tree in SOURCES.items()
+        if not is_a_program(module) and (lines := unpacked_iterators(tree))
     }
     assert found == {}
     assert unpacked_iterators(ast.parse("a = 1\nx, y = map(int, '1 b'.split())")) == [2]
