@@ -197,7 +197,7 @@ _former_paths.install()
 
 
 def __getattr__(name: str) -> Any:
-    if _former_paths.is_former(name):
+    if _former_paths.present_path(f"lsmkv.{name}") is not None:
         return importlib.import_module(f"lsmkv.{name}")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

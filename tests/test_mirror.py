@@ -62,6 +62,11 @@ def is_door(path: Path) -> bool:
     return present_path(".".join(("lsmkv", *path.with_suffix("").parts))) is not None
 
 
+def file_of_tests(module: str) -> str:
+    """The file with the tests of a module, below ``tests/``, also if that is no mirror."""
+    return BY_ANOTHER_FILE.get(module) or mirror_of(module)
+
+
 def modules(sources: Path) -> list[str]:
     """All modules but ``__init__`` and ``__main__``, below ``sources``."""
     return sorted(

@@ -93,11 +93,6 @@ def keep_paths(*values: Any) -> None:
             sys.modules.setdefault(former, sys.modules[present])
 
 
-def is_former(name: str) -> bool:
-    """Whether a name inside ``lsmkv`` is that of a module which was there."""
-    return f"lsmkv.{name}" in _PRESENT
-
-
 def install() -> None:
     """Let the import system find modules by their former paths."""
     finders: list[Any] = sys.meta_path

@@ -164,7 +164,7 @@ def mirror_of(module: str) -> str:
     finally:
         sys.path.pop()
     path = module.removeprefix("lsmkv/")
-    return "tests/" + (test_mirror.BY_ANOTHER_FILE.get(path) or test_mirror.mirror_of(path))
+    return "tests/" + str(test_mirror.file_of_tests(path))
 
 
 def widening(mirror: str) -> list[list[str]]:
