@@ -131,7 +131,7 @@ FILE_MODULES = {
 }
 WITH_FILES = (
     *("engine.env", "shared.system", "tools", "course", "shards.remote"),
-    *("shards.building.sources.inputs", "shards.building.scratch", "testing.interpreted"),
+    *("shards.building.sources.inputs", "shards.building.scratch_directory", "testing.interpreted"),
 )
 """Who may touch files: the env of stores, and what processes share them by; programs; object stores
 that are directories, and the pages that are kept of others; and what bulk builds read."""
@@ -659,7 +659,7 @@ def test_a_broken_rule_is_noticed(
         ("lsmkv.engine.util.new", "import lsmkv.engine.db.db", "lsmkv.engine: util -> db is new"),
         ("lsmkv.engine.db.new", "from lsmkv import cache", "lsmkv: engine -> cache is new"),
         ("lsmkv.engine.db.new", "", "lsmkv.engine.db: new is a new room"),
-        ("lsmkv.cache.keyed", "", "lsmkv.cache: keyed -> steps is not there any more"),
+        ("lsmkv.cache.keyed", "", "lsmkv.cache: keyed -> atomic_steps is not there any more"),
     ],
 )
 def test_another_arrow_than_those_listed_is_noticed(

@@ -27,7 +27,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     # An interface: its implementations are tested.
     "engine/db/read/internal_iterator.py": "engine/db/read/test_merging_iterator.py",
     # An empty function: that it lets signals in shows in the compiled loops that call it.
-    "engine/env/breath.py": "engine/db/read/test_deletions.py",
+    "engine/env/interrupts.py": "engine/db/read/test_deletions.py",
     # Its cases (env/windows_cases.py) run in a process under an imitation of Windows' rules.
     "engine/env/windows_lock.py": "engine/env/test_windows.py",
     # Parts of one object, which its tests take as a whole: what one of them does shows there.
@@ -44,7 +44,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     # A course: what its labs share, and the processes that run and judge them.
     "course/labs/asked_tables.py": "course/labs/test_reading.py",
     "course/labs/reading_store.py": "course/labs/test_reading.py",
-    "course/labs/scratch.py": "course/labs/test_keys.py",
+    "course/labs/temporary_stores.py": "course/labs/test_keys.py",
     "course/worker.py": "course/test_grading.py",
 }
 """Modules, and test files, below ``lsmkv/`` and ``tests/``."""

@@ -18,12 +18,12 @@ from lsmkv.aio.readable import Readable
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.transaction import Transaction
-from lsmkv.aio.turns import call
+from lsmkv.aio.transaction_turns import call
 from lsmkv.aio.updating import Change
 from lsmkv.aio.watch import ChangeWatch
 from lsmkv.engine.db import db as _db
 from lsmkv.engine.db.handles.transaction import Isolation, refuse_unknown
-from lsmkv.engine.db.handles.turns import Turns
+from lsmkv.engine.db.handles.transaction_turns import Turns
 from lsmkv.engine.db.opening.directory import LockWait
 from lsmkv.engine.db.opening.dropped import RecoveryReport
 from lsmkv.engine.errors import LockedError

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, ParamSpec, TypeVar
 
+from lsmkv.cache.atomic_steps import Step
 from lsmkv.cache.culling import STEP, remove_all, remove_expired, remove_first, remove_tagged
 from lsmkv.cache.entries import remove
-from lsmkv.cache.heads import parse
+from lsmkv.cache.entry_head import parse
 from lsmkv.cache.keyed import nothing
+from lsmkv.cache.keys import HEAD, ORDER, POSITION_SIZE, decode_key, encode_key, head_key
 from lsmkv.cache.leased import Flights, LeasedCache
 from lsmkv.cache.memoizing import MISSING, Memoized, memoized
-from lsmkv.cache.names import HEAD, ORDER, POSITION_SIZE, decode_key, encode_key, head_name
 from lsmkv.cache.queues import QueueKeys, Side
-from lsmkv.cache.steps import Step
 from lsmkv.cache.values import MissingChunk
 from lsmkv.engine.errors import ConflictError
 from lsmkv.engine.util.introspection import described
@@ -87,7 +87,7 @@ class Cache(LeasedCache):
 
         def find(step: Step) -> bytes:
             found.append(keys.next(step, side))
-            return head_name(found[-1], self._codec)
+            return head_key(found[-1], self._codec)
 
         self._store(b"", find, value, expire, read, tag, False)
         return found[-1]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lsmkv.cache.heads import entry_size, parse
-from lsmkv.cache.names import (
+from lsmkv.cache.atomic_steps import Step, Steps
+from lsmkv.cache.entry_head import entry_size, parse
+from lsmkv.cache.keys import (
     CHUNK,
     EVICTION,
     EXPIRY,
@@ -13,13 +14,12 @@ from lsmkv.cache.names import (
     PENDING,
     POSITION_SIZE,
     TAG,
-    chunk_name,
-    eviction_name,
-    expiry_name,
-    order_name,
+    chunk_key,
+    eviction_key,
+    expiry_key,
+    order_key,
     tag_prefix,
 )
-from lsmkv.cache.steps import Step, Steps
 from lsmkv.engine.errors import CorruptionError
 
 _BATCH = 100
@@ -84,7 +84,7 @@ def check(steps: Steps, fix: bool) -> list[str]:
         if pointer is not None:
             have = 0
             for index in range(pointer.chunks):
-                chunk = db.get(chunk_name(pointer.number, index))
+                chunk = db.get(chunk_key(pointer.number, index))
                 have += 0 if chunk is None else len(chunk)
             if have != pointer.size:
                 repair.report(
@@ -94,15 +94,15 @@ def check(steps: Steps, fix: bool) -> list[str]:
             values.add(pointer.number)
         numbers[head.number] = name[1:]
         size += entry_size(name, data, pointer)
-        order = order_name(head.number)
+        order = order_key(head.number)
         entry = db.get(order)
         if entry is None or entry[POSITION_SIZE:] != name[1:]:
             entry = bytes(POSITION_SIZE) + name[1:]
             repair.report(f"the entry {name[1:]!r} is not in the order of storing", {order: entry})
-        eviction = eviction_name(entry[:POSITION_SIZE], head.number)
+        eviction = eviction_key(entry[:POSITION_SIZE], head.number)
         keys = [eviction]
         if head.expiry is not None:
-            keys.append(expiry_name(head.expiry, head.number))
+            keys.append(expiry_key(head.expiry, head.number))
         if head.tag is not None:
             keys.append(tag_prefix(head.tag) + head.number)
         for key in keys:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple, Self
 
-from lsmkv.cache.names import COUNTERS
+from lsmkv.cache.keys import COUNTERS
 from lsmkv.engine.errors import CorruptionError
 
 _FIELDS: Final = struct.Struct(">qqqq")

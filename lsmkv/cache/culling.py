@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lsmkv.cache.atomic_steps import Step, Steps
 from lsmkv.cache.entries import remove
-from lsmkv.cache.heads import entry_size, parse
-from lsmkv.cache.names import (
+from lsmkv.cache.entry_head import entry_size, parse
+from lsmkv.cache.keys import (
     EVICTION,
     EXPIRY,
     HEAD,
@@ -16,10 +17,9 @@ from lsmkv.cache.names import (
     ORDER,
     POSITION_SIZE,
     moment,
-    order_name,
+    order_key,
     tag_prefix,
 )
-from lsmkv.cache.steps import Step, Steps
 from lsmkv.engine.errors import CorruptionError
 
 STEP: Final = 100
@@ -36,7 +36,7 @@ def remove_numbers(step: Step, numbers: list[bytes], indexed: list[bytes]) -> in
     """
     removed = 0
     for number, key in zip(numbers, indexed, strict=True):
-        entry = step.get(order_name(number))
+        entry = step.get(order_key(number))
         name = b"" if entry is None else HEAD + entry[POSITION_SIZE:]
         data = None if entry is None else step.get(name)
         if data is None:  # only after a repair
@@ -53,7 +53,7 @@ def remove_numbers(step: Step, numbers: list[bytes], indexed: list[bytes]) -> in
             removed += 1
         if head is None or head.number != number:
             step.delete(key)
-            step.delete(order_name(number))
+            step.delete(order_key(number))
             step.changed = True
             continue
         remove(step, name, data, head)

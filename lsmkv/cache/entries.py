@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from lsmkv.cache.heads import Head, Pointer, entry_size, make, parse, with_expiry
-from lsmkv.cache.names import (
+from lsmkv.cache.atomic_steps import Step
+from lsmkv.cache.entry_head import Head, Pointer, entry_size, make, parse, with_expiry
+from lsmkv.cache.keys import (
     POSITION_SIZE,
-    chunk_name,
-    eviction_name,
-    expiry_name,
+    chunk_key,
+    eviction_key,
+    expiry_key,
     moment,
-    order_name,
+    order_key,
     tag_prefix,
 )
-from lsmkv.cache.steps import Step
 
 _FIRST: Final = bytes(POSITION_SIZE)
 
@@ -50,15 +50,15 @@ def put(
         old_size = entry_size(name, old_data, old.pointer)
         _leave(step, old, position)
         if old.expiry is not None and old.expiry != expiry:
-            step.delete(expiry_name(old.expiry, number))
+            step.delete(expiry_key(old.expiry, number))
         if old.tag is not None and old.tag != tag:
             step.delete(tag_prefix(old.tag) + number)
     data = make(number, now, expiry, tag, raw, value)
     step.put(name, data)
-    step.put(order_name(number), position + name[1:])
-    step.put(eviction_name(position, number), b"")
+    step.put(order_key(number), position + name[1:])
+    step.put(eviction_key(position, number), b"")
     if expiry is not None:
-        step.put(expiry_name(expiry, number), b"")
+        step.put(expiry_key(expiry, number), b"")
     if tag is not None:
         step.put(tag_prefix(tag) + number, b"")
     pointer = value if isinstance(value, Pointer) else None
@@ -69,12 +69,12 @@ def put(
 
 def _leave(step: Step, old: Head, position: bytes | None) -> None:
     """Take an entry out of the order of eviction unless it stays there; and drop its chunks."""
-    entry = step.get(order_name(old.number))
+    entry = step.get(order_key(old.number))
     if entry is not None and entry[:POSITION_SIZE] != position:
-        step.delete(eviction_name(entry[:POSITION_SIZE], old.number))
+        step.delete(eviction_key(entry[:POSITION_SIZE], old.number))
     if old.pointer is not None:
         for index in range(old.pointer.chunks):
-            step.delete(chunk_name(old.pointer.number, index))
+            step.delete(chunk_key(old.pointer.number, index))
 
 
 def remove(step: Step, name: bytes, data: bytes, head: Head | None = None) -> None:
@@ -83,9 +83,9 @@ def remove(step: Step, name: bytes, data: bytes, head: Head | None = None) -> No
         head = parse(data)
     _leave(step, head, None)
     step.delete(name)
-    step.delete(order_name(head.number))
+    step.delete(order_key(head.number))
     if head.expiry is not None:
-        step.delete(expiry_name(head.expiry, head.number))
+        step.delete(expiry_key(head.expiry, head.number))
     if head.tag is not None:
         step.delete(tag_prefix(head.tag) + head.number)
     step.count -= 1
@@ -99,19 +99,19 @@ def set_expiry(step: Step, name: bytes, data: bytes, head: Head, expiry: float |
     made = with_expiry(data, head, expiry)
     step.put(name, made)
     if head.expiry is not None and head.expiry != expiry:
-        step.delete(expiry_name(head.expiry, number))
+        step.delete(expiry_key(head.expiry, number))
     if expiry is not None:
-        step.put(expiry_name(expiry, number), b"")
+        step.put(expiry_key(expiry, number), b"")
     step.size += len(made) - len(data)
     step.changed = True
 
 
 def move(step: Step, number: bytes, position: bytes) -> None:
     """Put an entry elsewhere in the order of eviction, if there still is one."""
-    entry = step.get(order_name(number))
+    entry = step.get(order_key(number))
     if entry is None or entry[:POSITION_SIZE] == position:
         return
-    step.delete(eviction_name(entry[:POSITION_SIZE], number))
-    step.put(eviction_name(position, number), b"")
-    step.put(order_name(number), position + entry[POSITION_SIZE:])
+    step.delete(eviction_key(entry[:POSITION_SIZE], number))
+    step.put(eviction_key(position, number), b"")
+    step.put(order_key(number), position + entry[POSITION_SIZE:])
     step.changed = True

@@ -1,6 +1,6 @@
 """The methods of a cache that are about one key: :class:`KeyedCache`.
 
-What each changes is one step (:mod:`lsmkv.cache.steps`).  Any thread may call any method.
+What each changes is one step (:mod:`lsmkv.cache.atomic_steps`).  Any thread may call any method.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.cache.atomic_steps import Step
 from lsmkv.cache.entries import put, remove, set_expiry
-from lsmkv.cache.heads import CHUNKED, EXPIRES, RAW, START, Head, Pointer, parse
+from lsmkv.cache.entry_head import CHUNKED, EXPIRES, RAW, START, Head, Pointer, parse
+from lsmkv.cache.keys import PENDING, decode_key, encode_key, head_key
 from lsmkv.cache.memoizing import MISSING
-from lsmkv.cache.names import PENDING, decode_key, encode_key, head_name
 from lsmkv.cache.opened import OpenCache
-from lsmkv.cache.steps import Step
 from lsmkv.cache.values import (
     MOST_INLINE,
     BytesReader,
@@ -71,7 +71,7 @@ class KeyedCache(OpenCache):
         ...     cache.get("ant"), cache.get("ant", tag=True), cache.get("bee", 0)
         (6, (6, 'insects'), 0)
         """
-        name = head_name(key, self._codec)
+        name = head_key(key, self._codec)
         try:
             data = self._get(name)
             if data is not None:
@@ -164,7 +164,7 @@ class KeyedCache(OpenCache):
     def __contains__(self, key: object) -> bool:
         """Whether there is an entry that has not expired.  Costs as much as a Get."""
         try:
-            data = self._get(head_name(key, self._codec))
+            data = self._get(head_key(key, self._codec))
             if not data:
                 return False
             return not data[0] & EXPIRES or not parse(data).expired(self._clock())
@@ -223,7 +223,7 @@ class KeyedCache(OpenCache):
     def _set(
         self, key: Any, value: Any, expire: float | None, read: bool, tag: Any, only_new: bool
     ) -> bool:
-        name = head_name(key, self._codec)
+        name = head_key(key, self._codec)
         try:
             return self._store(name, None, value, expire, read, tag, only_new)
         except (OSError, CorruptionError) as error:
@@ -306,7 +306,7 @@ class KeyedCache(OpenCache):
         ...     cache.touch("ant", 60), cache.touch("bee")
         (True, False)
         """
-        name = head_name(key, self._codec)
+        name = head_key(key, self._codec)
         now = self._clock()
         expiry = None if expire is None else now + expire
         try:
@@ -329,7 +329,7 @@ class KeyedCache(OpenCache):
         ...     cache.incr("visits"), cache.incr("visits", 2), cache.decr("visits")
         (1, 3, 2)
         """
-        name = head_name(key, self._codec)
+        name = head_key(key, self._codec)
         now = self._clock()
         total, is_new = self._steps.run(partial(self._add_step, name, key, delta, default, now))
         if is_new:
@@ -379,7 +379,7 @@ class KeyedCache(OpenCache):
         ...     cache.pop("ant"), cache.pop("ant", 0)
         (6, 0)
         """
-        name = head_name(key, self._codec)
+        name = head_key(key, self._codec)
         now = self._clock()
         result = self._steps.run(partial(self._pop_step, name, now, expire_time, tag))
         if result is not MISSING:
@@ -413,7 +413,7 @@ class KeyedCache(OpenCache):
         ...     cache.delete("ant"), cache.delete("ant")
         (True, False)
         """
-        name = head_name(key, self._codec)
+        name = head_key(key, self._codec)
         return self._steps.run(partial(_delete, name, self._clock()))
 
     def __delitem__(self, key: Any) -> None:

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from lsmkv.cache.keyed import KeyedCache
+from lsmkv.cache.keys import encode_key
 from lsmkv.cache.memoizing import MISSING
-from lsmkv.cache.names import encode_key
 from lsmkv.engine.db.handles.named_leases import NamedLease
 from lsmkv.engine.errors import ConflictError
 from lsmkv.engine.util.signals import deferred

@@ -13,11 +13,12 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack
 
+from lsmkv.cache.atomic_steps import Step, Steps
 from lsmkv.cache.checking import check
 from lsmkv.cache.codecs import Codec, DefaultCodec
 from lsmkv.cache.culling import CULL_STEP, evict_first, first_expiry, remove_expired
 from lsmkv.cache.entries import move
-from lsmkv.cache.names import (
+from lsmkv.cache.keys import (
     CHUNK,
     NUMBER_SIZE,
     ORDER,
@@ -26,9 +27,8 @@ from lsmkv.cache.names import (
     moment,
 )
 from lsmkv.cache.recency import Recency
+from lsmkv.cache.reclaiming import Reclaiming
 from lsmkv.cache.settings import Settings, known
-from lsmkv.cache.space import Space
-from lsmkv.cache.steps import Step, Steps
 from lsmkv.cache.values import sweep
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.env.place import absolute, make_directories, temporary_directory
@@ -142,7 +142,7 @@ class OpenCache:
             self._db.close()
             raise
         self._get = self._db.get
-        self._space = Space(self._db)
+        self._reclaiming = Reclaiming(self._db)
         self._recency = Recency(self._steps, recency, self._clock)
         self._tracks: Callable[[bytes, float], None] | None = None
         self._statistics = False
@@ -284,7 +284,8 @@ class OpenCache:
     def __len__(self) -> int:
         """The number of entries; those that have expired and are not removed yet count too."""
         entries = max(self._steps.totals().entries, 0)
-        if entries > _MANY and entries > self._space.on_disk():  # list(cache) allocates for them
+        # list(cache) allocates for them.
+        if entries > _MANY and entries > self._reclaiming.on_disk():
             raise CorruptionError(f"{entries:,} entries were counted, more than there are bytes")
         return entries
 
@@ -336,7 +337,7 @@ class OpenCache:
             self._next_expiry = expiry
         steps = self._steps
         settings = self._settings
-        space = self._space
+        space = self._reclaiming
         self._writes += 1
         if self._writes % _LOOK_EVERY == 0:
             if steps.shared:
@@ -402,7 +403,7 @@ class OpenCache:
 
     def _removed(self) -> None:
         """Many entries were removed: look at the space on disk."""
-        self._space.look(self._steps.size, self._settings.size_limit)
+        self._reclaiming.look(self._steps.size, self._settings.size_limit)
 
     def _forgive(self, error: Exception) -> None:
         """Raise an error, unless the cache is one that forgets."""
@@ -426,7 +427,7 @@ class OpenCache:
             self._steps.settle()
         except (Error, OSError):
             pass  # notes and counters of reads that a failing store does not take
-        self._space.close()
+        self._reclaiming.close()
         self._db.close()
 
     def __enter__(self) -> Self:

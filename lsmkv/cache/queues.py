@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+from lsmkv.cache.atomic_steps import Step
 from lsmkv.cache.codecs import Codec
-from lsmkv.cache.names import HEAD, decode_key, head_name
-from lsmkv.cache.steps import Step
+from lsmkv.cache.keys import HEAD, decode_key, head_key
 from lsmkv.engine.errors import Error
 
 FIRST: Final = 500_000_000_000_000
@@ -27,8 +27,8 @@ class QueueKeys:
     def __init__(self, prefix: str | None, codec: Codec) -> None:
         self._prefix = prefix
         self._codec = codec
-        self.start = head_name(self.key(0), codec)
-        self.stop = head_name(self.key(_LAST), codec)
+        self.start = head_key(self.key(0), codec)
+        self.stop = head_key(self.key(_LAST), codec)
 
     def key(self, number: int) -> int | str:
         """The key with a number."""

@@ -12,17 +12,17 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+from lsmkv.cache.atomic_steps import Step, Steps
 from lsmkv.cache.entries import move
-from lsmkv.cache.heads import START
-from lsmkv.cache.names import (
+from lsmkv.cache.entry_head import START
+from lsmkv.cache.keys import (
     NUMBER_SIZE,
     POSITION_SIZE,
     count_position,
     moment,
-    order_name,
+    order_key,
     position_number,
 )
-from lsmkv.cache.steps import Step, Steps
 from lsmkv.engine.errors import Error
 
 MOST_NOTES: Final = 1000
@@ -122,7 +122,7 @@ def _move_all(step: Step, moves: list[tuple[bytes, bytes]]) -> None:
 
 def _add_all(step: Step, counts: list[tuple[bytes, int]]) -> None:
     for number, count in counts:
-        entry = step.get(order_name(number))
+        entry = step.get(order_key(number))
         if entry is not None:
             before = position_number(entry[:POSITION_SIZE])
             move(step, number, count_position(before + count))

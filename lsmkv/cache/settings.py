@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from lsmkv.cache.codecs import DefaultCodec
-from lsmkv.cache.names import (
+from lsmkv.cache.keys import (
     HEAD,
     LAYOUT,
     MOST,

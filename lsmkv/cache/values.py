@@ -16,8 +16,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
-from lsmkv.cache.heads import CHUNK_SIZE, LARGEST, Pointer
-from lsmkv.cache.names import CHUNK, NUMBER_SIZE, PENDING, chunk_name
+from lsmkv.cache.entry_head import CHUNK_SIZE, LARGEST, Pointer
+from lsmkv.cache.keys import CHUNK, NUMBER_SIZE, PENDING, chunk_key
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.env.place import is_running
 from lsmkv.engine.errors import ConflictError, CorruptionError, Error
@@ -77,7 +77,7 @@ def store(db: DB, number: bytes, pieces: Iterator[bytes], clock: Callable[[], fl
             if size + len(piece) >= LARGEST:
                 raise ValueError("a value of a cache is smaller than 4 GiB")
             pending = PENDING + number, _WRITER.pack(os.getpid(), clock())
-            _write_pending(db, [pending, (chunk_name(number, index), piece)], index > 0)
+            _write_pending(db, [pending, (chunk_key(number, index), piece)], index > 0)
             size += len(piece)
             index += 1
     except BaseException:
@@ -108,7 +108,7 @@ def discard(db: DB, number: bytes, chunks: int) -> None:
     """Remove the chunks of a value that no head points to."""
     batch = WriteBatch()
     for index in range(chunks):
-        batch.delete(chunk_name(number, index))
+        batch.delete(chunk_key(number, index))
     batch.delete(PENDING + number)
     db.write(batch)
 
@@ -154,7 +154,7 @@ def load(get: Callable[[bytes], bytes | None], pointer: Pointer) -> bytes:
     """A whole value.  :class:`MissingChunk` if one of its chunks is not there."""
     parts: list[bytes] = []
     for index in range(pointer.chunks):
-        part = get(chunk_name(pointer.number, index))
+        part = get(chunk_key(pointer.number, index))
         if part is None:
             raise MissingChunk
         parts.append(part)
@@ -225,7 +225,7 @@ class ValueReader(io.RawIOBase):
             return 0
         index, begin = divmod(self._at, CHUNK_SIZE)
         if index != self._index:
-            chunk = self._snapshot.get(chunk_name(self._pointer.number, index))
+            chunk = self._snapshot.get(chunk_key(self._pointer.number, index))
             if chunk is None or begin >= len(chunk):
                 raise CorruptionError(f"chunk {index} of {self.name} is missing")
             self._chunk, self._index = chunk, index

@@ -21,9 +21,9 @@ from datetime import datetime
 
 from lsmkv.course.lab import Lab
 from lsmkv.course.labs.registry import LABS
-from lsmkv.course.likeness import Fingerprint, alike, fingerprint, imported_beyond
 from lsmkv.course.owned import Own, OwnWork, find_own, look_at, own_work
 from lsmkv.course.running import MOST_WAITS, PASSED, STOPPED, Limits, Result
+from lsmkv.course.similarity import Fingerprint, alike, fingerprint, imported_beyond
 from lsmkv.course.submissions import find_files, modules
 
 MISSING = "missing"

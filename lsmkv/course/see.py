@@ -10,7 +10,7 @@ import typer
 
 from lsmkv.course.labs.registry import find
 from lsmkv.course.running import PASSED
-from lsmkv.course.sights import Seen, look, sight_of
+from lsmkv.course.step_views import Seen, look, sight_of
 from lsmkv.course.steps import lab_file
 from lsmkv.tools.console import MISS, guarded, write_line
 from lsmkv.tools.text import printable

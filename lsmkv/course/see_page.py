@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from lsmkv.course.lab import Lab
-from lsmkv.course.sights import look, sight_of
+from lsmkv.course.step_views import look, sight_of
 from lsmkv.tools.inspect.guard import Guard
 from lsmkv.tools.inspect.server import STATIC
 

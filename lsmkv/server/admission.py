@@ -21,7 +21,7 @@ def check_allowed(session: Session, found: Command, request: list[bytes]) -> Non
         raise CommandError(f"ERR wrong number of arguments for '{found.full_name}' command")
     if not session.authenticated and "no_auth" not in flags:
         raise CommandError("NOAUTH Authentication required.")
-    if session.service.is_busy() and "allow_busy" not in found.traits.flags:
+    if session.service.is_busy() and "allow_busy" not in found.properties.flags:
         raise busy_error()
     if session.queued is not None and "no_multi" in flags:
         raise CommandError("ERR Command not allowed inside a transaction")

@@ -43,7 +43,7 @@ from lsmkv.server.encoding import (
     ranked_prefix,
     successor,
 )
-from lsmkv.server.overlay import Overlay
+from lsmkv.server.records import Records
 from lsmkv.server.stream import Stream, is_entry
 from lsmkv.server.stream_ids import id_text
 
@@ -63,7 +63,7 @@ def check(db: DB) -> list[str]:
 class _Checker:
     def __init__(self, db: DB) -> None:
         self._db = db
-        self._overlay = Overlay(db)
+        self._records = Records(db)
         self._ids: dict[int, tuple[int, int]] = {}
         """The index of each database and its stored number of keys, by the database's id."""
         self._garbage: set[bytes] = set()
@@ -148,13 +148,13 @@ class _Checker:
                 yield f"{name!r} is of the unknown kind {entry.kind}."
                 continue
             live = id_ in counted
-            if live and entry.expires and self._db.get(_expiry_name(name, entry)) is None:
+            if live and entry.expires and self._db.get(_expiry_key(name, entry)) is None:
                 yield f"{name!r} expires but is not in the expiry queue."
             if entry.kind != STRING:
                 yield from self._check_version(name, entry.kind, entry.version, ceiling)
                 yield from self._check_elements(name, entry)
             if entry.kind == STREAM:
-                for group in groups_of(self._overlay, entry):
+                for group in groups_of(self._records, entry):
                     yield from self._check_version(name, STREAM, group.version, ceiling)
                     yield from _check_group(name, group)
         for id_, (index, size) in self._ids.items():
@@ -174,7 +174,7 @@ class _Checker:
         if entry.kind == BLOOM:
             yield from self._check_pages(name, entry)
             return
-        stream = Stream(self._overlay, entry) if entry.kind == STREAM else None
+        stream = Stream(self._records, entry) if entry.kind == STREAM else None
         prefix = element_prefix(entry)
         skip = len(prefix)
         count = 0
@@ -240,7 +240,7 @@ class _Checker:
             yield f"The order of {name!r} has {count} members, but its record says {entry.size}."
 
     def _check_pages(self, name: bytes, entry: Entry) -> Iterator[str]:
-        found = BloomFilter(self._overlay, entry)
+        found = BloomFilter(self._records, entry)
         prefix = element_prefix(entry)
         if entry.size > found.full_capacity:
             yield f"The Bloom filter {name!r} has more items than its layers have room for."
@@ -324,5 +324,5 @@ def _check_consumer(of: str, group: Group, consumer: Consumer) -> Iterator[str]:
         yield f"{whose} has {held} deliveries, but its record says {consumer.pending.count}."
 
 
-def _expiry_name(name: bytes, entry: Entry) -> bytes:
+def _expiry_key(name: bytes, entry: Entry) -> bytes:
     return EXPIRY + U64.pack(entry.expires) + name[len(KEY) :]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lsmkv.server.command_properties import CommandProperties, KeySpec
 from lsmkv.server.numbers import to_int
 from lsmkv.server.resp import CommandError, Reply
-from lsmkv.server.traits import KeySpec, Traits
 
 _INVALID = "ERR Invalid arguments specified for command"
 
@@ -39,7 +39,7 @@ class Command:
     group: str
     usage: str
     """The arguments of a subcommand, as HELP shows them."""
-    traits: Traits
+    properties: CommandProperties
     find_keys: KeyFinder | None
     """Finds the keys if their positions depend on other arguments."""
     subcommands: dict[bytes, Command]
@@ -74,7 +74,7 @@ class Command:
         """The keys of a valid request.  Raises :class:`CommandError` if they cannot be found."""
         if self.find_keys is not None:
             return self.find_keys(list(args))
-        return [use for spec in self.traits.keys if spec.first for use in _uses(spec, args)]
+        return [use for spec in self.properties.keys if spec.first for use in _uses(spec, args)]
 
 
 def _uses(spec: KeySpec, args: Sequence[bytes]) -> list[KeyUse]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from lsmkv.server.encoding import ELEMENT, TWO_U64, U32, U64, Entry, group_prefix
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.numbers import wrapped
-from lsmkv.server.overlay import Overlay
+from lsmkv.server.records import Records
 from lsmkv.server.stream import UNKNOWN, Stream
 from lsmkv.server.stream_ids import LAST_ID, NO_ID
 
@@ -44,9 +44,9 @@ class PendingIds:
     """Ids in the store, with a value each: their number, and a bound below which there are none."""
 
     def __init__(
-        self, overlay: Overlay, prefix: bytes, count: int = 0, removed: int = 0, low: bytes = NO_ID
+        self, records: Records, prefix: bytes, count: int = 0, removed: int = 0, low: bytes = NO_ID
     ) -> None:
-        self._overlay = overlay
+        self._records = records
         self._prefix = prefix
         self.count = count
         self.removed = removed
@@ -55,11 +55,11 @@ class PendingIds:
 
     def get(self, id_: bytes) -> bytes | None:
         """The value of an id, or None."""
-        return self._overlay.get(self._prefix + id_)
+        return self._records.get(self._prefix + id_)
 
     def put(self, id_: bytes, value: bytes, new: bool) -> None:
         """Set the value of an id; ``new`` if it is not there."""
-        self._overlay.put(self._prefix + id_, value)
+        self._records.put(self._prefix + id_, value)
         if new:
             if self.count == 0 or id_ < self.low:
                 self.low = id_
@@ -67,7 +67,7 @@ class PendingIds:
 
     def remove(self, id_: bytes) -> None:
         """Remove an id, which is there."""
-        self._overlay.delete(self._prefix + id_)
+        self._records.delete(self._prefix + id_)
         self.count -= 1
         self.removed += 1
         if self.removed >= _TIGHTEN_AFTER and self.count:
@@ -91,7 +91,7 @@ class PendingIds:
     def _scan(self, start: bytes, end: bytes, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
         prefix = self._prefix
         skip = len(prefix)
-        for name, value in self._overlay.scan(prefix + start, prefix + end + b"\0", reverse):
+        for name, value in self._records.scan(prefix + start, prefix + end + b"\0", reverse):
             yield name[skip:], value
 
 
@@ -123,13 +123,13 @@ class Group:
     ====================  =====================================================================
     """
 
-    def __init__(self, overlay: Overlay, place: bytes, record: bytes) -> None:
-        self._overlay = overlay
+    def __init__(self, records: Records, place: bytes, record: bytes) -> None:
+        self._records = records
         self._place = place
         version, self.last, self.read, self.size, count, removed, low = _GROUP.unpack(record)
         self.version: int = version
         self.prefix = ELEMENT + U64.pack(version)
-        self.pending = PendingIds(overlay, self.prefix + _PENDING, count, removed, low)
+        self.pending = PendingIds(records, self.prefix + _PENDING, count, removed, low)
         self._consumers: dict[bytes, Consumer] = {}
         """The consumers that were looked up."""
         self._changed: dict[bytes, Consumer] = {}
@@ -141,9 +141,9 @@ class Group:
 
     def save(self) -> None:
         """Write the group, and its consumers that have changed."""
-        self._overlay.put(self._place, self.encode())
+        self._records.put(self._place, self.encode())
         for name, consumer in self._changed.items():
-            self._overlay.put(self.prefix + _CONSUMERS + name, consumer.encode())
+            self._records.put(self.prefix + _CONSUMERS + name, consumer.encode())
         self._changed.clear()
 
     def encode(self) -> bytes:
@@ -158,7 +158,7 @@ class Group:
         """A consumer, or None.  A Get."""
         found = self._consumers.get(name)
         if found is None:
-            record = self._overlay.get(self.prefix + _CONSUMERS + name)
+            record = self._records.get(self.prefix + _CONSUMERS + name)
             if record is None:
                 return None
             found = self._consumers[name] = self._decode(name, record)
@@ -170,7 +170,7 @@ class Group:
 
     def _owned(self, name: bytes, count: int, removed: int, low: bytes) -> PendingIds:
         prefix = self.prefix + _OWNED + U32.pack(len(name)) + name
-        return PendingIds(self._overlay, prefix, count, removed, low)
+        return PendingIds(self._records, prefix, count, removed, low)
 
     def use_consumer(self, name: bytes, now: int) -> Consumer:
         """A consumer that is active now.  It is made if it does not exist."""
@@ -184,7 +184,7 @@ class Group:
 
     def consumers(self) -> Iterator[Consumer]:
         """All consumers, in the order of their names."""
-        for name, record in self._overlay.under(self.prefix + _CONSUMERS):
+        for name, record in self._records.under(self.prefix + _CONSUMERS):
             yield self._decode(name, record)
 
     def remove_consumer(self, consumer: Consumer) -> int:
@@ -194,7 +194,7 @@ class Group:
             consumer.pending.remove(id_)
             self.pending.remove(id_)
             removed += 1
-        self._overlay.delete(self.prefix + _CONSUMERS + consumer.name)
+        self._records.delete(self.prefix + _CONSUMERS + consumer.name)
         self._consumers.pop(consumer.name, None)
         self._changed.pop(consumer.name, None)
         self.size -= 1
@@ -257,43 +257,43 @@ def decode_delivery(record: bytes) -> Delivery:
     return Delivery(record[16:], time, deliveries)
 
 
-def find_group(overlay: Overlay, entry: Entry, name: bytes) -> Group | None:
+def find_group(records: Records, entry: Entry, name: bytes) -> Group | None:
     """A group of a stream, or None.  A Get."""
     place = group_prefix(entry) + name
-    record = overlay.get(place)
-    return None if record is None else Group(overlay, place, record)
+    record = records.get(place)
+    return None if record is None else Group(records, place, record)
 
 
 def make_group(space: Keyspace, entry: Entry, name: bytes, last: bytes, read: int) -> None:
     """Make a group, which must not exist."""
     record = _GROUP.pack(space.new_version(), last, read, 0, 0, 0, NO_ID)
-    space.overlay.put(group_prefix(entry) + name, record)
+    space.records.put(group_prefix(entry) + name, record)
 
 
 def remove_group(space: Keyspace, entry: Entry, group: Group) -> None:
     """Remove a group in O(1).  What it holds is swept later."""
-    space.overlay.delete(group_prefix(entry) + group.name)
+    space.records.delete(group_prefix(entry) + group.name)
     space.garbage.add(group.prefix)
 
 
-def groups_of(overlay: Overlay, entry: Entry) -> Iterator[Group]:
+def groups_of(records: Records, entry: Entry) -> Iterator[Group]:
     """The groups of a stream, in the order of their names."""
     prefix = group_prefix(entry)
-    for name, record in overlay.under(prefix):
-        yield Group(overlay, prefix + name, record)
+    for name, record in records.under(prefix):
+        yield Group(records, prefix + name, record)
 
 
 def copy_groups(space: Keyspace, entry: Entry, copied: Entry) -> None:
     """Copy the groups of a stream, with all that they hold, to a copy of it."""
-    overlay = space.overlay
-    for group in groups_of(overlay, entry):
+    records = space.records
+    for group in groups_of(records, entry):
         old, group.version = group.prefix, space.new_version()
-        overlay.put(group_prefix(copied) + group.name, group.encode())
+        records.put(group_prefix(copied) + group.name, group.encode())
         new = ELEMENT + U64.pack(group.version)
-        for name, value in overlay.under(old):
-            overlay.put(new + name, value)
+        for name, value in records.under(old):
+            records.put(new + name, value)
 
 
-def held_by_groups(overlay: Overlay, entry: Entry) -> list[bytes]:
+def held_by_groups(records: Records, entry: Entry) -> list[bytes]:
     """The prefixes of what the groups of a stream hold."""
-    return [group.prefix for group in groups_of(overlay, entry)]
+    return [group.prefix for group in groups_of(records, entry)]

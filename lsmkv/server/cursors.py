@@ -51,7 +51,7 @@ class Cursors:
         name = CURSOR + U16.pack(number % _KEPT)
         record = U64.pack(number) + U32.pack(len(scope)) + scope + position
         if stored:
-            self._space.overlay.put(name, record)
+            self._space.records.put(name, record)
         else:
             self._in_memory[name] = record
         return number
@@ -67,7 +67,7 @@ class Cursors:
         name = CURSOR + U16.pack(number % _KEPT)
         record = self._in_memory.get(name)
         if record is None or U64.unpack_from(record)[0] != number:
-            record = self._space.overlay.get(name) if self._space.stores_cursors else None
+            record = self._space.records.get(name) if self._space.stores_cursors else None
             if record is None or U64.unpack_from(record)[0] != number:
                 return b""
         (length,) = U32.unpack_from(record, 8)

@@ -16,13 +16,13 @@ from lsmkv.engine.errors import Error
 from lsmkv.server.admission import check_allowed, unknown_command
 from lsmkv.server.command import Command, Table
 from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.quoting import quoted
 from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, encode
 from lsmkv.server.scripts.evaluator import Evaluator
 from lsmkv.server.session import Evaluation, Reread, Service, Session
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import without_secrets
 from lsmkv.server.syncing import Syncs
-from lsmkv.server.words import quoted
 
 _log = logging.getLogger("lsmkv.server")
 _NOT_WRITTEN = "MISCONF Errors writing to the log of the store: {}"
@@ -123,7 +123,7 @@ class Engine(Service):
             if self.is_busy():
                 self._run_while_busy(session, found, request)
                 return
-        self.space.overlay.touched = False
+        self.space.records.touched = False
         self.answer(session, found, request)
         if self.monitors:
             self.show(session, found, request)
@@ -244,7 +244,7 @@ class Engine(Service):
     def show(self, session: Session, found: Command, request: list[bytes]) -> None:
         """Show a command that ran to the clients that monitor, unless it is an admin command, or
         shows itself."""
-        if "admin" not in found.flags and "skip_monitor" not in found.traits.flags:
+        if "admin" not in found.flags and "skip_monitor" not in found.properties.flags:
             self.show_request(session, request)
 
     def show_request(self, session: Session, request: list[bytes]) -> None:

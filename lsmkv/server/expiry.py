@@ -7,7 +7,7 @@ skips the deletions of keys that expired earlier.
 from __future__ import annotations
 
 from lsmkv.server.encoding import EXPIRY, EXPIRY_BOUND, U32, U64
-from lsmkv.server.overlay import Overlay
+from lsmkv.server.records import Records
 
 _HEAD = 1 + 8 + 4
 _END = bytes((EXPIRY[0] + 1,))
@@ -16,20 +16,20 @@ _END = bytes((EXPIRY[0] + 1,))
 class ExpiryQueue:
     """The times of keys that expire, each with the id of its database and its key."""
 
-    def __init__(self, overlay: Overlay) -> None:
-        self._overlay = overlay
+    def __init__(self, records: Records) -> None:
+        self._records = records
         self.reload()
 
     def reload(self) -> None:
         """Use the bound that is stored."""
-        self._bound = self._overlay.get(EXPIRY_BOUND) or EXPIRY
+        self._bound = self._records.get(EXPIRY_BOUND) or EXPIRY
         self._earliest: int | None = 0
         """No key is due before this time; None if the queue was found empty."""
 
     def add(self, expires: int, id_: int, key: bytes) -> None:
         """Let a key expire at a time, in milliseconds since 1970."""
         name = EXPIRY + U64.pack(expires) + U32.pack(id_) + key
-        self._overlay.put(name, b"")
+        self._records.put(name, b"")
         if name < self._bound:  # the clock was set back
             self._set_bound(name)
         if self._earliest is None or expires < self._earliest:
@@ -37,7 +37,7 @@ class ExpiryQueue:
 
     def remove(self, expires: int, id_: int, key: bytes) -> None:
         """Remove the entry of a key that gets another time, or none, or is removed."""
-        self._overlay.delete(EXPIRY + U64.pack(expires) + U32.pack(id_) + key)
+        self._records.delete(EXPIRY + U64.pack(expires) + U32.pack(id_) + key)
 
     def take_due(self, now: int, limit: int) -> list[tuple[int, int, bytes]]:
         """Take out up to ``limit`` keys that are due, earliest first.
@@ -49,13 +49,13 @@ class ExpiryQueue:
             return []
         due: list[tuple[int, int, bytes]] = []
         self._earliest = None
-        for name, _ in self._overlay.scan(self._bound, _END):
+        for name, _ in self._records.scan(self._bound, _END):
             (expires,) = U64.unpack_from(name, 1)
             if expires > now or len(due) == limit:
                 self._earliest = expires
                 self._bound = name
                 break
-            self._overlay.delete(name)
+            self._records.delete(name)
             due.append((expires, U32.unpack_from(name, 9)[0], name[_HEAD:]))
         else:
             if due:
@@ -67,4 +67,4 @@ class ExpiryQueue:
 
     def _set_bound(self, name: bytes) -> None:
         self._bound = name
-        self._overlay.put(EXPIRY_BOUND, name)
+        self._records.put(EXPIRY_BOUND, name)

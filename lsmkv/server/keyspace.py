@@ -1,6 +1,6 @@
 """The keys of all databases: find, make, remove and expire them.
 
-A command's changes through this module are applied as a whole (:class:`Overlay`).  That includes
+A command's changes through this module are applied as a whole (:class:`Records`).  That includes
 the number of keys, the expiry queue and the garbage queue.
 """
 
@@ -30,12 +30,12 @@ from lsmkv.server.encoding import (
 )
 from lsmkv.server.events import Events
 from lsmkv.server.expiry import ExpiryQueue
-from lsmkv.server.gaps import Gaps
-from lsmkv.server.garbage import GarbageQueue
+from lsmkv.server.garbage_queue import GarbageQueue
 from lsmkv.server.numbering import Numbering
-from lsmkv.server.overlay import Overlay
 from lsmkv.server.ranks import Ranks
 from lsmkv.server.read_ahead import ReadAhead
+from lsmkv.server.records import Records
+from lsmkv.server.removed_ranges import RemovedRanges
 from lsmkv.server.resp import wrong_type
 
 _PLAIN_STRING = bytes((STRING,))
@@ -44,7 +44,7 @@ _PLAIN_STRING = bytes((STRING,))
 class Keyspace:
     """The databases in a store.
 
-    Call order: as in :class:`Overlay`, ``keep`` or ``undo`` after each command, ``commit`` after
+    Call order: as in :class:`Records`, ``keep`` or ``undo`` after each command, ``commit`` after
     each tick.  All calls come from one thread.
     """
 
@@ -53,7 +53,7 @@ class Keyspace:
         ``ValueError``."""
         self.db = db
         self.writable = writable
-        self.overlay = Overlay(db)
+        self.records = Records(db)
         self.databases = [Database(index) for index in range(DATABASES)]
         self._changed: dict[Database, tuple[int, int]] = {}
         """Databases whose id or number of keys is not written yet, with what is written."""
@@ -67,7 +67,7 @@ class Keyspace:
         """Awaited keys that were changed, or removed."""
         self.read_ahead = ReadAhead()
         """The entries of streams that groups read next."""
-        self.gaps = Gaps()
+        self.removed_ranges = RemovedRanges()
         """What was removed from large sets."""
         self.ranks = Ranks()
         """Counts of the members of large sorted sets."""
@@ -89,27 +89,27 @@ class Keyspace:
         self.stale = False
         """Whether :meth:`recover` must be called before the next command."""
         if not writable:
-            self.overlay.look_again()
+            self.records.look_again()
         self._open()
 
     def _open(self) -> None:
         """Read the store's format, or initialize an empty store with this one."""
-        overlay, db = self.overlay, self.db
-        written = overlay.get(FORMAT_KEY)
+        records, db = self.records, self.db
+        written = records.get(FORMAT_KEY)
         if written is None:
             if next(db.iterator(include_value=False), None) is not None or not self.writable:
                 raise ValueError(
                     f"{db.path} holds data that lsmkv serve did not write. Use --raw to serve its "
                     "keys as strings."
                 )
-            overlay.put(FORMAT_KEY, FORMAT)
+            records.put(FORMAT_KEY, FORMAT)
         elif written != FORMAT:
             raise ValueError(f"{db.path} was written by an incompatible version of lsmkv serve")
-        self._versions = Numbering(overlay, b"versions")
-        self._ids = Numbering(overlay, b"ids", step=1)  # they have only 32 bits
-        self.cursors = Numbering(overlay, b"cursors")
-        self.expiry = ExpiryQueue(overlay)
-        self.garbage = GarbageQueue(overlay)
+        self._versions = Numbering(records, b"versions")
+        self._ids = Numbering(records, b"ids", step=1)  # they have only 32 bits
+        self.cursors = Numbering(records, b"cursors")
+        self.expiry = ExpiryQueue(records)
+        self.garbage = GarbageQueue(records)
         self._load()
         if self.writable:
             self.commit()
@@ -126,7 +126,7 @@ class Keyspace:
 
     def _load(self) -> None:
         for database in self.databases:
-            stored = self.overlay.get(database.name)
+            stored = self.records.get(database.name)
             if stored is not None:
                 database.decode(stored)
             elif self.writable:
@@ -135,7 +135,7 @@ class Keyspace:
 
     def reload(self) -> None:
         """Reload everything from the store, which is open for reading only."""
-        self.overlay.look_again()
+        self.records.look_again()
         self.recover()
         self._load()
 
@@ -146,7 +146,7 @@ class Keyspace:
         """
         self.stale = True
         self.read_ahead.forget()
-        self.gaps.forget()
+        self.removed_ranges.forget()
         self.ranks.forget()
         for numbering in (self._versions, self._ids, self.cursors):
             numbering.reload()
@@ -159,26 +159,26 @@ class Keyspace:
     @property
     def uncertain(self) -> bool:
         """Whether a request has written, or may have seen what is not written yet."""
-        return self.overlay.touched or self.moved
+        return self.records.touched or self.moved
 
     def keep(self) -> None:
         """The command has succeeded: keep its changes."""
-        self.overlay.keep()
+        self.records.keep()
         self._before.clear()
         if self.events.classes:
             self.events.publish()
 
     def mark(self) -> tuple[int, int]:
         """A point in a command's changes.  A script takes one before each of its commands."""
-        return self.overlay.mark(), len(self._before)
+        return self.records.mark(), len(self._before)
 
     def undo(self, mark: tuple[int, int] = (0, 0)) -> None:
         """Undo the command's changes, all or those since a mark."""
         writes, resized = mark
         self.events.undo(writes)
-        if self.overlay.mark() == writes:
+        if self.records.mark() == writes:
             return
-        self.overlay.undo(writes)
+        self.records.undo(writes)
         while len(self._before) > resized:
             database, id_, size = self._before.pop()
             database.load(id_, size)
@@ -189,7 +189,7 @@ class Keyspace:
 
     @property
     def has_changes(self) -> bool:
-        return bool(self.overlay.pending or self._changed)
+        return bool(self.records.pending or self._changed)
 
     def commit(self) -> None:
         """Write the changes of the tick as one record.
@@ -199,8 +199,8 @@ class Keyspace:
         """
         try:
             for database in self._changed:
-                self.overlay.put(database.name, database.encode())
-            self.overlay.commit()
+                self.records.put(database.name, database.encode())
+            self.records.commit()
         except Exception:
             self.failing = True
             self.roll_back()
@@ -210,7 +210,7 @@ class Keyspace:
 
     def roll_back(self) -> None:
         """Drop the tick's changes."""
-        self.overlay.forget()
+        self.records.forget()
         self.events.undo(-1)
         self._before.clear()
         self.ready.clear()
@@ -227,8 +227,8 @@ class Keyspace:
     def probe(self) -> None:
         """Write a value that is already stored: the next commit shows whether the store takes
         writes."""
-        self.overlay.put(FORMAT_KEY, FORMAT)
-        self.overlay.keep()
+        self.records.put(FORMAT_KEY, FORMAT)
+        self.records.keep()
 
     # Keys
 
@@ -240,16 +240,16 @@ class Keyspace:
     def announce(self, kind: str, name: str, database: Database, key: bytes) -> None:
         """Note an event of a class: see ``events.py``.  Its change must be made already."""
         if self.events.classes:
-            self.events.add(kind, name, database.index, key, self.overlay.mark())
+            self.events.add(kind, name, database.index, key, self.records.mark())
 
     def miss(self, database: Database, key: bytes) -> None:
         """Note that a command has looked for a key that does not exist."""
         if self.events.misses:
-            self.events.add("m", "keymiss", database.index, key, self.overlay.mark())
+            self.events.add("m", "keymiss", database.index, key, self.records.mark())
 
     def string(self, database: Database, key: bytes) -> bytes | None:
         """The value of a string; None if the key does not exist; ``WRONGTYPE`` for another kind."""
-        record = self.overlay.get(database.prefix + key)
+        record = self.records.get(database.prefix + key)
         if record is None:
             self.miss(database, key)
             return None
@@ -264,7 +264,7 @@ class Keyspace:
         Raises :class:`CommandError` (``WRONGTYPE``) if it is not of the kind ``kind``.  Costs a
         Get.
         """
-        record = self.overlay.get(database.prefix + key)
+        record = self.records.get(database.prefix + key)
         if record is None:
             self.miss(database, key)
             return None
@@ -302,7 +302,7 @@ class Keyspace:
                 self.remove(database, key, entry, swept=True)
                 self.announce("g", "del", database, key)
             return
-        self.overlay.put(database.prefix + key, entry.encode())
+        self.records.put(database.prefix + key, entry.encode())
         if new:
             self.resize(database, 1)
             self.announce("n", "new", database, key)
@@ -310,12 +310,12 @@ class Keyspace:
 
     def rewrite(self, database: Database, key: bytes, entry: Entry) -> None:
         """Write the entry of a key that exists, without notifying anyone."""
-        self.overlay.put(database.prefix + key, entry.encode())
+        self.records.put(database.prefix + key, entry.encode())
 
     def set_string(self, database: Database, key: bytes, value: bytes, expires: int = 0) -> None:
         """Make a key a string, replacing any other value."""
         name = database.prefix + key
-        old = self.overlay.get(name)
+        old = self.records.get(name)
         if old is None:
             self.resize(database, 1)
             self.announce("n", "new", database, key)
@@ -324,15 +324,15 @@ class Keyspace:
         if expires:
             head = bytes((STRING | EXPIRES,)) + U64.pack(expires)
             self.expiry.add(expires, database.id, key)
-            self.overlay.put(name, head + value)
+            self.records.put(name, head + value)
         else:
-            self.overlay.put(name, _PLAIN_STRING + value)
+            self.records.put(name, _PLAIN_STRING + value)
         self.touch(database, key)
 
     def remove(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
         """Remove a key in O(1).  Its elements are swept later; ``swept`` if none are left."""
         self._drop(database, key, entry, swept)
-        self.overlay.delete(database.prefix + key)
+        self.records.delete(database.prefix + key)
         self.resize(database, -1)
         self.touch(database, key)
 
@@ -387,7 +387,7 @@ class Keyspace:
     def count(self, database: Database) -> int:
         """The number of keys, including expired ones that are not removed yet."""
         if self._changed:
-            self.overlay.touched = True
+            self.records.touched = True
         return database.size
 
     def touch(self, database: Database, key: bytes) -> None:
@@ -410,7 +410,7 @@ class Keyspace:
         prefix = database.prefix
         end = successor(prefix) if stop is None else prefix + stop
         now = self.now()
-        for name, record in self.overlay.scan(prefix + start, end):
+        for name, record in self.records.scan(prefix + start, end):
             entry = Entry.decode(record)
             if not entry.expires or entry.expires > now:
                 yield name[len(prefix) :], entry
@@ -461,7 +461,7 @@ class Keyspace:
         due = self.expiry.take_due(now, limit)
         for expires, id_, key in due:
             database = by_id.get(id_)
-            record = None if database is None else self.overlay.get(database.prefix + key)
+            record = None if database is None else self.records.get(database.prefix + key)
             if database is not None and record is not None:
                 entry = Entry.decode(record)
                 if entry.expires == expires:
@@ -481,11 +481,11 @@ class Keyspace:
             return False
         prefix, position = entry_at
         stop = successor(prefix)
-        for count, (name, record) in enumerate(self.overlay.scan(position or prefix, stop)):
+        for count, (name, record) in enumerate(self.records.scan(position or prefix, stop)):
             if count == limit:
                 self.garbage.move(prefix, name)
                 return True
-            self.overlay.delete(name)
+            self.records.delete(name)
             if prefix[:1] == KEY:
                 entry = Entry.decode(record)
                 key = name[len(prefix) :]

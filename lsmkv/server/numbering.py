@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lsmkv.server.encoding import CEILINGS, U64
-from lsmkv.server.overlay import Overlay
+from lsmkv.server.records import Records
 
 _STEP = 1 << 16
 
@@ -15,8 +15,8 @@ class Numbering:
     skipped.
     """
 
-    def __init__(self, overlay: Overlay, name: bytes, step: int = _STEP) -> None:
-        self._overlay = overlay
+    def __init__(self, records: Records, name: bytes, step: int = _STEP) -> None:
+        self._records = records
         self._key = CEILINGS + name
         self._step = step
         self._ceiling = 0
@@ -24,7 +24,7 @@ class Numbering:
 
     def reload(self) -> None:
         """Continue at the stored ceiling, or where it was if the ceiling is unchanged."""
-        stored = self._overlay.get(self._key)
+        stored = self._records.get(self._key)
         ceiling = 1 if stored is None else U64.unpack(stored)[0]
         if ceiling != self._ceiling:  # otherwise each failing command would cost 65,536 numbers
             self._next = self._ceiling = ceiling
@@ -34,6 +34,6 @@ class Numbering:
         number = self._next
         if number >= self._ceiling:
             self._ceiling = number + self._step
-            self._overlay.put(self._key, U64.pack(self._ceiling))
+            self._records.put(self._key, U64.pack(self._ceiling))
         self._next = number + 1
         return number

@@ -11,7 +11,7 @@ class RawKeyspace(Keyspace):
     """A store without records of the server's own: its keys are the clients' keys."""
 
     def _open(self) -> None:
-        if self.writable and self.overlay.get(FORMAT_KEY) is not None:
+        if self.writable and self.records.get(FORMAT_KEY) is not None:
             raise ValueError(
                 f"{self.db.path} was written by lsmkv serve, and with --raw clients could break "
                 "its records. Use --raw --read-only, or serve it without --raw."
@@ -30,7 +30,7 @@ class RawKeyspace(Keyspace):
 
     def find(self, database: Database, key: bytes, kind: int = 0) -> Entry | None:
         """A key as an entry: a string without expiry.  Costs a Get."""
-        value = self.overlay.get(key)
+        value = self.records.get(key)
         return None if value is None else Entry(STRING, rest=value)
 
     def recover(self) -> None:
@@ -42,7 +42,7 @@ class RawKeyspace(Keyspace):
     def undo(self, mark: tuple[int, int] = (0, 0)) -> None:
         """Undo the command's changes, all or those since a mark."""
         self.events.undo(mark[0])
-        self.overlay.undo(mark[0])
+        self.records.undo(mark[0])
 
     def probe(self) -> None:
         """Does nothing: the store has no record of the server's own."""

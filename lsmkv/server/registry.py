@@ -8,7 +8,7 @@ Each module of ``commands/`` registers its commands with a decorator::
 
 ``args`` includes the name.  The arity counts it; a negative arity is a minimum.  COMMAND DOCS and
 HELP show the docstring's first line, or the summary that is given for a function of several
-commands.  ``traits.py`` has everything else, by the command's name.
+commands.  ``command_properties.py`` has everything else, by the command's name.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lsmkv.server.command import Command, KeyFinder, Table
+from lsmkv.server.command_properties import properties_of
 from lsmkv.server.resp import CommandError, Reply, Simple
 from lsmkv.server.session import Session
-from lsmkv.server.traits import traits_of
 
 Handler = Callable[[Session, list[bytes]], Reply]
 
@@ -43,11 +43,13 @@ def command(
 
     def register(handler: Handler) -> Handler:
         known = frozenset(flags.split())
-        traits = traits_of(name.replace(" ", "|"), known, group)
-        made = Command(name, handler, arity, known, group, usage, traits, find_keys, {}, summary)
+        properties = properties_of(name.replace(" ", "|"), known, group)
+        made = Command(
+            name, handler, arity, known, group, usage, properties, find_keys, {}, summary
+        )
         made.writes = "write" in known
         made.may_write = made.writes or name in _MAY_WRITE
-        made.noscript = "noscript" in traits.flags
+        made.noscript = "noscript" in properties.flags
         made.runs_script = group == "scripting"
         container, _, inner = name.partition(" ")
         if inner:

@@ -18,7 +18,7 @@ from typing import Any
 
 import hiredis
 
-from lsmkv.server.words import split_words
+from lsmkv.server.quoting import split_words
 
 MAX_INLINE = 64 * 1024
 """The longest line of words, in bytes; Redis' limit."""

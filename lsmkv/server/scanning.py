@@ -67,7 +67,7 @@ def scan_elements(
     position = session.service.cursors.position(number, scope)
     matches = options.matches
     found: list[Reply] = []
-    for seen, (element, value) in enumerate(session.space.overlay.under(scope, position)):
+    for seen, (element, value) in enumerate(session.space.records.under(scope, position)):
         if seen == options.limit:
             return [b"%d" % session.service.cursors.make(scope, element), found]
         if matches(element):

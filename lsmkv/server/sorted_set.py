@@ -22,8 +22,8 @@ from lsmkv.server.encoding import (
     score_of,
     successor,
 )
-from lsmkv.server.overlay import Overlay
 from lsmkv.server.ranks import Blocks, Cut, Ranks, separator
+from lsmkv.server.records import Records
 
 _TIGHTEN_AFTER = 64
 _FEW = 64
@@ -38,8 +38,8 @@ class SortedSet:
     """A view of a sorted set and its entry, which it changes but does not save.  Costs are in Gets
     (of members) and steps (of the order)."""
 
-    def __init__(self, overlay: Overlay, entry: Entry, ranks: Ranks) -> None:
-        self.overlay = overlay
+    def __init__(self, records: Records, entry: Entry, ranks: Ranks) -> None:
+        self.records = records
         self.entry = entry
         self._ranks = ranks
         self._members = element_prefix(entry)
@@ -47,7 +47,7 @@ class SortedSet:
 
     def score(self, member: bytes) -> float | None:
         """The score of a member, or None.  One Get."""
-        stored = self.overlay.get(self._members + member)
+        stored = self.records.get(self._members + member)
         if stored is None:
             return None
         score: float = DOUBLE.unpack(stored)[0]
@@ -61,9 +61,9 @@ class SortedSet:
             entry.size += 1
         else:
             self._remove_place(ordered_score(old) + member)
-        self.overlay.put(self._members + member, DOUBLE.pack(score))
+        self.records.put(self._members + member, DOUBLE.pack(score))
         negative_zero = score == 0 and DOUBLE.pack(score)[0] != 0
-        self.overlay.put(self._order + place, _NEGATIVE_ZERO if negative_zero else b"")
+        self.records.put(self._order + place, _NEGATIVE_ZERO if negative_zero else b"")
         if entry.size == 1 or place[:MAX_BOUND] < entry.low:
             entry.low = place[:MAX_BOUND]
         if entry.size == 1 or place >= entry.high:
@@ -75,13 +75,13 @@ class SortedSet:
 
     def remove(self, member: bytes, score: float) -> None:
         """Remove a member, which has this score."""
-        self.overlay.delete(self._members + member)
+        self.records.delete(self._members + member)
         self._remove_place(ordered_score(score) + member)
         self.entry.size -= 1
         self._tighten()
 
     def _remove_place(self, place: bytes) -> None:
-        self.overlay.delete(self._order + place)
+        self.records.delete(self._order + place)
         self.entry.removed += 1
         blocks = self._ranks.get(self.entry.version)
         if blocks is not None:
@@ -95,10 +95,10 @@ class SortedSet:
         entry.removed = 0
         start, stop = self._ends()
         skip = len(self._order)
-        for name, _ in self.overlay.scan(start, stop):
+        for name, _ in self.records.scan(start, stop):
             entry.low = name[skip:][:MAX_BOUND]
             break
-        for name, _ in self.overlay.scan(start, stop, reverse=True):
+        for name, _ in self.records.scan(start, stop, reverse=True):
             entry.high = _bound_behind(name[skip:])
             break
 
@@ -117,7 +117,7 @@ class SortedSet:
             last = min(last, self._order + stop)
         if first >= last:
             return
-        for name, value in self.overlay.scan(first, last, reverse):
+        for name, value in self.records.scan(first, last, reverse):
             score = -0.0 if value else score_of(name[skip : skip + 8])
             yield name[skip + 8 :], score
 
@@ -180,7 +180,7 @@ class SortedSet:
         if stop is not None:
             last = min(last, self._order + stop)
         if first < last:
-            for name, _ in self.overlay.scan(first, last, reverse):
+            for name, _ in self.records.scan(first, last, reverse):
                 yield name[skip:]
 
     def _walk_places(self, start: bytes, stop: bytes | None, reverse: bool = False) -> _Walk:

@@ -97,7 +97,7 @@ class Sources:
         sha = sha.lower()
         script = self._scripts.get(sha)
         if script is None:
-            stored = self._space.overlay.get(SCRIPT + sha)
+            stored = self._space.records.get(SCRIPT + sha)
             if stored is None:
                 return None
             script = self._scripts[sha] = self._new(sha, stored[1:])
@@ -126,7 +126,7 @@ class Sources:
             del self._scripts[next(iter(self._scripts))]
         if not space.writable or space.failing:
             return
-        stored = space.overlay.get(SCRIPT + sha)
+        stored = space.records.get(SCRIPT + sha)
         if stored is not None and (stored[:1] == _LOADED or not loaded):
             return
         evaluated = self._evaluated
@@ -139,24 +139,24 @@ class Sources:
             if len(evaluated) > MOST_EVALUATED:
                 self._forget(next(iter(evaluated)))
         mark = _LOADED if loaded else _EVALUATED
-        space.overlay.put(SCRIPT + sha, mark + script.source)
+        space.records.put(SCRIPT + sha, mark + script.source)
         space.keep()
 
     def _stored_evaluated(self) -> dict[bytes, None]:
-        found = self._space.overlay.scan(SCRIPT, successor(SCRIPT))
+        found = self._space.records.scan(SCRIPT, successor(SCRIPT))
         return {name[len(SCRIPT) :]: None for name, record in found if record[:1] == _EVALUATED}
 
     def _forget(self, sha: bytes) -> None:
         assert self._evaluated is not None
         del self._evaluated[sha]
         self._scripts.pop(sha, None)
-        self._space.overlay.delete(SCRIPT + sha)
+        self._space.records.delete(SCRIPT + sha)
 
     def clear(self) -> None:
         """Remove all scripts."""
         space = self._space
         if space.writable:
-            for name, _ in list(space.overlay.scan(SCRIPT, successor(SCRIPT))):
-                space.overlay.delete(name)
+            for name, _ in list(space.records.scan(SCRIPT, successor(SCRIPT))):
+                space.records.delete(name)
         self._scripts.clear()
         self._evaluated = None

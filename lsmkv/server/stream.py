@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 
 from lsmkv.server.encoding import U32, Entry, element_prefix
-from lsmkv.server.overlay import Overlay
+from lsmkv.server.records import Records
 from lsmkv.server.stream_ids import LAST_ID, NO_ID, id_text
 
 _HEAD = struct.Struct(">16s16s16sQ")
@@ -32,8 +32,8 @@ class Stream:
     ====================  =====================================================================
     """
 
-    def __init__(self, overlay: Overlay, entry: Entry) -> None:
-        self.overlay = overlay
+    def __init__(self, records: Records, entry: Entry) -> None:
+        self.records = records
         self.entry = entry
         self._entries = element_prefix(entry)
         self.last = self.first = self.deleted = NO_ID
@@ -50,7 +50,7 @@ class Stream:
 
     def add(self, id_: bytes, words: list[bytes]) -> None:
         """Add an entry: fields and values in turn.  Its id must be above ``last``.  O(1)."""
-        self.overlay.put(self._entries + id_, encode_words(words))
+        self.records.put(self._entries + id_, encode_words(words))
         entry = self.entry
         if entry.size == 0:
             self.first = id_
@@ -60,7 +60,7 @@ class Stream:
 
     def get(self, id_: bytes) -> bytes | None:
         """The record of an entry, or None.  A Get."""
-        return self.overlay.get(self._entries + id_)
+        return self.records.get(self._entries + id_)
 
     def slice(
         self, start: bytes, end: bytes = LAST_ID, count: int = 0, reverse: bool = False
@@ -81,7 +81,7 @@ class Stream:
             return
         prefix = self._entries
         skip = len(prefix)
-        for name, record in self.overlay.scan(prefix + start, prefix + end + b"\0", reverse):
+        for name, record in self.records.scan(prefix + start, prefix + end + b"\0", reverse):
             yield name[skip:], record
 
     def top(self) -> bytes:
@@ -94,9 +94,9 @@ class Stream:
         entry, removed, without_first = self.entry, 0, False
         for id_ in ids:
             name = self._entries + id_
-            if self.overlay.get(name) is None:
+            if self.records.get(name) is None:
                 continue
-            self.overlay.delete(name)
+            self.records.delete(name)
             entry.size -= 1
             removed += 1
             without_first = without_first or id_ == self.first
@@ -147,7 +147,7 @@ class Stream:
             if left == 0:
                 first = id_
                 break
-            self.overlay.delete(self._entries + id_)
+            self.records.delete(self._entries + id_)
             left -= 1
         self.entry.size -= count - left
         self.first = first

@@ -14,7 +14,7 @@ from typing import Any
 from mypy_extensions import mypyc_attr
 
 from lsmkv.engine.db.db import DB
-from lsmkv.engine.db.handles.turns import Turns
+from lsmkv.engine.db.handles.transaction_turns import Turns
 from lsmkv.engine.db.opening.open import OpenStore
 from lsmkv.engine.db.read.reader import Reader
 from lsmkv.engine.db.tree.store import Store

@@ -103,7 +103,7 @@ class Listener:
         self._poll = sockets.polling.epoll()
         self._alarm = sockets.Alarm()
         self._calls = Calls(sockets.polling, run_method, self._alarm.ring)
-        self._spare = sockets.Spare()
+        self._reserve = sockets.ReserveDescriptor()
         self._poll.register(self._listening.fileno(), sockets.polling.EPOLLIN)
         self._poll.register(self._alarm.fd, sockets.polling.EPOLLIN)
         publishing.wake = self._alarm.ring
@@ -144,7 +144,7 @@ class Listener:
         self._stopping = True
         self._poll.close()
         self._alarm.close()
-        self._spare.close()
+        self._reserve.close()
 
     # The thread
 
@@ -222,12 +222,12 @@ class Listener:
 
     def _turn_away(self) -> None:
         """Without a free descriptor, accept one connection to say so."""
-        self._spare.close()
+        self._reserve.close()
         try:
             socket = self._sockets.accept(self._listening)
             if socket is not None:
                 self._refuse(socket, _out_of_descriptors())
-            self._spare.renew()
+            self._reserve.renew()
         except OSError:
             pause(_MOMENT)  # other threads have taken it; the connection waits
 
@@ -453,7 +453,7 @@ class Listener:
         self._listening.close()
         self._poll.close()
         self._alarm.close()
-        self._spare.close()
+        self._reserve.close()
 
 
 def _out_of_descriptors() -> OSError:

@@ -202,7 +202,7 @@ class _Alarm(_Pollable):
         self._rings = False
 
 
-class _Spare:
+class _ReserveDescriptor:
     """A descriptor, of which there are enough here."""
 
     def renew(self) -> None:
@@ -286,8 +286,8 @@ class Sockets:
     def Alarm(self) -> _Alarm:
         return _Alarm(self._process)
 
-    def Spare(self) -> _Spare:
-        return _Spare()
+    def ReserveDescriptor(self) -> _ReserveDescriptor:
+        return _ReserveDescriptor()
 
     def address_of(self, token: int, epoch: int) -> bytes:
         return b"%d-%d" % (token, epoch)

@@ -8,9 +8,9 @@ import pytest
 from still_clocks import StillClock
 
 import lsmkv
+from lsmkv.cache.atomic_steps import Steps
 from lsmkv.cache.counters import BASE, Counters
-from lsmkv.cache.names import chunk_name, head_name
-from lsmkv.cache.steps import Steps
+from lsmkv.cache.keys import chunk_key, head_key
 
 DB = lsmkv.DB
 
@@ -29,13 +29,13 @@ def first(db: DB, prefix: bytes) -> bytes:
 
 
 def cut(db: DB, cache: lsmkv.Cache) -> None:
-    db.put(head_name(3, cache.codec), b"\0")
+    db.put(head_key(3, cache.codec), b"\0")
 
 
 def double(db: DB, cache: lsmkv.Cache) -> None:
-    data = db.get(head_name(3, cache.codec))
+    data = db.get(head_key(3, cache.codec))
     assert data is not None
-    db.put(head_name("copy", cache.codec), data)
+    db.put(head_key("copy", cache.codec), data)
 
 
 DAMAGE: dict[str, Callable[[DB, lsmkv.Cache], object]] = {
@@ -45,7 +45,7 @@ DAMAGE: dict[str, Callable[[DB, lsmkv.Cache], object]] = {
     "not in the order": lambda db, _: db.delete(first(db, b"n")),
     "leads to no entry": lambda db, _: db.put(b"t\0\0" + bytes(12), b""),
     "of 200,001 bytes": lambda db, _: db.delete(first(db, b"v")),
-    "is a chunk of no entry": lambda db, _: db.put(chunk_name(bytes(12), 0), b""),
+    "is a chunk of no entry": lambda db, _: db.put(chunk_key(bytes(12), 0), b""),
     "were counted": lambda db, _: db.put(BASE, Counters(100, 1).encode()),
 }
 
@@ -63,7 +63,7 @@ def test_a_problem_is_found_and_fixed(filled: lsmkv.Cache, problem: str) -> None
 
 
 def test_an_entry_without_its_head_is_dropped(filled: lsmkv.Cache) -> None:
-    filled._db.delete(head_name(3, filled.codec))
+    filled._db.delete(head_key(3, filled.codec))
     assert len(filled.check(fix=True)) == 5  # four keys of indexes, and the counters
     assert filled.check() == []
     assert list(filled) == [0, 1, 2, 4, "large"]

@@ -11,10 +11,10 @@ import pytest
 from still_clocks import StillClock
 
 import lsmkv
+from lsmkv.cache.atomic_steps import Step
 from lsmkv.cache.culling import evict_first, remove_expired, remove_first, remove_tagged
-from lsmkv.cache.names import encode_key
+from lsmkv.cache.keys import encode_key
 from lsmkv.cache.queues import QueueKeys
-from lsmkv.cache.steps import Step
 
 
 @pytest.mark.parametrize("shared", [False, True])

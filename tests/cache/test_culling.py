@@ -10,7 +10,7 @@ from still_clocks import StillClock
 
 import lsmkv
 from lsmkv.cache.culling import evict_first, first_expiry, remove_numbers
-from lsmkv.cache.names import EVICTION, HEAD, ORDER, encode_key, head_name, tag_prefix
+from lsmkv.cache.keys import EVICTION, HEAD, ORDER, encode_key, head_key, tag_prefix
 
 KIB = 1024
 
@@ -166,7 +166,7 @@ def test_keys_that_lead_nowhere_do_not_end_a_removal(cache: lsmkv.Cache) -> None
 
 def test_a_damaged_entry_is_evicted(cache: lsmkv.Cache) -> None:
     cache["k"], cache["l"] = bytes(100), 1
-    cache._db.put(head_name("k", cache.codec), b"\2damaged")
+    cache._db.put(head_key("k", cache.codec), b"\2damaged")
     assert cache.clear() == 2
     assert list(cache._db.iterator(prefix=HEAD)) == []
     cache.check(fix=True)

@@ -21,8 +21,8 @@ from still_clocks import StillClock
 import lsmkv
 from lsmkv.cache.codecs import DefaultCodec, PickleCodec
 from lsmkv.cache.counters import BASE
-from lsmkv.cache.heads import Pointer, make
-from lsmkv.cache.names import HEAD, MOST, PENDING, SETTING, head_name, order_name
+from lsmkv.cache.entry_head import Pointer, make
+from lsmkv.cache.keys import HEAD, MOST, PENDING, SETTING, head_key, order_key
 from lsmkv.testing.faulty import FaultyEnv
 
 Cache = lsmkv.Cache
@@ -161,7 +161,7 @@ def head_of(value: bytes | Pointer) -> bytes:
     return make(b"number of 12", 1e9, None, None, False, value)
 
 
-A = head_name("a", DefaultCodec())
+A = head_key("a", DefaultCodec())
 HOSTILE: dict[str, tuple[bytes, bytes]] = {
     "an empty head": (A, b""),
     "a short head": (A, b"\0\1\2"),
@@ -173,9 +173,9 @@ HOSTILE: dict[str, tuple[bytes, bytes]] = {
     "a key 10,000 deep": (HEAD + b"\x40" * 10_000, head_of(b"n")),
     "a time that is none": (A, make(b"number of 12", nan, nan, None, False, b"n")),
     "a time without end": (A, make(b"number of 12", inf, -inf, None, False, b"n")),
-    "a number of the year 2500": (order_name(b"\xff" * 12), bytes(8) + A[1:]),
-    "no entry in the order": (order_name(b"\0" * 12), bytes(8) + b"\x20gone"),
-    "a short position": (order_name(b"number of 12"), b"\1"),
+    "a number of the year 2500": (order_key(b"\xff" * 12), bytes(8) + A[1:]),
+    "no entry in the order": (order_key(b"\0" * 12), bytes(8) + b"\x20gone"),
+    "a short position": (order_key(b"number of 12"), b"\1"),
     "many entries": (BASE, struct.pack(">qqqq", MOST, MOST, MOST, MOST)),
     "fewer entries than none": (BASE, struct.pack(">qqqq", -MOST, -MOST, -MOST, -MOST)),
     "a limit beyond floats": (SETTING + b"size_limit", DefaultCodec().encode(10**400)),
@@ -183,8 +183,8 @@ HOSTILE: dict[str, tuple[bytes, bytes]] = {
     "a policy that is a list": (SETTING + b"eviction_policy", b"[\0"),
     "a process that cannot be": (PENDING + b"number of 13", b"\xff" * 16),
     "a large value of no number": (PENDING, bytes(16)),
-    "a key of no queue": (head_name("q-5x", DefaultCodec()), head_of(b"n")),
-    "the last key of a queue": (head_name("q-999999999999998", DefaultCodec()), head_of(b"n")),
+    "a key of no queue": (head_key("q-5x", DefaultCodec()), head_of(b"n")),
+    "the last key of a queue": (head_key("q-999999999999998", DefaultCodec()), head_of(b"n")),
 }
 
 
@@ -206,7 +206,7 @@ def test_large_values_stay_though_a_pending_one_has_no_number(
 def test_an_entry_of_the_order_that_leads_nowhere_is_passed_over(tmp_path: Path) -> None:
     with Cache(tmp_path) as cache:
         cache["k"] = 1
-        cache._db.put(order_name(b"\0" * 12), bytes(8) + b"\x20gone")
+        cache._db.put(order_key(b"\0" * 12), bytes(8) + b"\x20gone")
         assert cache.peekitem(last=False) == ("k", 1)
 
 
@@ -215,7 +215,7 @@ def test_a_damaged_entry_is_a_miss_where_errors_are_skipped(
 ) -> None:
     with lsmkv.DB("c", env=env) as db:
         db.put(A, b"\2damaged")
-        db.put(head_name("b", DefaultCodec()), b"")
+        db.put(head_key("b", DefaultCodec()), b"")
     with opened(env, clock, on_error="skip") as cache:
         assert [cache.get("a", 0), cache.get("b", 0), "a" in cache, "b" in cache] == [
             0,

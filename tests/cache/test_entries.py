@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import lsmkv
+from lsmkv.cache.atomic_steps import Step, Steps
 from lsmkv.cache.counters import BASE
 from lsmkv.cache.entries import move, put, remove, set_expiry
-from lsmkv.cache.heads import Pointer, parse
-from lsmkv.cache.steps import Step, Steps
+from lsmkv.cache.entry_head import Pointer, parse
 
 NAME, NUMBER = b"hkey", b"number of 12"
 

@@ -13,7 +13,7 @@ from still_clocks import StillClock
 
 import lsmkv
 from lsmkv.cache.codecs import PickleCodec
-from lsmkv.cache.names import ORDER, head_name
+from lsmkv.cache.keys import ORDER, head_key
 from lsmkv.errors import CorruptionError, UnsupportedValueError
 
 LARGE = os.urandom(1000) * 2500
@@ -205,7 +205,7 @@ def test_nothing_is_unpickled_unless_asked(tmp_path: Path) -> None:
 
 def test_a_value_that_is_replaced_while_it_is_read(cache: lsmkv.Cache) -> None:
     cache["k"] = LARGE
-    name = head_name("k", cache.codec)
+    name = head_key("k", cache.codec)
     old = [cache._db.get(name)]
     cache["k"] = LARGE[::-1]  # the chunks of the old value are gone
     get = cache._db.get

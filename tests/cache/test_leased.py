@@ -137,7 +137,7 @@ def test_one_thread_computes_for_all() -> None:
 
 
 def cache_key(cache: Cache, key: object) -> bytes:
-    from lsmkv.cache.names import encode_key
+    from lsmkv.cache.keys import encode_key
 
     return encode_key(key, cache.codec)
 

@@ -14,7 +14,7 @@ import pytest
 from still_clocks import StillClock
 
 import lsmkv
-from lsmkv.cache.names import CHUNK, ORDER, PENDING
+from lsmkv.cache.keys import CHUNK, ORDER, PENDING
 from lsmkv.cache.opened import wall_clock
 from lsmkv.shared.system.local import SHARES
 from lsmkv.testing.faulty import FaultyEnv

@@ -13,7 +13,7 @@ import pytest
 from processes import start
 
 import lsmkv
-from lsmkv.cache.names import CHUNK, COUNTERS, PENDING
+from lsmkv.cache.keys import CHUNK, COUNTERS, PENDING
 from lsmkv.shared.system.local import SHARES
 
 pytestmark = pytest.mark.skipif(not SHARES, reason="processes cannot share a store here")

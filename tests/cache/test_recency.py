@@ -11,7 +11,7 @@ from still_clocks import StillClock
 import lsmkv
 from lsmkv.cache import recency
 from lsmkv.cache.culling import evict_first
-from lsmkv.cache.names import EVICTION
+from lsmkv.cache.keys import EVICTION
 
 
 def opened(place: Path, clock: StillClock, **arguments: Any) -> lsmkv.Cache:

@@ -11,7 +11,7 @@ import pytest
 from still_clocks import StillClock
 
 import lsmkv
-from lsmkv.cache.names import CHUNK, PENDING
+from lsmkv.cache.keys import CHUNK, PENDING
 from lsmkv.testing import CrashState, RecordingEnv, explore
 
 

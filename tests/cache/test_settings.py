@@ -9,7 +9,7 @@ import pytest
 
 import lsmkv
 from lsmkv.cache.codecs import DefaultCodec
-from lsmkv.cache.names import LAYOUT, SETTING
+from lsmkv.cache.keys import LAYOUT, SETTING
 from lsmkv.cache.settings import DEFAULTS, Settings
 from lsmkv.errors import CorruptionError
 

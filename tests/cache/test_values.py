@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import lsmkv
 from lsmkv.cache import values
-from lsmkv.cache.heads import CHUNK_SIZE, Pointer
-from lsmkv.cache.names import CHUNK, PENDING, chunk_name
+from lsmkv.cache.entry_head import CHUNK_SIZE, Pointer
+from lsmkv.cache.keys import CHUNK, PENDING, chunk_key
 from lsmkv.cache.values import MissingChunk, discard, load, pieces_in, pieces_of, store, sweep
 from lsmkv.errors import CorruptionError
 
@@ -116,7 +116,7 @@ def test_a_reader_is_a_file(moves: list[tuple[int, int, int]]) -> None:
     try:
         with lsmkv.DB(":memory:") as db:
             for index in range(3):
-                db.put(chunk_name(NUMBER, index), value[index * 10 : index * 10 + 10])
+                db.put(chunk_key(NUMBER, index), value[index * 10 : index * 10 + 10])
             model = io.BytesIO(value)
             with values.ValueReader(db.snapshot(), Pointer(25, NUMBER), "k") as reader:
                 for whence, offset, size_read in moves:
@@ -173,8 +173,8 @@ def test_a_chunk_that_comes_in_the_middle_of_the_sweep_is_removed_too(
 ) -> None:
     pieces = list(pieces_of(VALUE))
     pending = (PENDING + NUMBER, bytes(16))
-    values._write_pending(db, [pending, (chunk_name(NUMBER, 0), pieces[0])], False)
-    late = [(chunk_name(NUMBER, 1), pieces[1])]
+    values._write_pending(db, [pending, (chunk_key(NUMBER, 0), pieces[0])], False)
+    late = [(chunk_key(NUMBER, 1), pieces[1])]
 
     def is_running(pid: int) -> bool:
         if late:  # asked after the pending key was read

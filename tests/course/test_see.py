@@ -15,7 +15,7 @@ from labs import reference
 from processes import ENVIRON
 
 from lsmkv.course.labs.registry import find
-from lsmkv.course.sights import SIGHTS
+from lsmkv.course.step_views import SIGHTS
 
 
 @pytest.mark.parametrize("slug", SIGHTS)

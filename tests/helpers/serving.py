@@ -14,9 +14,9 @@ from lsmkv.server.commands import COMMANDS
 from lsmkv.server.commands.raw import RAW_COMMANDS
 from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.quoting import split_words
 from lsmkv.server.raw_keyspace import RawKeyspace
 from lsmkv.server.settings import Settings
-from lsmkv.server.words import split_words
 
 
 @contextlib.contextmanager

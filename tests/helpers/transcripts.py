@@ -38,7 +38,7 @@ import pytest
 import states
 from serving import Client, an_engine
 
-from lsmkv.server.words import quoted
+from lsmkv.server.quoting import quoted
 
 _WIDTH = 100
 _LINE = re.compile(r"(?:(?P<client>\w+):(?: |$))?(?P<requests>.*?)\s*=>(?: (?P<answer>.*))?")

@@ -10,7 +10,7 @@ import hiredis
 from serving import shown
 
 from lsmkv.server import Server
-from lsmkv.server.words import split_words
+from lsmkv.server.quoting import split_words
 
 
 def packed(*words: bytes) -> bytes:

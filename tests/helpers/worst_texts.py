@@ -19,9 +19,9 @@ from regexes import pumps, uses
 from lsmkv.course.predict.task import answer_in
 from lsmkv.server.globs import matcher
 from lsmkv.server.numbers import to_decimal, to_float
+from lsmkv.server.quoting import split_words
 from lsmkv.server.resp import CommandError
 from lsmkv.server.scripts.frames import with_frames
-from lsmkv.server.words import split_words
 from lsmkv.shards.remote.objects.store_errors import read_reply
 from lsmkv.tools.inspect.plain import grouped
 

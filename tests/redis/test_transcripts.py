@@ -12,7 +12,7 @@ import pytest
 from redis_pair import Pair
 from transcripts import Section, Transcript
 
-from lsmkv.server.words import split_words
+from lsmkv.server.quoting import split_words
 
 FOLDER = Path(__file__).parents[1] / "server" / "commands" / "testdata"
 CLIENTS = {"": 0, "other": 1, "third": 2}

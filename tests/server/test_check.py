@@ -35,7 +35,7 @@ from lsmkv.server.encoding import (
 )
 from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import Keyspace
-from lsmkv.server.overlay import Overlay
+from lsmkv.server.records import Records
 from lsmkv.server.settings import Settings
 from lsmkv.server.stream import Stream
 
@@ -131,7 +131,7 @@ def head(**fields: object) -> Callable[[DB], None]:
     """Give the stream other fields."""
 
     def damage(db: DB) -> None:
-        stream = Stream(Overlay(db), entry(db, b"stream"))
+        stream = Stream(Records(db), entry(db, b"stream"))
         for field, value in fields.items():
             setattr(stream, field, value)
         db.put(key(db, b"stream"), stream.store().encode())
@@ -141,7 +141,7 @@ def head(**fields: object) -> Callable[[DB], None]:
 
 def in_group(name: bytes, value: bytes | None) -> Callable[[DB], None]:
     def damage(db: DB) -> None:
-        group = find_group(Overlay(db), entry(db, b"stream"), b"group")
+        group = find_group(Records(db), entry(db, b"stream"), b"group")
         assert group is not None
         _set(db, group.prefix + name, value)
 
@@ -152,7 +152,7 @@ def group_with(**fields: object) -> Callable[[DB], None]:
     """Give the group, or its list of pending ids, other fields."""
 
     def damage(db: DB) -> None:
-        group = find_group(Overlay(db), entry(db, b"stream"), b"group")
+        group = find_group(Records(db), entry(db, b"stream"), b"group")
         assert group is not None
         for field, value in fields.items():
             setattr(group if field == "size" else group.pending, field, value)

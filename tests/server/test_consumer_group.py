@@ -19,7 +19,7 @@ def test_random_deliveries_agree_with_a_dict() -> None:
         make_group(space, entry, b"g", NO_ID, -1)
         pending: dict[bytes, Delivery] = {}
         for step in range(600):
-            group = find_group(space.overlay, entry, b"g")
+            group = find_group(space.records, entry, b"g")
             assert group is not None
             id_ = to_id(step // 4 + choices.randrange(20), 0)
             old = group.delivery(id_)
@@ -41,8 +41,8 @@ def test_random_deliveries_agree_with_a_dict() -> None:
                     group.acknowledge(one, pending.pop(one))
             group.save()
             if step % 5 == 0:
-                space.overlay.commit()
-            (group,) = groups_of(space.overlay, entry)
+                space.records.commit()
+            (group,) = groups_of(space.records, entry)
             assert [id_ for id_, _ in group.pending.walk()] == sorted(pending)
             assert group.pending.count == len(pending)
             for consumer in group.consumers():
@@ -88,8 +88,8 @@ def test_removing_gives_back_what_belongs_to_a_group() -> None:
     with an_engine() as engine:
         space, entry = engine.space, Entry(STREAM, 1)
         make_group(space, entry, b"g", NO_ID, 3)
-        group = find_group(space.overlay, entry, b"g")
+        group = find_group(space.records, entry, b"g")
         assert group is not None
         assert (group.name, group.read, group.last) == (b"g", 3, NO_ID)
         remove_group(space, entry, group)
-        assert find_group(space.overlay, entry, b"g") is None
+        assert find_group(space.records, entry, b"g") is None

@@ -22,7 +22,7 @@ def db() -> Iterator[DB]:
 def make_set(space: Keyspace, key: bytes, count: int) -> None:
     entry = space.make(SET)
     for number in range(count):
-        space.overlay.put(element_prefix(entry) + b"%06d" % number, b"")
+        space.records.put(element_prefix(entry) + b"%06d" % number, b"")
     entry.size = count
     space.save(space.databases[0], key, entry, new=True)
 

@@ -92,7 +92,7 @@ def test_what_is_undone_is_forgotten(client: Client) -> None:
     assert client("ZADD z -1 new 5 m0001") == 1
     assert client("ZADD z 5 m0002 - m0003").startswith("ERR")
     assert client("ZRANK z m1500") == 1501
-    client.engine.space.overlay.put(b"name", b"value")
+    client.engine.space.records.put(b"name", b"value")
     client.engine.space.undo()
     assert client.engine.space.ranks.get(version) is None
     assert client("ZRANK z m0500") == 501

@@ -33,7 +33,7 @@ def test_a_key_of_the_store_is_a_string_and_nothing_else_is_kept() -> None:
         assert space.find(database, b"none") is None
         assert (space.stores_cursors, space.garbage_ranges) == (False, 0)
         assert (space.expire_due(9), space.sweep(9)) == (0, False)
-        space.overlay.put(b"k", b"changed")
+        space.records.put(b"k", b"changed")
         space.undo()
-        assert space.overlay.get(b"k") == b"v"
+        assert space.records.get(b"k") == b"v"
         assert dict(db) == {b"k": b"v"}

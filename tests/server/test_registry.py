@@ -34,7 +34,7 @@ def test_every_command_says_what_it_is(table: Table) -> None:
         assert one.writes == ("write" in one.flags), one.name
         assert one.arity != 0, one.name
         assert one.group, one.name
-        for spec in one.traits.keys:
+        for spec in one.properties.keys:
             assert spec.step > 0, one.name
             assert spec.first < abs(one.arity) or one.name == "PFMERGE", one.name
             assert spec.counted or spec.last >= spec.first or spec.last < 0, one.name

@@ -14,8 +14,8 @@ from serving import an_engine
 import lsmkv
 from lsmkv.server.encoding import SORTED_SET, Entry
 from lsmkv.server.engine import Engine
-from lsmkv.server.overlay import Overlay
 from lsmkv.server.ranks import Ranks
+from lsmkv.server.records import Records
 from lsmkv.server.sorted_set import SortedSet, place_behind, place_of
 
 members = st.sampled_from([b"a", b"b", b"c", b"", b"\xff", b"x" * 64, b"x" * 65, b"\xff" * 90])
@@ -29,7 +29,7 @@ class Model:
         self.engine = engine
         self.entry = Entry(SORTED_SET, 1)
         self.ranks = Ranks(least=2)
-        self.set = SortedSet(engine.space.overlay, self.entry, self.ranks)
+        self.set = SortedSet(engine.space.records, self.entry, self.ranks)
         self.scores: dict[bytes, float] = {}
 
     def put(self, member: bytes, score: float) -> None:
@@ -42,10 +42,10 @@ class Model:
 
     def commit(self) -> None:
         """What is pending goes into the store; the entry goes through its bytes."""
-        self.engine.space.overlay.commit()
+        self.engine.space.records.commit()
         if self.entry.size:
             self.entry = Entry.decode(self.entry.encode())
-            self.set = SortedSet(self.engine.space.overlay, self.entry, self.ranks)
+            self.set = SortedSet(self.engine.space.records, self.entry, self.ranks)
 
     @property
     def order(self) -> list[tuple[bytes, float]]:
@@ -173,11 +173,11 @@ def test_blocks_hold_the_counts_whatever_changes(seed: int) -> None:
         assert len(blocks.starts) == 1
 
 
-class Steps(Overlay):
+class Steps(Records):
     """Counts what is passed over."""
 
-    def __init__(self, overlay: Overlay) -> None:
-        super().__init__(overlay.db)
+    def __init__(self, records: Records) -> None:
+        super().__init__(records.db)
         self.steps = 0
 
     def scan(
@@ -194,68 +194,68 @@ def counted() -> Iterator[tuple[SortedSet, Steps]]:
     if lsmkv.COMPILED:
         pytest.skip("nothing inherits from a compiled class")
     with an_engine() as engine:
-        overlay = Steps(engine.space.overlay)
-        found = SortedSet(overlay, Entry(SORTED_SET, 1), Ranks())
+        records = Steps(engine.space.records)
+        found = SortedSet(records, Entry(SORTED_SET, 1), Ranks())
         for number in range(20_000):
             found.put(b"m%05d" % number, float(number), None)
-        overlay.commit()
-        yield found, overlay
+        records.commit()
+        yield found, records
 
 
 def test_a_second_rank_passes_over_a_block_at_most(counted: tuple[SortedSet, Steps]) -> None:
-    found, overlay = counted
-    overlay.steps = 0
+    found, records = counted
+    records.steps = 0
     assert found.rank(b"m10000") == 10_000
-    assert overlay.steps < 20_002  # from both ends
+    assert records.steps < 20_002  # from both ends
     for number in range(0, 20_000, 777):
-        overlay.steps = 0
+        records.steps = 0
         assert found.rank(b"m%05d" % number) == number
         assert found.slice(number, number + 3)[0] == (b"m%05d" % number, float(number))
         assert found.slice(number, number + 3, reverse=True)[0][1] == 19_999 - number
-        assert overlay.steps <= 3 * 520
+        assert records.steps <= 3 * 520
 
 
 def test_the_first_rank_takes_the_nearer_end(counted: tuple[SortedSet, Steps]) -> None:
-    found, overlay = counted
+    found, records = counted
     for number in (300, 19_700):
-        overlay.steps = 0
+        records.steps = 0
         assert found.rank(b"m%05d" % number) == number
-        assert overlay.steps <= 603
+        assert records.steps <= 603
 
 
 def test_a_place_is_found_from_the_nearer_end(counted: tuple[SortedSet, Steps]) -> None:
-    found, overlay = counted
+    found, records = counted
     for start in (1000, 18_990):
-        overlay.steps = 0
+        records.steps = 0
         assert found.slice(start, start + 10)[0][1] == start
-        assert overlay.steps <= 1021
-    overlay.steps = 0
+        assert records.steps <= 1021
+    records.steps = 0
     assert found.slice(1010, 1015)[0][1] == 1010
-    assert overlay.steps <= 260
+    assert records.steps <= 260
 
 
 def test_counts_learn_once_they_have_cost_as_much(counted: tuple[SortedSet, Steps]) -> None:
-    found, overlay = counted
+    found, records = counted
     low, high = place_of(9000.0), place_of(12_000.0)
-    overlay.steps = 0
+    records.steps = 0
     times = 0
-    while found.count(low, high) == 3000 and overlay.steps < 20_000:
+    while found.count(low, high) == 3000 and records.steps < 20_000:
         times += 1
     assert times > 3
-    overlay.steps = 0
+    records.steps = 0
     assert found.count(low, high) == 3000
-    assert overlay.steps < 1600
+    assert records.steps < 1600
     assert found.count(place_of(9100.0), None) == 10_900
     assert found.count(b"", place_of(9100.0)) == 9100
-    assert overlay.steps < 4500
+    assert records.steps < 4500
 
 
 def test_all_are_counted_without_a_walk(counted: tuple[SortedSet, Steps]) -> None:
-    found, overlay = counted
-    overlay.steps = 0
+    found, records = counted
+    records.steps = 0
     assert found.count() == found.count(place_of(-math.inf), place_behind(math.inf)) == 20_000
     assert found.count(b"\xff", b"") == 0
-    assert overlay.steps < 200
+    assert records.steps < 200
 
 
 def test_members_alike_in_many_bytes_are_not_cut() -> None:

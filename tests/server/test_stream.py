@@ -17,7 +17,7 @@ class Model:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.stream = Stream(engine.space.overlay, Entry(STREAM, 1))
+        self.stream = Stream(engine.space.records, Entry(STREAM, 1))
         self.ids: list[bytes] = []
         self.added = 0
 
@@ -29,9 +29,9 @@ class Model:
 
     def commit(self) -> None:
         """What is pending goes into the store; the record goes through its bytes."""
-        self.engine.space.overlay.commit()
+        self.engine.space.records.commit()
         entry = Entry.decode(self.stream.store().encode())
-        self.stream = Stream(self.engine.space.overlay, entry)
+        self.stream = Stream(self.engine.space.records, entry)
 
     def check(self) -> None:
         stream = self.stream

@@ -9,7 +9,7 @@ from drawing import BOXES, MARGIN, bar, box, card, line, text
 from lsmkv.course.labs.asked_tables import Step, walk
 from lsmkv.course.labs.reading import SAMPLE, sample
 from lsmkv.course.labs.reading_store import opened
-from lsmkv.course.labs.scratch import scratch
+from lsmkv.course.labs.temporary_stores import scratch
 
 LEFT, RIGHT = 78, 462
 KEY = b"cow"

@@ -13,7 +13,7 @@ from lsmkv.course.failure import CheckFailure, require, require_bytes, require_e
 from lsmkv.course.given import BlockBuilder
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.formats import entries_in, sealed
-from lsmkv.course.labs.scratch import (
+from lsmkv.course.labs.temporary_stores import (
     files_of,
     require_content,
     require_content_by_leveldb,

@@ -20,7 +20,7 @@ from lsmkv.course.failure import (
     shown,
 )
 from lsmkv.course.lab import Check, Lab
-from lsmkv.course.labs.scratch import (
+from lsmkv.course.labs.temporary_stores import (
     blocks_without_filters,
     files_of,
     require_content_by_leveldb,

@@ -33,7 +33,7 @@ from lsmkv.course.labs.formats import (
     version_of_store,
     write,
 )
-from lsmkv.course.labs.scratch import require_content, require_content_by_leveldb, scratch
+from lsmkv.course.labs.temporary_stores import require_content, require_content_by_leveldb, scratch
 from lsmkv.engine.db.compact.picking import pick_compaction
 from lsmkv.engine.db.tree.merge import live_entries, merge
 from lsmkv.engine.db.tree.version import Version

@@ -18,7 +18,7 @@ from lsmkv.course.failure import (
 from lsmkv.course.given import Block, BlockBuilder, encode_varint
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.formats import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE, frame
-from lsmkv.course.labs.scratch import (
+from lsmkv.course.labs.temporary_stores import (
     require_content,
     require_content_by_leveldb,
     scratch,

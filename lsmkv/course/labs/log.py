@@ -11,7 +11,7 @@ from lsmkv.course.failure import CheckFailure, require, require_bytes, shown
 from lsmkv.course.given import BLOCK_SIZE, crc32c, masked_crc32c
 from lsmkv.course.lab import Check, Lab
 from lsmkv.course.labs.formats import batch_of, frame
-from lsmkv.course.labs.scratch import (
+from lsmkv.course.labs.temporary_stores import (
     files_of,
     require_content,
     require_content_by_leveldb,

@@ -44,7 +44,7 @@ from lsmkv.course.labs.edits import (
 from lsmkv.course.labs.flushing import flush_with, flushing, naming, work
 from lsmkv.course.labs.formats import LEVELS, frame, manifest_in_force, version_of_store, write
 from lsmkv.course.labs.power_cuts import PATH
-from lsmkv.course.labs.scratch import (
+from lsmkv.course.labs.temporary_stores import (
     require_content,
     require_content_by_leveldb,
     scratch,

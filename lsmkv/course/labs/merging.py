@@ -21,7 +21,7 @@ from lsmkv.course.labs.formats import (
     version_key,
 )
 from lsmkv.course.labs.formats import write as write_file
-from lsmkv.course.labs.scratch import (
+from lsmkv.course.labs.temporary_stores import (
     files_of,
     require_content,
     require_content_by_leveldb,

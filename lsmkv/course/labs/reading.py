@@ -31,7 +31,7 @@ from lsmkv.course.labs.asked_tables import (
 from lsmkv.course.labs.bloom import leveldb_hash
 from lsmkv.course.labs.formats import LEVELS
 from lsmkv.course.labs.reading_store import BITS, in_the_engine, opened, write
-from lsmkv.course.labs.scratch import scratch
+from lsmkv.course.labs.temporary_stores import scratch
 from lsmkv.tools.text import count
 
 

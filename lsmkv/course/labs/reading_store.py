@@ -22,7 +22,7 @@ from lsmkv.course.labs.asked_tables import (
     path,
 )
 from lsmkv.course.labs.formats import LEVELS, version_of_store
-from lsmkv.course.labs.scratch import (
+from lsmkv.course.labs.temporary_stores import (
     files_of,
     require_content_by_leveldb,
     require_same,

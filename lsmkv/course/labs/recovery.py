@@ -31,7 +31,7 @@ from lsmkv.course.labs.recovering import (
     require_replayed,
     why_missing,
 )
-from lsmkv.course.labs.scratch import (
+from lsmkv.course.labs.temporary_stores import (
     require_content,
     require_content_by_leveldb,
     scratch,

@@ -33,7 +33,7 @@ from lsmkv.course.labs.formats import (
     sealed,
     table_of,
 )
-from lsmkv.course.labs.scratch import (
+from lsmkv.course.labs.temporary_stores import (
     files_of,
     require_content,
     require_content_by_leveldb,

@@ -42,4 +42,4 @@ def asking(using: Using) -> None:
 
         return may_match
 
-    using.method("filter.asker.BloomAsker.may_match", make)
+    using.method("filter.probe.BloomProbe.may_match", make)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Self, Unpack
 from mypy_extensions import mypyc_attr
 
 from lsmkv.engine.db.handles.named_leases import Holders, NamedLease, NamedLeases, checked
-from lsmkv.engine.db.handles.turns import Turns
+from lsmkv.engine.db.handles.transaction_turns import Turns
 from lsmkv.engine.db.opening.dropped import RecoveryReport
 from lsmkv.engine.db.opening.open import OpenStore, import_late_parts, open_store
 from lsmkv.engine.db.read.reader import Reader

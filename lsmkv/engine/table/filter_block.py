@@ -23,7 +23,6 @@ from mypy_extensions import i64
 
 from lsmkv.engine.counters import ReadCounters
 from lsmkv.engine.errors import CorruptionError
-from lsmkv.engine.filter.asker import asker_for
 from lsmkv.engine.filter.bloom64 import Bloom64Policy, build_bloom64
 from lsmkv.engine.filter.fuse import BinaryFusePolicy, build_fuse, filter64_may_match, is_filter64
 from lsmkv.engine.filter.hash64 import append_hashes, xxh3_hash
@@ -31,6 +30,7 @@ from lsmkv.engine.filter.key_hashes import KeyHashes
 from lsmkv.engine.filter.known import SAMPLE, mean_rate
 from lsmkv.engine.filter.policy import FilterPolicy
 from lsmkv.engine.filter.prefix import PrefixExtractor, append_prefix_hashes, prefix_of
+from lsmkv.engine.filter.probe import probe_for
 from lsmkv.engine.util.arguments import as_bytes
 from lsmkv.engine.util.coding import decode_fixed32
 
@@ -106,11 +106,11 @@ class FilterReader:
         """The policy that made them."""
         self.contents = contents
         """The bytes of all of them, as the table stores them."""
-        self._asker = asker_for(policy)
+        self._probe = probe_for(policy)
 
     def may_match(self, block_offset: i64, hashes: KeyHashes) -> bool:
         """False only if the data block at ``block_offset`` does not hold the user key."""
-        return self._asker.may_match(hashes, self.contents, 0, len(self.contents))
+        return self._probe.may_match(hashes, self.contents, 0, len(self.contents))
 
     def filter_for(self, block_offset: i64) -> bytes | None:
         """The policy's bytes for the block; None if it has no filter."""
@@ -155,7 +155,7 @@ class FilterBlockReader(FilterReader):
         if index >= self._count:
             return True
         starts = self._starts
-        return self._asker.may_match(hashes, self.contents, starts[index], starts[index + 1])
+        return self._probe.may_match(hashes, self.contents, starts[index], starts[index + 1])
 
     def place_for(self, block_offset: i64) -> tuple[i64, i64]:
         """As in the base class."""
@@ -350,5 +350,5 @@ def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list
     for reader in readers:
         start, stop = reader.place_for(block_offset)
         if start >= 0:  # else the block has no filter
-            denied += reader._asker.count_denied(user_keys, reader.contents, start, stop)
+            denied += reader._probe.count_denied(user_keys, reader.contents, start, stop)
     return denied

@@ -20,7 +20,7 @@ from lsmkv.engine.filter.hash64 import xxh3_hash
 from lsmkv.server.encoding import BLOOM, U32, Entry, element_prefix
 from lsmkv.server.numbers import to_float, to_int
 from lsmkv.server.options import Options
-from lsmkv.server.overlay import Overlay
+from lsmkv.server.records import Records
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
@@ -50,8 +50,8 @@ class _Layer(NamedTuple):
 class BloomFilter:
     """The filter of an entry, which it changes but does not save."""
 
-    def __init__(self, overlay: Overlay, entry: Entry) -> None:
-        self._overlay = overlay
+    def __init__(self, records: Records, entry: Entry) -> None:
+        self._records = records
         self.entry = entry
         (self.rate, self.capacity, self.expansion, self.layers, self._in_last) = _REST.unpack(
             entry.rest
@@ -82,7 +82,7 @@ class BloomFilter:
         """Whether the item may have been added; *False* is certain.  Costs a Get per layer."""
         item_hash = xxh3_hash(item)
         for number in reversed(range(self.layers)):
-            page = self._overlay.get(self._name(self.layer(number), item))
+            page = self._records.get(self._name(self.layer(number), item))
             if page is not None and bloom64_may_match(item_hash, page, 0, len(page)):
                 return True
         return False
@@ -102,11 +102,11 @@ class BloomFilter:
                 raise CommandError("ERR the filter is full, and too large to grow")
         name = self._name(layer, item)
         end = bytes((layer.probes,))
-        page = bytearray(self._overlay.get(name) or bytes(_PAGE - 1) + end)
+        page = bytearray(self._records.get(name) or bytes(_PAGE - 1) + end)
         # In a page of ones a lookup tests all bits of its item.
         for position in bloom64_positions(xxh3_hash(item), b"\xff" * (_PAGE - 1) + end):
             page[position >> 3] |= 1 << (position & 7)
-        self._overlay.put(name, bytes(page))
+        self._records.put(name, bytes(page))
         self._in_last += 1
         self.entry.size += 1
         self.entry.rest = _REST.pack(
@@ -127,13 +127,13 @@ class BloomFilter:
 
 def _find(session: Session, key: bytes) -> BloomFilter | None:
     entry = session.space.find(session.database, key, BLOOM)
-    return None if entry is None else BloomFilter(session.space.overlay, entry)
+    return None if entry is None else BloomFilter(session.space.records, entry)
 
 
 def _make(session: Session, rate: float, capacity: int, expansion: int) -> BloomFilter:
     entry = session.space.make(BLOOM)
     entry.rest = _REST.pack(rate, capacity, expansion, 1, 0)
-    return BloomFilter(session.space.overlay, entry)
+    return BloomFilter(session.space.records, entry)
 
 
 @command("BF.RESERVE", -4, "write fast", group="bf")

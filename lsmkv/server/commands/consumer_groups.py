@@ -39,7 +39,7 @@ def _find(session: Session, key: bytes, name: bytes) -> tuple[Stream | None, Gro
     stream = find_stream(session, key)
     if stream is None:
         return None, None
-    return stream, find_group(session.space.overlay, stream.entry, name)
+    return stream, find_group(session.space.records, stream.entry, name)
 
 
 # Groups and consumers
@@ -102,7 +102,7 @@ def xgroup_create(session: Session, args: list[bytes]) -> Reply:
     if group is not None:
         raise CommandError("BUSYGROUP Consumer Group name already exists")
     if stream is None:
-        stream = Stream(session.space.overlay, session.space.make(STREAM))
+        stream = Stream(session.space.records, session.space.make(STREAM))
         save(session, args[2], stream, new=True)
     make_group(session.space, stream.entry, args[3], last, read)
     session.announce("t", "xgroup-create", args[2])

@@ -31,7 +31,7 @@ def _entry(session: Session, key: bytes) -> Entry | None:
 
 
 def _items(session: Session, entry: Entry | None) -> Iterator[tuple[bytes, bytes]]:
-    return iter(()) if entry is None else session.space.overlay.under(element_prefix(entry))
+    return iter(()) if entry is None else session.space.records.under(element_prefix(entry))
 
 
 def _set_fields(
@@ -43,7 +43,7 @@ def _set_fields(
     for field, value in fields:
         name = start + field
         added += new_field(session, name)
-        space.overlay.put(name, value)
+        space.records.put(name, value)
     entry.size += added
     if added:
         space.save(session.database, key, entry, new)
@@ -55,7 +55,7 @@ def _set_fields(
 
 def new_field(session: Session, name: bytes) -> bool:
     """Whether an element does not exist yet.  Usually a filter says so, and no block is read."""
-    return session.space.overlay.get(name) is None
+    return session.space.records.get(name) is None
 
 
 @command("HSET", -4, "write fast", group="hash")
@@ -90,7 +90,7 @@ def hsetnx(session: Session, args: list[bytes]) -> Reply:
 def hget(session: Session, args: list[bytes]) -> Reply:
     """Return the value of a field."""
     entry = _entry(session, args[1])
-    return None if entry is None else session.space.overlay.get(element_prefix(entry) + args[2])
+    return None if entry is None else session.space.records.get(element_prefix(entry) + args[2])
 
 
 @command("HMGET", -3, "readonly fast", group="hash")
@@ -100,7 +100,7 @@ def hmget(session: Session, args: list[bytes]) -> Reply:
     if entry is None:
         return [None] * (len(args) - 2)
     start = element_prefix(entry)
-    return session.space.overlay.multi_get([start + field for field in args[2:]])
+    return session.space.records.multi_get([start + field for field in args[2:]])
 
 
 @command("HEXISTS", 3, "readonly fast", group="hash")
@@ -131,8 +131,8 @@ def remove_elements(
     space, start, removed = session.space, element_prefix(entry), 0
     for element in elements:
         name = start + element
-        if space.overlay.get(name) is not None:
-            space.overlay.delete(name)
+        if space.records.get(name) is not None:
+            space.records.delete(name)
             removed += 1
     if removed:
         entry.size -= removed
@@ -152,8 +152,8 @@ def _move_elements(session: Session, entry: Entry) -> None:
     space, old = session.space, element_prefix(entry)
     entry.version, entry.removed = space.new_version(), 0
     new = element_prefix(entry)
-    for element, value in space.overlay.under(old):
-        space.overlay.put(new + element, value)
+    for element, value in space.records.under(old):
+        space.records.put(new + element, value)
     space.garbage.add(old)
 
 
@@ -269,10 +269,10 @@ def _drawn(space: Keyspace, entry: Entry, wanted: int, repeated: bool) -> list[t
     If nearly every place leads to the same few records, no more places are tried, and neighbors of
     the records fill up the number.  O(wanted) seeks.
     """
-    overlay, prefix = space.overlay, element_prefix(entry)
+    records, prefix = space.records, element_prefix(entry)
     stop = successor(prefix)
     first = _first_from(space, entry, prefix, stop)[0]
-    last = next(iter(overlay.scan(prefix, stop, reverse=True)))[0]
+    last = next(iter(records.scan(prefix, stop, reverse=True)))[0]
     shared = next(at for at in range(len(last)) if first[at : at + 1] != last[at : at + 1])
     low, high = (
         int.from_bytes(name[shared : shared + 8].ljust(8, b"\0"), "big") for name in (first, last)
@@ -291,7 +291,7 @@ def _drawn(space: Keyspace, entry: Entry, wanted: int, repeated: bool) -> list[t
         return drawn
     if len(found) == wanted:  # even an iterator that is not used costs a seek
         return list(found.items())
-    for name, value in chain(overlay.scan(place, stop), overlay.scan(prefix, place)):
+    for name, value in chain(records.scan(place, stop), records.scan(prefix, place)):
         if len(found) == wanted:
             break
         found[name] = value
@@ -303,7 +303,7 @@ def _first_from(
 ) -> tuple[bytes, bytes]:
     """The first element at a place or after it, which exists."""
     if entry.kind != SET:
-        return next(iter(space.overlay.scan(place, stop)))
-    found = next(iter(space.overlay.scan(space.gaps.skip(entry.version, place), stop)))
-    space.gaps.learn(entry.version, place, found[0])
+        return next(iter(space.records.scan(place, stop)))
+    found = next(iter(space.records.scan(space.removed_ranges.skip(entry.version, place), stop)))
+    space.removed_ranges.learn(entry.version, place, found[0])
     return found

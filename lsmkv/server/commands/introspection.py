@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from lsmkv.server.command import Command, KeyUse, Table
+from lsmkv.server.command_properties import KeySpec
 from lsmkv.server.globs import matcher
 from lsmkv.server.registry import command, help_of
 from lsmkv.server.resp import CommandError, Members, Reply, Simple, syntax_error
 from lsmkv.server.session import Session
-from lsmkv.server.traits import KeySpec
 
 _NEVER_SHOWN = {"control", "subscribed"}
 
@@ -28,15 +28,15 @@ def _words(words: frozenset[str] | tuple[str, ...], mark: str = "") -> Reply:
 
 
 def _information(one: Command) -> Reply:
-    traits = one.traits
+    properties = one.properties
     return [
         one.full_name.encode(),
         one.arity,
-        _words(traits.flags - _NEVER_SHOWN),
-        *_place(traits.keys),
-        _words(traits.categories, "@"),
-        Members(tip.encode() for tip in traits.tips),
-        Members(_specification(spec) for spec in traits.keys),
+        _words(properties.flags - _NEVER_SHOWN),
+        *_place(properties.keys),
+        _words(properties.categories, "@"),
+        Members(tip.encode() for tip in properties.tips),
+        Members(_specification(spec) for spec in properties.keys),
         [_information(inner) for inner in one.subcommands.values()] or Members(),
     ]
 
@@ -109,7 +109,7 @@ def _filter(words: list[bytes]) -> Callable[[Command], bool]:
             return lambda one: False
         case b"ACLCAT":
             category = wanted.decode("latin-1").lower()
-            return lambda one: category in one.traits.categories
+            return lambda one: category in one.properties.categories
         case b"PATTERN":
             matches = matcher(wanted.lower())
             return lambda one: matches(one.full_name.encode())
@@ -140,7 +140,7 @@ def _find(table: Table, words: list[bytes]) -> Command | None:
 def _documented(one: Command) -> dict[Reply, Reply]:
     fields: dict[Reply, Reply] = {
         b"summary": one.summary.encode(),
-        b"since": one.traits.since.encode(),
+        b"since": one.properties.since.encode(),
         b"group": one.group.encode(),
     }
     if one.subcommands:
@@ -164,14 +164,14 @@ def _key_uses(session: Session, request: list[bytes]) -> list[KeyUse]:
         one = one.subcommands.get(request[1].upper())
     if one is None:
         raise CommandError("ERR Invalid command specified")
-    if not one.traits.keys:
+    if not one.properties.keys:
         raise CommandError("ERR The command has no key arguments")
     if not one.accepts(len(request)):
         raise CommandError("ERR Invalid number of arguments specified for command")
     try:
         return one.keys_of(request)
     except CommandError:
-        if "no_mandatory_keys" in one.traits.flags:
+        if "no_mandatory_keys" in one.properties.flags:
             return []
         raise
 

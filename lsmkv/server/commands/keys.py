@@ -228,8 +228,8 @@ def copy(session: Session, args: list[bytes]) -> Reply:
         made.version, made.removed = space.new_version(), 0
         for old, copied in zip(element_ranges(entry), element_ranges(made), strict=True):
             if old[:1] != GROUP:
-                for name, value in space.overlay.under(old):
-                    space.overlay.put(copied + name, value)
+                for name, value in space.records.under(old):
+                    space.records.put(copied + name, value)
         if entry.kind == STREAM:
             copy_groups(space, entry, made)
     space.replace(target, new, made)
@@ -430,7 +430,7 @@ def memory_usage(session: Session, args: list[bytes]) -> Reply:
     size = len(session.database.prefix) + len(args[2]) + len(entry.encode())
     starts = element_ranges(entry)
     if entry.kind == STREAM:
-        starts += held_by_groups(session.space.overlay, entry)
+        starts += held_by_groups(session.space.records, entry)
     for start in starts:
         size += session.service.db.approximate_size(start, start + b"\xff" * 8)
     return size

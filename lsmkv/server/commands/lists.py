@@ -30,7 +30,7 @@ def elements(
     if stop <= start:
         return
     first, last = entry.head + start, entry.head + stop - 1
-    for _, value in session.space.overlay.scan(
+    for _, value in session.space.records.scan(
         prefix + U64.pack(first), prefix + U64.pack(last) + b"\0"
     ):
         yield value
@@ -48,7 +48,7 @@ def _push(session: Session, key: bytes, values: list[bytes], front: bool, event:
         else:
             index = entry.head + entry.size
         entry.size += 1
-        space.overlay.put(prefix + U64.pack(index), value)
+        space.records.put(prefix + U64.pack(index), value)
     space.save(session.database, key, entry, new)
     session.announce("l", event or ("lpush" if front else "rpush"), key)
     return entry.size
@@ -76,10 +76,10 @@ def _take(session: Session, entry: Entry, count: int, front: bool) -> list[bytes
     for _ in range(count):
         index = entry.head if front else entry.head + entry.size - 1
         name = prefix + U64.pack(index)
-        value = space.overlay.get(name)
+        value = space.records.get(name)
         assert value is not None
         values.append(value)
-        space.overlay.delete(name)
+        space.records.delete(name)
         entry.head += front
         entry.size -= 1
     return values
@@ -141,7 +141,7 @@ def lindex(session: Session, args: list[bytes]) -> Reply:
     if entry is None:
         return None
     name = _name_at(entry, to_int(args[2]))
-    return None if name is None else session.space.overlay.get(name)
+    return None if name is None else session.space.records.get(name)
 
 
 def _name_at(entry: Entry, position: int) -> bytes | None:
@@ -160,7 +160,7 @@ def lset(session: Session, args: list[bytes]) -> Reply:
     name = _name_at(entry, to_int(args[2]))
     if name is None:
         raise CommandError("ERR index out of range")
-    session.space.overlay.put(name, args[3])
+    session.space.records.put(name, args[3])
     session.space.touch(session.database, args[1])
     session.announce("l", "lset", args[1])
     return OK
@@ -181,7 +181,7 @@ def ltrim(session: Session, args: list[bytes]) -> Reply:
         return OK
     prefix = element_prefix(entry)
     for position in (*range(start), *range(stop, entry.size)):
-        session.space.overlay.delete(prefix + U64.pack(entry.head + position))
+        session.space.records.delete(prefix + U64.pack(entry.head + position))
     entry.head += start
     entry.size = stop - start
     session.space.save(session.database, args[1], entry)
@@ -203,9 +203,9 @@ def _rewrite(
     """Replace everything in a list from position ``first`` on with these values."""
     space, prefix = session.space, element_prefix(entry)
     for at, value in enumerate(values):
-        space.overlay.put(prefix + U64.pack(entry.head + first + at), value)
+        space.records.put(prefix + U64.pack(entry.head + first + at), value)
     for position in range(first + len(values), entry.size):
-        space.overlay.delete(prefix + U64.pack(entry.head + position))
+        space.records.delete(prefix + U64.pack(entry.head + position))
     entry.size = first + len(values)
     session.announce("l", event, key)
     space.save(session.database, key, entry)

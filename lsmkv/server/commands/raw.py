@@ -47,11 +47,11 @@ def _command(
 
 
 def _there(session: Session, key: bytes) -> bool:
-    return session.space.overlay.get(key) is not None
+    return session.space.records.get(key) is not None
 
 
 def _put(session: Session, key: bytes, value: bytes | None) -> None:
-    session.space.overlay.put(key, value)
+    session.space.records.put(key, value)
     session.space.touch(session.database, key)
     if value is None:
         session.announce("g", "del", key)
@@ -62,19 +62,19 @@ def _put(session: Session, key: bytes, value: bytes | None) -> None:
 @_command("GET", 2, "readonly fast", "string")
 def get(session: Session, args: list[bytes]) -> Reply:
     """Return the value of a key."""
-    return session.space.overlay.get(args[1])
+    return session.space.records.get(args[1])
 
 
 @_command("MGET", -2, "readonly fast", "string")
 def mget(session: Session, args: list[bytes]) -> Reply:
     """Return the values of several keys."""
-    return session.space.overlay.multi_get(args[1:])
+    return session.space.records.multi_get(args[1:])
 
 
 @_command("STRLEN", 2, "readonly fast", "string")
 def strlen(session: Session, args: list[bytes]) -> Reply:
     """Return the length of a value."""
-    return len(session.space.overlay.get(args[1]) or b"")
+    return len(session.space.records.get(args[1]) or b"")
 
 
 @_command("EXISTS", -2, "readonly fast")
@@ -140,7 +140,7 @@ _command("UNLINK", -2, "write")(_delete)
 def _matching(session: Session, pattern: bytes, start: bytes = b"") -> Iterator[bytes]:
     prefix = literal_prefix(pattern)
     stop = successor(prefix) if prefix else None
-    for key, _ in session.space.overlay.scan(max(start, prefix), stop):
+    for key, _ in session.space.records.scan(max(start, prefix), stop):
         yield key
 
 
@@ -168,7 +168,7 @@ def scan(session: Session, args: list[bytes]) -> Reply:
 @_command("DBSIZE", 1, "readonly", "server")
 def dbsize(session: Session, args: list[bytes]) -> Reply:
     """Return the number of keys.  O(keys): an ordinary store does not store the number."""
-    return sum(1 for _ in session.space.overlay.scan(b"", None))
+    return sum(1 for _ in session.space.records.scan(b"", None))
 
 
 @_command("SELECT", 2, "fast", "connection")
@@ -202,7 +202,7 @@ def lsmkv_range(session: Session, args: list[bytes]) -> Reply:
                 raise syntax_error()
     stop = args[2] or None
     found: list[tuple[Reply, Reply]] = []
-    for key, value in session.space.overlay.scan(args[1], stop, reverse):
+    for key, value in session.space.records.scan(args[1], stop, reverse):
         if len(found) == limit:
             break
         found.append((key, value))

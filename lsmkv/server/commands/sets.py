@@ -20,7 +20,7 @@ def _entry(session: Session, key: bytes) -> Entry | None:
 
 def _members(session: Session, entry: Entry | None) -> Iterator[bytes]:
     if entry is not None:
-        for member, _ in session.space.overlay.under(element_prefix(entry)):
+        for member, _ in session.space.records.under(element_prefix(entry)):
             yield member
 
 
@@ -28,7 +28,7 @@ def _is_member(session: Session, entry: Entry | None, member: bytes) -> bool:
     """Costs one Get.  For a non-member a filter usually saves it."""
     if entry is None:
         return False
-    return session.space.overlay.get(element_prefix(entry) + member) is not None
+    return session.space.records.get(element_prefix(entry) + member) is not None
 
 
 def _add(session: Session, key: bytes, members: list[bytes], event: str = "sadd") -> int:
@@ -37,9 +37,9 @@ def _add(session: Session, key: bytes, members: list[bytes], event: str = "sadd"
     start, added = element_prefix(entry), 0
     for member in members:
         name = start + member
-        if space.overlay.get(name) is None:
-            space.overlay.put(name, b"")
-            space.gaps.fill(entry.version, name)
+        if space.records.get(name) is None:
+            space.records.put(name, b"")
+            space.removed_ranges.fill(entry.version, name)
             added += 1
     if added:
         entry.size += added

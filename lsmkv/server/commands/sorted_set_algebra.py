@@ -27,7 +27,7 @@ class _Input(NamedTuple):
     def members(self) -> Iterator[Scored]:
         if self.entry is None:
             return
-        for member, value in self.session.space.overlay.under(element_prefix(self.entry)):
+        for member, value in self.session.space.records.under(element_prefix(self.entry)):
             score = self._score(value)
             yield member, 0.0 if math.isnan(score) else score
 
@@ -35,7 +35,7 @@ class _Input(NamedTuple):
         """The score of a member times the weight: NaN for infinity times 0, as in Redis."""
         if self.entry is None:
             return None
-        value = self.session.space.overlay.get(element_prefix(self.entry) + member)
+        value = self.session.space.records.get(element_prefix(self.entry) + member)
         return None if value is None else self._score(value)
 
     def _score(self, value: bytes) -> float:

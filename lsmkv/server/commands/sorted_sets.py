@@ -37,12 +37,12 @@ _SMALL = 128
 
 def find_sorted_set(session: Session, key: bytes) -> SortedSet | None:
     entry = session.space.find(session.database, key, SORTED_SET)
-    return None if entry is None else SortedSet(session.space.overlay, entry, session.space.ranks)
+    return None if entry is None else SortedSet(session.space.records, entry, session.space.ranks)
 
 
 def find_or_make_sorted_set(session: Session, key: bytes) -> tuple[SortedSet, bool]:
     entry, new = session.space.find_or_make(session.database, key, SORTED_SET)
-    return SortedSet(session.space.overlay, entry, session.space.ranks), new
+    return SortedSet(session.space.records, entry, session.space.ranks), new
 
 
 def shown(members: list[Scored], with_scores: bool) -> Reply:

@@ -66,7 +66,7 @@ def _looked_up(session: Session, pattern: bytes, element: bytes) -> bytes | None
     entry = space.find(database, before + element + name)
     if entry is None or entry.kind != HASH:
         return None
-    return space.overlay.get(element_prefix(entry) + field)
+    return space.records.get(element_prefix(entry) + field)
 
 
 def _elements(session: Session, key: bytes, descending: bool, keep_order: bool) -> list[bytes]:
@@ -74,12 +74,12 @@ def _elements(session: Session, key: bytes, descending: bool, keep_order: bool) 
     if entry is None:
         return []
     if entry.kind == SORTED_SET:
-        found = SortedSet(session.space.overlay, entry, session.space.ranks)
+        found = SortedSet(session.space.records, entry, session.space.ranks)
         return [member for member, _ in found.walk(reverse=descending and keep_order)]
     if entry.kind == LIST:
         values = list(elements(session, entry))
     elif entry.kind == SET:
-        values = [member for member, _ in session.space.overlay.under(element_prefix(entry))]
+        values = [member for member, _ in session.space.records.under(element_prefix(entry))]
     else:
         raise wrong_type()
     return values[::-1] if descending and keep_order else values

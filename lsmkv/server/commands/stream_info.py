@@ -48,7 +48,7 @@ def xinfo_stream(session: Session, args: list[bytes]) -> Reply:
         b"entries-added": wrapped(stream.added),
         b"recorded-first-entry-id": id_text(stream.first),
     }
-    groups = groups_of(session.space.overlay, stream.entry)
+    groups = groups_of(session.space.records, stream.entry)
     if words:
         fields[b"entries"] = [shown(*one) for one in stream.slice(NO_ID, count=count)]
         fields[b"groups"] = [_full_group(stream, group, count) for group in groups]
@@ -103,7 +103,7 @@ def xinfo_groups(session: Session, args: list[bytes]) -> Reply:
             b"entries-read": None if group.read == UNKNOWN else group.read,
             b"lag": group.lag(stream),
         }
-        for group in groups_of(session.space.overlay, stream.entry)
+        for group in groups_of(session.space.records, stream.entry)
     ]
 
 
@@ -111,7 +111,7 @@ def xinfo_groups(session: Session, args: list[bytes]) -> Reply:
 def xinfo_consumers(session: Session, args: list[bytes]) -> Reply:
     """Return the consumers of a group."""
     stream = _known(session, args[2])
-    group = find_group(session.space.overlay, stream.entry, args[3])
+    group = find_group(session.space.records, stream.entry, args[3])
     if group is None:
         raise no_group(args[2], args[3])
     now = session.space.now()

@@ -133,7 +133,7 @@ class _Read:
         if known is None:
             stream, group = find_stream(self._session, key), None
             if stream is not None and self._has_group:
-                group = find_group(self._session.space.overlay, stream.entry, self._group)
+                group = find_group(self._session.space.records, stream.entry, self._group)
             known = self._known[key] = (stream, group)
         return known
 

@@ -30,7 +30,7 @@ _MOST_AT_ONCE = 1_000_000
 def find_stream(session: Session, key: bytes) -> Stream | None:
     """The stream of a key, or None."""
     entry = session.space.find(session.database, key, STREAM)
-    return None if entry is None else Stream(session.space.overlay, entry)
+    return None if entry is None else Stream(session.space.records, entry)
 
 
 def save(session: Session, key: bytes, stream: Stream, new: bool = False) -> None:
@@ -141,7 +141,7 @@ def xadd(session: Session, args: list[bytes]) -> Reply:
             return None
     else:
         entry, new = session.space.find_or_make(session.database, args[1], STREAM)
-    stream = Stream(session.space.overlay, entry)
+    stream = Stream(session.space.records, entry)
     id_ = _next_id(stream, milliseconds, sequence, session.space.now())
     stream.add(id_, words)
     trimmed = 0 if trim is None else trim.apply(session, stream)

@@ -129,9 +129,9 @@ def get(session: Session, args: list[bytes]) -> Reply:
 def mget(session: Session, args: list[bytes]) -> Reply:
     """Return the values of several keys; null for those that are not strings."""
     space, database = session.space, session.database
-    records = space.overlay.multi_get([database.prefix + key for key in args[1:]])
+    found = space.records.multi_get([database.prefix + key for key in args[1:]])
     values: list[Reply] = []
-    for key, record in zip(args[1:], records, strict=True):
+    for key, record in zip(args[1:], found, strict=True):
         if record is None:
             space.miss(database, key)
             values.append(None)

@@ -29,7 +29,7 @@ from lsmkv.server.moving.recreating import (
     expiry_command,
     stream_commands,
 )
-from lsmkv.server.overlay import Overlay
+from lsmkv.server.records import Records
 from lsmkv.server.resp import format_double
 from lsmkv.server.stream import Stream, decode_words
 from lsmkv.server.stream_ids import NO_ID
@@ -63,30 +63,30 @@ class Exported:
                 if not selected:
                     selected = True
                     yield [b"SELECT", b"%d" % database.index]
-                yield from commands_of(self._space.overlay, key, entry)
+                yield from commands_of(self._space.records, key, entry)
                 self.keys += 1
 
 
 _KINDS = (HASH, LIST, SET, SORTED_SET)
 
 
-def commands_of(overlay: Overlay, key: bytes, entry: Entry) -> Iterator[Words]:
+def commands_of(records: Records, key: bytes, entry: Entry) -> Iterator[Words]:
     """The commands that make a key again."""
     if entry.kind == STRING:
         yield [b"SET", key, entry.rest]
     elif entry.kind == STREAM:
-        stream = Stream(overlay, entry)
+        stream = Stream(records, entry)
         entries = ((id_, decode_words(record)) for id_, record in stream.walk(NO_ID))
-        yield from stream_commands(key, entries, _content(overlay, stream))
+        yield from stream_commands(key, entries, _content(records, stream))
     else:
         kind = KIND_NAMES[entry.kind]
-        yield from collection_commands(kind, key, _elements(overlay, entry))
+        yield from collection_commands(kind, key, _elements(records, entry))
     if entry.expires:
         yield expiry_command(key, entry.expires)
 
 
-def _elements(overlay: Overlay, entry: Entry) -> Iterator[Words]:
-    for element, value in overlay.under(element_prefix(entry)):
+def _elements(records: Records, entry: Entry) -> Iterator[Words]:
+    for element, value in records.under(element_prefix(entry)):
         if entry.kind == HASH:
             yield [element, value]
         elif entry.kind == LIST:
@@ -97,8 +97,8 @@ def _elements(overlay: Overlay, entry: Entry) -> Iterator[Words]:
             yield [format_double(DOUBLE.unpack(value)[0]), element]
 
 
-def _content(overlay: Overlay, stream: Stream) -> StreamContent:
-    groups = [_group(group) for group in groups_of(overlay, stream.entry)]
+def _content(records: Records, stream: Stream) -> StreamContent:
+    groups = [_group(group) for group in groups_of(records, stream.entry)]
     pending = {one.id for group in groups for one in group.pending}
     gone = sorted(id_ for id_ in pending if stream.get(id_) is None)
     return StreamContent(stream.last, stream.deleted, stream.added, groups, gone)

@@ -48,7 +48,7 @@ class Importer:
     @property
     def position(self) -> Position | None:
         """Where an import was interrupted; None if none was."""
-        record = self._space.overlay.get(IMPORT)
+        record = self._space.records.get(IMPORT)
         if record is None:
             return None
         (cursor,) = U64.unpack_from(record, 4)
@@ -80,13 +80,13 @@ class Importer:
     def reach(self, position: Position) -> None:
         """Write what was changed, and where the import has come to, as one record."""
         record = U32.pack(position.database) + U64.pack(position.cursor) + position.source
-        self._space.overlay.put(IMPORT, record)
+        self._space.records.put(IMPORT, record)
         self._space.keep()
         self._commit()
 
     def finish(self) -> None:
         """Write the rest: the import has ended."""
         if self.position is not None:
-            self._space.overlay.delete(IMPORT)
+            self._space.records.delete(IMPORT)
             self._space.keep()
         self._commit()

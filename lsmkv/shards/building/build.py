@@ -29,7 +29,7 @@ from lsmkv.shards.building.place import Place
 from lsmkv.shards.building.plan import shard_bounds
 from lsmkv.shards.building.publish import newest_after, probe, publish
 from lsmkv.shards.building.runs import Run
-from lsmkv.shards.building.scratch import scratch_directory
+from lsmkv.shards.building.scratch_directory import scratch_directory
 from lsmkv.shards.building.sorting import SortTask, sort_part
 from lsmkv.shards.building.sources.arrow import ArrowPart
 from lsmkv.shards.building.sources.part import PackedPart, Part

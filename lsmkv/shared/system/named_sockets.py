@@ -232,7 +232,7 @@ class Alarm:
         self._far.close()
 
 
-class Spare:
+class ReserveDescriptor:
     """A descriptor that is given up for a moment where another one is needed."""
 
     def __init__(self) -> None:

@@ -133,8 +133,8 @@ def accept(
 ) -> Any:
     """The next connection, which never blocks; None if there is none, or another user's.
 
-    ``OSError`` without a free descriptor: :class:`Spare` is for that.  ``prepare`` and ``check``
-    are those of :func:`connect`.
+    ``OSError`` without a free descriptor: :class:`ReserveDescriptor` is for that.  ``prepare`` and
+    ``check`` are those of :func:`connect`.
     """
     try:
         with forks.changing:
@@ -241,7 +241,7 @@ class Alarm(Descriptor):
         linux.eventfd_read(self.fd)
 
 
-class Spare(Descriptor):
+class ReserveDescriptor(Descriptor):
     """A descriptor that is given up for a moment where another one is needed.
 
     Without it a process that has no more of them could not even accept a connection to say so.

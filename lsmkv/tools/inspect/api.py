@@ -25,7 +25,7 @@ from lsmkv.tools.inspect.lookup import lookup
 from lsmkv.tools.inspect.memtables import memtable, memtable_facts
 from lsmkv.tools.inspect.plain import NotThereError, Plain, whole_number
 from lsmkv.tools.inspect.replays import DEFAULT_GETS, Question, Replays
-from lsmkv.tools.inspect.scratch import Scratch
+from lsmkv.tools.inspect.sandbox import Scratch
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import from_hex, unescape
 

@@ -102,7 +102,7 @@ class Source:
         self._check = Check(False, 0, 0, None, "")
         self._checker: Work | None = None
         self._ending = False  # the survey that runs
-        self._order_name: str | None = None  # in the MANIFEST, if the store cannot be opened
+        self._order_key: str | None = None  # in the MANIFEST, if the store cannot be opened
 
     def close(self) -> None:
         """Close the store and its directory; a running survey ends at its next file."""
@@ -177,7 +177,7 @@ class Source:
             raise
         except Error as error:
             self._failure = error
-            self._order_name = self._named_order()
+            self._order_key = self._named_order()
             seen: object = self._stamp
         else:
             versions = self._db._open_store().versions
@@ -286,7 +286,7 @@ class Source:
             return self._db.options.comparator.name
         survey = self._check.survey
         manifest = None if survey is None else survey.manifest
-        return self._order_name if manifest is None else manifest.comparator
+        return self._order_key if manifest is None else manifest.comparator
 
     def _named_order(self) -> str | None:
         """The name of the key order in the MANIFEST; None if none can be read there."""

@@ -157,7 +157,7 @@ def test_two_cannot_have_one_name(token: int) -> None:
 
 def test_a_spare_is_a_descriptor() -> None:
     before = len(os.listdir("/dev/fd"))
-    spare = named_sockets.Spare()
+    spare = named_sockets.ReserveDescriptor()
     spare.renew()
     assert len(os.listdir("/dev/fd")) == before + 1
     spare.close()

@@ -22,9 +22,9 @@ from lsmkv.engine.db.compact.messages import (
 )
 from lsmkv.engine.db.tree.table_cache import TableCache
 from lsmkv.engine.db.tree.table_output import write_entries
-from lsmkv.engine.env.aliased import AliasedDirectory
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.env.process import Port, ProcessEnded, inherited_directory
+from lsmkv.engine.env.renaming_directory import RenamingDirectory
 from lsmkv.engine.errors import CorruptionError
 from lsmkv.engine.format.filenames import log_name, parse_filename, worker_table_name
 from lsmkv.engine.format.keys import InternalKeyComparator
@@ -56,7 +56,7 @@ class Worker:
     def __init__(self, port: Port, directory: Directory, token: str, options: Options) -> None:
         """``token`` is part of the name of every table that is made here."""
         self._port = port
-        self._directory = AliasedDirectory(directory, self._alias)
+        self._directory = RenamingDirectory(directory, self._alias)
         self._token = token
         self._comparator = InternalKeyComparator(options.comparator)
         self._order = self._comparator.order

@@ -17,7 +17,7 @@ from lsmkv.engine.db.read.reader import in_memtables
 from lsmkv.engine.db.read.scan import Bounds, files_in, shared_prefix_hash
 from lsmkv.engine.db.tree.store import ReadView, Store
 from lsmkv.engine.db.tree.version import PLACE_BITS
-from lsmkv.engine.env.breath import breathe
+from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.filter.key_hashes import KeyHashes
 from lsmkv.engine.format.keys import MAX_SEQUENCE, sequence_in
 from lsmkv.engine.format.version_edit import FileMetaData
@@ -133,4 +133,4 @@ class Changes:
                     for at in range(run.first, len(run.keys)):
                         if run.sequences[at] > sequence:
                             return run.keys[at]
-            breathe()
+            allow_interrupts()

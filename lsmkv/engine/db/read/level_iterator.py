@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.engine.db.read.internal_iterator import InternalIterator
 from lsmkv.engine.db.read.level_reader import LevelReader
-from lsmkv.engine.env.breath import breathe
+from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.format.key_order import Position
 from lsmkv.engine.format.keys import TAG_SIZE
 from lsmkv.engine.table.block_iterator import ALL, PAIRS, BlockIterator
@@ -144,7 +144,7 @@ class LevelIterator(BaseLevelIterator):
                 pairs = entries_before(pairs, upper, reader.order)
             if pairs:
                 return pairs
-            breathe()
+            allow_interrupts()
 
     def _skip_beyond_bound(self) -> None:
         """Skip the next file, and all after it, if it begins after the bound."""
@@ -207,7 +207,7 @@ class ReverseLevelIterator(BaseLevelIterator):
                 if pairs is None:
                     return []
             if not pairs:
-                breathe()
+                allow_interrupts()
                 edge = self._end_before()
                 if (
                     edge is not None

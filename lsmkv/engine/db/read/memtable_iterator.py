@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lsmkv.engine.db.read.internal_iterator import InternalIterator
 from lsmkv.engine.db.tree.memtable import LARGEST_CHUNK, MemTable
 from lsmkv.engine.db.tree.pinned import PinnedSequences
-from lsmkv.engine.env.breath import breathe
+from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.format.key_order import KeyOrder, Position
 from lsmkv.engine.table.deletion_run import entries_before, entries_from
 
@@ -71,5 +71,5 @@ class MemTableIterator(InternalIterator):
                 cut = entries_from if back else entries_before
                 found = cut(found, bound, self._order)
             if not found:
-                breathe()
+                allow_interrupts()
         return found

@@ -20,7 +20,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.engine.db.read.internal_iterator import InternalIterator
-from lsmkv.engine.env.breath import breathe
+from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.errors import Error
 from lsmkv.engine.format.key_order import KeyOrder
 from lsmkv.engine.table.deletion_run import SHORTEST_RUN, DeletionRun, run_in
@@ -258,7 +258,7 @@ class MergingIterator(InternalIterator):
                 if bytewise:
                     self._omit(first)
                 if count == 0:
-                    breathe()
+                    allow_interrupts()
                 if first.fill():
                     self._move_back(0)
                 else:

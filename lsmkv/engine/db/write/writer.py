@@ -31,7 +31,7 @@ from lsmkv.engine.errors import ClosedError
 from lsmkv.engine.format.batch import Operation, encoded_size
 from lsmkv.engine.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.engine.util.comparator import equal_means_identical
-from lsmkv.engine.util.pace import Pace
+from lsmkv.engine.util.delay_debt import DelayDebt
 from lsmkv.engine.util.signals import deferred
 from lsmkv.engine.util.threads import get_ident, pause
 
@@ -76,7 +76,7 @@ class Writer(WritePath):
         """When the memtable was an eighth full."""
         self._stalled_since = 0.0
         """When the write stall under way began (``time.monotonic``); 0.0 if there is none."""
-        self._pace = Pace(_LONGEST_DELAY)
+        self._delays = DelayDebt(_LONGEST_DELAY)
         """What writes owe that are delayed."""
         self._turn_ends = 0.0
         """When writers give way to readers again."""
@@ -164,7 +164,7 @@ class Writer(WritePath):
             ):
                 seconds = self._delay_of(view, operations)
                 view = None  # a sleep must not keep its tables on disk
-                if self._pace.owe(seconds):
+                if self._delays.owe(seconds):
                     store.counters.slowdowns += 1
         if BLOCK_READS.under_way > 0:
             self._give_way()

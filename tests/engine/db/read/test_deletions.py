@@ -142,7 +142,7 @@ def test_signals_and_threads_are_let_in_while_nothing_is_found(place: str, rever
 
         def count_calls(frame: FrameType, event: str, argument: object) -> None:
             nonlocal calls
-            calls += event == "call" and frame.f_code.co_name == "breathe"
+            calls += event == "call" and frame.f_code.co_name == "allow_interrupts"
 
         iterator = db.iterator(start=b"0", stop=b"1", reverse=reverse)
         sys.setprofile(count_calls)

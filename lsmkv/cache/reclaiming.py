@@ -1,0 +1,108 @@
+"""Space that removed entries leave: :class:`Reclaiming` has the store compact it.
+
+An LSM tree gives space back when a compaction meets the deletion.  A cache deletes as much as it
+writes once it is full, and always at one end of its indexes.  So where removed entries take too
+much space, a thread compacts the store.  Writes that come faster than compactions can follow are
+delayed, by more the more space is lacking.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lsmkv.engine.db.db import DB
+from lsmkv.engine.errors import Error
+from lsmkv.engine.stats import Stats
+from lsmkv.engine.util.delay_debt import DelayDebt
+from lsmkv.engine.util.threads import HAS_THREADS, new_lock, start_new_thread
+
+MOST_GARBAGE: Final = 0.08
+"""The share of the limit that bytes which no entry has may take on disk, and the upper two levels
+as well, which a compaction rewrites: above it, the store is compacted."""
+LEAST: Final = 1 << 18
+"""Bytes of garbage that are left alone, however small the cache."""
+_DELAY: Final = 0.05
+"""Seconds that a write would be delayed if the garbage was above what is allowed by the limit."""
+_LONGEST_DELAY: Final = 0.005
+
+
+class Reclaiming:
+    """Sees to the space of one handle's store.  Any thread may call any method."""
+
+    def __init__(self, db: DB) -> None:
+        self._db = db
+        self.delay = 0.0
+        """Seconds by which each write is to be delayed."""
+        self._delays = DelayDebt(_LONGEST_DELAY)
+        self._volume = self._limit = 0
+        self._lock = new_lock()
+        self._running = False
+        self._done = new_lock()
+        """Held while a thread compacts."""
+        self._closed = False
+
+    def look(self, volume: int, limit: int) -> None:
+        """See to the space that the store takes for entries of ``volume`` bytes.
+
+        Cost: the store's counters.  With too much garbage a thread begins to compact, and
+        :attr:`delay` is more than 0 until there is less.
+        """
+        self._volume, self._limit = volume, limit
+        excess = self._excess()
+        self.delay = min(max(_DELAY * excess / max(limit, LEAST), 0.0), _LONGEST_DELAY)
+        if excess <= 0 or self._running:
+            return
+        with self._lock:
+            if self._running or self._closed:
+                return
+            self._running = True
+            self._done.acquire()
+        if HAS_THREADS:
+            start_new_thread(self._compact, ())
+        else:
+            self._compact()
+
+    def slow_down(self) -> None:
+        """Delay a write by :attr:`delay`: sleep, if it and those before it owe enough for that."""
+        self._delays.owe(self.delay)
+
+    def _excess(self) -> int:
+        """The bytes that are too many."""
+        stats = self._db.stats()
+        upper = stats.levels[0].bytes + stats.levels[1].bytes
+        garbage = _bytes_of(stats) - self._volume
+        return max(upper, garbage) - max(LEAST, int(self._limit * MOST_GARBAGE))
+
+    def on_disk(self) -> int:
+        """Bytes of the store's tables and of its log."""
+        return _bytes_of(self._db.stats())
+
+    def _compact(self) -> None:
+        try:
+            changed = True
+            while changed and self._excess() > 0 and not self._closed:
+                volume = self._volume
+                before = self.on_disk()
+                self._db.compact_range()
+                # Else there is what snapshots need, or new writes: the next look sees to it.
+                changed = self._volume < volume or self.on_disk() < before
+        except (Error, OSError):
+            pass  # the store is closed, or fails, which the next write reports
+        finally:
+            self.delay = 0.0
+            self._running = False
+            self._done.release()
+
+    def wait(self) -> None:
+        """Wait until no thread compacts."""
+        with self._done:
+            pass
+
+    def close(self) -> None:
+        """End soon what is running; the store is closed afterwards, which ends its compaction."""
+        with self._lock:
+            self._closed = True
+
+
+def _bytes_of(stats: Stats) -> int:
+    return sum(level.bytes for level in stats.levels) + stats.memtable_bytes
