@@ -712,26 +712,6 @@ def test_no_iterator_is_unpacked_whose_exception_compiled_code_loses() -> None:
     assert unpacked_iterators(ast.parse("a = 1\nx, y = map(int, '1 b'.split())")) == [2]
 
 
-def unclaimed(tree: ast.Module) -> list[int]:
-    """The lines of ``with`` statements that take a guard of a ThreadLock and do not note at once
-    that this thread is its holder."""
-    lines = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.With) and any(
-            isinstance(item.context_expr, ast.Attribute) and item.context_expr.attr == "guard"
-            for item in node.items
-        ):
-            first = ast.unparse(node.body[0])
-            if not re.search(r"(\.claim\(\)|\.owner = .*|\._lead_nested\(.*\))$", first):
-                lines.append(node.lineno)
-    return lines
-
-
-def test_whoever_takes_a_lock_is_known_as_its_holder() -> None:
-    assert {module: lines for module, tree in SOURCES.items() if (lines := unclaimed(tree))} == {}
-    assert unclaimed(ast.parse("with lock.guard:\n    count += 1\n    lock.claim()")) == [1]
-
-
 def test_what_students_are_given_does_not_name_the_engines_rooms() -> None:
     starters = [module for module in SOURCES if in_room(module, "course.starters")]
     assert len(starters) > 12

@@ -85,8 +85,7 @@ assert db.get(b"before") == b"1"
 seen = []
 lock = db._store.lock
 for number in range(3):
-    with lock.afterwards, lock.guard:
-        lock.claim()
+    with lock.nested, lock.guard:
         key = b"k%d" % number
         db.put(key, b"v")
         with db.snapshot() as snapshot, db.iterator(include_value=False) as keys:

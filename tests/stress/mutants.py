@@ -46,7 +46,7 @@ _TAKEN_OVER = (
 )
 """Those of ``mistakes.py`` that show only where threads or crashes come in between."""
 
-# Two are left out, since nothing comes of them.  A view that Writer._switch_memtable reads before
+# Two are left out, since nothing comes of them.  A view that MemtableRoom.switch reads before
 # it takes the lock: only a compaction can end in between, since a flush would need an immutable
 # memtable, of which there is none, and an ingest the writers' lock.  The older version stays
 # readable, because the view holds it, and the flush that follows puts the newest one into the view.
@@ -73,9 +73,9 @@ MUTANTS: tuple[Mistake, ...] = (
     Mistake(
         "the next leader is not woken",
         "locks",
-        "Writer.write",
-        "if queue.waiting:\n            queue.wake_first()\n        if pending.error",
-        "if pending.error",
+        "Writer._commit_in_turn",
+        "if queue.waiting:\n            queue.wake_first()",
+        "pass",
         "A write that did not fit into a group is made a tenth of a second late.",
     ),
     Mistake(
@@ -107,23 +107,23 @@ MUTANTS: tuple[Mistake, ...] = (
         "a sequence is visible before the memtable has it",
         "locks",
         "Commit._apply",
-        "with lock.guard:\n            lock.owner",
+        "with lock.guard:\n            if store.sharing",
         "store.versions.last_sequence = first + count - 1\n"
-        "        with lock.guard:\n            lock.owner",
+        "        with lock.guard:\n            if store.sharing",
         "A snapshot that is taken in between changes: at first it lacks the batch.",
     ),
     Mistake(
         "the pins are read before the lock is taken",
         "locks",
         "Commit._apply",
-        "with lock.guard:\n            lock.owner = lock.writers.owner  # as claim() does\n"
+        "with lock.guard:\n"
         "            if store.sharing is not None:\n"
         "                store.sharing.publish(first + count - 1)\n"
         "            memtable = view.memtable\n"
         "            newest = store.pinned.newest()\n"
         "            user_bytes = memtable.add(first, operations, newest, store.pinned.in_order())",
         "newest, pinned = store.pinned.newest(), list(store.pinned.in_order())\n"
-        "        with lock.guard:\n            lock.owner = lock.writers.owner\n"
+        "        with lock.guard:\n"
         "            memtable = view.memtable\n"
         "            user_bytes = memtable.add(first, operations, newest, pinned)",
         "A snapshot that is taken in between loses the versions that are overwritten.",
@@ -148,15 +148,15 @@ MUTANTS: tuple[Mistake, ...] = (
         "a flush does not exclude writers",
         "locks",
         "Writer._begin_flush",
-        "with store.lock.afterwards, self._lock.guard:\n            self._lock.claim()",
-        "with store.lock.afterwards:",
+        "with store.lock.nested, self._lock.guard:",
+        "with store.lock.nested:",
         "A batch goes into the log of a memtable that it is not in.",
     ),
     Mistake(
         "a close does not wait for a writer",
         "locks",
         "Writer.close",
-        "with self._lock.guard:\n            self._lock.claim()",
+        "with self._lock.guard:",
         "if True:",
         "The log is closed in the middle of a commit.",
     ),
@@ -164,8 +164,8 @@ MUTANTS: tuple[Mistake, ...] = (
         "an ingest does not exclude writers",
         "locks",
         "Writer.publish",
-        "with store.lock.afterwards, self._lock.guard:\n            self._lock.claim()",
-        "with store.lock.afterwards:",
+        "with store.lock.nested, self._lock.guard:",
+        "with store.lock.nested:",
         "A batch goes into a log that the ingest removes.",
     ),
     # Transactions
@@ -207,7 +207,7 @@ MUTANTS: tuple[Mistake, ...] = (
         "a view is taken without the lock",
         "locks",
         "Store.read_view",
-        "with lock.afterwards, lock.guard:\n            lock.claim()",
+        "with lock.nested, lock.guard:",
         "if True:",
         "An iterator misses the last writes, while a new memtable begins.",
     ),
@@ -215,19 +215,19 @@ MUTANTS: tuple[Mistake, ...] = (
         "a view is taken under two locks, in the wrong order",
         "locks",
         "Store.read_view",
-        "with lock.afterwards, lock.guard:",
-        "with lock.afterwards, lock.guard, lock.writers.guard:",
+        "with lock.nested, lock.guard:",
+        "with lock.nested, lock.guard, lock.writers.guard:",
         "A writer and a reader wait for each other.",
     ),
     Mistake(
         "a sequence is read before the lock is taken",
         "locks",
         "Store.read_view",
-        "with lock.afterwards, lock.guard:\n            lock.claim()\n"
+        "with lock.nested, lock.guard:\n"
         "            view = self.open_view()\n            if fixed is not None:\n"
         "                view = fixed\n            last = self.versions.last_sequence",
         "last = self.versions.last_sequence\n"
-        "        with lock.afterwards, lock.guard:\n            lock.claim()\n"
+        "        with lock.nested, lock.guard:\n"
         "            view = self.open_view()\n            if fixed is not None:\n"
         "                view = fixed",
         "The versions at that sequence are overwritten before they are pinned.",
@@ -269,8 +269,8 @@ MUTANTS: tuple[Mistake, ...] = (
         "two calls do background work at once",
         "locks",
         "Background.run_next_job",
-        "with store.lock.afterwards, work.guard:\n            work.claim()",
-        "with store.lock.afterwards:",
+        "with store.lock.nested, work.guard:",
+        "with store.lock.nested:",
         "Without threads: two calls flush the same memtable.",
     ),
     Mistake(

@@ -44,7 +44,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "the old log is not synced before the next begins",
         "log",
-        "Writer._switch_memtable",
+        "MemtableRoom.switch",
         "logs.sync()",
         "pass",
         "After a power cut later writes survive and earlier ones do not.",
@@ -462,8 +462,8 @@ MISTAKES: tuple[Mistake, ...] = (
         "a sync does not exclude writers",
         "locks",
         "Writer.sync",
-        "with store_lock.afterwards, self._lock.guard:",
-        "with store_lock.afterwards:",
+        "with store_lock.nested, self._lock.guard:",
+        "with store_lock.nested:",
         "sync() in one thread meets a log that a writer in another has just closed.",
     ),
     Mistake(

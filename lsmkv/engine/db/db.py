@@ -525,8 +525,7 @@ class DB(Maintenance, Scannable):
             self.refresh()
             return
         store.lock.refuse_to_wait("wait_for_change()")
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             if store.sharing is None:
                 store.sharing = Sharing()
             waits = store.versions.last_sequence <= sequence

@@ -181,10 +181,8 @@ class Handle:
             # The progress callback of an ingest calls this, but another thread is already closing
             # and waits for the ingest.
             return
-        with lock.guard:
-            lock.claim()
-            with deferred:
-                self._close()
+        with lock.guard, deferred:
+            self._close()
 
     def __enter__(self) -> Self:
         return self

@@ -76,53 +76,48 @@ def is_locked(lock: Any) -> bool:
 class ThreadLock:
     """A lock that tells the thread that asks whether it is the holder.
 
-    It must be used like this, which a test checks (``tests/test_architecture.py``)::
+    It is used like this::
 
         with lock.guard:
-            lock.claim()
             ...
 
-    Compiled, no other code of this thread runs between the two lines.  Interpreted, it may: there
-    the guard itself knows its holder.  (It is reentrant then; nothing relies on that.)
+    The guard is a context manager of its own: interpreted, it is a lock of the interpreter's, since
+    an interrupt before the first instruction of an ``__exit__`` in Python would leave it locked.
+    (It is reentrant then; nothing relies on that.)
     """
 
     def __init__(self) -> None:
         # An RLock would cost a compiled put a tenth of its time, and librt's lock costs 7 ns.
-        self.guard: Guard = Guard(self) if IS_COMPILED else cast(Guard, new_reentrant_lock())
-        self.owner: object = None
-        """The number of the thread that holds the lock; interpreted, or held it last."""
-        self.ident: Any = get_ident  # a faster lookup than that of a global name
-
-    def claim(self) -> None:
-        """Note the calling thread as the holder.  Caller has just taken the guard."""
-        self.owner = self.ident()
+        self.guard: Guard = Guard() if IS_COMPILED else cast(Guard, new_reentrant_lock())
 
     def mine(self) -> bool:
         """Whether the calling thread holds the lock."""
         if IS_COMPILED:
-            return bool(self.owner == get_ident())
+            return bool(self.guard.holder == get_ident())
         return bool(cast(Any, self.guard)._is_owned())
 
     def taken(self) -> bool:
         """Whether any thread holds the lock.  A hint, which may be wrong at the next moment."""
-        if IS_COMPILED:
-            return self.guard.locked()
-        return self.owner is not None and is_locked(self.guard)
+        return self.guard.locked() if IS_COMPILED else is_locked(self.guard)
 
 
 class Guard:
-    """What takes a compiled :class:`ThreadLock`; it forgets the holder before it is released.
+    """What takes a compiled :class:`ThreadLock`: it notes its holder, and forgets it before the
+    lock is released.  No other code of this thread runs between the two steps.
 
     Without the interpreter's lock another thread may have taken the guard and not noted itself
     yet.  The one that was noted last would then take the lock for its own.
     """
 
-    def __init__(self, guarded: ThreadLock) -> None:
-        self._guarded = guarded
+    def __init__(self) -> None:
         self._lock = Lock()
+        self._ident: Any = get_ident  # a faster lookup than that of a global name
+        self.holder: object = None
+        """The number of the thread that holds the lock."""
 
     def __enter__(self) -> None:
         self._lock.acquire()
+        self.holder = self._ident()
 
     def __exit__(
         self,
@@ -131,16 +126,19 @@ class Guard:
         trace: TracebackType | None,
         /,
     ) -> None:
-        self._guarded.owner = None
+        self.holder = None
         self._lock.release()
 
     def acquire(self, blocking: bool = True) -> bool:
         """Take the lock, if it is free or ``blocking``; whether that was done."""
-        return self._lock.acquire(blocking)
+        if not self._lock.acquire(blocking):
+            return False
+        self.holder = self._ident()
+        return True
 
     def release(self) -> None:
         """Release the lock."""
-        self._guarded.owner = None
+        self.holder = None
         self._lock.release()
 
     def locked(self) -> bool:

@@ -145,8 +145,7 @@ class Ingestion:
         """
         store = self._store
         reserved = self._background.reserved
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             last = store.versions.last_sequence
             sequence = last + self._total * (1 + len(reserved))
             self._sequence = sequence if sequence < MAX_SEQUENCE else last + 1

@@ -90,8 +90,7 @@ class Background:
         if not self.workers.should_start_ahead(size, seconds):
             return
         get_ready()  # 2 ms here, and four times that in a thread next to one that writes batches
-        with self._store.lock.afterwards, self._store.lock.guard:
-            self._store.lock.claim()
+        with self._store.lock.nested, self._store.lock.guard:
             self._flush_expected = True
             try:
                 self._start_thread()
@@ -131,8 +130,7 @@ class Background:
         store = self._store
         since = self.flushes.attempts
         while True:
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
+            with store.lock.nested, store.lock.guard:
                 if store.open_view().immutable is None and not self.has_obsolete_files:
                     return
                 self.flushes.resume_for(since)
@@ -160,13 +158,11 @@ class Background:
         compaction = RangeCompaction(level, begin, end, rewrite_before)
         store = self._store
         try:
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
+            with store.lock.nested, store.lock.guard:
                 store.open_view()
                 self._range_compactions.append(compaction)
             while True:
-                with store.lock.afterwards, store.lock.guard:
-                    store.lock.claim()
+                with store.lock.nested, store.lock.guard:
                     if compaction.error is not None:
                         raise compaction.error
                     if compaction.done and not self.has_obsolete_files:
@@ -188,13 +184,11 @@ class Background:
         is open until :meth:`withdraw` has returned.
         """
         store = self._store
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             store.open_view()
             self._publications.append(publication)
         while True:
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
+            with store.lock.nested, store.lock.guard:
                 if publication.begun:  # its end comes, whatever else ends meanwhile
                     self.raise_error()
                     if publication.done and not self.has_obsolete_files:
@@ -208,8 +202,7 @@ class Background:
         """Take a publication back if its commit was not begun, else wait for its end."""
         store = self._store
         while not publication.done:
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
+            with store.lock.nested, store.lock.guard:
                 if publication.done:
                     ticket = None
                 elif publication.begun:
@@ -258,8 +251,7 @@ class Background:
         """Start no more threads, since the interpreter is ending: a call that waits for work does
         it itself.  Work in progress stops at its next step, and this call waits for that."""
         store = self._store
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             store.lock.watched = True
             self.threadless = True
         self.workers.disable()
@@ -285,16 +277,14 @@ class Background:
         work = store.lock.work
         if work.taken() or self._running_thread is not None:
             return False
-        with store.lock.afterwards, work.guard:
-            work.claim()
+        with store.lock.nested, work.guard:
             try:
                 self._run_inline()
             except Stopped:
                 pass
             except Exception as error:
                 self._end_by(error)
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             store.changed.notify_all()  # calls that have found this one at work
         return True
 
@@ -308,8 +298,7 @@ class Background:
             if self._publications and self._publications[0].begun:
                 self._publish()  # the close waits for what an interrupt has left
             return
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             job = self._next_job()
         if job is not None:
             job()
@@ -320,7 +309,7 @@ class Background:
         self.wait_until_idle()
         if self.threadless and not self._store.lock.work.mine():
             with self._store.lock.work.guard:
-                self._store.lock.work.claim()
+                pass  # the call that does background work has ended
         self.workers.kill()
 
     def abandon(self) -> None:
@@ -379,8 +368,7 @@ class Background:
             while True:
                 if store.lock.due:
                     store.lock.leave()
-                with store.lock.afterwards, store.lock.guard:
-                    store.lock.claim()
+                with store.lock.nested, store.lock.guard:
                     if self._running_thread is not thread:
                         return  # its start was interrupted, and given up
                     job = self._next_job()
@@ -390,8 +378,7 @@ class Background:
                         return
                 self._run_one(job)
         except Stopped:
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
+            with store.lock.nested, store.lock.guard:
                 self._running_thread = None
                 store.changed.notify_all()
         except BaseException as error:
@@ -408,8 +395,7 @@ class Background:
     def _end_by(self, error: BaseException) -> None:
         """Keep an error, whatever it is: every later write raises it."""
         store = self._store
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             self._running_thread = None
             self._keep_error(error)
         store.info_log.warn(f"Background work ended by an error: {self.error}")
@@ -425,16 +411,14 @@ class Background:
         self._flush_expected = False
         store = self._store
         room = self.flushes.free_bytes()
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             attempt = self.flushes.begin(room)
         try:
             self.jobs.flush()
         except NoRoom as failure:
             self._put_off(self.flushes, attempt, failure)
         else:
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
+            with store.lock.nested, store.lock.guard:
                 self.compactions.resume()  # the log is gone, and with it what it took up
             self._note_success(self.flushes)
 
@@ -445,8 +429,7 @@ class Background:
     def _publish(self) -> None:
         """Commit the first publication."""
         store = self._store
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             if not self._publications:
                 return
             publication = self._publications[0]
@@ -455,20 +438,17 @@ class Background:
             self.jobs.publish(publication)
         except BaseException as error:
             if isinstance(error, Exception) or not self.threadless:
-                with store.lock.afterwards, store.lock.guard:
-                    store.lock.claim()
+                with store.lock.nested, store.lock.guard:
                     # Before the ingest's thread wakes up and lets a writer continue.
                     self._keep_error(error)
                     self._end_publication(publication)
             raise
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             self._end_publication(publication)
 
     def _end_interrupted_publication(self) -> None:
         """Give up a publication that was interrupted, after an error: the MANIFEST may name it."""
-        with self._store.lock.afterwards, self._store.lock.guard:
-            self._store.lock.claim()
+        with self._store.lock.nested, self._store.lock.guard:
             if self._publications and self._publications[0].begun:
                 self._end_publication(self._publications[0])
 
@@ -481,8 +461,7 @@ class Background:
     def _compact(self) -> None:
         store = self._store
         room = self.compactions.free_bytes()
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             attempt = self.compactions.begin(room)
         try:
             self.jobs.compact(self._run_urgent)
@@ -491,15 +470,13 @@ class Background:
         else:
             self._note_success(self.compactions)
         finally:
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
+            with store.lock.nested, store.lock.guard:
                 self.flushes.resume()  # its outputs may have taken space, or its inputs freed it
 
     def _compact_range(self) -> None:
         """Carry out one step of the first range compaction."""
         store = self._store
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             whole = self._range_compactions[0]
             if whole.cancelled:
                 del self._range_compactions[0]
@@ -509,15 +486,13 @@ class Background:
         except Cancelled:
             return
         except NoRoom as failure:
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
+            with store.lock.nested, store.lock.guard:
                 whole.error = failure.error
                 del self._range_compactions[0]
                 self.flushes.resume()
                 store.changed.notify_all()
             return
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             self.flushes.resume()
             if rest is not None:
                 whole.begin = rest
@@ -548,8 +523,7 @@ class Background:
         store = self._store
         error = failure.error
         is_new = self.no_room is None
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             work.fail(attempt, error)
             store.changed.notify_all()
         if is_new:
@@ -564,8 +538,7 @@ class Background:
         store = self._store
         if self.no_room is None:
             return
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             work.succeed()
             view = store.view
             if view is not None and not self._compaction_is_due(view.version):

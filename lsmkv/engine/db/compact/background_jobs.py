@@ -140,8 +140,7 @@ class BackgroundJobs:
         """
         store = self._store
         started = time.monotonic()
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             view = store.open_view()
             memtable = view.immutable
             assert memtable is not None
@@ -292,8 +291,7 @@ class BackgroundJobs:
                 self._move(compaction)
                 return
         started = time.monotonic()
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             oldest_pinned = store.pinned.oldest(store.versions.last_sequence)
         moved_before = 0 if whole is None else whole.moved
         moving = total_size(compaction.inputs)
@@ -375,8 +373,7 @@ class BackgroundJobs:
         """Tell the range compaction's caller how many bytes have gone down."""
         if moved > whole.moved:
             store = self._store
-            with store.lock.afterwards, store.lock.guard:
-                store.lock.claim()
+            with store.lock.nested, store.lock.guard:
                 whole.moved = moved
                 store.changed.notify_all()
 
@@ -418,8 +415,7 @@ class BackgroundJobs:
         version = store.versions.log_and_apply(edit)
         if store.sharing is not None:
             store.sharing.installed(version.numbers)
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             view = store.open_view()
             immutable = view.immutable
             if commit.flushed and view.version is not version:
@@ -447,7 +443,6 @@ class BackgroundJobs:
         if not self.has_obsolete_files:
             return
         remove_obsolete_files(self._store, self._pending_outputs)
-        with self._store.lock.afterwards, self._store.lock.guard:
-            self._store.lock.claim()
+        with self._store.lock.nested, self._store.lock.guard:
             self.has_obsolete_files = False
             self._store.changed.notify_all()

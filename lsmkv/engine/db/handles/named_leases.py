@@ -115,7 +115,6 @@ class NamedLeases:
         self._refuse_nested()
         woken: list[Wish] = []
         with self._lock.guard:
-            self._lock.claim()
             if self._closed:
                 raise ClosedError("the database is closed")
             first = self._first_event()
@@ -135,7 +134,6 @@ class NamedLeases:
         self._refuse_nested()
         woken: list[Wish] = []
         with self._lock.guard:
-            self._lock.claim()
             first = self._first_event()
             now = time.monotonic()
             held = wish.permit >= 0 and not wish.over and now < wish.deadline
@@ -160,7 +158,6 @@ class NamedLeases:
         """
         woken: list[Wish] = []
         with self._lock.guard:
-            self._lock.claim()
             now = time.monotonic()
             while self._events and self._events[0][0] <= now:
                 self._settle(heapq.heappop(self._events)[1], now, woken)
@@ -174,7 +171,6 @@ class NamedLeases:
         """Give up all wishes: who waits is woken, and nobody asks any more."""
         woken: list[Wish] = []
         with self._lock.guard:
-            self._lock.claim()
             self._closed = True
             for name in self._names.values():
                 for wish in name.holders.values():

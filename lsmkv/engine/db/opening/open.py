@@ -89,8 +89,7 @@ class OpenStore:
         unless a signal ends the wait for other threads: then nothing is, and a second call goes on.
         """
         store = self.store
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             store.closing = True
             store.changed.notify_all()
         if self.background is not None:
@@ -247,8 +246,7 @@ def _recover(opened: OpenStore, path: str) -> None:
         store.sharing.attach(store.versions.last_sequence, store.versions.current.numbers)
     if recovered.versions.manifest_number > 0:  # else nothing was committed, and nothing replaced
         remove_obsolete_files(store, background.pending_outputs)
-    with store.lock.afterwards, store.lock.guard:
-        store.lock.claim()
+    with store.lock.nested, store.lock.guard:
         background.schedule()
     if opened.observation is not None and options.publish_stats:
         opened.observation.publish(store, background, writer)

@@ -297,8 +297,7 @@ class Follower:
         version = recovered.versions.current
         changed = {file.number for level in version.levels for file in level if file not in known}
         store.counters.make_room(len(version.levels))
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             store.open_view()
             if turn != self._turn:
                 return

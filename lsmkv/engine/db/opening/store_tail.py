@@ -245,8 +245,7 @@ class StoreTail:
                 memtable = log.memtable
                 assert memtable is not None
                 last = sequence + len(operations) - 1
-                with store.lock.afterwards, store.lock.guard:
-                    store.lock.claim()
+                with store.lock.nested, store.lock.guard:
                     view = store.open_view()
                     if self.superseded:
                         raise _Unclear
@@ -265,8 +264,7 @@ class StoreTail:
         if not memtables and not newest.empty:
             newest = store.new_memtable(0)
         older = memtables[1] if len(memtables) > 1 else None
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             store.open_view()
             if self.superseded:
                 raise _Unclear

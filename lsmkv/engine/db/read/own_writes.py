@@ -60,8 +60,7 @@ class OrderedWrites:
         """
         lock = self._lock
         lock.refuse_to_wait("an iterator of the same transaction")
-        with lock.afterwards, lock.guard:
-            lock.claim()
+        with lock.nested, lock.guard:
             added = operations[self._count :]
             if added:
                 newest = self._pinned.newest()

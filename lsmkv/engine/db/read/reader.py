@@ -236,8 +236,7 @@ class Reader:
 
     def _schedule(self, background: Background) -> None:
         if self.store.options.seek_compaction and not self.store.lock.mine():
-            with self.store.lock.afterwards, self.store.lock.guard:
-                self.store.lock.claim()
+            with self.store.lock.nested, self.store.lock.guard:
                 background.schedule()
 
     # Fast paths: the row cache

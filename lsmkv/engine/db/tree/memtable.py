@@ -185,8 +185,7 @@ class MemTable:
                     if tagged is not None:
                         return tagged
                 else:
-                    with lock.afterwards, lock.guard:
-                        lock.claim()
+                    with lock.nested, lock.guard:
                         self._drain_buffer()
             return self._newest(key) if sequence == MAX_SEQUENCE else self._version(key, sequence)
         return self._get_equal(key, sequence)
@@ -213,8 +212,7 @@ class MemTable:
         if no read has sorted them yet.
         """
         lock = self._lock
-        with lock.afterwards, lock.guard:
-            lock.claim()
+        with lock.nested, lock.guard:
             in_order = bool(self._sorted)
             newest: dict[bytes, bytes] = self._in_order() if in_order else self._pending
             buffer = self._buffer
@@ -297,8 +295,7 @@ class MemTable:
         lock = self._lock
         if lock.mine():
             return len(self._copy())
-        with lock.afterwards, lock.guard:
-            lock.claim()
+        with lock.nested, lock.guard:
             return len(self._in_order())
 
     @property
@@ -312,8 +309,7 @@ class MemTable:
         lock = self._lock
         if lock.mine():
             return self._copy().versions(key)
-        with lock.afterwards, lock.guard:
-            lock.claim()
+        with lock.nested, lock.guard:
             self._drain_buffer()
             found = key if self._identical else self._equal_key(key)
             newest = None if found is None else self._newest(found)
@@ -341,8 +337,7 @@ class MemTable:
     ) -> tuple[list[bytes], list[bytes], list[bytes]]:
         """Up to ``count`` keys after ``start``; user keys and tagged values of all versions."""
         lock = self._lock
-        with lock.afterwards, lock.guard:
-            lock.claim()
+        with lock.nested, lock.guard:
             keys = self._keys_beyond(start, count, False)
             ordered = self._sorted
             user_keys, tagged = self._older.with_newest(keys, [ordered[key] for key in keys])
@@ -369,8 +364,7 @@ class MemTable:
         lock = self._lock
         if lock.mine():
             return self._copy().get(key, sequence)
-        with lock.afterwards, lock.guard:
-            lock.claim()
+        with lock.nested, lock.guard:
             found = self._equal_key(key)
             return None if found is None else self._version(found, sequence)
 
@@ -424,8 +418,7 @@ class MemTable:
         if lock.mine():
             self._copy().check()
             return
-        with lock.afterwards, lock.guard:
-            lock.claim()
+        with lock.nested, lock.guard:
             ordered = self._in_order()
             ordered._check()
             every = self._key_list
@@ -476,8 +469,7 @@ class MemTable:
         lock = self._lock
         if lock.mine():
             return self._copy().visible(edge, count, sequence, back, found, deletions)
-        with lock.afterwards, lock.guard:
-            lock.claim()
+        with lock.nested, lock.guard:
             self._in_order()
             oldest: i64 = -1
             if pinned is not None and self._older.by_key:
@@ -575,8 +567,7 @@ class MemTable:
         includes = upper is not None and upper.after
         edge = lower
         while True:
-            with lock.afterwards, lock.guard:
-                lock.claim()
+            with lock.nested, lock.guard:
                 ordered = self._in_order()
                 start = None if edge is None else edge.user_key
                 begins = edge is None or not edge.after

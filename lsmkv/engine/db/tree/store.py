@@ -213,8 +213,7 @@ class Store:
         lock = self.lock
         if lock.mine():
             return self._nested_read_view(sequence, fixed)
-        with lock.afterwards, lock.guard:
-            lock.claim()
+        with lock.nested, lock.guard:
             view = self.open_view()
             if fixed is not None:
                 view = fixed

@@ -20,8 +20,18 @@ closes                      asks for it (:attr:`StoreLock.closer`)
 ==========================  =======================================================================
 
 What was queued and asked for is done when the interrupted call has released its locks, before that
-returns or raises (:attr:`StoreLock.afterwards`).  What a thread of the store leaves, it does at its
-next step, or the next writer does.
+returns or raises.  So whoever takes the store's lock says::
+
+    with store.lock.nested, store.lock.guard:
+        ...
+
+The guard is released first, and :attr:`StoreLock.nested` then does what has been left.  The holder
+of the writers' lock leaves ``nested`` out: it has its own where it takes that lock.  What a thread
+of the store leaves, it does at its next step, or the next writer does.
+
+Two context managers, not one: an interrupt may come before the first instruction of an ``__exit__``
+in Python, so only the interpreter's own may release a lock (``util/threads.py``).  ``nested`` loses
+nothing by an interrupt there: what was left stays due, and the next call does it.
 """
 
 from __future__ import annotations
@@ -35,7 +45,7 @@ from lsmkv.engine.errors import NestedCallError
 from lsmkv.engine.util.threads import ThreadLock, get_ident
 
 
-class Afterwards:
+class NestedCalls:
     """Does what nested calls have left, at the end of a ``with`` statement."""
 
     def __init__(self, lock: StoreLock) -> None:
@@ -62,8 +72,7 @@ class StoreLock(ThreadLock):
     It is taken in this way, except by the holder of the writers' lock, who may leave out the first
     part::
 
-        with lock.afterwards, lock.guard:
-            lock.claim()
+        with lock.nested, lock.guard:
             ...
     """
 
@@ -85,7 +94,8 @@ class StoreLock(ThreadLock):
         """Does the writes that nested calls have queued."""
         self.closer: Callable[[], None] | None = None
         """Closes the store, since a nested call has asked for it."""
-        self.afterwards = Afterwards(self)
+        self.nested = NestedCalls(self)
+        """Does what nested calls have left, once a lock is released: see above."""
 
     @property
     def is_held(self) -> bool:

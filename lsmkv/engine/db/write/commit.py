@@ -170,7 +170,6 @@ class Commit:
         count = len(operations)
         lock = store.lock
         with lock.guard:
-            lock.owner = lock.writers.owner  # as claim() does
             if store.sharing is not None:
                 store.sharing.publish(first + count - 1)
             memtable = view.memtable
@@ -178,7 +177,6 @@ class Commit:
             user_bytes = memtable.add(first, operations, newest, store.pinned.in_order())
             store.versions.last_sequence = first + count - 1
             memtable.applying = None
-            lock.owner = None
             if batch.members is None:
                 batch.done = True  # as finish() does; nearly all batches are alone
             else:

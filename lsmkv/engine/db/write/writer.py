@@ -1,56 +1,51 @@
 """The write path: a batch gets its sequences, goes into the log, and then into the memtable.
 
-``DB`` calls :class:`Writer` from any thread.  Writers exclude each other by the writers' lock: its
-holder leads, and commits with its own batch the batches of the followers that have queued up
-meanwhile (``write_queue.py``).  It owns the log, the sequences and the content of the memtable; the
-store's lock is taken inside the writers' lock, and only for the moments in which readers are to see
-something new.  (Source: LevelDB, ``DBImpl::Write`` and ``DBImpl::MakeRoomForWrite``.)
+``DB`` calls :class:`Writer` from any thread.  A write has five parts:
 
-What an interrupt leaves is for ``commit.py``, and the log files are for ``log_rotation.py``.  A
-nested call, by a signal handler or finalizer that has interrupted another call of its thread,
-leaves its batch in the queue (``store_lock.py``).
+===========  =============================================================  =======================
+part         what happens                                                   where
+===========  =============================================================  =======================
+admission    the comparator takes the keys, and the store is open           ``Writer.write``
+turn         one writer leads and commits the batches of those that queue   ``write_queue.py``
+room         the memtable may grow, or another one begins                   ``memtable_room.py``
+commit       log, memtable, sequences; an interrupt undoes or completes it  ``commit.py``
+delay        a write that background work cannot keep up with is delayed    ``write_delays.py``
+===========  =============================================================  =======================
+
+The leader holds the writers' lock.  It owns the log, the sequences and the content of the memtable;
+the store's lock is taken inside it, and only for the moments in which readers are to see something
+new.  A nested call, by a signal handler or finalizer that has interrupted another call of its
+thread, leaves its batch in the queue (``store_lock.py``).  The log files are for
+``log_rotation.py``.  (Source: LevelDB, ``DBImpl::Write``.)
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from lsmkv.engine.counters import BLOCK_READS
 from lsmkv.engine.db.compact.background import Background
 from lsmkv.engine.db.compact.background_jobs import Publication
-from lsmkv.engine.db.tree.store import Store, View
+from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.db.write.commit import Commit
 from lsmkv.engine.db.write.log_rotation import LogRotation
+from lsmkv.engine.db.write.memtable_room import MemtableRoom, WorkFirst
 from lsmkv.engine.db.write.unchanged import UnchangedKeys
 from lsmkv.engine.db.write.wal import WriteAheadLog
+from lsmkv.engine.db.write.write_delays import WriteDelays
 from lsmkv.engine.db.write.write_path import WritePath
 from lsmkv.engine.db.write.write_queue import PendingWrite, WriteQueue
 from lsmkv.engine.errors import ClosedError
-from lsmkv.engine.format.batch import Operation, encoded_size
+from lsmkv.engine.format.batch import Operation
 from lsmkv.engine.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.engine.util.comparator import equal_means_identical
-from lsmkv.engine.util.delay_debt import DelayDebt
 from lsmkv.engine.util.signals import deferred
-from lsmkv.engine.util.threads import get_ident, pause
-
-if TYPE_CHECKING:
-    from mypy_extensions import i64
+from lsmkv.engine.util.threads import get_ident
 
 T = TypeVar("T")
 
-
-class _WorkFirst(Exception):
-    """A write has to do background work before there is space for it, and must release its lock."""
-
-
-_LONGEST_COMMIT_DELAY = 0.001  # seconds that a sync may be put off for others to share it
-_FLUSH_DELAY = 60e-9  # seconds a byte for a full memtable while the one before is flushed
-_SMALL_BATCH = 16 * 1024  # bytes; a larger one takes long in any case
-_LONGEST_DELAY = 0.001  # seconds for which a write sleeps because level 0 has many files
-_TURN = 0.002  # seconds after which writers give way to readers again
-_WAY = 0.00005  # seconds of a pause that is long enough for a thread that waits for the interpreter
+_LONGEST_COMMIT_DELAY: Final = 0.001  # seconds that a sync may be put off for others to share it
 
 
 class Writer(WritePath):
@@ -65,23 +60,11 @@ class Writer(WritePath):
         self._queue = WriteQueue(self._lock)
         self._logs = LogRotation(store, background, wal)
         self._commit = Commit(store, background, self._logs)
+        self._room = MemtableRoom(store, background, self._logs)
+        self._delays = WriteDelays(store)
         self.ingests: list[tuple[int, Any]] = []
         """Thread of each ingest under way, and a lock that is held until its end."""
-        self._write_buffer_size: int = store.options.write_buffer_size
-        self._mark = self._write_buffer_size // 8
-        """Up to this usage a memtable needs no attention: an eighth of its size, then a quarter,
-        then seven eighths, then all of it (:meth:`_pass_mark`)."""
         self._closed = False
-        self._eighth_full = 0.0
-        """When the memtable was an eighth full."""
-        self._stalled_since = 0.0
-        """When the write stall under way began (``time.monotonic``); 0.0 if there is none."""
-        self._delays = DelayDebt(_LONGEST_DELAY)
-        """What writes owe that are delayed."""
-        self._turn_ends = 0.0
-        """When writers give way to readers again."""
-        self._reads_before: i64 = 0
-        """How many block reads had ended when they did last."""
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
 
@@ -109,34 +92,51 @@ class Writer(WritePath):
         started = 0 if listener is None else listener.now()
         if store.view is None:
             store.open_view()  # raises
-        lock = self._lock
-        store_lock = store.lock
-        queue = self._queue
-        thread = lock.ident()
-        contended = bool(queue.waiting) or lock.taken()
-        if (
-            contended
-            or store_lock.taken()
-            or store_lock.directory is not None
-            or (store_lock.threads and thread in store_lock.threads)
-        ) and store_lock.must_not_wait:
+        contended = bool(self._queue.waiting) or self._lock.taken()
+        if self._must_not_wait(contended):
             self._write_nested(operations, sync, condition)
-            if listener is not None:
-                listener.wrote(operations, started)
-            return
-        pending = PendingWrite(operations, sync, condition)
+        else:
+            pending = PendingWrite(operations, sync, condition)
+            self._commit_in_turn(pending, contended)
+            if pending.error is not None:
+                raise pending.error
+            if self._background.threadless:
+                if self._background.is_due:
+                    self._background.run_next_job()
+            else:
+                self._delays.after_write(operations)
+            if BLOCK_READS.under_way > 0:
+                self._delays.give_way()
+        if listener is not None:
+            listener.wrote(operations, started)
+
+    def _must_not_wait(self, contended: bool) -> bool:
+        """Whether this is a nested call that must not wait for the locks: a cheap look first."""
+        lock = self._store.lock
+        return (
+            contended
+            or lock.taken()
+            or lock.directory is not None
+            or (bool(lock.threads) and lock.on_own_thread)
+        ) and lock.must_not_wait
+
+    def _commit_in_turn(self, pending: PendingWrite, contended: bool) -> None:
+        """Lead, or have another writer commit the batch; it is done when this returns.
+
+        Caller holds no lock.  Raises what interrupts the wait; then the batch is not in the queue.
+        """
+        queue = self._queue
+        store_lock = self._store.lock
         try:
             if contended:
                 queue.wait(pending)
             while not pending.done:
                 try:
-                    with lock.guard:
-                        lock.owner = thread  # as claim() does
+                    with self._lock.guard:
                         while not pending.done:
                             self._lead(pending)
-                        lock.owner = None
-                except _WorkFirst:
-                    self._work_for_room()
+                except WorkFirst:
+                    self._room.work_for_it()
         except BaseException:
             queue.remove(pending)
             try:
@@ -149,27 +149,6 @@ class Writer(WritePath):
             store_lock.leave()
         if queue.waiting:
             queue.wake_first()
-        if pending.error is not None:
-            raise pending.error
-        if self._background.threadless:
-            if self._background.is_due:
-                self._background.run_next_job()
-        else:
-            view = store.view
-            if view is not None and (
-                view.delay > 0.0
-                or (
-                    view.immutable is not None and 2 * view.memtable.usage > self._write_buffer_size
-                )
-            ):
-                seconds = self._delay_of(view, operations)
-                view = None  # a sleep must not keep its tables on disk
-                if self._delays.owe(seconds):
-                    store.counters.slowdowns += 1
-        if BLOCK_READS.under_way > 0:
-            self._give_way()
-        if listener is not None:
-            listener.wrote(operations, started)
 
     def write_unless_changed(
         self, operations: list[Operation], sequence: int, keys: list[bytes]
@@ -192,15 +171,14 @@ class Writer(WritePath):
                 try:
                     with lock.guard:
                         self._lead_nested(pending)
-                except _WorkFirst:
-                    self._work_for_room()
+                except WorkFirst:
+                    self._room.work_for_it()
                     continue
             elif lock.guard.acquire(False):
                 try:
-                    if self._has_room():
+                    if self._room.is_there():
                         self._lead_nested(pending)
                 finally:
-                    lock.owner = None
                     lock.guard.release()
             if not pending.done:
                 self._store.lock.due = True
@@ -211,8 +189,7 @@ class Writer(WritePath):
     @property
     def stalled_seconds(self) -> float:
         """For how long writers have been waiting; 0.0 if none waits."""
-        since = self._stalled_since
-        return time.monotonic() - since if since > 0 else 0.0
+        return self._room.stalled_seconds
 
     @property
     def probes_keys(self) -> bool:
@@ -228,8 +205,7 @@ class Writer(WritePath):
         """Make every write that has returned durable."""
         store_lock = self._store.lock
         store_lock.refuse_to_wait("sync()")
-        with store_lock.afterwards, self._lock.guard:
-            self._lock.claim()
+        with store_lock.nested, self._lock.guard:
             self._refuse_closed()
             self._commit.settle()
             self._background.raise_error()
@@ -239,8 +215,7 @@ class Writer(WritePath):
         """Call ``action`` with the current log while no write is under way; return its result."""
         store_lock = self._store.lock
         store_lock.refuse_to_wait("a checkpoint")
-        with store_lock.afterwards, self._lock.guard:
-            self._lock.claim()
+        with store_lock.nested, self._lock.guard:
             self._refuse_closed()
             self._commit.settle()
             return action(self._logs.current)
@@ -264,8 +239,7 @@ class Writer(WritePath):
         background = self._background
         if background.threadless:
             background.wait_for_flush()
-        with store.lock.afterwards, self._lock.guard:
-            self._lock.claim()
+        with store.lock.nested, self._lock.guard:
             self._refuse_closed()
             self._commit.settle()
             background.raise_error()
@@ -274,7 +248,7 @@ class Writer(WritePath):
             if may_wait:
                 background.wait_for_flush()
                 if not view.memtable.empty:
-                    self._switch_memtable()
+                    self._room.switch()
         return may_wait
 
     def publish(self, make: Callable[[int], Publication]) -> None:
@@ -286,16 +260,15 @@ class Writer(WritePath):
         returned says what became of it.
         """
         store = self._store
-        with store.lock.afterwards, self._lock.guard:
-            self._lock.claim()
+        with store.lock.nested, self._lock.guard:
             self._refuse_closed()
             self._commit.settle()
             self._background.raise_error()
             view = store.open_view()
             while len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER:
-                self._stall(view)
+                self._room.stall(view)
                 view = store.open_view()
-            self._empty_log()
+            self._room.empty_log()
             log = self._logs.create()
             try:
                 self._commit.publish(make(store.versions.last_sequence), log)
@@ -322,7 +295,6 @@ class Writer(WritePath):
         """Sync and close the log, after :meth:`wait_for_ingests`.  ``store.closing`` is set, so no
         writer holds the lock for long."""
         with self._lock.guard:
-            self._lock.claim()
             if self._closed:
                 return
             try:
@@ -369,25 +341,12 @@ class Writer(WritePath):
         if not store.lock.is_held:
             store.lock.leave()  # a thread of the store, which may write now if it need not wait
 
-    def _has_room(self) -> bool:
-        """Whether a batch can be written now without any wait."""
-        view = self._store.view
-        return (
-            view is not None
-            and self._background.error is None
-            and view.delay <= 0.0
-            and view.memtable.usage <= self._mark
-        )
-
     def _lead_nested(self, pending: PendingWrite) -> None:
-        """Commit a batch that a nested call has left.  Caller has just taken the writers' lock."""
-        lock = self._lock
-        lock.claim()
+        """Commit a batch that a nested call has left.  Caller holds the writers' lock."""
         if self._store.closing:
             self._commit_nested(pending)
         while not pending.done:
             self._lead(pending)
-        lock.owner = None
 
     def _commit_nested(self, pending: PendingWrite) -> None:
         """Commit a batch that a nested call has left while the store closes, without making space
@@ -405,53 +364,17 @@ class Writer(WritePath):
                 f" lost: {pending.error}"
             )
 
-    # After a write.  The caller holds no lock.
-
-    def _delay_of(self, view: View, operations: list[Operation]) -> float:
-        """For how many seconds a write is delayed, so that background work gains on the writers
-        before they have to wait for it.
-
-        Before level 0 has 12 files and writes stop, the delay of a byte grows with these files and
-        with the memtable, which will be one.  Before the memtable is full and writes wait for the
-        flush of the one before, the delay of a small batch grows too.  So writes become as slow as
-        flushes and compactions are, with a delay that is never much longer than that of the write
-        before.
-        """
-        full = min(view.memtable.usage / self._write_buffer_size, 1.0)
-        size = encoded_size(operations)
-        delay = view.delay * (1.0 + 3.0 * full)
-        if view.immutable is not None and full > 0.5 and size < _SMALL_BATCH:
-            delay += _FLUSH_DELAY * (2.0 * full - 1.0) ** 2
-        return delay * size
-
-    def _give_way(self) -> None:
-        """Let the readers go on that wait for the interpreter, unless they had their turn just now.
-
-        A reader lets others run while it reads or decompresses a block.  A writer that takes over
-        then would keep the interpreter for its switch interval, 5 ms.  If no read has ended since
-        the last turn, they wait for a file.
-        """
-        reads = BLOCK_READS.ended
-        now = time.monotonic()
-        if reads != self._reads_before and now >= self._turn_ends:
-            self._reads_before = reads
-            self._turn_ends = now + _TURN
-            pause(_WAY)
-            self._turn_ends = time.monotonic() + _TURN
-
-    # Leading.  The caller of everything that follows holds the writers' lock.
-
     def _lead(self, own: PendingWrite) -> None:
-        """Commit the batch, and with it those that have queued up."""
+        """Commit the batch, and with it those that have queued up.  Caller holds the writers'
+        lock."""
         commit = self._commit
         if commit.batch is not None or commit.publication is not None:
             commit.settle()
             if own.done:
                 return
         try:
-            self._make_room()
-        except _WorkFirst:
-            self._lock.owner = None
+            self._room.make()
+        except WorkFirst:
             raise
         except Exception as error:
             own.finish(error)
@@ -466,139 +389,3 @@ class Writer(WritePath):
             queue.count_writers(own)
         if queue.waiting:
             queue.release_followers(batch)
-
-    # Room in the memtable
-
-    def _make_room(self) -> None:
-        """Wait until the memtable may grow, or begin a new one.
-
-        Writes are delayed before level 0 has 12 files and they stop: see :meth:`_delay_of`.
-        """
-        store = self._store
-        background = self._background
-        while True:
-            if background.error is not None:
-                background.raise_error()
-            if store.closing:
-                raise ClosedError("the database is closed")
-            view = store.view or store.open_view()
-            if view.memtable.usage <= self._mark:
-                return
-            if self._mark < self._write_buffer_size:
-                self._pass_mark(view.memtable.usage)
-            elif (
-                view.immutable is not None or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
-            ):
-                background.work_before_room(view).refuse_if_hopeless()
-                if background.threadless:
-                    raise _WorkFirst
-                # No more records go into this log, and it is to be durable before the next log
-                # begins: the disk may as well work while this writer waits for the flush.
-                self._logs.sync()
-                self._logs.create_ahead()
-                self._stall(view)
-            else:
-                self._switch_memtable()
-
-    def _pass_mark(self, usage: int) -> None:
-        """Do what the memtable's usage asks for at this mark, and set the next one.
-
-        The time between an eighth and a quarter shows how fast the memtable fills; background work
-        gets this rate (:meth:`Background.expect_flush`).  At seven eighths the disk starts to write
-        the log, which has to be durable before the next log begins.
-        """
-        full = self._write_buffer_size
-        quarter = full // 4
-        nearly = full - full // 8
-        if self._mark >= nearly:
-            self._mark = full
-            if usage <= full:
-                self._logs.current.begin_sync()
-        elif self._mark >= quarter:
-            self._mark = nearly
-            self._background.expect_flush(full, 8 * (time.monotonic() - self._eighth_full))
-        elif usage > quarter:
-            self._mark = nearly  # a single batch says nothing about the pace
-        else:
-            self._mark = quarter
-            self._eighth_full = time.monotonic()
-
-    def _work_for_room(self) -> None:
-        """Do background work, or wait for the call that does some, until the memtable may be
-        exchanged.  Caller holds no lock."""
-        store = self._store
-        view = store.view
-        while (
-            view is not None
-            and not store.closing
-            and self._background.error is None
-            and (
-                view.immutable is not None or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
-            )
-        ):
-            self._stall(view)
-            view = store.view
-
-    def _stall(self, view: View) -> None:
-        """Wait until background work has changed the view.
-
-        If the disk is full, one attempt is made after the call, and its error raised.
-        """
-        store = self._store
-        started = time.monotonic()
-        work = self._background.work_before_room(view)
-        since = work.attempts
-        self._stalled_since = started
-        try:
-            while store.view is view:
-                with store.lock.afterwards, store.lock.guard:
-                    store.lock.claim()
-                    # The view changes under this lock, so no change is missed between look and
-                    # ticket.
-                    ticket = None
-                    if store.view is view:
-                        work.resume_for(since)
-                        ticket = self._background.ticket()
-                if ticket is not None:
-                    ticket.acquire()
-        finally:
-            self._stalled_since = 0.0
-        store.counters.stalls += 1
-        store.counters.stall_seconds += time.monotonic() - started
-
-    def _switch_memtable(self) -> None:
-        """Begin a new log and a new memtable; the full memtable is flushed.
-
-        The old log is durable before the first record goes into the new one, so that the writes
-        that survive a power cut are a prefix of all writes.
-        """
-        store = self._store
-        logs = self._logs
-        logs.sync()
-        log = logs.take_next()
-        # The table's number is given now, so that numbers follow the order of the writes, however
-        # late the background thread comes to the flush.
-        table_number = store.versions.new_file_number()
-        with store.lock.guard:
-            store.lock.claim()
-            view = store.open_view()
-            view.memtable.table_number = table_number
-            old = logs.current
-            logs.current = log
-            store.view = View(store.new_memtable(log.number), view.memtable, view.version)
-            self._background.schedule()
-        self._mark = self._write_buffer_size // 8
-        old.close()
-
-    def _empty_log(self) -> None:
-        """See that memtables and log are empty, every write being in a table.
-
-        Only then may a sequence follow that is in no log.  Recovery takes a gap in the sequences
-        for lost writes, except before the first batch of the oldest log.
-        """
-        self._background.wait_for_flush()
-        if self._store.open_view().memtable.empty and self._logs.current.end == 0:
-            self._logs.sync()  # fails if the log may hold a batch that was not acknowledged
-            return
-        self._switch_memtable()
-        self._background.wait_for_flush()

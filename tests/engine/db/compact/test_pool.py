@@ -274,7 +274,7 @@ def put_until_full(db: DB, part: float, size: int = 10_000) -> None:
     """Fill this part of a memtable."""
     writer = db._writer
     assert writer is not None
-    wanted = part * writer._write_buffer_size
+    wanted = part * writer._room.size
     while db._store.view.memtable.usage <= wanted:  # type: ignore[union-attr]
         db.put(b"k", bytes(size))
     db.put(b"k", b"")  # the first write that finds it so full
@@ -344,7 +344,7 @@ def test_a_memtable_that_fills_fast_starts_a_worker_at_a_quarter(
             mine._last_job -= idle_before
             put_until_full(db, 0.125)
             if slowly:
-                db._writer._eighth_full -= 60  # type: ignore[union-attr]
+                db._writer._room._eighth_full -= 60  # type: ignore[union-attr]
             settle(db)
             assert pids_of(mine) == []
             put_until_full(db, 0.25)

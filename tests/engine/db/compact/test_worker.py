@@ -91,7 +91,6 @@ def flush_request(db: DB) -> FlushRequest:
     store = store_of(db)
     memtable = store.view.memtable
     with store.lock.guard:
-        store.lock.claim()
         live = store.pinned.all()
     return FlushRequest(1, db.options.filter_policy, memtable.log_number, memtable.usage, live)
 
@@ -332,7 +331,6 @@ def test_a_compaction_makes_the_same_files(seed: int, options: dict[str, Any]) -
             if picked is None:
                 continue
             with store.lock.guard:
-                store.lock.claim()
                 oldest_pinned = store.pinned.oldest(store.versions.last_sequence)
             here = env.open_directory(f"here{level}", create=True)
             for name in directory.names():

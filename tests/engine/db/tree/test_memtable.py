@@ -379,7 +379,6 @@ def test_readers_miss_nothing_while_a_writer_writes_and_merges() -> None:
         thread.start()
     for number in range(6000):
         with lock.guard:
-            lock.claim()
             table.add(number + 1, [(b"%05d" % number, b"v")], -1)
         written = number + 1
     for thread in threads:
@@ -596,7 +595,6 @@ def test_a_read_while_the_same_thread_holds_the_lock() -> None:
 
     def read_under_lock() -> None:
         with lock.guard:
-            lock.claim()
             found.extend(version_of(table, key, sequence) for key, sequence in reads)
 
     thread = threading.Thread(target=read_under_lock, daemon=True)
@@ -699,7 +697,6 @@ def test_first_reads_from_many_threads() -> None:
                 for thread in threads:
                     thread.start()
             with lock.guard:
-                lock.claim()
                 table.add(number + 1, [(b"%d" % (number % 50), b"v")], -1)
             written = number + 1
         done.set()

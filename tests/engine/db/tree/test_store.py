@@ -158,8 +158,7 @@ def test_a_nested_view_holds_all_of_the_batch_that_is_being_applied() -> None:
         db.put(b"k", b"old")
         store = db._open_store()
         operations: list[Operation] = [(b"k", b"new"), (b"new", b"v")]
-        with store.lock.afterwards, store.lock.guard:
-            store.lock.claim()
+        with store.lock.nested, store.lock.guard:
             memtable = store.open_view().memtable
             memtable.add(2, operations, -1)
             read = store.read_view()

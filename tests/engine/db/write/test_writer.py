@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +13,7 @@ from stores import contents
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.engine.counters import BLOCK_READS
 from lsmkv.engine.db.write.write_queue import PendingWrite
-from lsmkv.engine.env.local import LocalWritableFile
 from lsmkv.testing.faulty import FaultyEnv
 
 
@@ -41,47 +38,6 @@ def test_a_batch_whose_writer_was_interrupted_is_led_by_another() -> None:
         db.put(b"k", b"v")
         assert dict(db) in ({b"k": b"v"}, {b"k": b"v", b"left": b"v"})
         assert len(writer._queue.waiting) == 0
-
-
-def test_the_disk_begins_to_write_a_log_before_its_sync(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun: list[tuple[str, int]] = []
-    monkeypatch.setattr(
-        LocalWritableFile,
-        "begin_sync",
-        lambda file: begun.append((os.path.basename(file.path), file.size())),
-    )
-    size = 256 * 1024
-    with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=size) as db:
-        logs = []
-        for number in range(2000):
-            wal = db._writer._logs.current  # type: ignore[union-attr]
-            if wal not in logs:
-                logs.append(wal)
-            db.put(b"%09d" % number, bytes(1000))
-        first = [os.path.basename(log._file.path) for log in logs[:-1]]
-    # The memtable's usage counts some bytes for each entry that the log does not have.
-    at = [place for name, place in begun if name in first]
-    assert [name for name, _ in begun if name in first] == first
-    assert len(first) >= 6
-    assert all(0.8 * size < place < 0.9 * size for place in at)
-
-
-def test_a_large_batch_does_not_begin_a_sync(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun: list[str] = []
-    monkeypatch.setattr(LocalWritableFile, "begin_sync", lambda file: begun.append(file.path))
-    with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=65536) as db:
-        for number in range(5):
-            db.put(b"%d" % number, bytes(100_000))
-        assert begun == []
-        db.flush()
-        db.put(b"half", bytes(40_000))
-        for number in range(19):
-            db.put(b"%d" % number, bytes(1000))
-        assert len(begun) == 1
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -243,50 +199,3 @@ def test_a_call_that_gets_the_lock_after_the_log_was_closed(call: str, tmp_path:
         writer.close()
         with pytest.raises(lsmkv.ClosedError):
             calls[call]()
-
-
-def test_a_write_is_delayed_while_level_0_is_crowded(db: DB) -> None:
-    store: Any = db._store
-    db.put(b"k", b"v")
-    assert db.stats().slowdowns == 0
-    store.view.delay = 0.001
-    db.put(b"k", b"v")
-    assert db.stats().slowdowns == 1
-    store.view.delay = 0.0
-    db.put(b"k", b"v")
-    assert db.stats().slowdowns == 1
-
-
-def test_a_write_is_delayed_as_it_nears_a_wait_for_the_flush(path: str) -> None:
-    """In the second half of a memtable, as long as the one before is flushed, if it is small."""
-    with DB(path, create_if_missing=True, write_buffer_size=1 << 20) as db:
-        store: Any = db._store
-        slowdowns = []
-        for size, times in ((200_000, 2), (15_000, 5), (20_000, 12), (15_000, 15)):
-            before = db.stats().slowdowns
-            store.view.immutable = store.view.memtable
-            for _ in range(times):
-                db.put(b"k", b"x" * size)
-            store.view.immutable = None
-            slowdowns.append(db.stats().slowdowns - before)
-        assert slowdowns[:3] == [0, 0, 0]
-        assert slowdowns[3] > 0
-
-
-def test_a_writer_gives_way_to_readers_that_wait(db: DB) -> None:
-    """Once for each turn, and not again before a read has ended: they may wait for the disk."""
-    writer: Any = db._writer
-    db.put(b"k", b"v")
-    assert writer._turn_ends == 0.0  # no reader waits
-    with BLOCK_READS:
-        pass
-    with BLOCK_READS:
-        db.put(b"k", b"v")
-        assert writer._turn_ends > 0.0
-        writer._turn_ends = 0.0
-        db.put(b"k", b"v")
-        assert writer._turn_ends == 0.0
-        with BLOCK_READS:
-            pass
-        db.put(b"k", b"v")
-        assert writer._turn_ends > 0.0
