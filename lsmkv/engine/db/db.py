@@ -1,8 +1,20 @@
 """DB: the store's handle, with the methods that read and write.
 
-:mod:`lsmkv.engine.db.handle` opens and closes it; :mod:`lsmkv.engine.db.admin.maintenance` has the
-methods that maintain its files.  Each method checks its arguments and that the store is open, then
+A handle is made of four classes.  Each method checks its arguments and that the store is open, then
 calls the module that does the work.  Any thread may call any method.
+
+===============  ==============================================================================
+class            its methods
+===============  ==============================================================================
+``DB``           read: get, multi_get, may_contain, explain, raw_iterator, prefixed_db, snapshot
+                 write: put, delete, write, write_batch, transaction, update, run, sync, flush
+                 follow: sequence, wait_for_change, batches
+``Scannable``    iterator (``handles/scannable.py``; snapshots and transactions have it, too)
+``Maintenance``  compact_range, rewrite_tables, checkpoint, ingest, refresh, verify, check,
+                 acknowledge_recovery, stats, metrics_text, get_property, approximate_size,
+                 approximate_sizes, tables, written_keys (``admin/maintenance.py``)
+``Handle``       name, recovery, closed, close (``handle.py``)
+===============  ==============================================================================
 """
 
 from __future__ import annotations
@@ -32,9 +44,7 @@ from lsmkv.engine.db.tree.sharing import Sharing
 from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.errors import StaleViewError
 from lsmkv.engine.format.batch import WriteBatch, as_deletion, as_put
-from lsmkv.engine.format.keys import (
-    MAX_SEQUENCE,
-)
+from lsmkv.engine.format.keys import MAX_SEQUENCE
 from lsmkv.engine.util.arguments import BytesLike, as_bytes
 from lsmkv.engine.util.introspection import described
 

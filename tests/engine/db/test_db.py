@@ -5,6 +5,7 @@ input.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,22 @@ import pytest
 from stores import ENTRIES, fill
 
 from lsmkv import DB, WriteBatch
+from lsmkv.engine.db import db as module
+
+
+def test_the_table_of_methods_names_each_with_its_class() -> None:
+    table = re.search(r"^class +its methods\n=.*?\n(.*?)^===", module.__doc__ or "", re.S | re.M)
+    assert table is not None
+    rows = re.split(r"^``(\w+)``", table[1], flags=re.MULTILINE)[1:]
+    listed = {
+        name: {*re.findall(r"[a-z_]+", re.sub(r"\(.*?\)|\w+:", "", row, flags=re.DOTALL))}
+        for name, row in zip(rows[::2], rows[1::2], strict=True)
+    }
+    assert listed == {
+        made.__name__: {name for name in vars(made) if not name.startswith("_")}
+        for made in DB.__mro__
+        if made is not object
+    }
 
 
 def test_put_get_delete(db: DB) -> None:
