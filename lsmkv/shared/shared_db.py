@@ -31,7 +31,6 @@ from lsmkv.engine.env.place import absolute
 from lsmkv.engine.errors import (
     ClosedError,
     IOError,
-    StaleViewError,
     raise_typed,
 )
 from lsmkv.engine.options import OptionArguments
@@ -311,10 +310,7 @@ class SharedDB(SharedHandle):
             except OwnerGone:
                 self._rejoin(part)
         registered = Registered(part.joined, number)
-        try:
-            reader, read = self._open_reader().snapshot_view()
-        except StaleViewError as error:
-            reader, read = self._again(error, "snapshot_view")
+        reader, read = self._read(lambda reader: reader.snapshot_view())
         snapshot = MemberSnapshot(reader, read, self)
         snapshot.registered = registered
         commit = MemberCommit(self, registered)

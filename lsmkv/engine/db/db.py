@@ -136,11 +136,12 @@ class DB(Maintenance, Scannable):
         if reader is None:
             reader = self._open_reader()
         name = key if type(key) is bytes else as_bytes(key, "key")
-        try:
-            value = reader.get(name, MAX_SEQUENCE, fill_cache)
-        except StaleViewError as error:
-            value = self._again(error, "get", name, MAX_SEQUENCE, fill_cache)
-        return default if value is None else value
+        while True:
+            try:
+                value = reader.get(name, MAX_SEQUENCE, fill_cache)
+                return default if value is None else value
+            except StaleViewError as error:
+                reader = self._newer_reader(error)
 
     def multi_get(
         self, keys: Iterable[BytesLike], *, fill_cache: bool = True
@@ -157,10 +158,7 @@ class DB(Maintenance, Scannable):
         [None, b'1']
         """
         user_keys = [as_bytes(key, "key") for key in keys]
-        try:
-            values = self._open_reader().multi_get(user_keys, fill_cache)
-        except StaleViewError as error:
-            values = self._again(error, "multi_get", user_keys, fill_cache)
+        values = self._read(lambda reader: reader.multi_get(user_keys, fill_cache))
         return [values[key] for key in user_keys]
 
     def __contains__(self, key: object) -> bool:
@@ -172,11 +170,12 @@ class DB(Maintenance, Scannable):
         (True, False)
         """
         name = as_bytes(key, "key")
-        try:
-            value = self._open_reader().get(name, MAX_SEQUENCE, True)
-        except StaleViewError as error:
-            value = self._again(error, "get", name, MAX_SEQUENCE, True)
-        return value is not None
+        reader = self._open_reader()
+        while True:
+            try:
+                return reader.get(name, MAX_SEQUENCE, True) is not None
+            except StaleViewError as error:
+                reader = self._newer_reader(error)
 
     def may_contain(self, key: BytesLike) -> bool:
         """False only if the store does not hold ``key``; no data block is searched.
@@ -193,11 +192,12 @@ class DB(Maintenance, Scannable):
         (True, False, 0)
         """
         name = as_bytes(key, "key")
-        try:
-            return self._open_reader().may_contain(name)
-        except StaleViewError as error:
-            found: bool = self._again(error, "may_contain", name)
-            return found
+        reader = self._open_reader()
+        while True:
+            try:
+                return reader.may_contain(name)
+            except StaleViewError as error:
+                reader = self._newer_reader(error)
 
     def explain(self, key: BytesLike) -> Explanation:
         """The steps of a Get of ``key``: see :class:`Explanation`.
@@ -245,11 +245,7 @@ class DB(Maintenance, Scannable):
         ...     raw.valid(), raw.item()
         (True, (b'k', b'v'))
         """
-        try:
-            return self._open_reader().raw_iterator(self, prefix, fill_cache)
-        except StaleViewError as error:
-            made: RawIterator = self._again(error, "raw_iterator", self, prefix, fill_cache)
-            return made
+        return self._read(lambda reader: reader.raw_iterator(self, prefix, fill_cache))
 
     def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
         """A view of the keys that begin with ``prefix``, in which keys appear without the prefix.
@@ -274,11 +270,13 @@ class DB(Maintenance, Scannable):
         ...     before.get(b"k"), db.get(b"k")
         (None, b'v')
         """
-        try:
-            reader, read = self._open_reader().snapshot_view()
-        except StaleViewError as error:
-            reader, read = self._again(error, "snapshot_view")
-        return Snapshot(reader, read, self)
+        reader = self._open_reader()
+        while True:
+            try:
+                alone, read = reader.snapshot_view()
+                return Snapshot(alone, read, self)
+            except StaleViewError as error:
+                reader = self._newer_reader(error)
 
     # Writing
 
@@ -547,11 +545,11 @@ class DB(Maintenance, Scannable):
         reader = self._reader
         if reader is None:
             reader = self._open_reader()
-        try:
-            return reader.iterator(self, arguments)
-        except StaleViewError as error:
-            made: Iterator[Any] = self._again(error, "iterator", self, arguments)
-            return made
+        while True:
+            try:
+                return reader.iterator(self, arguments)
+            except StaleViewError as error:
+                reader = self._newer_reader(error)
 
     @staticmethod
     def _import_for_methods() -> None:

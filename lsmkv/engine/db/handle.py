@@ -10,8 +10,9 @@ import atexit
 import os
 import warnings
 import weakref
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NoReturn, Self, Unpack
+from typing import Any, NoReturn, Self, TypeVar, Unpack
 
 from mypy_extensions import mypyc_attr
 
@@ -37,6 +38,8 @@ from lsmkv.engine.options.shown import KeywordSignature
 from lsmkv.engine.util.introspection import described
 from lsmkv.engine.util.signals import deferred
 from lsmkv.engine.util.threads import ThreadLock
+
+T = TypeVar("T")
 
 
 @described
@@ -246,23 +249,28 @@ class Handle:
         reader.store.open_view()
         return reader
 
-    def _again(self, error: StaleViewError, method: str, *arguments: Any) -> Any:
-        """Call a method of the reader again in a newer view, after the writer has removed a table
-        of the current one.
+    def _read(self, read: Callable[[Reader], T]) -> T:
+        """What ``read`` returns for the reader; it is called again in a newer view each time that
+        the writer has removed a table of the current one."""
+        reader = self._open_reader()
+        while True:
+            try:
+                return read(reader)
+            except StaleViewError as error:
+                reader = self._newer_reader(error)
+
+    def _newer_reader(self, error: StaleViewError) -> Reader:
+        """The reader in a newer view, after the writer has removed a table of the current one.
 
         The caller has not taken a snapshot of the view, so its reads may move forward.  Raises
         :class:`CorruptionError` if the newest view also needs the missing table.
         """
         self._open_reader()
-        while True:
-            self._move_on(error)
-            try:
-                return getattr(self._open_reader(), method)(*arguments)
-            except StaleViewError as again:
-                error = again
+        self._move_on(error)
+        return self._open_reader()
 
     def _move_on(self, error: StaleViewError) -> None:
-        """Refresh a store whose view lacks a table; see :meth:`_again`."""
+        """Refresh a store whose view lacks a table; see :meth:`_newer_reader`."""
         store = self._open_store()
         assert self._opened.follower is not None
         if store.lock.must_not_wait:
