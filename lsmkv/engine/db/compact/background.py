@@ -481,23 +481,21 @@ class Background:
             if whole.cancelled:
                 del self._range_compactions[0]
                 return
+        rest: bytes | None = None
+        error: IOError | None = None
         try:
             rest = self.jobs.compact_range(whole, self._run_urgent)
         except Cancelled:
             return
         except NoRoom as failure:
-            with store.lock.nested, store.lock.guard:
-                whole.error = failure.error
-                del self._range_compactions[0]
-                self.flushes.resume()
-                store.changed.notify_all()
-            return
+            error = failure.error
         with store.lock.nested, store.lock.guard:
             self.flushes.resume()
             if rest is not None:
                 whole.begin = rest
             else:
-                whole.done = True
+                whole.error = error
+                whole.done = error is None
                 del self._range_compactions[0]  # only this thread removes one, the first
                 store.changed.notify_all()
 

@@ -83,9 +83,10 @@ class FlushRequest(NamedTuple):
     """Asks for a table of all entries of a log, which are those of the memtable."""
 
     job: int
-    policy: FilterPolicy | None
-    """That of the table's filters."""
-    log_number: int
+    filter: FilterPolicy | None
+    """The policy of the table's filters."""
+    log: int
+    """The log's number."""
     usage: int
     """The memtable's usage.  Every write adds to it, so it shows whether the log holds them all."""
     pinned: list[int]
@@ -93,28 +94,21 @@ class FlushRequest(NamedTuple):
 
     def encode(self) -> bytes:
         """The line."""
-        return _line(
-            {
-                "job": self.job,
-                "filter": policy_text(self.policy),
-                "log": self.log_number,
-                "usage": self.usage,
-                "pinned": self.pinned,
-            }
-        )
+        return _line({**self._asdict(), "filter": policy_text(self.filter)})
 
 
 class CompactionRequest(NamedTuple):
     """Asks for a compaction to be carried out."""
 
     job: int
-    policy: FilterPolicy | None
-    """That of the filters of the outputs."""
+    filter: FilterPolicy | None
+    """The policy of the filters of the outputs."""
     level: int
-    is_rewrite: bool
+    rewrite: bool
     files: VersionEdit
     """The inputs, and what overlaps them further down: all that the job asks of a version."""
-    oldest_pinned: int
+    oldest: int
+    """The oldest pinned sequence."""
 
     @staticmethod
     def of(
@@ -145,37 +139,27 @@ class CompactionRequest(NamedTuple):
         levels: list[list[FileMetaData]] = [[] for _ in range(NUM_LEVELS)]
         for level, file in self.files.new_files:
             levels[level].append(file)
-        below = self.level + (1 if self.is_rewrite else 2)
+        below = self.level + (1 if self.rewrite else 2)
         grandparents = list(levels[below]) if below < NUM_LEVELS else []
         inputs = list(levels[self.level])
-        next_inputs = [] if self.is_rewrite else list(levels[self.level + 1])
+        next_inputs = [] if self.rewrite else list(levels[self.level + 1])
         version = Version(comparator, levels)
-        return Compaction(version, self.level, inputs, next_inputs, grandparents, self.is_rewrite)
+        return Compaction(version, self.level, inputs, next_inputs, grandparents, self.rewrite)
 
     def encode(self) -> bytes:
         """The line."""
-        return _line(
-            {
-                "job": self.job,
-                "filter": policy_text(self.policy),
-                "level": self.level,
-                "rewrite": self.is_rewrite,
-                "files": self.files.encode().hex(),
-                "oldest": self.oldest_pinned,
-            }
-        )
+        policy, files = policy_text(self.filter), self.files.encode().hex()
+        return _line({**self._asdict(), "filter": policy, "files": files})
 
 
 def decode_request(line: bytes) -> FlushRequest | CompactionRequest:
     """The request in a line."""
     request = _parsed(line)
-    job = request["job"]
-    policy = policy_from_text(request["filter"])
+    request["filter"] = policy_from_text(request["filter"])
     if "log" in request:
-        return FlushRequest(job, policy, request["log"], request["usage"], request["pinned"])
-    files = VersionEdit.decode(bytes.fromhex(request["files"]))
-    level, is_rewrite = request["level"], request["rewrite"]
-    return CompactionRequest(job, policy, level, is_rewrite, files, request["oldest"])
+        return FlushRequest(**request)
+    request["files"] = VersionEdit.decode(bytes.fromhex(request["files"]))
+    return CompactionRequest(**request)
 
 
 class Report(NamedTuple):

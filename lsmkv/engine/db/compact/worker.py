@@ -106,7 +106,7 @@ class Worker:
     # Flush
 
     def _flush(self, request: FlushRequest) -> Report:
-        name = log_name(request.log_number)
+        name = log_name(request.log)
         entries = LogEntries(request.pinned)
         self._entries = entries
         try:
@@ -121,7 +121,7 @@ class Worker:
         if entries.empty:
             return Report(request.job, files=[])
         columns = entries.columns(self._order)
-        options = self._options._replace(filter_policy=request.policy)
+        options = self._options._replace(filter_policy=request.filter)
         table = write_entries([columns], self._directory, self._new_number(), options)
         return Report(request.job, files=[table])
 
@@ -134,9 +134,9 @@ class Worker:
             request.compaction(self._comparator),
             self._directory,
             tables,
-            self._options._replace(filter_policy=request.policy),
+            self._options._replace(filter_policy=request.filter),
             self._new_number,
-            request.oldest_pinned,
+            request.oldest,
         )
         reported = time.monotonic()
 

@@ -23,6 +23,10 @@ from lsmkv.engine.format.filenames import (
 from lsmkv.engine.format.keys import MAX_SEQUENCE
 
 _FORMAT = 1
+_FIELDS = (
+    *("log", "offset", "reason", "batches", "operations", "missing"),  # as in DroppedLog
+    *("last_sequence", "acknowledged"),
+)
 _LARGEST = 1 << 20  # bytes of the record; a log takes about two hundred
 _COPY_CHUNK = 1 << 20
 
@@ -87,7 +91,7 @@ def acknowledge(directory: Directory, only: set[str] | None = None) -> list[str]
             entries: list[LostLog] = []
             for entry in read_record(lost):
                 known = entry.acknowledged or entry.log.kept_as in names
-                entries.append(LostLog(entry.log, entry.last_sequence, known))
+                entries.append(entry._replace(acknowledged=known))
             _write_record(lost, entries)
     return sorted(names)
 
@@ -157,19 +161,10 @@ def _number(value: object) -> int:
 def _write_record(lost: Directory, entries: list[LostLog]) -> None:
     import json  # noqa: PLC0415 - for damaged stores alone
 
-    logs = [
-        {
-            "log": entry.log.name,
-            "offset": entry.log.offset,
-            "reason": entry.log.reason,
-            "batches": entry.log.batches,
-            "operations": entry.log.operations,
-            "missing": entry.log.missing,
-            "last_sequence": entry.last_sequence,
-            "acknowledged": entry.acknowledged,
-        }
-        for entry in entries
-    ]
+    logs: list[dict[str, Any]] = []
+    for entry in entries:
+        values = (*entry.log[:6], entry.last_sequence, entry.acknowledged)
+        logs.append(dict(zip(_FIELDS, values, strict=True)))
     if lost.exists(LOST_RECORD_NEW):
         lost.remove(LOST_RECORD_NEW)
     with lost.create(LOST_RECORD_NEW) as file:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lsmkv.engine.db.opening.damage_policy import ReadAgain
 from lsmkv.engine.db.tree.manifest import Manifest
 from lsmkv.engine.env.base import Directory
-from lsmkv.engine.errors import CorruptionError
 from lsmkv.engine.format.filenames import read_current
 from lsmkv.engine.format.log_tail import LogTail
 from lsmkv.engine.format.version_edit import VersionEdit
@@ -41,11 +41,12 @@ class ManifestTail:
     def read(self) -> bool:
         """Add the new edits to the state; returns whether there are any.
 
-        Raises :class:`CorruptionError` for damage, after which the state is unusable.
+        Raises :class:`ReadAgain`, and :class:`CorruptionError` for a record that is no edit; the
+        state is unusable then.
         """
         records = self._tail.read()
         if self._tail.unclear:
-            raise CorruptionError("damage at the end", self.state.path, self._tail.end)
+            raise ReadAgain
         for record in records:
             self.state.apply(VersionEdit.decode(record.payload))
         return bool(records)

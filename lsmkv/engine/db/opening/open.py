@@ -159,25 +159,15 @@ def _open(
     arguments: OptionArguments,
     share: Share | None,
 ) -> OpenStore:
-    if options.read_only:
-        opened = OpenStore(env, open_database_directory(env, path, False), None, options)
-    else:
-        directory = open_database_directory(env, path, create)
-        try:
-            lock = take_lock(directory, options.lock_timeout, share is not None)
-            opened = OpenStore(env, directory, lock, options)
-            if share is not None:
-                try:
-                    opened.sharing = share(directory)
-                except BaseException:
-                    lock.close()
-                    raise
-        except BaseException:
-            directory.close()
-            raise
+    directory = open_database_directory(env, path, create and not options.read_only)
+    opened = OpenStore(env, directory, None, options)
     try:
+        if not options.read_only:
+            opened.file_lock = take_lock(directory, options.lock_timeout, share is not None)
+            if share is not None:
+                opened.sharing = share(directory)
         if options.publish_stats or options.trace is not None:
-            opened.observation = _observe(opened.directory, options)
+            opened.observation = _observe(directory, options)
         try:
             _start(opened, path)
         except ComparatorMismatchError as error:

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import errno
 
+from lsmkv.engine.db.opening.damage_policy import TABLE_MISSING, ReadAgain
 from lsmkv.engine.db.opening.dropped import RecoveryReport, warn_of
 from lsmkv.engine.db.opening.manifest_tail import ManifestTail
 from lsmkv.engine.db.opening.recovery import Recovered, Recovery
 from lsmkv.engine.db.opening.store_tail import Bound, FollowedLog, StoreTail
 from lsmkv.engine.db.tree.checkpoint_source import CheckpointSource
-from lsmkv.engine.db.tree.info_log import INFO, InfoLog
-from lsmkv.engine.db.tree.manifest import Manifest
+from lsmkv.engine.db.tree.info_log import InfoLog
 from lsmkv.engine.db.tree.memtable import MemTable
 from lsmkv.engine.db.tree.store import Store, View
 from lsmkv.engine.db.tree.store_lock import StoreLock
@@ -46,29 +46,23 @@ from lsmkv.engine.util.threads import new_reentrant_lock
 _ATTEMPTS = 500  # in each, the writer may be faster: it may commit every few milliseconds
 
 
-class _FileMissing(Exception):
-    """A file that the MANIFEST names does not exist."""
-
-
 class ReadOnlyRecovery(Recovery):
     """Recovery that writes nothing: the logs' entries stay in memory, whatever their size.
 
     The newest log has its own memtable, and all older logs share another.
     """
 
-    log_may_be_missing = False
     bound: Bound | None = None
     """How far to read, if there is a bound."""
-    _keeps_lost_logs = False
+    _read_only = True
 
     def read(self) -> None:
-        """Read everything.  Raises :class:`_FileMissing` if the only log needed is missing, and
-        ``FileNotFoundError``."""
+        """Read everything.  Raises :class:`ReadAgain`, ``FileNotFoundError``, and what opening
+        raises."""
         self.older: MemTable | None = None
         """The memtable of all logs but the newest."""
         self._logs: list[int] = []
         self._ends: list[tuple[int, int]] = []  # where each log's last record ends and starts
-        self._has_gap = False
         self._read_manifest(self._directory.names())
         # Listed only now, so that a log begun before this MANIFEST was read is not overlooked.
         names = self._directory.names()
@@ -90,7 +84,7 @@ class ReadOnlyRecovery(Recovery):
 
     def _make_tail(self) -> StoreTail | None:
         tail = self._unjudged
-        if self._has_gap or self._manifest is None or len(self._ends) < len(self._logs):
+        if self.report.dropped or self._manifest is None or len(self._ends) < len(self._logs):
             return None
         if self._directory.immutable:
             return None  # there will never be anything to read
@@ -115,8 +109,7 @@ class ReadOnlyRecovery(Recovery):
             if parsed is not None and parsed[1] is FileType.TABLE:
                 present.add(parsed[0])
         for number in sorted(self._versions.current.numbers - present):
-            path = f"{self._directory.path}/{table_name(number)}"
-            raise CorruptionError("the table is missing", path)
+            self.policy.meet(TABLE_MISSING, "the table is missing", table_name(number))
 
     def _needed_logs(self, names: list[str]) -> list[int]:
         self._logs = super()._needed_logs(names)
@@ -131,26 +124,8 @@ class ReadOnlyRecovery(Recovery):
             self._ends.append((self._log_end, self._log_last))
         return gap
 
-    def _check_levels(self, manifest: Manifest) -> None:
-        """Any level can be read."""
-
     def _when_full(self) -> None:
         pass
-
-    def _report_torn(self, message: str) -> None:
-        # It may be a write that a live writer has not finished: no warning.
-        self._info_log.write(message, INFO)
-
-    def _report_missing_log(self, name: str) -> None:
-        if not self.log_may_be_missing:
-            raise _FileMissing(name)
-        super()._report_missing_log(name)
-
-    def _drop(self, damage: LogDamage, logs: list[str]) -> None:
-        self._has_gap = True
-        if not self.log_may_be_missing:
-            raise _FileMissing(logs[0])
-        super()._drop(damage, logs)
 
 
 class Follower:
@@ -311,21 +286,20 @@ class Follower:
     def _read(self) -> ReadOnlyRecovery:
         """Read everything, until nothing that is needed has gone meanwhile."""
         directory = self._directory
-        log_may_be_missing = False
+        seen_before = False
         failure = ""
         for attempt in range(_ATTEMPTS):
             before = _state_of(directory)
             recovery = ReadOnlyRecovery(
                 directory, self._options, self._comparator, self._info_log, self._store_lock
             )
-            recovery.log_may_be_missing = log_may_be_missing
+            recovery.policy.seen_before = seen_before
             recovery.bound = self._bound
             try:
                 recovery.read()
                 return recovery
-            except _FileMissing:
-                # If nothing has changed, the log was missing before: a valid state, with a warning.
-                log_may_be_missing = _state_of(directory) == before
+            except ReadAgain:
+                seen_before = _state_of(directory) == before
             except (CorruptionError, FileNotFoundError) as error:
                 # A writer that goes over from one log to the next while they are read makes a gap
                 # that is not there, and need change no name: damage is what is seen twice.

@@ -1,9 +1,10 @@
 """Recovery: what opening a store does, after a clean close and after a crash alike.
 
 It reads the MANIFEST, replays the logs, writes what they hold into tables, and begins a new log.
-``docs/format.md`` has the rules and their reasons.  ``open_store`` calls it and holds the
-directory's LOCK; ``ReadOnlyRecovery`` takes over the reading half.  Recovery may be killed at any
-moment and run again: it removes and renames no file before its result is committed.
+``docs/format.md`` has the rules and their reasons, ``damage_policy.py`` what is done about damage.
+``open_store`` calls it and holds the directory's LOCK; ``ReadOnlyRecovery`` takes over the reading
+half.  Recovery may be killed at any moment and run again: it removes and renames no file before its
+result is committed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from lsmkv.engine.counters import NUM_LEVELS
 from lsmkv.engine.db.compact.flush import write_memtable
 from lsmkv.engine.db.compact.output_filters import options_for_flush
+from lsmkv.engine.db.opening import damage_policy
 from lsmkv.engine.db.opening.dropped import DroppedLog, RecoveryReport, warn_of
 from lsmkv.engine.db.opening.lost import set_aside
 from lsmkv.engine.db.tree.info_log import InfoLog
@@ -55,7 +57,7 @@ class Recovered:
 class Recovery:
     """Recovers one directory: ``run``, once.  The caller holds its LOCK."""
 
-    _keeps_lost_logs = True
+    _read_only = False
     _most = MAX_SEQUENCE
     """The last sequence to be replayed."""
 
@@ -74,6 +76,10 @@ class Recovery:
         self._comparator = comparator
         self._order = comparator.order
         self._info_log = info_log
+        self.policy = damage_policy.DamagePolicy(
+            directory.path, info_log, self._read_only, options.paranoid_checks
+        )
+        """What is done about damage."""
         self._lock = lock
         self._versions = VersionSet(directory, options, comparator)
         self._edit = VersionEdit()
@@ -134,7 +140,8 @@ class Recovery:
         wal = self._continue_log(logs) if self.options.reuse_logs else None
         if wal is None:
             wal = self._flush_and_begin_log()
-        self._set_logs_aside()
+        if self.report.dropped:
+            set_aside(self._directory, self.report, self._versions.last_sequence)
         self._edit.log_number = wal.number
         self._edit.prev_log_number = 0
         self._committing = True
@@ -186,13 +193,16 @@ class Recovery:
             manifest = read_manifest(self._directory, name)
             manifest.check(self._comparator)
         except FileNotFoundError:
-            raise CorruptionError(
-                f"CURRENT names {name}, which is missing", f"{self._directory.path}/{CURRENT}"
-            ) from None
+            reason = f"CURRENT names {name}, which is missing"
+            self.policy.meet(damage_policy.MANIFEST_MISSING, reason, CURRENT)
+            raise
         except CorruptionError:
             refuse_foreign(self._directory.path, names)
             raise
-        self._check_levels(manifest)
+        deepest = manifest.deepest
+        too_deep = self.policy.action(damage_policy.TOO_DEEP)
+        if deepest >= NUM_LEVELS and too_deep == damage_policy.REFUSE:
+            raise too_many_levels(self._directory.path, deepest)
         version = manifest.version(self._comparator)
         if manifest.tail is not None:
             self._judge_manifest_tail(manifest, version, names)
@@ -201,18 +211,14 @@ class Recovery:
         self._versions.last_sequence = manifest.last_sequence
         self._versions.install(version)
 
-    def _check_levels(self, manifest: Manifest) -> None:
-        """Raise unless all tables are on levels that can be written to."""
-        if manifest.deepest >= NUM_LEVELS:
-            raise too_many_levels(self._directory.path, manifest.deepest)
-
     def _judge_manifest_tail(self, manifest: Manifest, version: Version, names: list[str]) -> None:
         """Take a bad last record for a torn one if every table before it exists in its full size;
         raise otherwise."""
         tail = manifest.tail
         assert tail is not None
         self._manifest_torn = True
-        self._info_log.warn(f"{manifest.path}: {tail.reason} at {tail.offset}")
+        message = f"{manifest.path}: {tail.reason} at {tail.offset}"
+        self.policy.meet(damage_policy.MANIFEST_TORN, message)
         present = set(names)
         for files in version.levels:
             for file in files:
@@ -220,12 +226,10 @@ class Recovery:
                 if name not in present:
                     name = old_table_name(file.number)
                 if name not in present or self._directory.size(name) != file.size:
-                    raise CorruptionError(
-                        f"{tail.reason}, and {table_name(file.number)} is missing or not of"
-                        f" {file.size} bytes",
-                        manifest.path,
-                        tail.offset,
-                    )
+                    name = table_name(file.number)
+                    reason = f"{tail.reason}, and {name} is missing or not of {file.size} bytes"
+                    where = self._manifest_name
+                    self.policy.meet(damage_policy.MANIFEST_CUT, reason, where, tail.offset)
 
     # Logs
 
@@ -247,7 +251,7 @@ class Recovery:
         else:
             self._judge_tail()
             if self._zeros:
-                self._report_torn(self._zeros)
+                self.policy.meet(damage_policy.ZEROS_AT_END, self._zeros)
         return numbers
 
     def _needed_logs(self, names: list[str]) -> list[int]:
@@ -263,14 +267,12 @@ class Recovery:
         if versions.log_number > 0 and versions.log_number not in numbers:
             name = log_name(versions.log_number)
             if numbers or self._manifest_torn:
-                path = f"{self._directory.path}/{name}"
-                raise CorruptionError("the log is missing, and writes with it", path)
-            self._report_missing_log(name)
+                reason = "the log is missing, and writes with it"
+                self.policy.meet(damage_policy.LOG_MISSING, reason, name)
+            # Some tools leave a store without any log, and nothing shows a loss.
+            reason = f"{name} is missing: writes that no table holds are lost"
+            self.policy.meet(damage_policy.NO_LOG, reason)
         return numbers
-
-    def _report_missing_log(self, name: str) -> None:
-        """Warn, no more: some tools leave a store without any log, and nothing shows a loss."""
-        self._info_log.warn(f"{name} is missing: writes that no table holds are lost")
 
     def _replay(self, number: int) -> LogDamage | None:
         """Apply a log's batches, and return the damage at which there is a gap, if there is one."""
@@ -298,9 +300,10 @@ class Recovery:
                     damaged, damage = self._unjudged
                     if sequence != self._expected:
                         return damage
-                    self._info_log.warn(
+                    self.policy.meet(
+                        damage_policy.TORN_RECORD,
                         f"{log_name(damaged)}: {damage.reason} at {damage.offset}; no"
-                        " acknowledged write is missing"
+                        " acknowledged write is missing",
                     )
                     self._unjudged = None
                 elif first and self._expected is not None and sequence != self._expected:
@@ -309,7 +312,7 @@ class Recovery:
                         return LogDamage(0, reason)
                     if any_before:
                         # Logs have changed places: the batches applied are not a prefix.
-                        raise CorruptionError(reason, f"{self._directory.path}/{name}", 0)
+                        self.policy.meet(damage_policy.SWAPPED_LOGS, reason, name, 0)
                 first = False
                 self._apply(sequence, operations)
             self._note_damage(number, reader.tail)
@@ -331,18 +334,17 @@ class Recovery:
             self._unjudged = number, damage
 
     def _report_gap(self, gap: LogDamage, logs: list[str]) -> None:
-        path = f"{self._directory.path}/{logs[0]}"
         if self._unjudged is not None and log_name(self._unjudged[0]) != logs[0]:
             logs.insert(0, log_name(self._unjudged[0]))
-            path = f"{self._directory.path}/{logs[0]}"
-        if self.options.paranoid_checks:
-            raise CorruptionError(f"{gap.reason}, and writes are missing there", path, gap.offset)
-        self._drop(gap, logs)
+        reason = f"{gap.reason}, and writes are missing there"
+        action = self.policy.meet(damage_policy.GAP, reason, logs[0], gap.offset)
+        self._drop(gap, logs, action)
 
-    def _drop(self, damage: LogDamage, logs: list[str]) -> None:
+    def _drop(self, damage: LogDamage, logs: list[str], action: str) -> None:
         """Leave out what follows the damage in the first of the logs, and all of the others.
 
-        Reads them to their end, so as to say how much that is.
+        Reads them to their end, so as to say how much that is.  ``action`` says what becomes of
+        the logs.
         """
         expected = self._expected
         dropped: list[DroppedLog] = []
@@ -372,7 +374,7 @@ class Recovery:
                     batches,
                     operations,
                     missing if known else None,
-                    f"{LOST}/{name}" if self._keeps_lost_logs else None,
+                    f"{LOST}/{name}" if action == damage_policy.SET_ASIDE else None,
                 )
             )
             self._info_log.warn(str(dropped[-1]))
@@ -386,17 +388,15 @@ class Recovery:
         number, tail = self._unjudged
         name = log_name(number)
         if tail.torn:
-            self._report_torn(f"{name}: ends at {tail.offset}: {tail.reason}")
+            reason = f"{name}: ends at {tail.offset}: {tail.reason}"
+            self.policy.meet(damage_policy.TORN_END, reason)
         else:
-            self._drop(tail, [name])
-
-    def _report_torn(self, message: str) -> None:
-        self._info_log.warn(message)
+            self._drop(tail, [name], self.policy.meet(damage_policy.DAMAGED_END, tail.reason))
 
     def _apply(self, sequence: int, operations: list[Operation]) -> None:
         last = sequence + len(operations) - 1
         if last > MAX_SEQUENCE:
-            raise CorruptionError(f"a batch that ends at write {last}", self._directory.path)
+            self.policy.meet(damage_policy.OUT_OF_RANGE, f"a batch that ends at write {last}")
         self._memtable.add(sequence, operations, -1)
         self._memtable.applying = None
         self._expected = last + 1
@@ -471,8 +471,3 @@ class Recovery:
         number = self._versions.new_file_number()
         file = self._directory.create_log(log_name(number), self.options.mapped_log)
         return WriteAheadLog(file, number)
-
-    def _set_logs_aside(self) -> None:
-        """Keep the logs that were not replayed to their end in ``lost/``, durably."""
-        if self.report.dropped:
-            set_aside(self._directory, self.report, self._versions.last_sequence)

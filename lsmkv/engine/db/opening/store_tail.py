@@ -12,6 +12,7 @@ newer one has any record, the older one is complete.
 
 from __future__ import annotations
 
+from lsmkv.engine.db.opening.damage_policy import ReadAgain
 from lsmkv.engine.db.opening.manifest_tail import ManifestTail
 from lsmkv.engine.db.tree.memtable import MemTable
 from lsmkv.engine.db.tree.store import Store, View
@@ -28,10 +29,6 @@ _AT_ONCE = 128 * 1024
 the garbage collector would take twice the time of all else."""
 _MEMTABLES = 2
 """A writer has at most this many memtables, each with its own log, and so does a view."""
-
-
-class _Unclear(Exception):
-    """Something was met that only recovery can judge."""
 
 
 class NotYet(Exception):
@@ -64,9 +61,9 @@ class FollowedLog:
 class _LogBatches:
     """What was read from one log: each batch with the sequence of its first operation."""
 
-    def __init__(self, log: FollowedLog, begun: bool) -> None:
+    def __init__(self, log: FollowedLog) -> None:
         self.log = log
-        self.begun = begun
+        self.begun = log.tail.end > 0
         """Whether the log had batches before."""
         self.found: list[tuple[int, list[Operation]]] = []
 
@@ -123,13 +120,12 @@ class StoreTail:
             return False
         try:
             while True:
-                batches = _LogBatches(log, log.tail.end > 0)
-                self._read_log(batches, last, _AT_ONCE)
+                batches = self._read_log(log, last, _AT_ONCE)
                 self._check_sequences([batches])
                 shown = self._apply(store, [batches])
                 if shown >= last or not batches.found:
                     return shown >= last
-        except (_Unclear, CorruptionError):
+        except (ReadAgain, CorruptionError):
             return False
 
     def advance(self, store: Store, bound: Bound | None = None) -> bool:
@@ -140,7 +136,7 @@ class StoreTail:
         """
         try:
             self._advance(store, Bound() if bound is None else bound)
-        except (_Unclear, CorruptionError, FileNotFoundError):
+        except (ReadAgain, CorruptionError, FileNotFoundError):
             return False
         return True
 
@@ -150,7 +146,7 @@ class StoreTail:
         self._edited = edited
         if edited or mark is None or mark != self._mark:
             if not self._manifest.is_in_force():
-                raise _Unclear
+                raise ReadAgain
             self._find_logs()
         read = self._read_logs(bound.last())
         version = store.versions.current
@@ -162,7 +158,7 @@ class StoreTail:
         shown = [log.memtable for log in self.logs if self._is_needed(log.number)]
         memtables = [one for one in reversed(shown) if one is not None and not one.empty]
         if len(memtables) > _MEMTABLES:
-            raise _Unclear
+            raise ReadAgain
         last = max(last, state.last_sequence, 0 if self._expected is None else self._expected - 1)
         bound.confirm(version, last)
         self.logs = [log for log in self.logs if self._is_needed(log.number)]
@@ -188,10 +184,10 @@ class StoreTail:
                 needed.append(parsed[0])
         oldest = self._manifest.state.log_number
         if oldest > 0 and oldest not in needed and oldest not in held:
-            raise _Unclear  # its writer has continued meanwhile, or the log is missing
+            raise ReadAgain  # its writer has continued meanwhile, or the log is missing
         for number in sorted(set(needed) - set(held)):
             if held and number < held[-1]:
-                raise _Unclear
+                raise ReadAgain
             tail = LogTail(self._directory.open(log_name(number)))
             self.logs.append(FollowedLog(number, tail, None))
 
@@ -199,19 +195,18 @@ class StoreTail:
         """The new batches of each log, oldest first: each starts where the one before ended."""
         read: list[_LogBatches] = []
         for log in reversed(self.logs):
-            batches = _LogBatches(log, log.tail.end > 0)
-            self._read_log(batches, last)
-            read.append(batches)
+            read.append(self._read_log(log, last))
         read.reverse()
         self._check_sequences(read)
         return read
 
-    def _read_log(self, batches: _LogBatches, last: int, most: int = MAX_BYTES) -> None:
-        tail = batches.log.tail
-        for record in tail.read(last, most):
+    def _read_log(self, log: FollowedLog, last: int, most: int = MAX_BYTES) -> _LogBatches:
+        batches = _LogBatches(log)
+        for record in log.tail.read(last, most):
             batches.found.append(decode_batch(record.payload))
-        if tail.unclear:
-            raise _Unclear
+        if log.tail.unclear:
+            raise ReadAgain
+        return batches
 
     def _check_sequences(self, read: list[_LogBatches]) -> None:
         expected = self._expected
@@ -223,11 +218,11 @@ class StoreTail:
             for sequence, operations in batches.found:
                 goes_on = expected is None or sequence == expected
                 if not goes_on and (not may_start_later or sequence < (expected or 0)):
-                    raise _Unclear
+                    raise ReadAgain
                 may_start_later = False
                 expected = sequence + len(operations)
                 if expected - 1 > MAX_SEQUENCE:
-                    raise _Unclear
+                    raise ReadAgain
         self._expected = expected
 
     def _apply(self, store: Store, read: list[_LogBatches]) -> int:
@@ -248,7 +243,7 @@ class StoreTail:
                 with store.lock.nested, store.lock.guard:
                     view = store.open_view()
                     if self.superseded:
-                        raise _Unclear
+                        raise ReadAgain
                     shown = memtable is view.memtable or memtable is view.immutable
                     newest = store.pinned.newest() if shown else -1
                     memtable.add(sequence, operations, newest, store.pinned.in_order())
@@ -267,7 +262,7 @@ class StoreTail:
         with store.lock.nested, store.lock.guard:
             store.open_view()
             if self.superseded:
-                raise _Unclear
+                raise ReadAgain
             versions = store.versions
             versions.load(self._manifest.state)
             versions.last_sequence = max(versions.last_sequence, last)

@@ -81,8 +81,8 @@ def test_flush_request_round_trip() -> None:
     request = FlushRequest(7, policy, 12, 4_000_000, [3, 9, (1 << 56) - 1])
     assert b"\n" not in request.encode()
     decoded = decode_request(request.encode())
-    assert policy_text(decoded.policy) == policy_text(policy) == "bloom:9.48"
-    assert decoded._replace(policy=policy) == request
+    assert policy_text(decoded.filter) == policy_text(policy) == "bloom:9.48"
+    assert decoded._replace(filter=policy) == request
 
 
 def file(number: int, smallest: bytes, largest: bytes, size: int = 1000) -> FileMetaData:
@@ -114,8 +114,8 @@ def test_compaction_request_round_trip(level: int) -> None:
     assert b"\n" not in line
     decoded = decode_request(line)
     assert isinstance(decoded, CompactionRequest)
-    assert (decoded.job, decoded.level, decoded.oldest_pinned) == (5, level, 77)
-    assert policy_text(decoded.policy) == policy_text(policy)
+    assert (decoded.job, decoded.level, decoded.oldest) == (5, level, 77)
+    assert policy_text(decoded.filter) == policy_text(policy)
     arrived: Compaction = decoded.compaction(comparator)
     assert arrived.level == level
     for part in ("inputs", "next_inputs", "grandparents"):

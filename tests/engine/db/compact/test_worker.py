@@ -231,10 +231,10 @@ def test_a_damaged_log_is_declined(change: Any) -> None:
             db.put(b"key%d" % n, b"value" * 3)
         request = flush_request(db)
         directory = directory_of(db)
-        damage(directory, log_name(request.log_number), change)
+        damage(directory, log_name(request.log), change)
         report = report_on(db, request)
         assert report.declined is not None
-        assert log_name(request.log_number) in report.declined
+        assert log_name(request.log) in report.declined
         assert worker_names(directory) == []
 
 
@@ -242,7 +242,7 @@ def test_a_log_that_is_missing_or_lacks_batches_is_declined() -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         db.put(b"key", b"value")
         request = flush_request(db)
-        assert report_on(db, request._replace(log_number=77)).declined
+        assert report_on(db, request._replace(log=77)).declined
         assert "memtable" in str(report_on(db, request._replace(usage=request.usage + 1)).declined)
         db.put(b"key", b"value")
         assert "memtable" in str(report_on(db, request).declined)
@@ -256,7 +256,7 @@ def test_a_log_with_sequences_out_of_range_is_declined(sequence: int) -> None:
         db.put(b"key", b"value")
         request = flush_request(db)
         record = frame(encode_batch(sequence, [(b"key", b"value")]), 0)
-        damage(directory_of(db), log_name(request.log_number), lambda data: record)
+        damage(directory_of(db), log_name(request.log), lambda data: record)
         report = report_on(db, request)
         if sequence < MAX_SEQUENCE:
             assert report.files is not None
