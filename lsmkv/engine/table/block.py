@@ -65,21 +65,18 @@ class Block:
     def header(self, at: i64) -> tuple[i64, i64, i64, i64]:
         """An entry's three lengths, and the offset of its key's suffix; all checked."""
         data = self.data
-        end = self.end
-        if at + 3 <= end:
-            a: i64 = data[at]
-            b: i64 = data[at + 1]
-            c: i64 = data[at + 2]
-            if (a | b | c) < 128:
-                if at + 3 + b + c > end:
-                    raise CorruptionError("an entry runs past the block", None, at)
-                return a, b, c, at + 3
-        shared, position = decode_varint32(data, at)
-        unshared, position = decode_varint32(data, position)
-        size, position = decode_varint32(data, position)
-        if position + unshared + size > end:
+        # Three bytes can be read: the number of restart points follows the entries.
+        shared: i64 = data[at]
+        unshared: i64 = data[at + 1]
+        size: i64 = data[at + 2]
+        begin = at + 3
+        if (shared | unshared | size) >= 128:
+            shared, begin = decode_varint32(data, at)
+            unshared, begin = decode_varint32(data, begin)
+            size, begin = decode_varint32(data, begin)
+        if begin + unshared + size > self.end:
             raise CorruptionError("an entry runs past the block", None, at)
-        return shared, unshared, size, position
+        return shared, unshared, size, begin
 
     def entries(self) -> tuple[list[bytes], list[bytes]]:
         """All keys and all values, in order; two lists of one length."""
@@ -258,12 +255,10 @@ class Block:
         ended = True  # whether they are all of that user key
         before: i64 = 0  # the length of the internal key before
         while at < end:
+            # The lengths, as header reads them, which here takes no call.
             shared: i64 = data[at]
-            unshared: i64 = 128
-            size: i64 = 128
-            if at + 3 <= end:
-                unshared = data[at + 1]
-                size = data[at + 2]
+            unshared: i64 = data[at + 1]
+            size: i64 = data[at + 2]
             if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
                 at += 3
             else:

@@ -5,10 +5,9 @@ first, and the first one at or before the reader's sequence is visible.  A block
 one scan and one thread.  It goes forward only; a reverse scan reads the entries of a block in
 pieces, the last restart interval first.
 
-Fast paths: a seek builds no key before its target, and after that a key is built only if it differs
-from the one before.  Nor is one built for a deletion that hides nothing (``skip_deletions``: 7 ns
-an entry instead of 41) or for an entry that a newer source has deleted (``skip_hidden``: 25 ns
-instead of 69).
+Fast paths: a seek builds no key before its target.  Nor is a key built for a deletion that hides
+nothing (``skip_deletions``: 7 ns an entry instead of 41) or for an entry that a newer source has
+deleted (``skip_hidden``: 25 ns instead of 69).
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from librt.strings import read_i64_le
 
 from lsmkv.engine.errors import CorruptionError
 from lsmkv.engine.format.key_order import KeyOrder
-from lsmkv.engine.format.keys import MAX_SEQUENCE, TAG_SIZE
+from lsmkv.engine.format.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE, TAG_SIZE
 from lsmkv.engine.table.block import Block
-from lsmkv.engine.table.deletion_run import SHORTEST_RUN, DeletionRun, begin_run
+from lsmkv.engine.table.deletion_run import DeletionRun, add_deletion
 from lsmkv.engine.util.search import common
 
 if TYPE_CHECKING:
@@ -257,102 +256,77 @@ class BlockIterator:
         data = self._data
         end = self._end
         bound = self._sequence
-        bounded = bound < MAX_SEQUENCE
-        bytewise = self._bytewise
+        with_sequences = form == WITH_SEQUENCES
+        needs_sequences = with_sequences or bound < MAX_SEQUENCE
         spent = self._spent
         most: i64 = self._block.max_shared
         at = self._at
         user_key = self.user_key
         known: i64 = len(user_key)
-        settled = self.settled
-        tag: i64 = -1  # offset of the last key's tag, if it is complete there
         prefix = b""  # the last key begins with it, and so, usually, does the next one
-        cut: i64 = 0
+        cut: i64 = 0  # the length of the prefix
+        tag: i64 = -1  # offset of the last key's tag, if it is complete there
+        settled = self.settled
         found: list[Any] = []
-        with_sequences = form == WITH_SEQUENCES
-        deleted: i64 = 0  # deletions since the last value
-        run: DeletionRun | None = None  # of these
+        in_a_row: i64 = 0  # deletions since the last value
+        run: DeletionRun | None = None  # the last of these
         while at < end and count > 0:
+            # The lengths, as Block.header reads them, which here takes no call.
             shared: i64 = data[at]
-            unshared: i64 = 128
-            size: i64 = 128
-            if at + 3 <= end:
-                unshared = data[at + 1]
-                size = data[at + 2]
-            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
-                at += 3
-            else:
-                shared, unshared, size, at = self._block.header(at)
+            unshared: i64 = data[at + 1]
+            size: i64 = data[at + 2]
+            begin = at + 3
+            if (shared | unshared | size) >= 128 or begin + unshared + size > end:
+                shared, unshared, size, begin = self._block.header(at)
             if spent > most and shared > 0:
-                raise CorruptionError("keys share more bytes than a block may hold", None, at)
+                raise CorruptionError("keys share more bytes than a block may hold", None, begin)
             spent += shared
-            value_at: i64 = at + unshared
+            value_at = begin + unshared
+            at = value_at + size
+            # The key and its tag.
             last = user_key
+            sequence: i64 = 0
             if shared <= known and unshared >= TAG_SIZE:
                 tag = value_at - TAG_SIZE
-                # Usually a key differs from the one before right after the bytes that they share.
-                same = shared + tag - at == known and (
-                    tag == at
-                    or (data[at] == user_key[shared] and data[at:tag] == user_key[shared:])
-                )
-                if not same:
-                    known = shared + tag - at
-                    if shared == 0:
-                        user_key = data[at:tag]
-                        cut = 0
-                    else:
-                        if shared != cut:
-                            prefix = user_key[:shared]
-                            cut = shared
-                        user_key = prefix + data[at:tag]
+                known = shared + tag - begin
+                if shared != cut:
+                    prefix = user_key[:shared]
+                    cut = shared
+                user_key = prefix + data[begin:tag]
                 kind: i64 = data[tag]
-                sequence: i64 = 0
-                if bounded or with_sequences:
+                if needs_sequences:
                     sequence = _sequence_at(data, tag)
             else:
-                whole = user_key + (data[tag : tag + TAG_SIZE] if tag >= 0 else self._tag)
-                if shared > len(whole):
-                    raise CorruptionError(
-                        "an entry shares more than the previous key has", None, at
-                    )
-                whole = whole[:shared] + data[at:value_at]
-                known = len(whole) - TAG_SIZE
-                if known < 0:
-                    raise CorruptionError("a key shorter than its tag", None, at)
-                same = whole[:known] == user_key
-                user_key = whole[:known]
-                self._tag = whole[known:]
-                tag = -1
+                if tag >= 0:
+                    self._tag = data[tag : tag + TAG_SIZE]
+                user_key = self._key_with_shared_tag(user_key, shared, begin, value_at)
+                known = len(user_key)
+                prefix = b""
                 cut = 0
-                kind = whole[known]
-                sequence = _sequence_at(whole, known)
-            at = value_at + size
-            if settled and (same or (not bytewise and self._order.is_same(user_key, last))):
+                tag = -1
+                kind = self._tag[0]
+                sequence = _sequence_at(self._tag, 0)
+            # Of the versions of a key, the first one that the reader may see is visible.
+            if settled and (
+                user_key == last or (not self._bytewise and self._order.is_same(user_key, last))
+            ):
                 continue
             settled = sequence <= bound
-            if settled:
-                if kind == 1:
-                    if with_sequences:
-                        found.append((user_key, data[value_at:at], sequence))
-                    else:
-                        found.append((user_key, data[value_at:at]))
-                    count -= 1
-                    deleted = 0
-                elif kind == 0:
-                    if form != PAIRS:
-                        count -= 1
-                        deleted += 1
-                        if deleted <= SHORTEST_RUN:
-                            found.append(
-                                (user_key, None, sequence) if with_sequences else (user_key, None)
-                            )
-                        elif deleted == SHORTEST_RUN + 1:
-                            run = begin_run(found, user_key, sequence, with_sequences)
-                        else:
-                            assert run is not None
-                            run.append(user_key, sequence)
+            if not settled:
+                continue
+            if kind == KIND_VALUE:
+                count -= 1
+                in_a_row = 0
+                if with_sequences:
+                    found.append((user_key, data[value_at:at], sequence))
                 else:
-                    raise CorruptionError(f"an internal key of kind {kind}", None, value_at)
+                    found.append((user_key, data[value_at:at]))
+            elif kind != KIND_DELETION:
+                raise CorruptionError(f"an internal key of kind {kind}", None, value_at)
+            elif form != PAIRS:
+                count -= 1
+                in_a_row += 1
+                run = add_deletion(found, run, in_a_row, user_key, sequence, with_sequences)
         if tag >= 0:
             self._tag = data[tag : tag + TAG_SIZE]
         self._at = at
@@ -360,6 +334,23 @@ class BlockIterator:
         self.user_key = user_key
         self.settled = settled
         return found
+
+    def _key_with_shared_tag(self, before: bytes, shared: i64, begin: i64, end: i64) -> bytes:
+        """The user key of an entry that shares a part of the tag before, too, as an older version
+        of a key may.
+
+        ``before`` is the user key of the entry before, whose tag is in ``_tag``; the entry's own
+        tag is there afterwards.  The suffix of its key is from ``begin`` to ``end``.
+        """
+        whole = before + self._tag
+        if shared > len(whole):
+            raise CorruptionError("an entry shares more than the previous key has", None, begin)
+        whole = whole[:shared] + self._data[begin:end]
+        size: i64 = len(whole) - TAG_SIZE
+        if size < 0:
+            raise CorruptionError("a key shorter than its tag", None, begin)
+        self._tag = whole[size:]
+        return whole[:size]
 
     def _seek(self, start: bytes) -> None:
         """Go to the first key >= ``start``, without building keys.

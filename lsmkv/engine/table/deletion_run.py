@@ -35,27 +35,34 @@ class DeletionRun:
         """The sequence of each deletion; None where their source is known to be newer than the
         sources after it."""
 
-    def append(self, user_key: bytes, sequence: int) -> None:
-        """Add the deletion of a key after the others."""
-        self.keys.append(user_key)
-        if self.sequences is not None:
-            self.sequences.append(sequence)
 
+def add_deletion(
+    found: list[Any],
+    run: DeletionRun | None,
+    in_a_row: i64,
+    user_key: bytes,
+    sequence: int,
+    with_sequence: bool,
+) -> DeletionRun | None:
+    """Append the ``in_a_row``-th deletion since the last value to a chunk: as an entry, or, once
+    there are many, to the ``run`` of those before.  Returns the run that it is in.
 
-def begin_run(found: list[Any], user_key: bytes, sequence: int, with_sequence: bool) -> DeletionRun:
-    """Append a new run to a chunk whose last entries are ``SHORTEST_RUN`` deletions.
-
-    The run holds their keys too, so that all of them hide older entries, and then this key.
+    A run begins after ``SHORTEST_RUN`` deletions that are entries.  It holds their keys too, so
+    that all of them hide older entries.
     """
-    keys: list[bytes] = []
-    sequences: list[int] | None = [] if with_sequence else None
-    run = DeletionRun(keys, SHORTEST_RUN, sequences)
-    last: list[Any] = found[len(found) - SHORTEST_RUN :]
-    for entry in last:
-        deletion: tuple[Any, ...] = entry
-        run.append(deletion[0], deletion[2] if with_sequence else -1)
-    run.append(user_key, sequence)
-    found.append((user_key, None, -1, run))
+    if in_a_row <= SHORTEST_RUN:
+        found.append((user_key, None, sequence) if with_sequence else (user_key, None))
+        return None
+    if run is None:
+        last: list[Any] = found[len(found) - SHORTEST_RUN :]
+        keys: list[bytes] = [entry[0] for entry in last]
+        run = DeletionRun(
+            keys, SHORTEST_RUN, [entry[2] for entry in last] if with_sequence else None
+        )
+        found.append((user_key, None, -1, run))
+    run.keys.append(user_key)
+    if run.sequences is not None:
+        run.sequences.append(sequence)
     return run
 
 

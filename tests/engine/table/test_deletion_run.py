@@ -13,7 +13,7 @@ from runs import single_entries
 from lsmkv.engine.format.key_order import KeyOrder, Position
 from lsmkv.engine.table.deletion_run import (
     SHORTEST_RUN,
-    begin_run,
+    add_deletion,
     entries_before,
     entries_from,
     run_in,
@@ -29,10 +29,10 @@ def chunk_of(count: int, with_sequence: bool) -> list[Any]:
     """A value, as many deletions, and a value."""
     tails = [(None, 100 + at) if with_sequence else (None,) for at in range(count + 2)]
     found: list[Any] = [(key(0), b"v", *tails[0][1:])]
-    found += [(key(at), *tails[at]) for at in range(1, SHORTEST_RUN + 1)]
-    run = begin_run(found, key(SHORTEST_RUN + 1), 100 + SHORTEST_RUN + 1, with_sequence)
-    for at in range(SHORTEST_RUN + 2, count + 1):
-        run.append(key(at), 100 + at)
+    run = None
+    for at in range(1, count + 1):
+        run = add_deletion(found, run, at, key(at), 100 + at, with_sequence)
+        assert (run is None) == (at <= SHORTEST_RUN)
     found.append((key(count + 1), b"v", *tails[count + 1][1:]))
     return found
 

@@ -45,7 +45,7 @@ from lsmkv.engine.format.keys import (
     sequence_in,
     tagged_value,
 )
-from lsmkv.engine.table.deletion_run import SHORTEST_RUN, DeletionRun, begin_run
+from lsmkv.engine.table.deletion_run import DeletionRun, add_deletion
 from lsmkv.engine.util.comparator import Comparator, equal_means_identical, sort_key
 
 if TYPE_CHECKING:
@@ -543,13 +543,7 @@ class MemTable:
                     continue
                 key = name
             deleted += 1
-            if deleted <= SHORTEST_RUN:
-                found.append((key, None))
-            elif deleted == SHORTEST_RUN + 1:
-                run = begin_run(found, key, -1, False)
-            else:
-                assert run is not None
-                run.append(key, -1)
+            run = add_deletion(found, run, deleted, key, -1, False)
 
     def written_after(
         self, sequence: int, lower: Position | None, upper: Position | None
