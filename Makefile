@@ -16,6 +16,9 @@ COVERING := tests/engine/table $(patsubst %,tests/engine/format/test_%.py,log ve
 	$(patsubst %,tests/engine/db/%.py,write/test_wal tree/test_manifest tree/test_version tree/test_version_set) \
 	$(patsubst %,tests/engine/db/%.py,opening/test_recovery compact/test_compaction compact/test_picking) \
 	tests/engine/db/admin/test_compact_range.py tests/engine/db/opening/test_read_only.py
+MORE := tests/docs/test_docstrings.py tests/docs/test_site.py tests/engine/db/test_fixtures.py \
+	tests/test_docs.py tests/test_mypyc_memory.py tests/test_typing.py tests/test_workflows.py \
+	$(addprefix tests/test_examples.py::test_a_notebook_,prints_and_draws_what_it_keeps reads_and_writes_what_the_service_has_open)
 BROWSER_TESTS ?= tests/browser
 REDIS_COMMANDS ?= 100000
 REDIS_KILLS ?= 200
@@ -57,8 +60,8 @@ pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md)
 screens: $(VENV)/.browser  ## docs/inspect.md's pictures of the page (needs chromium)
 	$(BIN)/python docs/pictures/screens.py
 
-test: $(VENV)/.test  ## what protects the engine and the README's promises, doctests included; ARGS="tests/engine/db -k recovery" for a part
-	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m "not long" $(ARGS)
+test: $(VENV)/.test  ## what protects the engine and the README's promises, doctests included; ARGS="tests/engine/db -k recovery" for a part, ARGS=FILE for a file with its long tests
+	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m "$(if $(findstring .py,$(ARGS)),,not long)" $(ARGS)
 
 .PHONY: check
 check: $(VENV)/.lint  ## in a minute: ruff, types, and the tests near what differs from HEAD, long ones included; SINCE=main for a branch
@@ -66,8 +69,12 @@ check: $(VENV)/.lint  ## in a minute: ruff, types, and the tests near what diffe
 	$(BIN)/mypy lsmkv
 	$(BIN)/python -m pytest -q -n auto -m "" $$($(BIN)/python .ci/affected $(SINCE))
 
-test-all: test  ## every test
-	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m long
+test-all: $(VENV)/.test  ## every test but those of make weekly
+	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m "not weekly"
+
+.PHONY: weekly
+weekly: $(VENV)/.test  ## the tests that take longest and find least (tests/weekly.txt)
+	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m weekly
 
 wheel: $(VENV)/.wheel  ## the wheel, compiled by mypyc (needs a C compiler), and the source distribution
 	rm -rf $(DIST)
@@ -81,7 +88,7 @@ test-compiled: compiled run-compiled  ## the suite against that wheel
 
 .PHONY: run-compiled run-install
 run-compiled:
-	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q -n auto -m "not interpreted" tests
+	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q -n auto -m "not interpreted and not weekly" tests
 
 test-install: wheel run-install  ## installing with no compiler, with one that fails half way, ...
 
@@ -95,6 +102,10 @@ test-wasm: $(VENV)/.wasm  ## suites of the engine in WebAssembly, with Pyodide i
 .PHONY: playground
 playground: $(VENV)/.wasm  ## pages in which the engine runs in the browser, in build/playground; `lsmkv playground` serves them
 	$(BIN)/python docs/playground/make_playground.py
+
+.PHONY: test-more
+test-more: $(VENV)/.lint $(VENV)/.docs  ## tests that need packages beside those of make test: mypy, notebooks, mkdocs, ...
+	$(BIN)/python -m pytest -q -n auto -m "" $(MORE)
 
 # Pure, since the compiled wheel is tried with one of them already.
 test-others:  ## the suite under every other CPython that pyenv or the PATH has
@@ -115,11 +126,12 @@ test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, kill
 
 test-queues: $(VENV)/.queues  ## Celery, RQ and Dramatiq while lsmkv serve, or Redis, and their workers are killed; prints the figures (needs redis-server)
 	$(BIN)/python tests/redis/queue_kills.py --kills $(QUEUE_KILLS)
-	$(BIN)/python -m pytest -q tests/docs/test_queues_page.py tests/test_examples.py -k "queues or background"
+	$(BIN)/python -m pytest -q -m "" tests/docs/test_queues_page.py tests/docs/test_workers_page.py tests/shared/test_servers.py \
+		tests/test_examples.py -k "queues or background or celery"
 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills with real processes
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) LSMKV_SCALE_PAIRS=$(SCALE_PAIRS) LSMKV_SCALE_PUBLISHERS=$(SCALE_PUBLISHERS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
-	$(BIN)/python -m pytest -q -n auto tests/shards/remote/objects tests/shards/building tests/test_examples.py
+	$(BIN)/python -m pytest -q -n auto tests/shards/remote/objects tests/shards/building tests/tools/bulk tests/tools/test_shard_sets.py tests/test_examples.py
 
 test-nested: $(VENV)/.test  ## handlers and finalizers that call the store at every line of every call, and for minutes
 	LSMKV_NESTED_LINES=$(NESTED_LINES) LSMKV_NESTED_SECONDS=$(NESTED_SECONDS) $(BIN)/python -m pytest -q -n auto tests/engine/db/test_nested_calls.py

@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 import states
 from hypothesis import settings
+from left_out import left_out_of
 from progress import Progress
 
 from lsmkv.engine.former_paths import present_path
@@ -48,29 +49,54 @@ def names_in(file: str) -> tuple[str, ...]:
     return tuple(line.split()[0] for line in text.splitlines() if line and not line.startswith("#"))
 
 
+WEEKLY = names_in("weekly.txt")
+"""What make weekly alone runs."""
 LONG = names_in("long.txt")
-"""What make test leaves out."""
+"""What make test leaves out, as it does what is run weekly."""
 INTERPRETED = names_in("interpreted.txt")
 """What make run-compiled leaves out."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before those that were not asked for are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of ``long.txt`` and of ``interpreted.txt``."""
-    for mark, names in ((pytest.mark.long, LONG), (pytest.mark.interpreted, INTERPRETED)):
-        inside = tuple(f"{name}{separator}" for name in names for separator in ("/", "::"))
+    """Mark the tests of ``long.txt``, ``weekly.txt`` and ``interpreted.txt``."""
+    marks = (
+        (pytest.mark.long, LONG + WEEKLY),
+        (pytest.mark.weekly, WEEKLY),
+        (pytest.mark.interpreted, INTERPRETED),
+    )
+    for mark, names in marks:
+        within = tuple(f"{name}{separator}" for name in names for separator in ("/", "::"))
         for item in items:
             name = item.nodeid.partition("[")[0]
-            if name in names or name.startswith(inside):
+            if name in names or name.startswith(within):
                 item.add_marker(mark)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import the files that make test leaves out."""
-    if config.option.markexpr != "not long" or config.option.keyword:
+    """Do not even import the files that make test, or make test-all, leaves out."""
+    left_out = {"not long": LONG + WEEKLY, "not weekly": WEEKLY}.get(config.option.markexpr, ())
+    if not left_out or config.option.keyword:
         return None
     inside = collection_path.relative_to(config.rootpath).as_posix()
-    return inside in LONG or None
+    return inside in left_out or None
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Name the long tests of a part that ``make test`` has left out."""
+    asked = config.option.markexpr == "not long" and not config.option.keyword
+    if not asked or config.args_source is not config.ArgsSource.ARGS:
+        return
+    names = left_out_of(sorted(LONG + WEEKLY), config.args)
+    if names:
+        terminalreporter.write_line(
+            "left out, since they take long (make test ARGS=FILE runs a file with all its tests,"
+            " make test-all and make weekly run everything):"
+        )
+        for name in names:
+            terminalreporter.write_line(f"  {name}")
 
 
 class NoDoors:

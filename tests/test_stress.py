@@ -5,28 +5,34 @@ from __future__ import annotations
 import importlib
 
 import pytest
-import simulation_study
 from run_studies import names_of_studies
 from sharing_history import History
 from study import Study
 
+SMALL = 0.2
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", names_of_studies())
-def test_no_violation(name: str) -> None:
-    """And each has tried something."""
+
+def tried(name: str, size: float, seed: int) -> None:
+    """No violation, and each kind of thing has been tried."""
     study: Study = importlib.import_module(name)
-    outcome = study.run(1.0, 7, lambda line: None)
+    outcome = study.run(size, seed, lambda line: None)
     assert outcome.violations == []
     assert outcome.figures
     assert min(outcome.figures.values()) > 0
 
 
-@pytest.mark.long
-def test_no_violation_in_two_minutes_of_schedules() -> None:
-    """Which are others than those of the study above."""
-    outcome = simulation_study.run(2.0, 8, lambda line: None)
-    assert outcome.violations == []
+@pytest.mark.parametrize("name", names_of_studies())
+def test_no_violation(name: str) -> None:
+    tried(name, SMALL, 6)
+
+
+@pytest.mark.parametrize("name", names_of_studies())
+def test_no_violation_at_full_size(name: str) -> None:
+    tried(name, 1.0, 7)
+
+
+def test_no_violation_at_full_size_of_more_schedules() -> None:
+    tried("simulation_study", 2.0, 8)
 
 
 GOOD = {

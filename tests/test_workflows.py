@@ -42,8 +42,8 @@ def steps(workflow: dict[str, Any]) -> list[dict[str, Any]]:
     return [step for job in workflow["jobs"].values() for step in job["steps"]]
 
 
-def test_there_are_three() -> None:
-    assert [path.name for path in WORKFLOWS] == ["ci.yml", "docs.yml", "wheels.yml"]
+def test_there_are_four() -> None:
+    assert [path.name for path in WORKFLOWS] == ["ci.yml", "docs.yml", "weekly.yml", "wheels.yml"]
 
 
 @every_workflow
@@ -87,11 +87,25 @@ def test_what_is_run_is_there(path: Path) -> None:
             assert (ROOT / ".ci" / script).is_file(), script
 
 
-def test_every_part_of_the_matrix_is_there() -> None:
-    for part in load(GITHUB / "workflows" / "ci.yml")["jobs"]["parts"]["strategy"]["matrix"][
+def parts_of(name: str) -> list[str]:
+    """The parts of the matrix of a workflow."""
+    parts: list[str] = load(GITHUB / "workflows" / name)["jobs"]["parts"]["strategy"]["matrix"][
         "part"
-    ]:
+    ]
+    return parts
+
+
+def test_every_part_of_the_matrix_is_there() -> None:
+    for part in parts_of("ci.yml"):
         assert (ROOT / ".ci" / part).is_file()
+
+
+def test_what_is_run_weekly_is_all_parts_of_its_script() -> None:
+    """But for the other Pythons, which CI has in a matrix of its own."""
+    script = (ROOT / ".ci" / "weekly").read_text(encoding="utf-8")
+    parts = re.findall(r"(?m)^(\w+)\(\) \{", script)
+    assert f'"${{@:-{" ".join(parts)}}}"' in script
+    assert parts_of("weekly.yml") == [part for part in parts if part != "others"]
 
 
 def test_every_python_that_is_supported_is_tested() -> None:
@@ -130,7 +144,7 @@ def test_hooks_run_what_make_lint_runs() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     local = {hook["id"]: hook["entry"] for hook in hooks["repos"][-1]["hooks"]}
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    checked = re.search(r"(?m)^\t\$\(BIN\)/(mypy .*)$", makefile)
+    checked = re.search(r"(?ms)^lint:.*?^\t\$\(BIN\)/(mypy [^\n]*)$", makefile)
     assert checked is not None
     assert local["mypy"] == f".venv/bin/{checked[1]}"
     assert {"ruff-check", "ruff-format"} <= set(local)
