@@ -21,6 +21,7 @@ from lsmkv.tools.arguments import (
     open_to_write,
 )
 from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write, write_line
+from lsmkv.tools.options import flag
 from lsmkv.tools.text import from_argument, from_hex, shown
 
 
@@ -57,9 +58,7 @@ def put(
 def get(
     directory: Stored,
     key: Key,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="The value's bytes and nothing else, even to a terminal.")
-    ] = False,
+    raw: bool = flag("The value's bytes and nothing else, even to a terminal.", "--raw"),
     is_hex: Hex = False,
     as_json: Json = False,
 ) -> None:

@@ -21,6 +21,7 @@ from lsmkv.tools.console import MISS, guarded, say, write_line
 from lsmkv.tools.diff import Plan, State, differences, make_plan
 from lsmkv.tools.differences import SIGNS, Form, print_differences, say_counts
 from lsmkv.tools.drawing import progress
+from lsmkv.tools.options import flag, option
 from lsmkv.tools.text import count, size
 
 _CHUNK = 256 * 1024
@@ -35,20 +36,12 @@ def diff(
     b: Annotated[
         str, typer.Argument(metavar="B", help="Another store's directory.", callback=store_only)
     ],
-    keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Stop after N differences.")
-    ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing: the exit status is the answer.")
-    ] = False,
-    stats: Annotated[
-        bool, typer.Option("--stats", help="Print on stderr what was found and what was read.")
-    ] = False,
+    keys_only: bool = flag("Without the values.", "--keys-only"),
+    limit: int | None = option(None, "N", "Stop after N differences.", min=1),
+    quiet: bool = flag("Print nothing: the exit status is the answer.", "--quiet", "-q"),
+    stats: bool = flag("Print on stderr what was found and what was read.", "--stats"),
     is_hex: Hex = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="An object for each difference, and a summary.")
-    ] = False,
+    as_json: bool = flag("An object for each difference, and a summary.", "--json"),
 ) -> None:
     """Print how the contents of two stores differ; exit with 0 if they do not, with 1 if they do.
 

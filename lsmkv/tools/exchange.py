@@ -46,6 +46,7 @@ from lsmkv.tools.as_program import As, Family, refuse_hex, texts_of
 from lsmkv.tools.console import guarded, say, stdout_is_terminal, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.load import batches
+from lsmkv.tools.options import choice, flag, option
 from lsmkv.tools.output import open_output
 from lsmkv.tools.salvaged import SKIPPED, Skipped, open_salvaged
 from lsmkv.tools.text import count, shown
@@ -80,24 +81,17 @@ class Conflict(StrEnum):
 @guarded
 def export(
     directory: Stored,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The file; - is stdout.")
-    ] = "-",
-    file_format: Annotated[
-        Written,
-        typer.Option("--format", help="JSON lines, the raw format, or commands of Redis."),
-    ] = Written.JSON,
+    output: str = option("-", "FILE", "The file; - is stdout.", "--output", "-o"),
+    file_format: Written = choice(
+        Written.JSON, "JSON lines, the raw format, or commands of Redis.", "--format"
+    ),
     start: Start = None,
     stop: Stop = None,
     prefix: Prefix = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
-    skip_damaged: Annotated[
-        bool, typer.Option("--skip-damaged", help="Export what can be read of a damaged store.")
-    ] = False,
+    force: bool = flag("Replace FILE if it exists.", "--force"),
+    skip_damaged: bool = flag("Export what can be read of a damaged store.", "--skip-damaged"),
     is_hex: Hex = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The figures as JSON; goes with --output.")
-    ] = False,
+    as_json: bool = flag("The figures as JSON; goes with --output.", "--json"),
     family: As = None,
 ) -> None:
     """Write all records, or a range of them, in the order of their keys, for 'import' to read.
@@ -178,28 +172,19 @@ def import_(
             help="What 'export' wrote; - is stdin; or a Redis' URL; or a directory of diskcache.",
         ),
     ],
-    file_format: Annotated[
-        Format | None,
-        typer.Option("--format", help="Refuse any other format than this."),
-    ] = None,
-    source: Annotated[
-        From,
-        typer.Option(
-            "--from", help="Read a file, a Redis at redis://HOST:PORT, or a diskcache.Cache."
-        ),
-    ] = From.FILE,
-    trust_pickle: Annotated[
-        bool,
-        typer.Option(
-            "--trust-pickle",
-            help="Unpickle what diskcache has pickled; those who wrote it can run code here.",
-        ),
-    ] = False,
+    file_format: Format | None = choice(None, "Refuse any other format than this.", "--format"),
+    source: From = choice(
+        From.FILE, "Read a file, a Redis at redis://HOST:PORT, or a diskcache.Cache.", "--from"
+    ),
+    trust_pickle: bool = flag(
+        "Unpickle what diskcache has pickled; those who wrote it can run code here.",
+        "--trust-pickle",
+    ),
     create: Create = False,
-    on_conflict: Annotated[
-        Conflict, typer.Option(help="What to do with a record whose key is there already.")
-    ] = Conflict.OVERWRITE,
-    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
+    on_conflict: Conflict = choice(
+        Conflict.OVERWRITE, "What to do with a record whose key is there already."
+    ),
+    as_json: bool = flag("The figures as JSON.", "--json"),
 ) -> None:
     """Put every record of FILE; they are durable when the command returns.
 

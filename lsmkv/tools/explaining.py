@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -15,6 +14,7 @@ from lsmkv.shards import ShardExplanation
 from lsmkv.tools.arguments import Key, Stored, open_stored
 from lsmkv.tools.console import MISS, guarded, stdout_is_terminal, write_line
 from lsmkv.tools.drawing import stdout_console
+from lsmkv.tools.options import flag
 from lsmkv.tools.text import from_argument, wrap
 
 STYLES: dict[Tone, str] = {
@@ -34,8 +34,8 @@ _NARROWEST = 20
 def explain(
     directory: Stored,
     key: Key,
-    is_hex: Annotated[bool, typer.Option("--hex", help="KEY is in hexadecimal.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The steps as JSON.")] = False,
+    is_hex: bool = flag("KEY is in hexadecimal.", "--hex"),
+    as_json: bool = flag("The steps as JSON.", "--json"),
 ) -> None:
     """Print how a Get of KEY goes, step by step; exit with 1 if KEY is not there.
 

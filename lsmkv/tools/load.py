@@ -15,6 +15,7 @@ from lsmkv.engine.errors import CorruptionError
 from lsmkv.tools.arguments import Create, Directory, Hex, Json, open_input, open_to_write
 from lsmkv.tools.console import guarded, say, write_line
 from lsmkv.tools.drawing import progress
+from lsmkv.tools.options import flag
 from lsmkv.tools.text import count, from_hex, unescape
 
 LineFormat = Literal["plain", "escaped", "hex"]
@@ -38,9 +39,7 @@ def load(
     directory: Directory,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The file of lines; - is stdin.")],
     create: Create = False,
-    escaped: Annotated[
-        bool, typer.Option("--escaped", help="Lines are escaped as 'scan' prints them.")
-    ] = False,
+    escaped: bool = flag("Lines are escaped as 'scan' prints them.", "--escaped"),
     is_hex: Hex = False,
     as_json: Json = False,
 ) -> None:

@@ -25,6 +25,7 @@ from lsmkv.tools.arguments import (
 from lsmkv.tools.console import INTERRUPTED, MISS, guarded, say, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.filter_figures import FilterFigures
+from lsmkv.tools.options import flag, option
 from lsmkv.tools.text import count, from_argument, printable, shown, size
 
 AsJson = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]
@@ -74,29 +75,16 @@ def _open_to_copy(directory: str) -> lsmkv.DB:
 @guarded
 def compact(
     directory: Directory,
-    start: Annotated[
-        str | None, typer.Option(metavar="KEY", help="From this key on, itself included.")
-    ] = None,
-    stop: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Up to this key, itself included.")
-    ] = None,
+    start: str | None = option(None, "KEY", "From this key on, itself included."),
+    stop: str | None = option(None, "KEY", "Up to this key, itself included."),
     is_hex: Hex = False,
-    filters: Annotated[
-        str | None,
-        typer.Option(
-            "--filter", metavar="KIND", help="Rewrite every table with filters of this kind."
-        ),
-    ] = None,
-    layout: Annotated[
-        str | None,
-        typer.Option("--filter-layout", metavar="LAYOUT", help="block, table or both."),
-    ] = None,
-    prefix: Annotated[
-        str | None,
-        typer.Option(
-            "--prefix", metavar="P", help="Also filters of prefixes: P bytes, or up to text P."
-        ),
-    ] = None,
+    filters: str | None = option(
+        None, "KIND", "Rewrite every table with filters of this kind.", "--filter"
+    ),
+    layout: str | None = option(None, "LAYOUT", "block, table or both.", "--filter-layout"),
+    prefix: str | None = option(
+        None, "P", "Also filters of prefixes: P bytes, or up to text P.", "--prefix"
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Merge each level into the next, which drops deleted and overwritten data and speeds up reads.
@@ -154,7 +142,7 @@ def compact(
 @guarded
 def destroy(
     directory: Directory,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: bool = flag("Do not ask.", "--yes"),
     as_json: AsJson = False,
 ) -> None:
     """Remove a store for good: its own files, and its directory if nothing else is in it.

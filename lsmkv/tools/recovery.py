@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -26,6 +26,7 @@ from lsmkv.files.repair import (
 from lsmkv.tools.arguments import Stored, is_shard_set, order_options, refuse_order
 from lsmkv.tools.console import guarded, say, write_folded, write_line
 from lsmkv.tools.drawing import progress
+from lsmkv.tools.options import flag, option
 from lsmkv.tools.shard_findings import WORDS, shards_data, write_shards
 from lsmkv.tools.shard_repair import repair_shards
 from lsmkv.tools.shard_sets import open_shards
@@ -41,17 +42,11 @@ _STATUS = {SOUND: 0, REMARKABLE: REMARKS, DAMAGED: DAMAGE}
 @guarded
 def verify(
     directory: Stored,
-    as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Only files with damage or remarks.")
-    ] = False,
-    acknowledge: Annotated[
-        bool,
-        typer.Option(
-            "--acknowledge",
-            help="First acknowledge the logs in lost/: they no longer count as damage.",
-        ),
-    ] = False,
+    as_json: bool = flag("The findings as JSON.", "--json"),
+    quiet: bool = flag("Only files with damage or remarks.", "--quiet", "-q"),
+    acknowledge: bool = flag(
+        "First acknowledge the logs in lost/: they no longer count as damage.", "--acknowledge"
+    ),
 ) -> None:
     """Read every byte that DIR's data depends on, and print what is wrong and where.
 
@@ -98,31 +93,19 @@ def _verify_shards(url: str, as_json: bool, quiet: bool) -> NoReturn:
 @guarded
 def repair(
     directory: Stored,
-    into: Annotated[
-        str | None,
-        typer.Option("--into", metavar="NEW", help="Make the sound store here; DIR is unchanged."),
-    ] = None,
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="Repair DIR itself; replaced files go to its lost/.")
-    ] = False,
-    plan_only: Annotated[
-        bool, typer.Option("--plan", help="Only print what would be kept and what is lost.")
-    ] = False,
-    keep_stale: Annotated[
-        bool,
-        typer.Option(
-            "--keep-stale",
-            help="Keep entries that what is lost may have overwritten or deleted.",
-        ),
-    ] = False,
-    merge_all: Annotated[
-        bool,
-        typer.Option(
-            "--merge-all",
-            help="Use every table and log there is, merged by sequence, as LevelDB's repair does.",
-        ),
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
+    into: str | None = option(
+        None, "NEW", "Make the sound store here; DIR is unchanged.", "--into"
+    ),
+    in_place: bool = flag("Repair DIR itself; replaced files go to its lost/.", "--in-place"),
+    plan_only: bool = flag("Only print what would be kept and what is lost.", "--plan"),
+    keep_stale: bool = flag(
+        "Keep entries that what is lost may have overwritten or deleted.", "--keep-stale"
+    ),
+    merge_all: bool = flag(
+        "Use every table and log there is, merged by sequence, as LevelDB's repair does.",
+        "--merge-all",
+    ),
+    as_json: bool = flag("The plan as JSON.", "--json"),
 ) -> None:
     """Make a sound store of what can be read of DIR; print the plan first, or alone.
 

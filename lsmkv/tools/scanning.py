@@ -27,6 +27,7 @@ from lsmkv.tools.arguments import (
 from lsmkv.tools.as_program import As, Family, refuse_hex, texts_of
 from lsmkv.tools.console import guarded, stdout_is_terminal, write, write_line
 from lsmkv.tools.drawing import progress
+from lsmkv.tools.options import flag
 from lsmkv.tools.text import shown
 
 Reverse = Annotated[bool, typer.Option("--reverse", help="Last key first.")]
@@ -43,7 +44,7 @@ def scan(
     prefix: Prefix = None,
     reverse: Reverse = False,
     limit: Limit = None,
-    keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
+    keys_only: bool = flag("Without the values.", "--keys-only"),
     is_hex: Hex = False,
     as_json: Json = False,
     family: As = None,
@@ -107,7 +108,7 @@ def count(
     stop: Stop = None,
     prefix: Prefix = None,
     is_hex: HexKeys = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The figure as JSON.")] = False,
+    as_json: bool = flag("The figure as JSON.", "--json"),
 ) -> None:
     """Print the number of keys, or of those in a range.
 

@@ -10,12 +10,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING, Literal
 
 from lsmkv.tools.arguments import Directory
 from lsmkv.tools.console import guarded, say, write_line
+from lsmkv.tools.options import choice, flag, option
 
 if TYPE_CHECKING:
     from lsmkv.server import Server
@@ -26,77 +25,43 @@ _EXTRA = ("hiredis",)
 @guarded
 def serve(
     directory: Directory,
-    host: Annotated[str, typer.Option(metavar="HOST", help="The address to listen on.")] = (
-        "127.0.0.1"
+    host: str = option("127.0.0.1", "HOST", "The address to listen on."),
+    port: int = option(6379, "N", "The port; 0 takes a free one, -1 none.", min=-1, max=65535),
+    unix_socket: str | None = option(None, "FILE", "Listen on this socket too.", "--unixsocket"),
+    unix_socket_mode: str | None = option(
+        None, "MODE", "The socket's mode, such as 660.", "--unixsocketperm"
     ),
-    port: Annotated[
-        int,
-        typer.Option(metavar="N", min=-1, max=65535, help="The port; 0 takes a free one, -1 none."),
-    ] = 6379,
-    unix_socket: Annotated[
-        str | None, typer.Option("--unixsocket", metavar="FILE", help="Listen on this socket too.")
-    ] = None,
-    unix_socket_mode: Annotated[
-        str | None,
-        typer.Option("--unixsocketperm", metavar="MODE", help="The socket's mode, such as 660."),
-    ] = None,
-    tls_port: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, max=65535, help="A port for TLS; 0 takes a free one."),
-    ] = None,
-    tls_cert_file: Annotated[
-        str, typer.Option(metavar="FILE", help="The server's certificate, in PEM.")
-    ] = "",
-    tls_key_file: Annotated[
-        str, typer.Option(metavar="FILE", help="Its key, unless the same file has it.")
-    ] = "",
-    tls_ca_cert_file: Annotated[
-        str, typer.Option(metavar="FILE", help="The authorities of clients' certificates.")
-    ] = "",
-    tls_auth_clients: Annotated[
-        Literal["yes", "no", "optional"] | None,
-        typer.Option(help="Whether clients need a certificate: yes, if there are authorities."),
-    ] = None,
-    appendfsync: Annotated[
-        Literal["always", "everysec", "no"],
-        typer.Option(help="When writes are made durable: before the reply, each second, or never."),
-    ] = "everysec",
-    password: Annotated[
-        str,
-        typer.Option(
-            "--requirepass",
-            metavar="TEXT",
-            envvar="LSMKV_SERVE_PASSWORD",
-            show_envvar=False,
-            help="Require this password with AUTH.",
-        ),
-    ] = "",
-    protected_mode: Annotated[
-        bool,
-        typer.Option(
-            "--protected-mode/--no-protected-mode",
-            help="Without a password, serve clients of this machine only.",
-        ),
-    ] = True,
-    maxclients: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The most connections at once.")
-    ] = 10_000,
-    timeout: Annotated[
-        int, typer.Option(metavar="SECONDS", min=0, help="Disconnect idle clients; 0: never.")
-    ] = 0,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Serve an ordinary store's keys as strings.")
-    ] = False,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="Write nothing, and follow the store's writer.")
-    ] = False,
-    refresh: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0.01, help="How often --read-only looks at the store."),
-    ] = 1.0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The address as JSON, on stdout.")
-    ] = False,
+    tls_port: int | None = option(
+        None, "N", "A port for TLS; 0 takes a free one.", min=0, max=65535
+    ),
+    tls_cert_file: str = option("", "FILE", "The server's certificate, in PEM."),
+    tls_key_file: str = option("", "FILE", "Its key, unless the same file has it."),
+    tls_ca_cert_file: str = option("", "FILE", "The authorities of clients' certificates."),
+    tls_auth_clients: Literal["yes", "no", "optional"] | None = choice(
+        None, "Whether clients need a certificate: yes, if there are authorities."
+    ),
+    appendfsync: Literal["always", "everysec", "no"] = choice(
+        "everysec", "When writes are made durable: before the reply, each second, or never."
+    ),
+    password: str = option(
+        "",
+        "TEXT",
+        "Require this password with AUTH.",
+        "--requirepass",
+        envvar="LSMKV_SERVE_PASSWORD",
+        show_envvar=False,
+    ),
+    protected_mode: bool = choice(
+        True,
+        "Without a password, serve clients of this machine only.",
+        "--protected-mode/--no-protected-mode",
+    ),
+    maxclients: int = option(10_000, "N", "The most connections at once.", min=1),
+    timeout: int = option(0, "SECONDS", "Disconnect idle clients; 0: never.", min=0),
+    raw: bool = flag("Serve an ordinary store's keys as strings.", "--raw"),
+    read_only: bool = flag("Write nothing, and follow the store's writer.", "--read-only"),
+    refresh: float = option(1.0, "SECONDS", "How often --read-only looks at the store.", min=0.01),
+    as_json: bool = flag("The address as JSON, on stdout.", "--json"),
 ) -> None:
     """Serve the store to Redis clients, until Ctrl-C or SIGTERM.
 

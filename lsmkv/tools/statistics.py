@@ -35,6 +35,7 @@ from lsmkv.tools.filter_figures import (
     by_level_and_kind,
 )
 from lsmkv.tools.hash_check import HashCheck, check_hash
+from lsmkv.tools.options import flag
 from lsmkv.tools.shard_figures import draw_shards
 from lsmkv.tools.shard_sets import open_shards
 from lsmkv.tools.text import count, printable, size
@@ -51,13 +52,9 @@ def stats(
         float | None,
         typer.Argument(metavar="SECONDS", min=0.1, help="With --watch: how often; 2 by default."),
     ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Look again and again, until Ctrl-C (status 130).")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="All counters, as JSON.")] = False,
-    openmetrics: Annotated[
-        bool, typer.Option("--openmetrics", help="The counters as text for Prometheus.")
-    ] = False,
+    watch: bool = flag("Look again and again, until Ctrl-C (status 130).", "--watch"),
+    as_json: bool = flag("All counters, as JSON.", "--json"),
+    openmetrics: bool = flag("The counters as text for Prometheus.", "--openmetrics"),
 ) -> None:
     """Print what is on each level, what the filters save, and the amplification.
 

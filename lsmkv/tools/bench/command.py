@@ -15,6 +15,7 @@ from lsmkv.tools.bench.settings import MIB, Settings
 from lsmkv.tools.bench.workloads import WORKLOADS
 from lsmkv.tools.console import guarded, say, write_line
 from lsmkv.tools.drawing import progress
+from lsmkv.tools.options import choice, flag, option
 
 ALL = "all"
 
@@ -32,39 +33,21 @@ def bench(
         list[str] | None,
         typer.Argument(metavar="[NAME]...", help="Workloads and studies; all workloads if none."),
     ] = None,
-    against: Annotated[
-        str,
-        typer.Option(metavar="PEERS", help=f"Any of {','.join(PEERS)}, or 'all' that there are."),
-    ] = "",
-    num: Annotated[int, typer.Option(metavar="N", min=1, help="Entries.")] = 200_000,
+    against: str = option("", "PEERS", f"Any of {','.join(PEERS)}, or 'all' that there are."),
+    num: int = option(200_000, "N", "Entries.", min=1),
     value_size: Annotated[int, typer.Option(metavar="BYTES", min=0)] = 100,
-    threads: Annotated[
-        int, typer.Option(metavar="N", min=1, max=256, help="Share the keys of a workload.")
-    ] = 1,
-    bloom_bits: Annotated[
-        int, typer.Option(metavar="BITS", min=0, help="Filter bits a key; 0: no filters.")
-    ] = 10,
-    cache_size: Annotated[
-        int, typer.Option(metavar="BYTES", min=0, help="The size of the block cache.")
-    ] = 8 * MIB,
-    compression: Annotated[Codec, typer.Option(help="The codec of blocks.")] = Codec.SNAPPY,
-    own_defaults: Annotated[
-        bool,
-        typer.Option(
-            "--own-defaults", help="Each engine with its own filters, caches and buffers."
-        ),
-    ] = False,
-    histogram: Annotated[
-        bool, typer.Option("--histogram", help="Time each operation by itself.")
-    ] = False,
-    rounds: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How often each engine runs, in turn.")
-    ] = 3,
-    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the random choices.")] = 1,
-    directory: Annotated[
-        str | None, typer.Option("--dir", metavar="DIR", help="Make the stores in here.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
+    threads: int = option(1, "N", "Share the keys of a workload.", min=1, max=256),
+    bloom_bits: int = option(10, "BITS", "Filter bits a key; 0: no filters.", min=0),
+    cache_size: int = option(8 * MIB, "BYTES", "The size of the block cache.", min=0),
+    compression: Codec = choice(Codec.SNAPPY, "The codec of blocks."),
+    own_defaults: bool = flag(
+        "Each engine with its own filters, caches and buffers.", "--own-defaults"
+    ),
+    histogram: bool = flag("Time each operation by itself.", "--histogram"),
+    rounds: int = option(3, "N", "How often each engine runs, in turn.", min=1),
+    seed: int = option(1, "N", "The seed of the random choices."),
+    directory: str | None = option(None, "DIR", "Make the stores in here.", "--dir"),
+    as_json: bool = flag("The figures as JSON.", "--json"),
 ) -> None:
     """Measure lsmkv, and its peers beside it: db_bench's workloads under db_bench's names.
 

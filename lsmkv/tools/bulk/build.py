@@ -22,6 +22,7 @@ from lsmkv.tools.arguments import filter_arguments
 from lsmkv.tools.bulk.executors import open_executor
 from lsmkv.tools.console import guarded, write_line
 from lsmkv.tools.drawing import Progress, progress
+from lsmkv.tools.options import choice, flag, option
 from lsmkv.tools.shard_sets import store_options
 from lsmkv.tools.text import count, from_size, size
 
@@ -51,61 +52,25 @@ def build(
     into: Annotated[
         str, typer.Option("--into", metavar="URL", help="The shard set: a directory, s3://..., ...")
     ],
-    shards: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="By default, one for each 512 MiB.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Processes; by default one for each processor, or this one for a few MiB.",
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Work on a Dask cluster: tcp://HOST:8786."),
-    ] = None,
-    key: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The keys, in files with columns.")
-    ] = "key",
-    value: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The values, in files with columns.")
-    ] = "value",
-    filters: Annotated[
-        str | None, typer.Option("--filter", metavar="KIND", help="Kind of filters; default: fuse.")
-    ] = None,
-    layout: Annotated[
-        str | None,
-        typer.Option("--filter-layout", metavar="LAYOUT", help="block, table or both."),
-    ] = None,
-    prefix: Annotated[
-        str | None,
-        typer.Option(
-            "--prefix", metavar="P", help="Also filters of prefixes: P bytes, or up to text P."
-        ),
-    ] = None,
-    block_size: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="The size of data blocks; 32 KiB by default."),
-    ] = None,
-    table_size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="64 MiB by default.")
-    ] = None,
-    compression: Annotated[Codec, typer.Option(help="The codec of blocks.")] = Codec.SNAPPY,
-    memory: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="About what each worker takes; 256 MiB by default."),
-    ] = None,
-    work: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Where sorted runs lie meanwhile; all workers see it."),
-    ] = None,
-    after: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="Fail unless the newest version is N; 0 is none."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
+    shards: int | None = option(None, "N", "By default, one for each 512 MiB.", min=1),
+    workers: int | None = option(
+        None, "N", "Processes; by default one for each processor, or this one for a few MiB.", min=1
+    ),
+    scheduler: str | None = option(None, "ADDRESS", "Work on a Dask cluster: tcp://HOST:8786."),
+    key: str = option("key", "COLUMN", "The keys, in files with columns."),
+    value: str = option("value", "COLUMN", "The values, in files with columns."),
+    filters: str | None = option(None, "KIND", "Kind of filters; default: fuse.", "--filter"),
+    layout: str | None = option(None, "LAYOUT", "block, table or both.", "--filter-layout"),
+    prefix: str | None = option(
+        None, "P", "Also filters of prefixes: P bytes, or up to text P.", "--prefix"
+    ),
+    block_size: str | None = option(None, "SIZE", "The size of data blocks; 32 KiB by default."),
+    table_size: str | None = option(None, "SIZE", "64 MiB by default."),
+    compression: Codec = choice(Codec.SNAPPY, "The codec of blocks."),
+    memory: str | None = option(None, "SIZE", "About what each worker takes; 256 MiB by default."),
+    work: str | None = option(None, "URL", "Where sorted runs lie meanwhile; all workers see it."),
+    after: int | None = option(None, "N", "Fail unless the newest version is N; 0 is none.", min=0),
+    as_json: bool = flag("The figures as JSON.", "--json"),
 ) -> None:
     """Build shards of all records of INPUT, and publish them as the next version of a shard set.
 

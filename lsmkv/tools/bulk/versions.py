@@ -19,6 +19,7 @@ from lsmkv.tools.arguments import Hex
 from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write_line
 from lsmkv.tools.differences import Form, print_differences, say_counts
 from lsmkv.tools.drawing import progress
+from lsmkv.tools.options import flag, option
 from lsmkv.tools.shard_sets import store_options
 from lsmkv.tools.text import count, printable, size
 
@@ -54,16 +55,9 @@ def list_(url: Url, as_json: AsJson = False) -> None:
 @guarded
 def prune(
     url: Url,
-    keep: Annotated[
-        int, typer.Option(metavar="N", min=1, help="So many of the newest versions stay.")
-    ] = 2,
-    grace: Annotated[
-        float,
-        typer.Option(metavar="HOURS", min=0, help="What is younger than this stays."),
-    ] = 24.0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print what would be removed.")
-    ] = False,
+    keep: int = option(2, "N", "So many of the newest versions stay.", min=1),
+    grace: float = option(24.0, "HOURS", "What is younger than this stays.", min=0),
+    dry_run: bool = flag("Only print what would be removed.", "--dry-run"),
     as_json: AsJson = False,
 ) -> None:
     """Remove old versions of a shard set, and the files that no other version needs.
@@ -95,20 +89,12 @@ def diff(
     b: Annotated[
         int | None, typer.Argument(metavar="[B]", min=1, help="Another version; the newest one.")
     ] = None,
-    keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Stop after N differences.")
-    ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing: the exit status is the answer.")
-    ] = False,
-    stats: Annotated[
-        bool, typer.Option("--stats", help="Print on stderr how many keys differ.")
-    ] = False,
+    keys_only: bool = flag("Without the values.", "--keys-only"),
+    limit: int | None = option(None, "N", "Stop after N differences.", min=1),
+    quiet: bool = flag("Print nothing: the exit status is the answer.", "--quiet", "-q"),
+    stats: bool = flag("Print on stderr how many keys differ.", "--stats"),
     is_hex: Hex = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="An object for each difference, and a summary.")
-    ] = False,
+    as_json: bool = flag("An object for each difference, and a summary.", "--json"),
 ) -> None:
     """Print how two versions differ; exit with 0 if they do not, with 1 if they do.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -17,6 +17,7 @@ from lsmkv.tools.demo.page import DemoPage
 from lsmkv.tools.demo.report import print_report
 from lsmkv.tools.demo.run import Plan, place, run_demo
 from lsmkv.tools.drawing import stdout_console
+from lsmkv.tools.options import choice, flag, option
 from lsmkv.tools.output import open_output
 from lsmkv.tools.sample_keys import DataSet, lines_as_keys, unicode_names
 from lsmkv.tools.text import count, printable
@@ -38,29 +39,16 @@ class Layout(StrEnum):
 
 @guarded
 def demo(
-    keys: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Your own keys, one a line; - is stdin."),
-    ] = None,
-    layout: Annotated[
-        list[Layout] | None,
-        typer.Option(help="A kind of filter to measure; may be repeated.", show_default=False),
-    ] = None,
-    lookups: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Existing keys to look up, and absent ones.")
-    ] = 5000,
-    more: Annotated[
-        int, typer.Option(metavar="N", min=0, help="N more keys: the names again, numbered.")
-    ] = 0,
-    directory: Annotated[
-        str | None, typer.Option("--dir", metavar="DIR", help="Keep the stores here.")
-    ] = None,
-    report: Annotated[
-        str | None,
-        typer.Option("--report", metavar="FILE", help="Write the result as an HTML page here."),
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random choices.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="The figures alone, as JSON.")] = False,
+    keys: str | None = option(None, "FILE", "Your own keys, one a line; - is stdin."),
+    layout: list[Layout] | None = choice(
+        None, "A kind of filter to measure; may be repeated.", show_default=False
+    ),
+    lookups: int = option(5000, "N", "Existing keys to look up, and absent ones.", min=1),
+    more: int = option(0, "N", "N more keys: the names again, numbered.", min=0),
+    directory: str | None = option(None, "DIR", "Keep the stores here.", "--dir"),
+    report: str | None = option(None, "FILE", "Write the result as an HTML page here.", "--report"),
+    seed: int = option(1, "N", "Seed of the random choices."),
+    as_json: bool = flag("The figures alone, as JSON.", "--json"),
 ) -> None:
     """Measure what filters save: the data blocks that a Get reads with and without them.
 

@@ -14,6 +14,7 @@ from lsmkv.tools.arguments import order_options
 from lsmkv.tools.console import guarded, write_line
 from lsmkv.tools.doctor import report
 from lsmkv.tools.drawing import progress, stdout_console
+from lsmkv.tools.options import flag
 
 
 @guarded
@@ -22,7 +23,7 @@ def doctor(
         str,
         typer.Argument(metavar="DIR", help=report.DIRECTORY),
     ] = ".",
-    as_json: Annotated[bool, typer.Option("--json", help=report.JSON)] = False,
+    as_json: bool = flag(report.JSON, "--json"),
 ) -> None:
     """Print what is installed, whether a store works in DIR, and whether the one in it is sound.
 

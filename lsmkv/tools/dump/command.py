@@ -16,6 +16,7 @@ from lsmkv.tools.dump.records import Fault, FaultKind
 from lsmkv.tools.dump.sources import CURRENT, Wanted, dump_path
 from lsmkv.tools.dump.text import TextForm
 from lsmkv.tools.next_step import step_to_rescue
+from lsmkv.tools.options import flag, option
 from lsmkv.tools.text import count
 
 _NOUNS: dict[FaultKind, str] = {
@@ -34,22 +35,13 @@ def dump(
             metavar="FILE|DIR", help="A file of a store, or its directory.", callback=store_only
         ),
     ],
-    annotate: Annotated[
-        bool, typer.Option("--annotate", help="Every byte of the file, with its meaning.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="JSON lines: an object for each record.")
-    ] = False,
+    annotate: bool = flag("Every byte of the file, with its meaning.", "--annotate"),
+    as_json: bool = flag("JSON lines: an object for each record.", "--json"),
     is_hex: Hex = False,
-    keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="At most N batches, edits, entries or annotated pieces of each file.",
-        ),
-    ] = None,
+    keys_only: bool = flag("Without the values.", "--keys-only"),
+    limit: int | None = option(
+        None, "N", "At most N batches, edits, entries or annotated pieces of each file.", min=0
+    ),
 ) -> None:
     r"""Print the content of a log, a MANIFEST, a table or CURRENT, or of all files of a store.
 

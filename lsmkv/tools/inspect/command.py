@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import Annotated
-
-import typer
 
 from lsmkv.tools.arguments import Stored, is_shard_set
 from lsmkv.tools.console import guarded
 from lsmkv.tools.filter_lab import PolicyMaker
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.lab.own import load_policy
+from lsmkv.tools.options import flag, option
 from lsmkv.tools.shard_sets import open_shard
 
 DEFAULT_PORT = 8731
@@ -23,46 +21,28 @@ _EXTRA = ("starlette", "uvicorn")
 @guarded
 def inspect(
     directory: Stored,
-    shard: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="The shard of a shard set to show; 0 is the first."),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")
-    ] = DEFAULT_PORT,
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST",
-            help=("The address to listen on; an address other than loopback needs --token."),
-        ),
-    ] = "127.0.0.1",
-    token: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            envvar="LSMKV_INSPECT_TOKEN",
-            show_envvar=False,
-            help="Answer only requests with this token; the printed URL contains it.",
-        ),
-    ] = None,
-    trace: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A trace, DB(..., trace=FILE), to replay in the lab."),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE[:NAME]",
-            help="A Python file with your filter policy, as for 'filter-lab'.",
-        ),
-    ] = None,
-    open_page: Annotated[
-        bool, typer.Option("--open/--no-browser", help="Open the page in the browser.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the page's address as JSON on stdout.")
-    ] = False,
+    shard: int | None = option(
+        None, "N", "The shard of a shard set to show; 0 is the first.", min=0
+    ),
+    port: int = option(DEFAULT_PORT, "N", "The port; 0 takes a free one.", min=0, max=65535),
+    host: str = option(
+        "127.0.0.1",
+        "HOST",
+        "The address to listen on; an address other than loopback needs --token.",
+    ),
+    token: str | None = option(
+        None,
+        "TEXT",
+        "Answer only requests with this token; the printed URL contains it.",
+        envvar="LSMKV_INSPECT_TOKEN",
+        show_envvar=False,
+    ),
+    trace: str | None = option(None, "FILE", "A trace, DB(..., trace=FILE), to replay in the lab."),
+    policy: str | None = option(
+        None, "FILE[:NAME]", "A Python file with your filter policy, as for 'filter-lab'."
+    ),
+    open_page: bool = flag("Open the page in the browser.", "--open/--no-browser"),
+    as_json: bool = flag("Print the page's address as JSON on stdout.", "--json"),
 ) -> None:
     """Show the store as a page in the browser, until Ctrl-C.
 

@@ -27,6 +27,7 @@ from lsmkv.tools.lab.gets import given_gets
 from lsmkv.tools.lab.own import load_policy
 from lsmkv.tools.lab.report import print_report
 from lsmkv.tools.load import Loaded, load_lines, read_records
+from lsmkv.tools.options import flag, option
 from lsmkv.tools.text import printable
 
 
@@ -36,32 +37,24 @@ def filter_lab(
         str | None,
         typer.Argument(metavar="DIR", help="The store's directory.", callback=store_only),
     ] = None,
-    keys: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="The keys to look up, a line each, as 'load' takes them; - is stdin. Without DIR,"
-            " a store is made of them in a temporary directory, and a sample is looked up.",
-        ),
-    ] = None,
-    trace: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Replay the Gets of a trace: DB(..., trace=FILE)."),
-    ] = None,
-    settings: Annotated[
-        str,
-        typer.Option(metavar="LIST", help="Filter settings to compare, with spaces between them."),
-    ] = DEFAULT_SETTINGS,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE[:NAME]",
-            help="A Python file with a filter policy of your own, for settings such as own:10.",
-        ),
-    ] = None,
-    gets: Annotated[int, typer.Option(metavar="N", min=1, help="Keys to look up.")] = 10_000,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random choices.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="The figures alone, as JSON.")] = False,
+    keys: str | None = option(
+        None,
+        "FILE",
+        "The keys to look up, a line each, as 'load' takes them; - is stdin. Without DIR,"
+        " a store is made of them in a temporary directory, and a sample is looked up.",
+    ),
+    trace: str | None = option(None, "FILE", "Replay the Gets of a trace: DB(..., trace=FILE)."),
+    settings: str = option(
+        DEFAULT_SETTINGS, "LIST", "Filter settings to compare, with spaces between them."
+    ),
+    policy: str | None = option(
+        None,
+        "FILE[:NAME]",
+        "A Python file with a filter policy of your own, for settings such as own:10.",
+    ),
+    gets: int = option(10_000, "N", "Keys to look up.", min=1),
+    seed: int = option(1, "N", "Seed of the random choices."),
+    as_json: bool = flag("The figures alone, as JSON.", "--json"),
 ) -> None:
     """Replay Gets under other filter settings: blocks read, wasted reads, memory.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
-
-import typer
 
 import lsmkv
 from lsmkv.tools.console import guarded
+from lsmkv.tools.options import flag, option
 
 DEFAULT_PORT = 8732
 PLACES = tuple(
@@ -21,21 +19,12 @@ _EXTRA = ("starlette", "uvicorn")
 
 @guarded
 def playground(
-    directory: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="The playground to serve; the default is build/playground."
-        ),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")
-    ] = DEFAULT_PORT,
-    open_page: Annotated[
-        bool, typer.Option("--open/--no-browser", help="Open the page in the browser.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the page's address as JSON on stdout.")
-    ] = False,
+    directory: str | None = option(
+        None, "DIR", "The playground to serve; the default is build/playground."
+    ),
+    port: int = option(DEFAULT_PORT, "N", "The port; 0 takes a free one.", min=0, max=65535),
+    open_page: bool = flag("Open the page in the browser.", "--open/--no-browser"),
+    as_json: bool = flag("Print the page's address as JSON on stdout.", "--json"),
 ) -> None:
     """Serve the playground to this machine, until Ctrl-C.
 

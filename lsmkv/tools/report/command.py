@@ -13,6 +13,7 @@ from lsmkv.tools.arguments import Directory
 from lsmkv.tools.console import guarded, say, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.inspect.api import Api
+from lsmkv.tools.options import flag, option
 from lsmkv.tools.output import Output, open_output
 from lsmkv.tools.report.content import Content
 from lsmkv.tools.report.page import Answer, html_page
@@ -25,15 +26,10 @@ def report(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The file; - is stdout.")
     ],
-    key: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY", help="A key whose Get is shown; may be repeated."),
-    ] = None,
-    is_hex: Annotated[bool, typer.Option("--hex", help="The keys are in hexadecimal.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The figures as JSON; goes with a FILE.")
-    ] = False,
+    key: list[str] | None = option(None, "KEY", "A key whose Get is shown; may be repeated."),
+    is_hex: bool = flag("The keys are in hexadecimal.", "--hex"),
+    force: bool = flag("Replace FILE if it exists.", "--force"),
+    as_json: bool = flag("The figures as JSON; goes with a FILE.", "--json"),
 ) -> None:
     """Write what 'inspect' shows of DIR into one HTML file, to keep or to send.
 

@@ -18,6 +18,7 @@ from lsmkv.files.repair import rescue_db
 from lsmkv.tools.arguments import order_options
 from lsmkv.tools.console import ERROR, guarded, in_words, say, write_line
 from lsmkv.tools.drawing import Progress, progress
+from lsmkv.tools.options import flag, option
 from lsmkv.tools.rescue.finding import Found, Searched, search, unpack
 from lsmkv.tools.rescue.owners import UNKNOWN, owner_by_keys, owner_of
 from lsmkv.tools.rescue.report import Outcome, Printer, free_name
@@ -39,19 +40,13 @@ def rescue(
             metavar="PATH", help="A store, any folder above it, a zip, or a .mcworld file."
         ),
     ],
-    into: Annotated[
-        str | None,
-        typer.Option(
-            "--into", metavar="NEW", help="The new directory; beside PATH if it is not given."
-        ),
-    ] = None,
-    way: Annotated[
-        WayName | None,
-        typer.Option(
-            "--way", metavar="WAY", help="Not the recommended way, but this one of those above."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
+    into: str | None = option(
+        None, "NEW", "The new directory; beside PATH if it is not given.", "--into"
+    ),
+    way: WayName | None = option(
+        None, "WAY", "Not the recommended way, but this one of those above.", "--way"
+    ),
+    as_json: bool = flag("The findings as JSON.", "--json"),
 ) -> None:
     """Find the stores in PATH, make a sound one of each that is damaged, and say what to do next.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
 import typer
 
@@ -12,6 +11,7 @@ from lsmkv.engine.db.opening.directory import open_database_directory
 from lsmkv.shared.owner import read_owner
 from lsmkv.tools.arguments import Directory
 from lsmkv.tools.console import MISS, guarded, stdin_is_terminal, stdout_is_terminal, write_line
+from lsmkv.tools.options import flag
 from lsmkv.tools.top.plain import owner_as_dict
 from lsmkv.tools.top.watch import Watch
 
@@ -19,9 +19,7 @@ from lsmkv.tools.top.watch import Watch
 @guarded
 def top(
     directory: Directory,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="What is published now, as JSON; no screen.")
-    ] = False,
+    as_json: bool = flag("What is published now, as JSON; no screen.", "--json"),
 ) -> None:
     """Watch a live store: throughput, latencies, hit rates, filters, compactions and stalls.
 

@@ -16,6 +16,7 @@ from lsmkv.engine.util.json_fields import json_field
 from lsmkv.files import make_name
 from lsmkv.tools.arguments import HexKeys, Json, store_only
 from lsmkv.tools.console import guarded, stdout_is_terminal, write_line
+from lsmkv.tools.options import flag, option
 from lsmkv.tools.text import clipped, duration, size
 from lsmkv.tools.trace.summary import Summary
 
@@ -34,18 +35,11 @@ def trace(
             callback=store_only,
         ),
     ],
-    summary: Annotated[
-        bool,
-        typer.Option(
-            "--summary", help="In sum: operations by kind, hit rates, latencies, frequent keys."
-        ),
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="At most the first N operations.")
-    ] = None,
-    keys: Annotated[
-        int, typer.Option(metavar="N", min=0, help="So many frequent keys in the summary.")
-    ] = 10,
+    summary: bool = flag(
+        "In sum: operations by kind, hit rates, latencies, frequent keys.", "--summary"
+    ),
+    limit: int | None = option(None, "N", "At most the first N operations.", min=0),
+    keys: int = option(10, "N", "So many frequent keys in the summary.", min=0),
     is_hex: HexKeys = False,
     as_json: Json = False,
 ) -> None:
