@@ -21,6 +21,7 @@ from lsmkv.engine.options import FilterLayout
 from lsmkv.engine.util.urls import is_url
 from lsmkv.tools.console import ERROR, say
 from lsmkv.tools.next_step import is_set_directory
+from lsmkv.tools.options import argument
 from lsmkv.tools.text import from_argument
 
 if TYPE_CHECKING:
@@ -97,13 +98,9 @@ def store_only(context: typer.Context, where: str | None) -> str | None:
     return where
 
 
-Directory = Annotated[
-    str, typer.Argument(metavar="DIR", help="The store's directory.", callback=store_only)
-]
-Stored = Annotated[
-    str, typer.Argument(metavar="DIR|URL", help="A store's directory, or a shard set.")
-]
-Key = Annotated[str, typer.Argument(metavar="KEY", help="The key, as text in UTF-8.")]
+Directory = Annotated[str, argument("DIR", "The store's directory.", callback=store_only)]
+Stored = Annotated[str, argument("DIR|URL", "A store's directory, or a shard set.")]
+Key = Annotated[str, argument("KEY", "The key, as text in UTF-8.")]
 Hex = Annotated[bool, typer.Option("--hex", help="Keys and values in hexadecimal.")]
 HexKeys = Annotated[bool, typer.Option("--hex", help="Keys in hexadecimal.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON, with keys as 'export' has them.")]

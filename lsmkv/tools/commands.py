@@ -20,8 +20,16 @@ from lsmkv.tools.arguments import (
     open_stored,
     open_to_write,
 )
-from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write, write_line
-from lsmkv.tools.options import flag
+from lsmkv.tools.console import (
+    MISS,
+    guarded,
+    say,
+    stdout_is_terminal,
+    write,
+    write_json,
+    write_line,
+)
+from lsmkv.tools.options import argument, flag
 from lsmkv.tools.text import from_argument, from_hex, shown
 
 
@@ -29,9 +37,7 @@ from lsmkv.tools.text import from_argument, from_hex, shown
 def put(
     directory: Directory,
     key: Key,
-    value: Annotated[
-        str, typer.Argument(metavar="VALUE", help="The value; - reads it from stdin, unchanged.")
-    ],
+    value: Annotated[str, argument("VALUE", "The value; - reads it from stdin, unchanged.")],
     create: Create = False,
     is_hex: Hex = False,
     as_json: Json = False,
@@ -51,7 +57,7 @@ def put(
         db.put(name, content, sync=True)
     if as_json:
         fields = {"path": directory} | json_field("key", name, is_hex) | {"bytes": len(content)}
-        write_line(json.dumps(fields))
+        write_json(fields)
 
 
 @guarded
@@ -101,4 +107,4 @@ def delete(directory: Directory, key: Key, is_hex: Hex = False, as_json: Json = 
     with open_to_write(directory) as db:
         db.delete(name, sync=True)
     if as_json:
-        write_line(json.dumps({"path": directory} | json_field("key", name, is_hex)))
+        write_json({"path": directory} | json_field("key", name, is_hex))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import stat
 import sys
@@ -17,11 +16,11 @@ import lsmkv
 from lsmkv import TableInfo
 from lsmkv.engine.errors import StaleViewError
 from lsmkv.tools.arguments import Hex, open_to_read, store_only
-from lsmkv.tools.console import MISS, guarded, say, write_line
+from lsmkv.tools.console import MISS, guarded, say, write_json
 from lsmkv.tools.diff import Plan, State, differences, make_plan
 from lsmkv.tools.differences import SIGNS, Form, print_differences, say_counts
 from lsmkv.tools.drawing import progress
-from lsmkv.tools.options import flag, option
+from lsmkv.tools.options import argument, flag, option
 from lsmkv.tools.text import count, size
 
 _CHUNK = 256 * 1024
@@ -30,12 +29,8 @@ _ATTEMPTS = 10
 
 @guarded
 def diff(
-    a: Annotated[
-        str, typer.Argument(metavar="A", help="A store's directory.", callback=store_only)
-    ],
-    b: Annotated[
-        str, typer.Argument(metavar="B", help="Another store's directory.", callback=store_only)
-    ],
+    a: Annotated[str, argument("A", "A store's directory.", callback=store_only)],
+    b: Annotated[str, argument("B", "Another store's directory.", callback=store_only)],
     keys_only: bool = flag("Without the values.", "--keys-only"),
     limit: int | None = option(None, "N", "Stop after N differences.", min=1),
     quiet: bool = flag("Print nothing: the exit status is the answer.", "--quiet", "-q"),
@@ -66,7 +61,7 @@ def diff(
                 ours.refresh()
                 theirs.refresh()
     if as_json and not quiet:
-        write_line(json.dumps({"summary": {"a": a, "b": b} | summary}))
+        write_json({"summary": {"a": a, "b": b} | summary})
     if stats:
         _say_summary(summary)
     sys.stdout.flush()

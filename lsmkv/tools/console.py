@@ -5,13 +5,15 @@ Needs neither typer nor rich: ``lsmkv doctor`` works without them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import logging
 import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ParamSpec
 
 from lsmkv.engine.db.opening.directory import NO_DATABASE
@@ -44,6 +46,11 @@ def write(data: bytes) -> None:
 def write_line(text: str) -> None:
     """Write a line of data to stdout, in UTF-8 whatever the locale."""
     sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def write_json(data: object, indent: int | None = None) -> None:
+    """Write data to stdout as JSON: on one line, or indented."""
+    write_line(json.dumps(data, indent=indent))
 
 
 def write_folded(text: str, indent: int) -> None:
@@ -100,6 +107,22 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             held.tell("")
 
     return run
+
+
+@contextlib.contextmanager
+def needing(what: str, *packages: str, extra: str = "") -> Iterator[None]:
+    """Imports of packages that may be missing: ``ValueError`` says that ``what`` needs them.
+
+    They are those of an extra of lsmkv's, or else others.
+    """
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in packages:
+            raise
+        named = f"'.[{extra}]' in lsmkv's checkout" if extra else " ".join(packages)
+        needed = " and ".join(packages)
+        raise ValueError(f"{what} needs {needed}: pip install {named}") from None
 
 
 class _HeldWarnings(logging.Handler):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from lsmkv.engine.util.json_fields import json_field
 from lsmkv.engine.util.pair_diff import Difference
-from lsmkv.tools.console import say, write_line
+from lsmkv.tools.console import say, write_json, write_line
 from lsmkv.tools.text import shown
 
 ONLY_A, ONLY_B, CHANGED = "only_a", "only_b", "changed"
@@ -60,7 +59,7 @@ def _print(difference: Difference, form: Form) -> None:
         fields = {"change": change} | json_field("key", difference.key, form.is_hex)
         for name, value in present:
             fields |= json_field(name, value, form.is_hex)
-        write_line(json.dumps(fields))
+        write_json(fields)
         return
     texts = [
         shown(data, form.is_hex) for data in (difference.key, *(value for _, value in present))

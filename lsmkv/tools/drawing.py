@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import rich.progress
 from rich.console import Console
+from rich.text import Text
 
+from lsmkv.tools.bars import can_encode
 from lsmkv.tools.text import count, size
 
 
@@ -17,6 +19,21 @@ def stdout_console() -> Console:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
     return Console(highlight=False)
+
+
+class Sheet:
+    """A report that is printed line by line, fitted to the console's width."""
+
+    def __init__(self, console: Console, widest: int) -> None:
+        """``widest`` is the most columns of the report, the last of which stays empty."""
+        self.console = console
+        self.width = min(console.width, widest) - 1
+        self.fine = can_encode(console.encoding)
+        """Whether bars are an eighth of a column fine."""
+
+    def line(self, text: str | Text = "", style: str = "") -> None:
+        """One line, which the console does not break."""
+        self.console.print(text if isinstance(text, Text) else Text(text, style), soft_wrap=True)
 
 
 class Progress:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -43,10 +42,10 @@ from lsmkv.tools.arguments import (
     open_to_write,
 )
 from lsmkv.tools.as_program import As, Family, refuse_hex, texts_of
-from lsmkv.tools.console import guarded, say, stdout_is_terminal, write_line
+from lsmkv.tools.console import guarded, needing, say, stdout_is_terminal, write_json
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.load import batches
-from lsmkv.tools.options import choice, flag, option
+from lsmkv.tools.options import argument, choice, flag, option
 from lsmkv.tools.output import open_output
 from lsmkv.tools.salvaged import SKIPPED, Skipped, open_salvaged
 from lsmkv.tools.text import count, shown
@@ -157,7 +156,7 @@ def export(
     if as_json:
         figures = {"records": exported.records, "bytes": written}
         about = {"path": directory, "file": output, "format": file_format.value}
-        write_line(json.dumps(about | figures | _as_field(skipped)))
+        write_json(about | figures | _as_field(skipped))
     say(f"{count(exported.records, 'record')} exported in {seconds:.1f} s")
     _end(skipped)
 
@@ -167,9 +166,8 @@ def import_(
     directory: Directory,
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE",
-            help="What 'export' wrote; - is stdin; or a Redis' URL; or a directory of diskcache.",
+        argument(
+            "FILE", "What 'export' wrote; - is stdin; or a Redis' URL; or a directory of diskcache."
         ),
     ],
     file_format: Format | None = choice(None, "Refuse any other format than this.", "--format"),
@@ -237,7 +235,7 @@ def import_(
     if as_json:
         about = {"path": directory, "file": file, "format": found.value}
         figures = {"records": imported.records, "skipped": imported.skipped}
-        write_line(json.dumps(about | figures))
+        write_json(about | figures)
 
 
 @contextlib.contextmanager
@@ -284,7 +282,7 @@ def _export_resp(
     if as_json:
         figures = {"keys": moved.keys, "left_out": moved.left_out, "bytes": written}
         about = {"path": directory, "file": output, "format": "resp"}
-        write_line(json.dumps(about | figures | _as_field(skipped)))
+        write_json(about | figures | _as_field(skipped))
     say(f"{count(moved.keys, 'key')} exported in {time.perf_counter() - started:.1f} s")
     _say_left_out(moved.left_out)
     _end(skipped)
@@ -307,7 +305,7 @@ def _import_diskcache(
         moved = diskcache.import_diskcache(cache, places, trust_pickle, lambda: bar.advance(1))
     if as_json:
         figures = {"entries": moved.entries, "left_out": moved.left_out}
-        write_line(json.dumps({"path": directory} | figures))
+        write_json({"path": directory} | figures)
     seconds = time.perf_counter() - started
     entries = "1 entry" if moved.entries == 1 else f"{moved.entries:,} entries"
     say(f"{entries} imported in {seconds:.1f} s")
@@ -345,7 +343,7 @@ def _import_redis(directory: str, url: str, create: bool, as_json: bool) -> None
     _say_left_out(moved.left_out)
     if as_json:
         figures = {"keys": moved.keys, "left_out": moved.left_out}
-        write_line(json.dumps({"path": directory} | figures))
+        write_json({"path": directory} | figures)
 
 
 def _say_left_out(left_out: dict[str, int]) -> None:
@@ -356,14 +354,8 @@ def _say_left_out(left_out: dict[str, int]) -> None:
 
 def _server() -> ModuleType:
     """What needs hiredis, an extra."""
-    try:
+    with needing("this", "hiredis", extra="server"):
         from lsmkv import server  # noqa: PLC0415
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] != "hiredis":
-            raise
-        raise ValueError(
-            "this needs hiredis: pip install '.[server]' in lsmkv's checkout"
-        ) from None
     return server
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import typer
@@ -12,7 +11,7 @@ from rich.tree import Tree
 from lsmkv.engine.util.outline import Line, Tone
 from lsmkv.shards import ShardExplanation
 from lsmkv.tools.arguments import Key, Stored, open_stored
-from lsmkv.tools.console import MISS, guarded, stdout_is_terminal, write_line
+from lsmkv.tools.console import MISS, guarded, stdout_is_terminal, write_json, write_line
 from lsmkv.tools.drawing import stdout_console
 from lsmkv.tools.options import flag
 from lsmkv.tools.text import from_argument, wrap
@@ -52,7 +51,7 @@ def explain(
     with open_stored(directory) as db:
         explanation = db.explain(name)
     if as_json:
-        write_line(json.dumps(explanation.to_dict(), indent=2))
+        write_json(explanation.to_dict(), indent=2)
     elif stdout_is_terminal():
         console = stdout_console()
         console.print(tree(explanation.outline(), console.width))

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import typer
-
 from lsmkv import DB
 from lsmkv.engine.errors import CorruptionError
 from lsmkv.tools.arguments import Create, Directory, Hex, Json, open_input, open_to_write
-from lsmkv.tools.console import guarded, say, write_line
+from lsmkv.tools.console import guarded, say, write_json
 from lsmkv.tools.drawing import progress
-from lsmkv.tools.options import flag
+from lsmkv.tools.options import argument, flag
 from lsmkv.tools.text import count, from_hex, unescape
 
 LineFormat = Literal["plain", "escaped", "hex"]
@@ -37,7 +34,7 @@ class Loaded:
 @guarded
 def load(
     directory: Directory,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The file of lines; - is stdin.")],
+    file: Annotated[str, argument("FILE", "The file of lines; - is stdin.")],
     create: Create = False,
     escaped: bool = flag("Lines are escaped as 'scan' prints them.", "--escaped"),
     is_hex: Hex = False,
@@ -68,7 +65,7 @@ def load(
             )
     if as_json:
         figures = {"records": loaded.records, "blank_lines": loaded.blank_lines}
-        write_line(json.dumps({"path": directory} | figures | {"seconds": round(seconds, 3)}))
+        write_json({"path": directory} | figures | {"seconds": round(seconds, 3)})
 
 
 def load_lines(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 import time
@@ -22,10 +21,10 @@ from lsmkv.tools.arguments import (
     open_to_read,
     open_to_write,
 )
-from lsmkv.tools.console import INTERRUPTED, MISS, guarded, say, write_line
+from lsmkv.tools.console import INTERRUPTED, MISS, guarded, say, write_json, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.filter_figures import FilterFigures
-from lsmkv.tools.options import flag, option
+from lsmkv.tools.options import argument, flag, option
 from lsmkv.tools.text import count, from_argument, printable, shown, size
 
 AsJson = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]
@@ -34,7 +33,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]
 @guarded
 def checkpoint(
     directory: Directory,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The directory to create.")],
+    new: Annotated[str, argument("NEW", "The directory to create.")],
     as_json: AsJson = False,
 ) -> None:
     """Make a second store, NEW, that holds what DIR holds now.
@@ -58,7 +57,7 @@ def checkpoint(
     total = sum(os.stat(os.path.join(new, name)).st_size for name in made)
     if as_json:
         figures = {"tables": len(made), "tables_linked": linked, "bytes": total}
-        write_line(json.dumps({"path": directory, "checkpoint": new} | figures))
+        write_json({"path": directory, "checkpoint": new} | figures)
         return
     how = "linked" if linked == len(made) else f"{linked:,} linked, {len(made) - linked:,} copied"
     write_line(f"{printable(new)}: {count(len(made), 'table')}, {size(total)}, {how}")
@@ -130,7 +129,7 @@ def compact(
         after = _extent(db, bool(options))
     if as_json:
         figures = {"before": before, "after": after, "seconds": round(seconds, 3)}
-        write_line(json.dumps({"path": directory} | figures))
+        write_json({"path": directory} | figures)
         return
     for moment, extent in (("before", before), ("after", after)):
         text = f"{moment}: {count(extent['tables'], 'table')}, {size(extent['bytes'])}"
@@ -165,7 +164,7 @@ def destroy(
     if as_json:
         names = {"removed": removed, "left": sorted(left)}
         figures = names | {"bytes": freed, "directory_removed": gone}
-        write_line(json.dumps({"path": directory} | figures))
+        write_json({"path": directory} | figures)
         return
     write_line(f"removed {count(len(removed), 'file')}, {size(freed)}")
     for name in sorted(left):
@@ -176,8 +175,7 @@ def destroy(
 def approximate_sizes(
     directory: Directory,
     keys: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[START STOP]...", help="Ranges of keys; STOP is not included."),
+        list[str] | None, argument("[START STOP]...", "Ranges of keys; STOP is not included.")
     ] = None,
     is_hex: Hex = False,
     as_json: AsJson = False,
@@ -208,7 +206,7 @@ def approximate_sizes(
             | json_field("stop", stop, is_hex)
             for number, (start, stop) in zip(sizes, ranges, strict=True)
         ]
-        write_line(json.dumps({"path": directory, "bytes": total, "ranges": entries}))
+        write_json({"path": directory, "bytes": total, "ranges": entries})
         return
     for number, (start, stop) in zip(sizes, ranges, strict=True):
         write_line(f"{number}\t{shown(start, is_hex)}\t{shown(stop, is_hex)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -24,7 +23,7 @@ from lsmkv.files.repair import (
     survey_db,
 )
 from lsmkv.tools.arguments import Stored, is_shard_set, order_options, refuse_order
-from lsmkv.tools.console import guarded, say, write_folded, write_line
+from lsmkv.tools.console import guarded, say, write_folded, write_json, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.options import flag, option
 from lsmkv.tools.shard_findings import WORDS, shards_data, write_shards
@@ -73,7 +72,7 @@ def verify(
     with progress("Verifying", "byte") as bar:
         found = survey_db(directory, progress=bar.report, **order_options())
     if as_json:
-        write_line(json.dumps(_as_data(found), indent=2))
+        write_json(_as_data(found), indent=2)
     else:
         _write_findings(found, quiet)
     raise typer.Exit(_STATUS[found.severity])
@@ -84,7 +83,7 @@ def _verify_shards(url: str, as_json: bool, quiet: bool) -> NoReturn:
     with open_shards(url) as shards, progress("Verifying", "byte") as bar:
         found = shards.verify(bar.report)
     if as_json:
-        write_line(json.dumps(shards_data(url, found, _file_data), indent=2))
+        write_json(shards_data(url, found, _file_data), indent=2)
     else:
         write_shards(found, quiet, _write_file)
     raise typer.Exit(_STATUS[found.severity])
@@ -178,7 +177,7 @@ def _say_next(directory: str) -> None:
 
 def _write_plan(plan: lsmkv.RepairPlan, repaired: str | None, as_json: bool) -> None:
     if as_json:
-        write_line(json.dumps(plan.to_dict() | {"repaired": repaired}, indent=2))
+        write_json(plan.to_dict() | {"repaired": repaired}, indent=2)
         return
     for line in _plan_text(plan):
         write_folded(printable(line), 4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import logging
 import os
 import signal
@@ -13,13 +12,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from lsmkv.tools.arguments import Directory
-from lsmkv.tools.console import guarded, say, write_line
+from lsmkv.tools.console import guarded, needing, say, write_json
 from lsmkv.tools.options import choice, flag, option
 
 if TYPE_CHECKING:
     from lsmkv.server import Server
-
-_EXTRA = ("hiredis",)
 
 
 @guarded
@@ -76,14 +73,8 @@ def serve(
     """
     if sys.platform == "win32" and unix_socket is not None:
         raise ValueError("--unixsocket needs a system with Unix sockets: Windows has --port alone")
-    try:
+    with needing("serve", "hiredis", extra="server"):
         from lsmkv.server import Server  # noqa: PLC0415 - hiredis is an extra
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in _EXTRA:
-            raise
-        raise ValueError(
-            "serve needs hiredis: pip install '.[server]' in lsmkv's checkout"
-        ) from None
     server = Server(
         directory,
         host=None if port < 0 and tls_port is None else host,
@@ -166,7 +157,7 @@ def _announce(server: Server, as_json: bool) -> None:
             "tls_port": server.tls_port,
             "unixsocket": server.unix_socket,
         }
-        write_line(json.dumps(fields))
+        write_json(fields)
         sys.stdout.flush()
         return
     places = []

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from lsmkv.engine.util.text import quoted
 from lsmkv.shards import ShardEntry, Shards, ShardsStats, VersionDocument
-from lsmkv.tools.bars import Bars, can_encode
+from lsmkv.tools.bars import Bars
+from lsmkv.tools.drawing import Sheet
 from lsmkv.tools.text import count, printable, size
 
 _WIDEST = 120
@@ -22,19 +23,18 @@ def draw_shards(shards: Shards, console: Console) -> list[Text]:
     return list(_Drawing(shards.url, shards.document, shards.stats(), console).lines())
 
 
-class _Drawing:
+class _Drawing(Sheet):
     """Draws a version, part by part."""
 
     def __init__(
         self, url: str, document: VersionDocument, stats: ShardsStats, console: Console
     ) -> None:
+        super().__init__(console, _WIDEST)
         self._url = url
         self._document = document
         self._stats = stats
-        self._width = min(console.width, _WIDEST) - 1
-        self._fine = can_encode(console.encoding)
         self._sizes = [_bytes(entry) for entry in document.shards]
-        self._room = max(8, min(self._width // 6, 24))
+        self._room = max(8, min(self.width // 6, 24))
         self._pairs = max(10, len(f"{document.pairs:,}")) + 2
 
     def lines(self) -> Iterator[Text]:
@@ -53,7 +53,7 @@ class _Drawing:
         gap = " " * self._room
         pairs = f"{'pairs':>{self._pairs}}"
         yield Text(f"{'shard':>5}{'tables':>8}{pairs}{'size':>11}  {gap}  keys from", "dim")
-        bars = Bars(max([*self._sizes, 1]), self._room, fine=self._fine)
+        bars = Bars(max([*self._sizes, 1]), self._room, fine=self.fine)
         hidden = len(shards) - _FIRST - _LAST
         for number, entry in enumerate(shards):
             if hidden > 1 and _FIRST <= number < len(shards) - _LAST:
@@ -67,7 +67,7 @@ class _Drawing:
             first = quoted(entry.first) if entry.first else "the first one"
             line = Text(self._row(f"{number}", _tables(entry), entry.pairs, self._sizes[number]))
             line = line.append("  ").append_text(bar).append(f"  {first}", style="dim")
-            line.truncate(self._width, overflow="ellipsis" if self._fine else "crop")
+            line.truncate(self.width, overflow="ellipsis" if self.fine else "crop")
             yield line
         tables = sum(map(_tables, shards))
         yield Text(self._row("all", tables, self._document.pairs, sum(self._sizes)))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import lsmkv.shards.building
 from lsmkv.shards.building import SetRepair, ShardRepair
-from lsmkv.tools.console import say, write_folded, write_line
+from lsmkv.tools.console import say, write_folded, write_json, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.shard_sets import store_options
 from lsmkv.tools.text import as_argument, count, printable
@@ -17,7 +15,7 @@ def repair_shards(url: str, into: str | None, as_json: bool) -> None:
     with progress("Repairing", "byte") as bar:
         found = lsmkv.bulk.repair(url, into, options=store_options(url), progress=bar.report)
     if as_json:
-        write_line(json.dumps(_as_data(url, found, into), indent=2))
+        write_json(_as_data(url, found, into), indent=2)
         return
     for shard in found.shards:
         _write_shard(shard)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -25,9 +23,9 @@ from lsmkv import Stats
 from lsmkv.engine.util.text import percent, quoted
 from lsmkv.shared.owner import Published, read_owner
 from lsmkv.tools.arguments import Stored, is_shard_set, open_to_read, refuse_order
-from lsmkv.tools.bars import Bars, can_encode
-from lsmkv.tools.console import guarded, write, write_line
-from lsmkv.tools.drawing import stdout_console
+from lsmkv.tools.bars import Bars
+from lsmkv.tools.console import guarded, write, write_json
+from lsmkv.tools.drawing import Sheet, stdout_console
 from lsmkv.tools.filter_figures import (
     FilterFigures,
     TableFilters,
@@ -35,7 +33,7 @@ from lsmkv.tools.filter_figures import (
     by_level_and_kind,
 )
 from lsmkv.tools.hash_check import HashCheck, check_hash
-from lsmkv.tools.options import flag
+from lsmkv.tools.options import argument, flag
 from lsmkv.tools.shard_figures import draw_shards
 from lsmkv.tools.shard_sets import open_shards
 from lsmkv.tools.text import count, printable, size
@@ -49,8 +47,7 @@ _FEWEST_ASKED = 100  # filters for a rate that says anything
 def stats(
     directory: Stored,
     seconds: Annotated[
-        float | None,
-        typer.Argument(metavar="SECONDS", min=0.1, help="With --watch: how often; 2 by default."),
+        float | None, argument("SECONDS", "With --watch: how often; 2 by default.", min=0.1)
     ] = None,
     watch: bool = flag("Look again and again, until Ctrl-C (status 130).", "--watch"),
     as_json: bool = flag("All counters, as JSON.", "--json"),
@@ -100,7 +97,7 @@ def stats(
             plain["filters"] = [asdict(one) for one in by_level_and_kind(look.tables, look.filters)]
             plain["published"] = None if look.live is None else look.live.stats.to_dict()
             plain["hash_check"] = _hash_fields(check_hash(db, look.filters))
-            write_line(json.dumps(plain, indent=2))
+            write_json(plain, indent=2)
         elif watch:
             _watch(db, _SECONDS if seconds is None else seconds)
         else:
@@ -123,7 +120,7 @@ def _print_shards(url: str, as_json: bool) -> None:
     with open_shards(url) as shards:
         shards.warm()
         if as_json:
-            write_line(json.dumps({"path": url} | shards.stats().to_dict(), indent=2))
+            write_json({"path": url} | shards.stats().to_dict(), indent=2)
         else:
             console = stdout_console()
             _print(console, draw_shards(shards, console))
@@ -215,14 +212,13 @@ def draw(look: Look, console: Console, checked: HashCheck | None = None) -> list
     return list(_Drawing(look, console, checked).lines())
 
 
-class _Drawing:
+class _Drawing(Sheet):
     """Draws what is known, part by part."""
 
     def __init__(self, look: Look, console: Console, checked: HashCheck | None) -> None:
+        super().__init__(console, _WIDEST)
         self._look = look
         self._checked = checked
-        self._width = min(console.width, _WIDEST) - 1
-        self._fine = can_encode(console.encoding)
 
     def lines(self) -> Iterator[Text]:
         """All parts, with an empty line between them."""
@@ -237,7 +233,7 @@ class _Drawing:
         look = self._look
         memtable = look.stats.memtable_bytes
         sizes = {level.level: level.bytes for level in look.stats.levels if level.files}
-        bars = Bars(max(memtable, *sizes.values(), 1), self._bar_room, fine=self._fine)
+        bars = Bars(max(memtable, *sizes.values(), 1), self._bar_room, fine=self.fine)
         gap = " " * self._bar_room
         heading = f"{'level':>5}{'tables':>8}{'size':>11}  {gap}  keys"
         yield Text(heading, style="dim")
@@ -253,20 +249,20 @@ class _Drawing:
 
     @property
     def _bar_room(self) -> int:
-        return max(8, min(self._width // 6, 24))
+        return max(8, min(self.width // 6, 24))
 
     def _row(self, level: str, tables: str, held: str, bar: Text, keys: str) -> Text:
         bar.pad_right(self._bar_room - len(bar))
         line = Text(f"{level:>5}{tables:>8}{held:>11}  ") + bar
         line.append(f"  {keys}", style="dim")
         line.rstrip()
-        line.truncate(self._width)
+        line.truncate(self.width)
         return line
 
     def _keys(self, first: bytes, last: bytes) -> str:
         """A range of keys, each of them cut to the room that there is."""
-        room = (self._width - self._bar_room - 28 - 4) // 2 - 3
-        dots = "…" if self._fine else "..."
+        room = (self.width - self._bar_room - 28 - 4) // 2 - 3
+        dots = "…" if self.fine else "..."
         return " .. ".join(_cut(key, max(4, room - len(dots)), dots) for key in (first, last))
 
     def _filters(self) -> Iterator[Text]:
@@ -311,7 +307,7 @@ class _Drawing:
     def _filter_row(
         self, level: str, kind: str, number: str, held: str, expected: str, measured: str
     ) -> str:
-        room = max(6, self._width - 50)
+        room = max(6, self.width - 50)
         shown = printable(kind)
         shown = shown if len(shown) <= room else f"{shown[: room - 3]}..."
         return (
@@ -342,7 +338,7 @@ class _Drawing:
     def _saving(self) -> Iterator[Text]:
         """What a Get of an absent key is expected to cost."""
         without, searched = blocks_of_an_absent_key(self._look.tables, self._look.filters)
-        bars = Bars(without, max(8, min(self._width - 30, 50)), fine=self._fine)
+        bars = Bars(without, max(8, min(self.width - 30, 50)), fine=self.fine)
         for name, figure, style in (
             ("without filters", without, "yellow"),
             ("with filters", searched, "green"),

@@ -1,4 +1,4 @@
-"""Lines that are folded to a terminal."""
+"""What commands print, and lines that are folded to a terminal; packages that are missing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import lsmkv
+from lsmkv.tools.console import needing, write_json
 from lsmkv.tools.text import fold
 
 HOME = str(Path(lsmkv.__file__).parents[1])
@@ -43,3 +44,30 @@ def test_verify_folds_its_lines_on_a_terminal_alone(tmp_path: Path) -> None:
     assert max(map(len, piped.splitlines())) > 50
     assert max(map(len, shown.splitlines())) <= 50
     assert b" ".join(shown.split()) == b" ".join(piped.split())
+
+
+@pytest.mark.parametrize(
+    ("packages", "extra", "message"),
+    [
+        (("hiredis",), "server", "it needs hiredis: pip install '.[server]' in lsmkv's checkout"),
+        (("a", "hiredis"), "x", "it needs a and hiredis: pip install '.[x]' in lsmkv's checkout"),
+        (("hiredis",), "", "it needs hiredis: pip install hiredis"),
+    ],
+)
+def test_a_missing_package_is_named_with_what_installs_it(
+    packages: tuple[str, ...], extra: str, message: str
+) -> None:
+    with pytest.raises(ValueError) as caught, needing("it", *packages, extra=extra):  # noqa: PT011
+        raise ImportError("none", name="hiredis.sub")
+    assert str(caught.value) == message
+
+
+def test_another_import_that_fails_is_a_fault() -> None:
+    with pytest.raises(ImportError), needing("it", "hiredis"):
+        raise ImportError("none", name="lsmkv.server")
+
+
+def test_json_is_one_line_or_indented(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    write_json({"path": "é"})
+    write_json({"path": None}, indent=2)
+    assert capsysbinary.readouterr().out == b'{"path": "\\u00e9"}\n{\n  "path": null\n}\n'

@@ -1,4 +1,4 @@
-"""Progress bars."""
+"""Progress bars, and reports that fit the console."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from rich.text import Text
 
 import lsmkv
-from lsmkv.tools.drawing import amount, progress
+from lsmkv.tools.drawing import Sheet, amount, progress
 
 HOME = str(Path(lsmkv.__file__).parents[1])
 
@@ -68,3 +70,16 @@ def test_progress_is_not_drawn_where_stderr_is_no_terminal() -> None:
 )
 def test_amounts_for_people(done: int, total: int | None, unit: str, text: str) -> None:
     assert amount(done, total, unit) == text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_sheet_is_as_wide_as_the_console_or_as_it_says(encoding: str) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    sheet = Sheet(Console(file=out, width=100), 80)
+    assert (sheet.width, sheet.fine) == (79, encoding == "utf-8")
+    assert Sheet(Console(file=out, width=40), 80).width == 39
+    sheet.line("long " * 30, "bold")
+    sheet.line()
+    sheet.line(Text("[red]plain"))
+    out.seek(0)
+    assert out.read() == f"{'long ' * 30}\n\n[red]plain\n"

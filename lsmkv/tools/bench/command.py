@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -13,9 +12,9 @@ from lsmkv.tools.bench.engines import OWN, PEERS, folder_of_peers, is_installed
 from lsmkv.tools.bench.runner import NAMES, Plan, run
 from lsmkv.tools.bench.settings import MIB, Settings
 from lsmkv.tools.bench.workloads import WORKLOADS
-from lsmkv.tools.console import guarded, say, write_line
+from lsmkv.tools.console import guarded, say, write_json, write_line
 from lsmkv.tools.drawing import progress
-from lsmkv.tools.options import choice, flag, option
+from lsmkv.tools.options import argument, choice, flag, option
 
 ALL = "all"
 
@@ -30,8 +29,7 @@ class Codec(StrEnum):
 @guarded
 def bench(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Workloads and studies; all workloads if none."),
+        list[str] | None, argument("[NAME]...", "Workloads and studies; all workloads if none.")
     ] = None,
     against: str = option("", "PEERS", f"Any of {','.join(PEERS)}, or 'all' that there are."),
     num: int = option(200_000, "N", "Entries.", min=1),
@@ -80,7 +78,7 @@ def bench(
     )
     figures = measure(make_plan(names or [], against, settings, rounds, directory))
     if as_json:
-        write_line(json.dumps(figures))
+        write_json(figures)
         return
     for line in report.lines(figures):
         write_line(line)

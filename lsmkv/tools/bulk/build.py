@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, cast
-
-import typer
 
 import lsmkv.shards.building
 from lsmkv import TableArguments
@@ -20,9 +17,9 @@ from lsmkv.shards.building.sources.inputs import find_inputs
 from lsmkv.shards.building.tables import TABLE_BYTES
 from lsmkv.tools.arguments import filter_arguments
 from lsmkv.tools.bulk.executors import open_executor
-from lsmkv.tools.console import guarded, write_line
+from lsmkv.tools.console import guarded, write_json, write_line
 from lsmkv.tools.drawing import Progress, progress
-from lsmkv.tools.options import choice, flag, option
+from lsmkv.tools.options import argument, choice, flag, option, required
 from lsmkv.tools.shard_sets import store_options
 from lsmkv.tools.text import count, from_size, size
 
@@ -44,14 +41,9 @@ class Codec(StrEnum):
 def build(
     inputs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="INPUT",
-            help="Files, or directories of files; - is stdin, as 'export' writes.",
-        ),
+        argument("INPUT", "Files, or directories of files; - is stdin, as 'export' writes."),
     ],
-    into: Annotated[
-        str, typer.Option("--into", metavar="URL", help="The shard set: a directory, s3://..., ...")
-    ],
+    into: Annotated[str, required("URL", "The shard set: a directory, s3://..., ...", "--into")],
     shards: int | None = option(None, "N", "By default, one for each 512 MiB.", min=1),
     workers: int | None = option(
         None, "N", "Processes; by default one for each processor, or this one for a few MiB.", min=1
@@ -117,7 +109,7 @@ def build(
         )
     seconds = time.perf_counter() - started
     if as_json:
-        write_line(json.dumps(_figures(into, version) | {"seconds": round(seconds, 3)}))
+        write_json(_figures(into, version) | {"seconds": round(seconds, 3)})
     else:
         summary = f"version {version.number}: {count(version.pairs, 'pair')}, {size(version.bytes)}"
         write_line(f"{summary}, {count(len(version.shards), 'shard')}, in {seconds:.1f} s")

@@ -11,6 +11,7 @@ from typing import Any
 
 from lsmkv.engine.env.process import processors
 from lsmkv.shards.building import Workers
+from lsmkv.tools.console import needing
 
 _CONNECT = 10
 """Seconds in which a scheduler has to answer."""
@@ -45,12 +46,8 @@ def open_executor(workers: int | None, scheduler: str | None) -> Iterator[Execut
 
 @contextmanager
 def _dask(address: str) -> Iterator[Executor]:
-    try:
+    with needing("--scheduler", "distributed"):
         distributed: Any = importlib.import_module("distributed")  # takes most of a second
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] != "distributed":
-            raise
-        raise ValueError("--scheduler needs distributed: pip install distributed") from None
     try:
         client = distributed.Client(address, timeout=_CONNECT)
     except OSError as error:

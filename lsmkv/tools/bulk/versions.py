@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from contextlib import closing
@@ -16,16 +15,14 @@ from lsmkv.shards import VersionDocument
 from lsmkv.shards.building import PairChange
 from lsmkv.shards.building.manage import versions_to_compare
 from lsmkv.tools.arguments import Hex
-from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write_line
+from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write_json, write_line
 from lsmkv.tools.differences import Form, print_differences, say_counts
 from lsmkv.tools.drawing import progress
-from lsmkv.tools.options import flag, option
+from lsmkv.tools.options import argument, flag, option
 from lsmkv.tools.shard_sets import store_options
 from lsmkv.tools.text import count, printable, size
 
-Url = Annotated[
-    str, typer.Argument(metavar="URL", help="The shard set: a directory, s3://..., ...")
-]
+Url = Annotated[str, argument("URL", "The shard set: a directory, s3://..., ...")]
 AsJson = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]
 
 _HEADINGS = ("version", "published (UTC)", "shards", "pairs", "size", "build")
@@ -42,7 +39,7 @@ def list_(url: Url, as_json: AsJson = False) -> None:
     """
     found = lsmkv.bulk.versions(url, options=store_options(url))
     if as_json:
-        write_line(json.dumps([_fields(version) for version in found], indent=2))
+        write_json([_fields(version) for version in found], indent=2)
         return
     if not found:
         say(f"{url}: no version was published here")
@@ -72,7 +69,7 @@ def prune(
         url, keep=keep, grace=grace * 3600, dry_run=dry_run, options=store_options(url)
     )
     if as_json:
-        write_line(json.dumps({"url": url, "dry_run": dry_run} | pruned._asdict()))
+        write_json({"url": url, "dry_run": dry_run} | pruned._asdict())
         return
     kept = f"kept {_numbers(pruned.kept_versions)}, {count(pruned.kept_objects, 'object')}"
     gone = f"{_numbers(pruned.versions)}, {count(len(pruned.objects), 'object')}"
@@ -83,12 +80,8 @@ def prune(
 @guarded
 def diff(
     url: Url,
-    a: Annotated[
-        int | None, typer.Argument(metavar="[A]", min=1, help="A version; the one before B.")
-    ] = None,
-    b: Annotated[
-        int | None, typer.Argument(metavar="[B]", min=1, help="Another version; the newest one.")
-    ] = None,
+    a: Annotated[int | None, argument("[A]", "A version; the one before B.", min=1)] = None,
+    b: Annotated[int | None, argument("[B]", "Another version; the newest one.", min=1)] = None,
     keys_only: bool = flag("Without the values.", "--keys-only"),
     limit: int | None = option(None, "N", "Stop after N differences.", min=1),
     quiet: bool = flag("Print nothing: the exit status is the answer.", "--quiet", "-q"),
@@ -114,7 +107,7 @@ def diff(
         counts, complete = print_differences(map(_difference, found), form, 1 if quiet else limit)
     if as_json and not quiet:
         about = {"url": url, "a": older, "b": newer}
-        write_line(json.dumps({"summary": about | counts | {"complete": complete}}))
+        write_json({"summary": about | counts | {"complete": complete}})
     if stats:
         say_counts(counts, complete)
     sys.stdout.flush()

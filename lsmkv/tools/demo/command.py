@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from enum import StrEnum
 from typing import Any
 
@@ -11,7 +10,7 @@ import typer
 
 import lsmkv
 from lsmkv.tools.arguments import open_input
-from lsmkv.tools.console import ERROR, guarded, say, write_line
+from lsmkv.tools.console import ERROR, guarded, say, write_json
 from lsmkv.tools.demo.measure import BITS_PER_KEY, TEXTBOOK_RATE
 from lsmkv.tools.demo.page import DemoPage
 from lsmkv.tools.demo.report import print_report
@@ -71,7 +70,7 @@ def demo(
         if page is not None and file is not None:
             page.write(file, outcome)
         if as_json:
-            write_line(json.dumps(_about(plan) | outcome.to_dict(), indent=2))
+            write_json(_about(plan) | outcome.to_dict(), indent=2)
         else:
             print_report(stdout_console(), plan, outcome)
     if report:

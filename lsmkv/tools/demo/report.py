@@ -14,6 +14,7 @@ from lsmkv.tools.demo.measure import Loading, Lookups, Measurement
 from lsmkv.tools.demo.reading import TITLES, findings, reading
 from lsmkv.tools.demo.run import Outcome, Plan
 from lsmkv.tools.demo.timing import BATCH, ROUNDS
+from lsmkv.tools.drawing import Sheet
 from lsmkv.tools.sample_keys import DataSet
 from lsmkv.tools.text import count, escape, size
 
@@ -49,55 +50,49 @@ def print_report(console: Console, plan: Plan, outcome: Outcome) -> None:
     report.title("lsmkv demo: what a filter saves")
     for number, sentence in enumerate(found, 1):
         report.item(sentence, f"{number}. " if len(found) > 1 else "")
-    report.gap()
+    report.line()
     report.stores(plan.data, outcome.loadings, plan.directory)
-    report.gap()
+    report.line()
     report.lookups(len(outcome.questions.present), outcome.example)
     for measurements in (outcome.as_loaded, outcome.compacted):
         if measurements:
-            report.gap()
+            report.line()
             report.tables(measurements, keys)
-    report.gap()
+    report.line()
     report.title("In detail")
     for sentence in reading(outcome.as_loaded, outcome.compacted, keys):
         report.item(sentence)
     if not outcome.wrong:
         report.item(f"All {count(outcome.lookups, 'answer')} were right.")
     report.item("Your own keys: lsmkv demo --keys FILE. All options: lsmkv demo --help")
-    report.gap()
+    report.line()
     report.picture(outcome.as_loaded)
     if outcome.wrong:
-        report.gap()
+        report.line()
         report.item(found[0], "")
 
 
-class _Report:
-    """The parts of the report, each printed to a console and wrapped to its width."""
+class _Report(Sheet):
+    """The parts of the report."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._width = min(console.width, _WIDEST) - 1
-        self._fine = can_encode(console.encoding)
+        super().__init__(console, _WIDEST)
         self._greek = can_encode(console.encoding, "µ")
 
     def title(self, text: str) -> None:
         """A bold line."""
-        self._print(Text(text, style="bold"))
+        self.line(text, "bold")
 
     def item(self, text: str, mark: str = "- ") -> None:
         """A paragraph behind a mark; a size stays on one line with its unit."""
         filled = textwrap.fill(
             _UNIT.sub("\xa0", text),
-            self._width,
+            self.width,
             initial_indent=mark,
             subsequent_indent=" " * len(mark),
             break_on_hyphens=False,
         )
-        self._print(Text(filled.replace("\xa0", " ")))
-
-    def gap(self) -> None:
-        """An empty line."""
-        self._print(Text())
+        self.line(filled.replace("\xa0", " "))
 
     def picture(self, measurements: Sequence[Measurement]) -> None:
         """Bars of the blocks read per Get."""
@@ -107,12 +102,12 @@ class _Report:
             ("a key that is there", [one.present.blocks_per_get for one in measurements]),
         )
         most = max(max(figures) for _, figures in groups)
-        bars = Bars(most, max(8, min(self._width - 27, _LONGEST_BAR)), fine=self._fine)
+        bars = Bars(most, max(8, min(self.width - 27, _LONGEST_BAR)), fine=self.fine)
         for name, figures in groups:
-            self._print(Text(f"  {name}"))
+            self.line(f"  {name}")
             for one, figure in zip(measurements, figures, strict=True):
                 line = Text(f"    {TITLES[one.layout]:13}").append(f"{figure:6.3f}", "bold")
-                self._print(line.append("  ").append(bars.draw(figure), style=color(one)))
+                self.line(line.append("  ").append(bars.draw(figure), style=color(one)))
 
     def stores(self, data: DataSet, loadings: Sequence[Loading], directory: str | None) -> None:
         """What was loaded; ``directory`` is where the stores stay, if they do."""
@@ -150,8 +145,8 @@ class _Report:
             "",
         )
         for name, key in zip(("exists", "absent"), example, strict=True):
-            self._print(Text(f"  {name}  {_shortened(escape(key), self._width - 10)}"))
-        self.gap()
+            self.line(f"  {name}  {_shortened(escape(key), self.width - 10)}")
+        self.line()
         for name, meaning in _LEGEND:
             self.item(meaning, f"  {self._micro(name):10}")
 
@@ -161,15 +156,12 @@ class _Report:
         state = "After compact_range()" if first.compacted else "As loaded"
         asked = count(first.overlapping, "table")
         self.title(f"{state}: at most {asked} to ask for a key")
-        for line in table(measurements, keys, self._width):
-            self._print(Text(self._micro(line.plain), spans=line.spans))
+        for line in table(measurements, keys, self.width):
+            self.line(Text(self._micro(line.plain), spans=line.spans))
         self.item(self._micro(spread(measurements)), "")
 
     def _micro(self, text: str) -> str:
         return text if self._greek else text.replace("µ", "u")
-
-    def _print(self, text: Text) -> None:
-        self._console.print(text, soft_wrap=True)
 
 
 def spread(measurements: Sequence[Measurement]) -> str:

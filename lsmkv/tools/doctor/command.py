@@ -14,15 +14,12 @@ from lsmkv.tools.arguments import order_options
 from lsmkv.tools.console import guarded, write_line
 from lsmkv.tools.doctor import report
 from lsmkv.tools.drawing import progress, stdout_console
-from lsmkv.tools.options import flag
+from lsmkv.tools.options import argument, flag
 
 
 @guarded
 def doctor(
-    directory: Annotated[
-        str,
-        typer.Argument(metavar="DIR", help=report.DIRECTORY),
-    ] = ".",
+    directory: Annotated[str, argument("DIR", report.DIRECTORY)] = ".",
     as_json: bool = flag(report.JSON, "--json"),
 ) -> None:
     """Print what is installed, whether a store works in DIR, and whether the one in it is sound.

@@ -16,7 +16,7 @@ from lsmkv.tools.dump.records import Fault, FaultKind
 from lsmkv.tools.dump.sources import CURRENT, Wanted, dump_path
 from lsmkv.tools.dump.text import TextForm
 from lsmkv.tools.next_step import step_to_rescue
-from lsmkv.tools.options import flag, option
+from lsmkv.tools.options import argument, flag, option
 from lsmkv.tools.text import count
 
 _NOUNS: dict[FaultKind, str] = {
@@ -30,10 +30,7 @@ _NOUNS: dict[FaultKind, str] = {
 @guarded
 def dump(
     path: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|DIR", help="A file of a store, or its directory.", callback=store_only
-        ),
+        str, argument("FILE|DIR", "A file of a store, or its directory.", callback=store_only)
     ],
     annotate: bool = flag("Every byte of the file, with its meaning.", "--annotate"),
     as_json: bool = flag("JSON lines: an object for each record.", "--json"),

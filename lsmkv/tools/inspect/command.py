@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from lsmkv.tools.arguments import Stored, is_shard_set
-from lsmkv.tools.console import guarded
+from lsmkv.tools.console import guarded, needing
 from lsmkv.tools.filter_lab import PolicyMaker
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.lab.own import load_policy
@@ -15,7 +15,6 @@ from lsmkv.tools.options import flag, option
 from lsmkv.tools.shard_sets import open_shard
 
 DEFAULT_PORT = 8731
-_EXTRA = ("starlette", "uvicorn")
 
 
 @guarded
@@ -63,14 +62,8 @@ def inspect(
     if trace is not None:
         os.stat(trace)  # report a wrong name at once
     own = None if policy is None else load_policy(policy)
-    try:
+    with needing("inspect", "starlette", "uvicorn", extra="tools"):
         from lsmkv.tools.inspect.server import announced, serve  # noqa: PLC0415 - takes 0.2 s
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in _EXTRA:
-            raise
-        raise ValueError(
-            "inspect needs starlette and uvicorn: pip install '.[tools]' in lsmkv's checkout"
-        ) from None
     with (
         _opened(directory, shard, trace, own) as api,
         announced(

@@ -21,7 +21,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from lsmkv.engine.errors import DirectoryReplacedError, Error
-from lsmkv.tools.console import say, write_line
+from lsmkv.tools.console import say, write_json
 from lsmkv.tools.inspect.api import Api, Query
 from lsmkv.tools.inspect.guard import Guard, require_token
 from lsmkv.tools.inspect.opening import opened_page
@@ -154,7 +154,7 @@ def announced(
         stack.enter_context(listener)
         url = address(host, listener.getsockname()[1], token)
         if as_json:
-            write_line(json.dumps({"path": path, "url": url}))
+            write_json({"path": path, "url": url})
             sys.stdout.flush()
         else:
             say(f"{path} {words} {url} (Ctrl-C ends it)")

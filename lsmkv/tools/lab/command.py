@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Annotated
 
-import typer
 from rich.console import Console
 
 import lsmkv
 from lsmkv.tools.arguments import open_input, store_only
-from lsmkv.tools.console import guarded, write_line
+from lsmkv.tools.console import guarded, write_json
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.filter_lab import (
     DEFAULT_SETTINGS,
@@ -27,15 +25,14 @@ from lsmkv.tools.lab.gets import given_gets
 from lsmkv.tools.lab.own import load_policy
 from lsmkv.tools.lab.report import print_report
 from lsmkv.tools.load import Loaded, load_lines, read_records
-from lsmkv.tools.options import flag, option
+from lsmkv.tools.options import argument, flag, option
 from lsmkv.tools.text import printable
 
 
 @guarded
 def filter_lab(
     directory: Annotated[
-        str | None,
-        typer.Argument(metavar="DIR", help="The store's directory.", callback=store_only),
+        str | None, argument("DIR", "The store's directory.", callback=store_only)
     ] = None,
     keys: str | None = option(
         None,
@@ -95,7 +92,7 @@ def filter_lab(
             chosen = choose_gets(db, trace, gets, seed, progress)
         outcome = experiment(db, directory or keys or "", chosen, wanted, seed, progress)
     if as_json:
-        write_line(json.dumps(outcome.to_dict(), indent=2))
+        write_json(outcome.to_dict(), indent=2)
         return
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # the locale may not encode a file's name

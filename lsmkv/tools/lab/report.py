@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from lsmkv.tools.bars import Bars, can_encode
+from lsmkv.tools.bars import Bars
+from lsmkv.tools.drawing import Sheet
 from lsmkv.tools.filter_lab import Replay, SettingReads
 from lsmkv.tools.lab.heat import Heat, LevelHeat, TableHeat
 from lsmkv.tools.lab.outcome import Outcome
@@ -23,7 +24,7 @@ WASTED_STYLE, CHOSEN_STYLE = "red", "bold green"
 
 def print_report(console: Console, outcome: Outcome) -> None:
     """Print it all, in at most 120 columns, or fewer on a narrower terminal."""
-    report = _Report(console)
+    report = _Report(console, _WIDEST)
     report.line("lsmkv filter-lab: what other filters would save", "bold")
     report.words(outcome.verdict.sentence, CHOSEN_STYLE if outcome.verdict.setting else "bold")
     report.line()
@@ -36,21 +37,12 @@ def print_report(console: Console, outcome: Outcome) -> None:
     report.words(RULE, "dim")
 
 
-class _Report:
-    """The parts of the report, each printed to a console and fitted to its width."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._width = min(console.width, _WIDEST) - 1
-        self._fine = can_encode(console.encoding)
-
-    def line(self, text: str = "", style: str = "") -> None:
-        """One line."""
-        self._print(Text(text, style=style))
+class _Report(Sheet):
+    """The parts of the report."""
 
     def words(self, text: str, style: str = "") -> None:
         """A paragraph."""
-        for line in wrap(text, self._width):
+        for line in wrap(text, self.width):
             self.line(line, style)
 
     def settings(self, replay: Replay, chosen: str | None) -> None:
@@ -60,18 +52,18 @@ class _Report:
             f"{'filters':{names}}{'blocks read':>12}{'per Get':>9}{'wasted':>9}"
             f"{'memory':>11}{'measured':>9}"
         )
-        room = self._width - len(head) - 2 if self._width >= _NARROWEST_WITH_BARS else 0
+        room = self.width - len(head) - 2 if self.width >= _NARROWEST_WITH_BARS else 0
         scale = next((one for one in (_LOG_SCALE, "log scale") if len(one) <= room), "")
         self.line(f"{head}  {scale}".rstrip(), "dim")
         most = max(one.wasted_reads for one in replay.results)
-        bars = Bars(most, room, fine=self._fine, log=True)
+        bars = Bars(most, room, fine=self.fine, log=True)
         for one in replay.results:
             line = Text(_figures(one, names, replay.gets))
             line.stylize(CHOSEN_STYLE if one.setting == chosen else "")
             if scale:
                 line.append("  ").append(bars.draw(one.wasted_reads), WASTED_STYLE)
             line.rstrip()
-            self._print(line)
+            self.line(line)
         self.words(
             "Measured is the rate of false positives. Memory is that of the filters with their"
             " offsets, as open tables hold them.",
@@ -86,7 +78,7 @@ class _Report:
             self.line("The store has no tables.")
             return
         scans = count(heat.scans, "prefix scan") if heat.scans else ""
-        room = max(16, (self._width - _LABEL) // 2)
+        room = max(16, (self.width - _LABEL) // 2)
         heading = f"{'by level':{_LABEL}}{count(heat.gets, 'Get'):{room}}{scans}"
         self.line(heading.rstrip(), "dim")
         for one in levels:
@@ -118,17 +110,14 @@ class _Report:
     ) -> None:
         """A label, and the wasted reads of Gets and of scans with their bars."""
         most = max(max(one.gets, one.scans) for one in levels)
-        bars = Bars(most, room - 12, fine=self._fine, log=True)
+        bars = Bars(most, room - 12, fine=self.fine, log=True)
         line = Text(f"{label:{_LABEL}}")
         for figure in (row.gets, row.scans) if with_scans else (row.gets,):
             drawn = bars.draw(figure)
             line.append(f"{figure:<9,}").append(drawn, WASTED_STYLE)
             line.append(" " * (room - 9 - len(drawn)))
         line.rstrip()
-        self._print(line)
-
-    def _print(self, text: Text) -> None:
-        self._console.print(text, soft_wrap=True)
+        self.line(line)
 
 
 def _about(outcome: Outcome) -> str:

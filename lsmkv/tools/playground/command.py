@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import lsmkv
-from lsmkv.tools.console import guarded
+from lsmkv.tools.console import guarded, needing
 from lsmkv.tools.options import flag, option
 
 DEFAULT_PORT = 8732
@@ -14,7 +14,6 @@ PLACES = tuple(
     for base in (os.curdir, os.path.dirname(os.path.dirname(os.path.abspath(lsmkv.__file__))))
 )
 """Where the playground is looked for: below this directory, and in the checkout of this lsmkv."""
-_EXTRA = ("starlette", "uvicorn")
 
 
 @guarded
@@ -33,15 +32,9 @@ def playground(
 
     JSON: "path", "url".
     """
-    try:
+    with needing("playground", "starlette", "uvicorn", extra="tools"):
         from lsmkv.tools.inspect.server import announced, run  # noqa: PLC0415 - takes 0.2 s
         from lsmkv.tools.playground.server import HOST, application, built  # noqa: PLC0415
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in _EXTRA:
-            raise
-        raise ValueError(
-            "playground needs starlette and uvicorn: pip install '.[tools]' in lsmkv's checkout"
-        ) from None
     place = built(directory, PLACES)
     with announced(
         HOST, port, place, "is served at", as_json=as_json, open_page=open_page

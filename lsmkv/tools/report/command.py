@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from typing import Annotated
 
-import typer
-
 from lsmkv.tools.arguments import Directory
-from lsmkv.tools.console import guarded, say, write_line
+from lsmkv.tools.console import guarded, say, write_json
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.inspect.api import Api
-from lsmkv.tools.options import flag, option
+from lsmkv.tools.options import flag, option, required
 from lsmkv.tools.output import Output, open_output
 from lsmkv.tools.report.content import Content
 from lsmkv.tools.report.page import Answer, html_page
@@ -23,9 +20,7 @@ from lsmkv.tools.text import from_argument, printable, size
 @guarded
 def report(
     directory: Directory,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The file; - is stdout.")
-    ],
+    output: Annotated[str, required("FILE", "The file; - is stdout.", "--output", "-o")],
     key: list[str] | None = option(None, "KEY", "A key whose Get is shown; may be repeated."),
     is_hex: bool = flag("The keys are in hexadecimal.", "--hex"),
     force: bool = flag("Replace FILE if it exists.", "--force"),
@@ -48,7 +43,7 @@ def report(
     with open_output(output, force) as file:
         written = write_report(directory, file, keys)
     if as_json:
-        write_line(json.dumps({"path": directory, "file": output, "bytes": written}))
+        write_json({"path": directory, "file": output, "bytes": written})
     elif output != "-":
         say(f"{output}: {size(written)}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,9 +15,9 @@ from lsmkv import OptionArguments
 from lsmkv.engine.errors import Error, is_full_disk
 from lsmkv.files.repair import rescue_db
 from lsmkv.tools.arguments import order_options
-from lsmkv.tools.console import ERROR, guarded, in_words, say, write_line
+from lsmkv.tools.console import ERROR, guarded, in_words, say, write_json
 from lsmkv.tools.drawing import Progress, progress
-from lsmkv.tools.options import flag, option
+from lsmkv.tools.options import argument, flag, option
 from lsmkv.tools.rescue.finding import Found, Searched, search, unpack
 from lsmkv.tools.rescue.owners import UNKNOWN, owner_by_keys, owner_of
 from lsmkv.tools.rescue.report import Outcome, Printer, free_name
@@ -35,10 +34,7 @@ class WayName(StrEnum):
 @guarded
 def rescue(
     path: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH", help="A store, any folder above it, a zip, or a .mcworld file."
-        ),
+        str, argument("PATH", "A store, any folder above it, a zip, or a .mcworld file.")
     ],
     into: str | None = option(
         None, "NEW", "The new directory; beside PATH if it is not given.", "--into"
@@ -171,7 +167,7 @@ def _print(searched: Searched, target: str, outcomes: list[Outcome], as_json: bo
             "stores": [outcome.to_dict() for outcome in outcomes],
             "unread": searched.unread,
         }
-        write_line(json.dumps(data, indent=2))
+        write_json(data, indent=2)
         return
     printer = Printer()
     for outcome in outcomes:

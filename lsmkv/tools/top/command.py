@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
-
 import typer
 
 from lsmkv import LocalEnv
 from lsmkv.engine.db.opening.directory import open_database_directory
 from lsmkv.shared.owner import read_owner
 from lsmkv.tools.arguments import Directory
-from lsmkv.tools.console import MISS, guarded, stdin_is_terminal, stdout_is_terminal, write_line
+from lsmkv.tools.console import (
+    MISS,
+    guarded,
+    stdin_is_terminal,
+    stdout_is_terminal,
+    write_json,
+)
 from lsmkv.tools.options import flag
 from lsmkv.tools.top.plain import owner_as_dict
 from lsmkv.tools.top.watch import Watch
@@ -34,7 +38,7 @@ def top(
     with open_database_directory(LocalEnv(), directory, False) as opened:
         if as_json:
             owner = read_owner(opened)
-            write_line(json.dumps({"path": directory} | owner_as_dict(owner)))
+            write_json({"path": directory} | owner_as_dict(owner))
             if not owner.publishes:
                 raise typer.Exit(MISS)
             return

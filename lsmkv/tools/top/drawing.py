@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lsmkv.tools.bars import Bars
+
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
-_PARTS = " ▏▎▍▌▋▊▉█"
 
 
 def bar(share: float, width: int) -> str:
@@ -14,11 +15,7 @@ def bar(share: float, width: int) -> str:
     >>> bar(0.55, 4), bar(0.0, 4), bar(2.0, 4)
     ('██▎ ', '    ', '████')
     """
-    eighths = round(min(1.0, max(0.0, share)) * width * 8)
-    if share > 0:
-        eighths = max(1, eighths)  # little is not nothing
-    full, rest = divmod(eighths, 8)
-    return ("█" * full + (_PARTS[rest] if rest else "")).ljust(width)
+    return Bars(1.0, width, fine=True).draw(min(1.0, max(0.0, share))).ljust(width)
 
 
 def chart(values: Sequence[float], width: int, height: int) -> list[str]:

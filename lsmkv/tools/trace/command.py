@@ -8,15 +8,13 @@ import os
 import shutil
 from typing import Annotated
 
-import typer
-
 import lsmkv
 from lsmkv.engine.errors import NotFoundError
 from lsmkv.engine.util.json_fields import json_field
 from lsmkv.files import make_name
 from lsmkv.tools.arguments import HexKeys, Json, store_only
-from lsmkv.tools.console import guarded, stdout_is_terminal, write_line
-from lsmkv.tools.options import flag, option
+from lsmkv.tools.console import guarded, stdout_is_terminal, write_json, write_line
+from lsmkv.tools.options import argument, flag, option
 from lsmkv.tools.text import clipped, duration, size
 from lsmkv.tools.trace.summary import Summary
 
@@ -29,9 +27,9 @@ _TRACE = make_name("trace")
 def trace(
     path: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE|DIR",
-            help=f"The trace, or the store in whose directory it is ({_TRACE}).",
+        argument(
+            "FILE|DIR",
+            f"The trace, or the store in whose directory it is ({_TRACE}).",
             callback=store_only,
         ),
     ],
@@ -60,7 +58,7 @@ def trace(
         for record in operations:
             whole.add(record)
         if as_json:
-            write_line(json.dumps(whole.to_dict(keys, is_hex)))
+            write_json(whole.to_dict(keys, is_hex))
         else:
             for line in whole.lines(keys, is_hex, width):
                 write_line(line)
