@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import pytest
 from processes import ENVIRON
 from typer.testing import CliRunner
 
@@ -83,6 +87,36 @@ def on_terminal(
     status, err = terminal.end()
     assert err == ""
     return status, shown
+
+
+@contextlib.contextmanager
+def ctrl_c_at_progress(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> Iterator[None]:
+    """Ctrl-C when a command of this module, run in this process, reports its progress."""
+
+    @contextlib.contextmanager
+    def interrupting(description: str, unit: str) -> Iterator[Any]:
+        yield SimpleNamespace(
+            report=lambda *_: signal.raise_signal(signal.SIGINT), advance=lambda _: None
+        )
+
+    monkeypatch.setattr(module, "progress", interrupting)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def without(monkeypatch: pytest.MonkeyPatch, module: str, package: str) -> None:
+    """An import of this module fails, since a package is missing."""
+    original = builtins.__import__
+
+    def imported(name: str, *arguments: Any, **keywords: Any) -> Any:
+        if name == module:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+        return original(name, *arguments, **keywords)
+
+    monkeypatch.setattr(builtins, "__import__", imported)
 
 
 def fails(done: Done[Any], *words: str) -> None:

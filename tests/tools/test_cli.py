@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from commands import Done, fails
 from commands import lsm_bytes as lsm
-from started import ENVIRONMENT, NAMES, records, start
+from started import ENVIRONMENT, NAMES, into, on_a_terminal, records, start
 
 import lsmkv
 
@@ -69,34 +69,15 @@ def test_a_wrong_call_is_status_2() -> None:
 @pytest.mark.parametrize("command", [["get", "a"], ["scan"], ["stats"]])
 def test_stdout_on_a_full_disk_is_an_error(store: Path, command: list[str]) -> None:
     name, *rest = command
-    with (
-        open("/dev/full", "wb") as full,
-        start(name, store, *rest, stdout=full, stderr=subprocess.PIPE) as done,
-    ):
-        _, err = done.communicate()
-    assert done.returncode == 2
-    assert err == b"lsmkv: No space left on device\n"
+    assert into("/dev/full", name, store, *rest) == (2, b"lsmkv: No space left on device\n")
 
 
 def test_progress_is_drawn_on_a_terminal_at_stderr(tmp_path: Path) -> None:
-    terminal, end = os.openpty()
-    load = start(
-        "load",
-        tmp_path / "db",
-        "-",
-        "--create",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=end,
-    )
-    with load:
-        out, _ = load.communicate(b"key\tvalue\n")
-    os.close(end)
-    shown = os.read(terminal, 10_000)
-    os.close(terminal)
-    assert out == b""
-    assert b"Loading" in shown
-    assert b"1 record loaded" in shown
+    line = b"key\tvalue\n"
+    load = on_a_terminal("stderr", "load", tmp_path / "db", "-", "--create", stdin=line)
+    assert load.out == b""
+    assert b"Loading" in load.terminal
+    assert b"1 record loaded" in load.terminal
 
 
 # load

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from commands import Done, fails
 from commands import lsm_bytes as lsm
-from started import records, start
+from started import on_a_terminal, records
 
 
 def test_put_and_get(store: Path) -> None:
@@ -53,13 +53,8 @@ def test_delete(store: Path) -> None:
 
 def test_control_characters_are_escaped_on_a_terminal(store: Path) -> None:
     for options, expected in (([], b"\\x1b[31m\r\n"), (["--raw"], b"\x1b[31m")):
-        terminal, end = os.openpty()
-        with start("get", store, "b\n", *options, stdout=end) as done:
-            pass
-        os.close(end)
-        assert os.read(terminal, 100) == expected
-        os.close(terminal)
-        assert done.returncode == 0
+        done = on_a_terminal("stdout", "get", store, "b\n", *options)
+        assert (done.status, done.terminal) == (0, expected)
 
 
 def test_create_makes_a_store(tmp_path: Path) -> None:

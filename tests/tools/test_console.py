@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import lsm_bytes, on_terminal
 
 import lsmkv
 from lsmkv.tools.console import needing, write_json
 from lsmkv.tools.text import fold
 
-HOME = str(Path(lsmkv.__file__).parents[1])
 LINE = "000005.ldb  ok       level 2, 1,020 of 1,024 blocks, 241,643 entries, 123.4 MiB"
 
 
@@ -31,19 +28,12 @@ def test_verify_folds_its_lines_on_a_terminal_alone(tmp_path: Path) -> None:
     with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
         db.put(b"k", b"v")
         db.flush()
-    command = [sys.executable, "-m", "lsmkv", "verify", str(tmp_path / "db")]
-    environment = os.environ | {"PYTHONPATH": HOME, "COLUMNS": "50"}
-    piped = subprocess.run(command, capture_output=True, env=environment, check=True).stdout
-    master, end = os.openpty()
-    with subprocess.Popen(command, stdout=end, env=environment) as verify:
-        pass
-    os.close(end)
-    shown = os.read(master, 10_000).replace(b"\r\n", b"\n")
-    os.close(master)
-    assert verify.returncode == 0
+    piped = lsm_bytes("verify", tmp_path / "db").out
+    status, shown = on_terminal("verify", tmp_path / "db", columns=50)
+    assert status == 0
     assert max(map(len, piped.splitlines())) > 50
     assert max(map(len, shown.splitlines())) <= 50
-    assert b" ".join(shown.split()) == b" ".join(piped.split())
+    assert shown.split() == piped.decode().split()
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 import pytest
 from commands import lsm_bytes as lsm
 from exported import CONTENT, Records, fails, make
-from started import ENVIRONMENT
+from started import into_a_closed_pipe, on_a_terminal
 
 import lsmkv
 from lsmkv.files.exchange import json_line, write_raw
@@ -124,34 +122,16 @@ def test_a_store_with_another_comparator(tmp_path: Path) -> None:
 
 
 def test_the_raw_format_is_not_written_to_a_terminal(store: Path) -> None:
-    terminal, end = os.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "lsmkv", "export", store, "--format", "raw"],
-        stdout=end,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
-    ) as done:
-        _, err = done.communicate()
-    os.close(end)
-    os.close(terminal)
-    assert done.returncode == 2
-    assert b"not for a terminal" in err
+    done = on_a_terminal("stdout", "export", store, "--format", "raw")
+    assert (done.status, done.terminal) == (2, b"")
+    assert b"not for a terminal" in done.err
 
 
 def test_export_into_a_closed_pipe_exits_like_sigpipe(tmp_path: Path) -> None:
     make(tmp_path / "db", [(b"%05d" % number, bytes(100)) for number in range(5000)])
-    with subprocess.Popen(
-        [sys.executable, "-m", "lsmkv", "export", tmp_path / "db"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
-    ) as done:
-        assert done.stdout is not None
-        assert done.stderr is not None
-        assert done.stdout.readline().startswith(b'{"key": "00000"')
-        done.stdout.close()
-        assert done.stderr.read() == b""
-    assert done.returncode == 128 + signal.SIGPIPE
+    status, line = into_a_closed_pipe("export", tmp_path / "db")
+    assert status == 128 + signal.SIGPIPE
+    assert line.startswith(b'{"key": "00000"')
 
 
 def test_progress_of_an_export_counts_bytes_of_tables(

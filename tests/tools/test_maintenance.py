@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from commands import Done, fails, lsm
+from commands import Done, ctrl_c_at_progress, fails, lsm
+from started import into, on_a_terminal
 from stores import pairs_in, put_numbered
 
 import lsmkv
 from lsmkv.tools import maintenance
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(lsmkv.__file__).parents[1]), "COLUMNS": "80"}
 TINY: dict[str, Any] = {"write_buffer_size": 4096, "max_file_size": 4096, "compression": None}
 
 
@@ -217,17 +214,9 @@ def test_progress_of_a_compaction(store: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_ctrl_c_cancels_a_compaction(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def interrupting(description: str, unit: str) -> Iterator[Any]:
-        yield SimpleNamespace(report=lambda *_: signal.raise_signal(signal.SIGINT))
-
     before = pairs_in(store)
-    monkeypatch.setattr(maintenance, "progress", interrupting)
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
+    with ctrl_c_at_progress(monkeypatch, maintenance):
         done = lsm("compact", store)
-    finally:
-        signal.signal(signal.SIGINT, handler)
     assert (done.status, done.out) == (130, "")
     assert done.err == (
         "lsmkv: cancelled: the levels compacted so far stay compacted, the rest is unchanged\n"
@@ -236,20 +225,10 @@ def test_ctrl_c_cancels_a_compaction(store: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_progress_of_a_compaction_on_a_terminal(store: Path) -> None:
-    terminal, end = os.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "lsmkv", "compact", store],
-        stdout=subprocess.PIPE,
-        stderr=end,
-        env=ENVIRONMENT,
-    ) as compact:
-        out, _ = compact.communicate()
-    os.close(end)
-    shown = os.read(terminal, 100_000)
-    os.close(terminal)
-    assert compact.returncode == 0
-    assert out.startswith(b"before: ")
-    assert b"Compacting" in shown
+    compact = on_a_terminal("stderr", "compact", store)
+    assert compact.status == 0
+    assert compact.out.startswith(b"before: ")
+    assert b"Compacting" in compact.terminal
 
 
 # destroy
@@ -292,23 +271,12 @@ def test_destroy_without_a_terminal_needs_yes(store: Path) -> None:
 
 @pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"n\n", 1), (b"\n", 1)])
 def test_destroy_asks_on_a_terminal(store: Path, answer: bytes, status: int) -> None:
-    terminal, end = os.openpty()
-    os.write(terminal, answer)
-    with subprocess.Popen(
-        [sys.executable, "-m", "lsmkv", "destroy", store],
-        stdin=end,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
-    ) as destroy:
-        out, err = destroy.communicate()
-    os.close(end)
-    os.close(terminal)
-    assert destroy.returncode == status
-    assert f"Destroy the database in {store}".encode() in err
+    destroy = on_a_terminal("stdin", "destroy", store, stdin=answer)
+    assert destroy.status == status
+    assert f"Destroy the database in {store}".encode() in destroy.err
     assert store.exists() == (status != 0)
-    assert out.startswith(b"removed " if status == 0 else b"")
-    assert (b"nothing was removed" in err) == (status != 0)
+    assert destroy.out.startswith(b"removed " if status == 0 else b"")
+    assert (b"nothing was removed" in destroy.err) == (status != 0)
 
 
 def test_destroy_refuses_a_directory_without_a_store(tmp_path: Path) -> None:
@@ -434,17 +402,8 @@ def test_a_full_disk_behind_stdout(store: Path, tmp_path: Path, command: str) ->
     other = tmp_path / "other"
     lsmkv.DB(other, create_if_missing=True).close()
     arguments = [command, store, *([other] if command == "diff" else [])]
-    with (
-        open("/dev/full", "wb") as full,
-        subprocess.Popen(
-            [sys.executable, "-m", "lsmkv", *map(str, arguments)],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            env=ENVIRONMENT,
-        ) as done,
-    ):
-        _, err = done.communicate()
-    assert done.returncode == 2
+    status, err = into("/dev/full", *arguments)
+    assert status == 2
     assert err.splitlines()[-1] == b"lsmkv: No space left on device"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from commands import lsm_bytes as lsm
 from exported import CONTENT, fails, make
-from started import ENVIRONMENT
+from started import ENVIRONMENT, ended_by
 from stores import put_numbered
 
 import lsmkv
@@ -83,32 +83,21 @@ def test_an_interrupted_export_leaves_no_file(
 def test_a_signal_that_ends_an_export_leaves_no_file(
     store: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    program = (
-        "import signal, sys\n"
-        "from lsmkv.tools import cli, exchange\n"
+    patch = (
+        "from lsmkv.tools import exchange\n"
         "def begin(*_):\n"
         "    yield b'a beginning'\n"
         "    print('ready', flush=True)\n"
         "    signal.pause()\n"
         "exchange.write_raw = begin\n"
-        # As a terminal starts it, even if the suite runs under nohup.
-        f"signal.signal({int(number)}, signal.SIG_DFL)\n"
-        "sys.exit(cli.main())"
     )
-    file = tmp_path / "file"
-    with subprocess.Popen(
-        [sys.executable, "-c", program, "export", store, "-o", file, "--format", "raw"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
-    ) as export:
-        assert export.stdout is not None
-        assert export.stdout.readline() == b"ready\n"
+
+    def ready() -> None:
         assert len(os.listdir(tmp_path)) == 2  # the store, and a temporary file
-        export.send_signal(number)
-        _, err = export.communicate()
-    assert export.returncode == 128 + number
-    assert err == b""
+
+    arguments = ("export", store, "-o", tmp_path / "file", "--format", "raw")
+    export = ended_by([number], patch, *arguments, ready=ready)
+    assert (export.status, export.err) == (128 + number, b"")
     assert os.listdir(tmp_path) == ["store"]
 
 

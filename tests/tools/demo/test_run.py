@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from demos import LINES, printed
+from started import ended_by
 
 import lsmkv
 from lsmkv.tools.demo.measure import LAYOUTS
@@ -46,30 +45,19 @@ def test_overlapping_tables_are_compacted_and_measured_again(
 def test_a_signal_that_ends_the_demo_leaves_no_files(
     tmp_path: Path, key_file: Path, number: signal.Signals
 ) -> None:
-    program = (
-        "import signal, sys\n"
-        "from lsmkv.tools import cli\n"
+    patch = (
         "from lsmkv.tools.demo import run\n"
         "def measure(*_, **__):\n"
         "    print('ready', flush=True)\n"
         "    signal.pause()\n"
         "run.measure = measure\n"
-        # As a terminal starts it, even if the suite runs under nohup.
-        f"signal.signal({int(number)}, signal.SIG_DFL)\n"
-        "sys.exit(cli.main())"
     )
-    home = str(Path(lsmkv.__file__).parents[1])
-    with subprocess.Popen(
-        [sys.executable, "-c", program, "demo", "--keys", str(key_file), "--layout", "block"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": home, "TMPDIR": str(tmp_path)},
-    ) as demo:
-        assert demo.stdout is not None
-        assert demo.stdout.readline() == b"ready\n"
+
+    def ready() -> None:
         assert len(list(tmp_path.glob("lsmkv-demo-*/block/CURRENT"))) == 1
-        demo.send_signal(number)
-        _, err = demo.communicate()
-    assert demo.returncode == 128 + number
-    assert err == b""
+
+    arguments = ("demo", "--keys", key_file, "--layout", "block")
+    environment = {"TMPDIR": str(tmp_path)}
+    demo = ended_by([number], patch, *arguments, ready=ready, environment=environment)
+    assert (demo.status, demo.err) == (128 + number, b"")
     assert os.listdir(tmp_path) == []

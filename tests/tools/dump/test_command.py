@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from dumped import LOG_TEXT, TABLE_TEXT, batch_record, dump, encode_put, lines, make_log
+from started import into_a_closed_pipe
 
 import lsmkv
 
@@ -62,16 +60,5 @@ def test_dump_beside_a_writer(tmp_path: Path) -> None:
 def test_dump_into_a_closed_pipe_exits_like_sigpipe(tmp_path: Path) -> None:
     path = tmp_path / "1.log"
     path.write_bytes(make_log([batch_record(1, 9000, encode_put(b"k", b"v" * 50) * 9000)]))
-    environment = os.environ | {"PYTHONPATH": str(Path(lsmkv.__file__).parents[1])}
-    with subprocess.Popen(
-        [sys.executable, "-m", "lsmkv", "dump", str(path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline() == b"--- offset 0; sequence 1\n"
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 128 + signal.SIGPIPE
+    printed = (128 + signal.SIGPIPE, b"--- offset 0; sequence 1\n")
+    assert into_a_closed_pipe("dump", path) == printed

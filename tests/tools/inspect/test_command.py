@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import builtins
 import os
 import re
 import signal
@@ -8,10 +7,9 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
-from commands import fails, lsm
+from commands import fails, lsm, without
 
 import lsmkv
 from lsmkv.tools.inspect.server import listen
@@ -77,14 +75,7 @@ def test_what_is_refused(made_store: Path, tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, made_store: Path) -> None:
-    original = builtins.__import__
-
-    def without(name: str, *arguments: Any, **keywords: Any) -> Any:
-        if name == "lsmkv.tools.inspect.server":
-            raise ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn")
-        return original(name, *arguments, **keywords)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    without(monkeypatch, "lsmkv.tools.inspect.server", "uvicorn")
     fails(lsm("inspect", made_store), "pip install '.[tools]'")
 
 

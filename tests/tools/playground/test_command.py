@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import builtins
 import json
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
-from commands import fails, lsm
+from commands import fails, lsm, without
 from processes import ENVIRON
 
 from lsmkv.tools.inspect.server import listen
@@ -49,12 +47,5 @@ def test_what_is_missing_is_said(
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
-    original = builtins.__import__
-
-    def without(name: str, *arguments: Any, **keywords: Any) -> Any:
-        if name == "lsmkv.tools.inspect.server":
-            raise ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn")
-        return original(name, *arguments, **keywords)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    without(monkeypatch, "lsmkv.tools.inspect.server", "uvicorn")
     fails(lsm("playground", "--directory", made), "pip install '.[tools]'")

@@ -6,19 +6,14 @@ import json
 import os
 import shlex
 import shutil
-import signal
 import stat
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from commands import fails, lsm, on_terminal
+from commands import ctrl_c_at_progress, fails, lsm, on_terminal
 from damaged_folders import all_bytes, make_foreign, make_store, make_world, zipped
 from stores import pairs_in
 
@@ -214,20 +209,10 @@ def test_beside_a_read_only_folder_the_current_directory_is_taken(
 
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def interrupting(description: str, unit: str) -> Iterator[Any]:
-        yield SimpleNamespace(
-            report=lambda *_: signal.raise_signal(signal.SIGINT), advance=lambda _: None
-        )
-
     make_store(tmp_path / "store")
     before = all_bytes(tmp_path)
-    monkeypatch.setattr(command, "progress", interrupting)
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
+    with ctrl_c_at_progress(monkeypatch, command):
         done = lsm("rescue", tmp_path / "store")
-    finally:
-        signal.signal(signal.SIGINT, handler)
     assert (done.status, done.out, done.err) == (130, "", "lsmkv: interrupted\n")
     assert all_bytes(tmp_path) == before
     assert os.listdir(tmp_path) == ["store"]
