@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from toured import lines_to_read, tour_files, tour_section
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {page.stem: page for page in (ROOT / "docs" / "tour.md", ROOT / "docs" / "glossary.md")}
@@ -112,27 +113,7 @@ def test_the_pages_on_how_it_works_name_things() -> None:
 
 # The tree in ten files
 
-BEYOND = "# Beyond the tour"
 MOST_LINES = 1520
-
-
-def intro() -> str:
-    """The tour's section on the ten files."""
-    page = PAGES["tour"].read_text(encoding="utf-8")
-    return page.partition("## The tree in ten files")[2].partition("\n## ")[0]
-
-
-def ten_files() -> list[str]:
-    """The files of its table, in their order."""
-    return re.findall(r"^\| \d+ \| `([\w/.]+)`", intro(), re.MULTILINE)
-
-
-def lines_to_read(source: str) -> list[str]:
-    """The lines of a file up to the comment that ends its part of the tour."""
-    lines = source.splitlines()
-    ends = [at for at, line in enumerate(lines) if line.strip().startswith(BEYOND)]
-    assert len(ends) <= 1
-    return lines[: ends[0]] if ends else lines
 
 
 def test_the_ten_files_are_there_in_reading_order() -> None:
@@ -141,12 +122,12 @@ def test_the_ten_files_are_there_in_reading_order() -> None:
         *("keys", "log", "memtable", "block", "filter_block"),
         *("reader", "version", "reader", "flush", "compaction"),
     ]
-    assert [Path(name).stem for name in ten_files()] == order
-    assert all((ROOT / name).is_file() for name in ten_files())
+    assert [Path(name).stem for name in tour_files()] == order
+    assert all((ROOT / name).is_file() for name in tour_files())
 
 
 def test_the_ten_files_are_read_in_an_afternoon() -> None:
-    sources = [(ROOT / name).read_text(encoding="utf-8") for name in ten_files()]
+    sources = [(ROOT / name).read_text(encoding="utf-8") for name in tour_files()]
     assert 1000 < sum(len(lines_to_read(source)) for source in sources) <= MOST_LINES
 
 
@@ -157,13 +138,13 @@ def without_fast_paths(lines: list[str]) -> list[str]:
 
 
 def test_the_box_has_the_sum_of_its_lines_and_a_lab_for_each_file() -> None:
-    lines = [lines_to_read((ROOT / name).read_text(encoding="utf-8")) for name in ten_files()]
+    lines = [lines_to_read((ROOT / name).read_text(encoding="utf-8")) for name in tour_files()]
     total = sum(len(without_fast_paths(some)) for some in lines)
     assert f"> **Two hours.** These ten files, in this order, about {round(total, -2):,} lines" in (
-        intro()
+        tour_section()
     )
     assert not any(re.match(r"    # Fast paths: |# Fast paths: ", x) for y in lines for x in y)
-    rows = [row for row in intro().splitlines() if re.match(r"\| \d+ \| ", row)]
+    rows = [row for row in tour_section().splitlines() if re.match(r"\| \d+ \| ", row)]
     assert len(rows) == 10
     for row in rows:
         labs = re.findall(r"\[(\d+)\]\((course/\d\d-\w+\.md)\)", row)
@@ -171,7 +152,7 @@ def test_the_box_has_the_sum_of_its_lines_and_a_lab_for_each_file() -> None:
         assert all((ROOT / "docs" / page).is_file() for _, page in labs)
 
 
-@pytest.mark.parametrize("name", ten_files())
+@pytest.mark.parametrize("name", tour_files())
 def test_one_of_the_ten_begins_with_its_contract_and_ends_in_fast_paths(name: str) -> None:
     source = (ROOT / name).read_text(encoding="utf-8")
     contract = ast.get_docstring(ast.parse(source))
@@ -181,6 +162,6 @@ def test_one_of_the_ten_begins_with_its_contract_and_ends_in_fast_paths(name: st
     # The comments that head a section of a class or of the module.
     sections = re.findall(r"^(?:    )?# (Beyond the tour|Fast paths): ", source, re.MULTILINE)
     assert sections == sorted(sections)
-    without = re.search(r"No fast paths are in [^.]*\.(?:py[^.]*\.)*", intro())
+    without = re.search(r"No fast paths are in [^.]*\.(?:py[^.]*\.)*", tour_section())
     assert without is not None
     assert ("Fast paths" in sections) == (f"`{Path(name).name}`" not in without[0])
