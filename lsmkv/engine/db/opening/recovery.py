@@ -149,6 +149,8 @@ class Recovery:
         self._memtable.log_number = wal.number
         return Recovered(self._versions, self._memtable), wal
 
+    # Beyond the tour: the steps, and how damage is judged
+
     # A store with nothing to recover
 
     def _is_settled(self, names: list[str], logs: list[int]) -> bool:

@@ -114,6 +114,37 @@ class Commit:
             self.settle_despite_interrupts()
             raise
 
+    def _apply(self, batch: PendingWrite) -> None:
+        """Make the batch visible.
+
+        Snapshots and iterators see all of it at once; plain Gets, which read the newest version of
+        a key, see it key by key.
+        """
+        store = self._store
+        view = store.view or store.open_view()
+        counters = store.counters
+        first = self._first_sequence
+        operations = batch.operations
+        count = len(operations)
+        lock = store.lock
+        with lock.guard:
+            if store.sharing is not None:
+                store.sharing.publish(first + count - 1)
+            memtable = view.memtable
+            newest = store.pinned.newest()
+            user_bytes = memtable.add(first, operations, newest, store.pinned.in_order())
+            store.versions.last_sequence = first + count - 1
+            memtable.applying = None
+            if batch.members is None:
+                batch.done = True  # as finish() does; nearly all batches are alone
+            else:
+                batch.finish()
+        self.batch = None
+        counters.writes += 1 if batch.members is None else len(batch.members)
+        counters.operations += count
+        counters.log_bytes += self._logs.current.end - self._log_end
+        counters.user_bytes += user_bytes
+
     def _encoded(self, sequence: int, operations: list[Operation]) -> bytes:
         """The record of a batch."""
         writer = self._record
@@ -123,6 +154,8 @@ class Commit:
         if len(record) > _LARGE:
             self._record = BytesWriter()
         return record
+
+    # Beyond the tour: publications, errors and interrupts
 
     def publish(self, publication: Publication, log: WriteAheadLog) -> None:
         """Hand a publication to the background thread, and wait for its end.
@@ -155,37 +188,6 @@ class Commit:
         """Give up the batch, which was not acknowledged."""
         self.batch = None
         batch.finish(error)
-
-    def _apply(self, batch: PendingWrite) -> None:
-        """Make the batch visible.
-
-        Snapshots and iterators see all of it at once; plain Gets, which read the newest version of
-        a key, see it key by key.
-        """
-        store = self._store
-        view = store.view or store.open_view()
-        counters = store.counters
-        first = self._first_sequence
-        operations = batch.operations
-        count = len(operations)
-        lock = store.lock
-        with lock.guard:
-            if store.sharing is not None:
-                store.sharing.publish(first + count - 1)
-            memtable = view.memtable
-            newest = store.pinned.newest()
-            user_bytes = memtable.add(first, operations, newest, store.pinned.in_order())
-            store.versions.last_sequence = first + count - 1
-            memtable.applying = None
-            if batch.members is None:
-                batch.done = True  # as finish() does; nearly all batches are alone
-            else:
-                batch.finish()
-        self.batch = None
-        counters.writes += 1 if batch.members is None else len(batch.members)
-        counters.operations += count
-        counters.log_bytes += self._logs.current.end - self._log_end
-        counters.user_bytes += user_bytes
 
     def _settle_batch(self, batch: PendingWrite) -> None:
         log = self._logs.current

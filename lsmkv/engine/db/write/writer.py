@@ -150,6 +150,36 @@ class Writer(WritePath):
         if queue.waiting:
             queue.wake_first()
 
+    def _lead(self, own: PendingWrite) -> None:
+        """Commit the batch, and with it those that have queued up.
+
+        Caller holds the writers' lock.
+        """
+        commit = self._commit
+        if commit.batch is not None or commit.publication is not None:
+            commit.settle()
+            if own.done:
+                return
+        try:
+            self._room.make()
+        except WorkFirst:
+            raise
+        except Exception as error:
+            own.finish(error)
+            self._queue.remove(own)
+            return
+        queue = self._queue
+        if own.sync and own.condition is None:
+            queue.delay_commit(own, min(self._logs.sync_seconds / 2, _LONGEST_COMMIT_DELAY))
+        batch = queue.build_group(own) if queue.waiting else own
+        commit.write(batch)
+        if batch.sync:
+            queue.count_writers(own)
+        if queue.waiting:
+            queue.release_followers(batch)
+
+    # Beyond the tour: nested calls, and the other calls of a store
+
     def write_unless_changed(
         self, operations: list[Operation], sequence: int, keys: list[bytes]
     ) -> None:
@@ -363,29 +393,3 @@ class Writer(WritePath):
                 "A write by a signal handler or finalizer, in the middle of another call, was"
                 f" lost: {pending.error}"
             )
-
-    def _lead(self, own: PendingWrite) -> None:
-        """Commit the batch, and with it those that have queued up.  Caller holds the writers'
-        lock."""
-        commit = self._commit
-        if commit.batch is not None or commit.publication is not None:
-            commit.settle()
-            if own.done:
-                return
-        try:
-            self._room.make()
-        except WorkFirst:
-            raise
-        except Exception as error:
-            own.finish(error)
-            self._queue.remove(own)
-            return
-        queue = self._queue
-        if own.sync and own.condition is None:
-            queue.delay_commit(own, min(self._logs.sync_seconds / 2, _LONGEST_COMMIT_DELAY))
-        batch = queue.build_group(own) if queue.waiting else own
-        commit.write(batch)
-        if batch.sync:
-            queue.count_writers(own)
-        if queue.waiting:
-            queue.release_followers(batch)
