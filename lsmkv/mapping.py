@@ -1,7 +1,7 @@
 """A store as a mapping: ``lsmkv.open``, after the standard library's ``dbm``.
 
-It uses only the public methods of ``DB``.  Any thread may use a mapping; a lock of its own makes
-its writes one after another.
+It uses only the public methods of ``DB``.  What reads, decides and writes is one transaction, so
+threads, and processes that share the store, never act on the same state twice.
 
 >>> import lsmkv
 >>> with lsmkv.open(":memory:", "c") as animals:
@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import (
+    Callable,
     ItemsView,
     Iterable,
     Iterator,
@@ -25,7 +26,8 @@ from collections.abc import (
     MutableMapping,
     ValuesView,
 )
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, Unpack, cast, overload
 
@@ -40,7 +42,6 @@ from lsmkv.engine.format.filenames import LOST, FileType, parse_filename
 from lsmkv.engine.options import OptionArguments, make_options
 from lsmkv.engine.util.arguments import BytesLike, as_bytes
 from lsmkv.engine.util.copying import refuse_copy
-from lsmkv.engine.util.threads import new_reentrant_lock
 
 __all__ = ["Items", "KeyValueMapping", "Keys", "Values", "open"]
 
@@ -165,9 +166,9 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
     :class:`~lsmkv.IOError` as the store does.
 
     An iteration sees the store as it was when the iteration began, whatever is written meanwhile,
-    and holds only about a block in memory.  Any number of threads may use one mapping.  Its writes
-    are serialized, so no other write through the mapping interrupts ``setdefault``, ``pop`` or
-    ``popitem``.
+    and holds only about a block in memory.  Any number of threads may use one mapping.
+    ``setdefault``, ``pop``, ``popitem`` and ``del`` are transactions: whoever else writes, in this
+    process or another one that shares the store, a pair is popped once, and a default is set once.
 
     ``len()`` reads all keys, and so do ``list(m)`` and ``tuple(m)`` before they begin (they ask
     for the length): ``list(iter(m))`` avoids that.  ``==`` loads both sides into memory.
@@ -187,8 +188,6 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         """
         self._db = db
         self._read_only = read_only
-        # Reentrant: a signal handler may write through the mapping in the middle of this.
-        self._write_lock: Any = new_reentrant_lock()
 
     @property
     def db(self) -> DB:
@@ -290,18 +289,11 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         Costs what ``DB.put`` costs.  Raises :class:`~lsmkv.ReadOnlyError` as all writes do.
         """
         self._check_writable()
-        operation = _encode(key, "key"), _encode(value, "value")
-        with self._exclusively():
-            self._db.put(*operation)
+        self._db.put(_encode(key, "key"), _encode(value, "value"))
 
     def __delitem__(self, key: Text) -> None:
         """Remove ``key``; ``KeyError`` if it is not there.  Costs a lookup and a write."""
-        self._check_writable()
-        user_key = _encode(key, "key")
-        with self._exclusively():
-            if user_key not in self._db:
-                raise KeyError(key)
-            self._db.delete(user_key)
+        self.pop(key)
 
     @overload
     def pop(self, key: Text) -> bytes: ...
@@ -316,12 +308,9 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         (b'v', None)
         """
         self._check_writable()
-        user_key = _encode(key, "key")
-        with self._exclusively():
-            value = self._db.get(user_key)
-            if value is not None:
-                self._db.delete(user_key)
-                return value
+        value = self._replace(_encode(key, "key"), lambda old: None)
+        if value is not None:
+            return value
         if isinstance(default, _Missing):
             raise KeyError(key)
         return default
@@ -339,11 +328,15 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         ((b'c', b'3'), (b'a', b'1'))
         """
         self._check_writable()
-        with self._exclusively(), self._db.iterator(reverse=last, fill_cache=False) as pairs:
-            for key, value in pairs:
-                self._db.delete(key)
+
+        while True:
+            with self._db.iterator(reverse=last, fill_cache=False) as pairs:
+                pair = next(pairs, None)
+            if pair is None:
+                raise KeyError("popitem(): the mapping is empty")
+            key, value = pair
+            if self._replace(key, partial(_removed, value)) == value:
                 return key, value
-        raise KeyError("popitem(): the mapping is empty")
 
     def setdefault(self, key: Text, default: Text = b"") -> bytes:
         """The value of ``key``, which is set to ``default`` first if there is none.
@@ -356,13 +349,9 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         (b'first', b'first')
         """
         self._check_writable()
-        user_key, value = _encode(key, "key"), _encode(default, "value")
-        with self._exclusively():
-            present = self._db.get(user_key)
-            if present is not None:
-                return present
-            self._db.put(user_key, value)
-        return value
+        value = _encode(default, "value")
+        present = self._replace(_encode(key, "key"), lambda old: value if old is None else old)
+        return value if present is None else present
 
     def update(
         self,
@@ -383,7 +372,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
             for key, value in source:
                 pending.put(_encode(key, "key"), _encode(value, "value"))
                 self._write_when_full(pending)
-        self._write(pending)
+        self._db.write(pending)
 
     def clear(self) -> None:
         """Remove all present keys.  O(n), in batches as :meth:`update` writes them.
@@ -402,7 +391,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
             for key in keys:
                 pending.delete(key)
                 self._write_when_full(pending)
-        self._write(pending)
+        self._db.write(pending)
 
     # The store
 
@@ -450,8 +439,8 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         self._db.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A mapping of a store that is open for reading only is pickled as that store is."""
-        if not self._db.options.read_only:
+        """A mapping of a store that is shared, or open for reading only, is pickled as that is."""
+        if not self._db.options.read_only and type(self._db) is DB:
             refuse_copy("a mapping of a store that is open for writing", "pass its path")
         return _mapping, (type(self), self._db, self._read_only)
 
@@ -474,22 +463,35 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         if self._read_only:
             raise ReadOnlyError(f"{self._db.path}: opened with 'r'; to write, open it with 'w'")
 
-    def _exclusively(self) -> AbstractContextManager[object]:
-        """Keeps other threads from writing through the mapping.
+    def _replace(
+        self, key: bytes, function: Callable[[bytes | None], bytes | None]
+    ) -> bytes | None:
+        """What ``key`` had; it gets the function's result on that: see ``DB.update``.
 
-        A call by a signal handler or finalizer does not wait: the thread that writes may be waiting
-        for the call that it has interrupted.
+        A nested call, by a signal handler or finalizer, cannot wait for its turn: it reads, and
+        leaves its write to the call that it interrupts.
         """
-        return nullcontext() if self._db._is_nested else self._write_lock
+        before: bytes | None = None
+
+        def change(old: bytes | None) -> bytes | None:
+            nonlocal before
+            before = old
+            return function(old)
+
+        if not self._db._is_nested:
+            self._db.update(key, change)
+            return before
+        after = change(self._db.get(key))
+        if after is None:
+            self._db.delete(key)
+        elif after is not before:
+            self._db.put(key, after)
+        return before
 
     def _write_when_full(self, batch: WriteBatch) -> None:
         if len(batch) >= BATCH_OPERATIONS or batch.approximate_size() >= BATCH_BYTES:
-            self._write(batch)
-            batch.clear()
-
-    def _write(self, batch: WriteBatch) -> None:
-        with self._exclusively():
             self._db.write(batch)
+            batch.clear()
 
 
 class _View(MappingView):
@@ -589,6 +591,11 @@ def _mapping(cls: type[KeyValueMapping], db: DB, read_only: bool) -> KeyValueMap
 
 def _encode(text: object, what: str) -> bytes:
     return str.encode(text) if isinstance(text, str) else as_bytes(text, what)
+
+
+def _removed(value: bytes, old: bytes | None) -> bytes | None:
+    """What stays of a key that is to be removed if it has this value."""
+    return None if old == value else old
 
 
 def _comparable(value: object) -> object:

@@ -7,6 +7,7 @@ import dbm
 import gc
 import os
 import pathlib
+import pickle
 import shelve
 import stat
 import sys
@@ -18,11 +19,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from others import Other
 from threads import run_threads
 
 import lsmkv
 from lsmkv.engine.env.memory import MemoryEnv
 from lsmkv.mapping import BATCH_BYTES, BATCH_OPERATIONS, KeyValueMapping
+from lsmkv.shared.system.local import SHARES
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 64}
 
@@ -591,6 +594,49 @@ def test_each_item_is_popped_once(m: KeyValueMapping) -> None:
     in_threads(6, take)
     assert sorted(taken) == [b"%04d" % i for i in range(400)]
     assert not m
+
+
+@pytest.mark.skipif(not SHARES, reason="stores are shared on Linux and macOS")
+def test_processes_that_share_a_store_never_take_one_pair_twice(tmp_path: pathlib.Path) -> None:
+    """Nor set one default, nor remove one key; and a mapping may be sent to another process."""
+    path = tmp_path / "db"
+    keys = [b"%03d" % number for number in range(60)]
+    with lsmkv.open(path, "c", shared=True) as m, contextlib.ExitStack() as ending:
+        others = [Other(path) for _ in range(3)]
+        for one in others:
+            ending.callback(one.kill)
+            one(f"import pickle; m = pickle.loads({pickle.dumps(m)!r})")
+            one("from contextlib import suppress")
+            one("def there(call):\n    with suppress(KeyError):\n        return call()")
+
+        def everywhere(code: str) -> list[Any]:
+            for one in others:
+                one.ask(code)
+            found = eval(code, {"m": m, "there": there})
+            for one in others:
+                found += one.answer()
+            return sorted(each for each in found if each is not None)
+
+        number = "[" + ", ".join(map(repr, keys)) + "]"
+        set_by = everywhere(
+            f"[k for k in {number} if m.setdefault(k, v := bytes(id(m) % 251)) is v]"
+        )
+        assert set_by == keys
+        assert everywhere(f"[there(lambda: m.pop(k) and k) for k in {number}]") == keys
+        m.update(dict.fromkeys(keys, b"v"))
+        removed = f"[there(lambda: m.__delitem__(k) or k) for k in {number}]"
+        assert everywhere(removed) == keys
+        m.update(dict.fromkeys(keys, b"v"))
+        taken = everywhere("[pair[0] for pair in iter(lambda: there(m.popitem), None)]")
+        assert taken == keys
+        assert not m
+
+
+def there(call: Any) -> Any:
+    """What it returns, or None if it raises KeyError."""
+    with contextlib.suppress(KeyError):
+        return call()
+    return None
 
 
 # shelve

@@ -388,7 +388,8 @@ class DB(Maintenance, Scannable):
         ``function`` gets the value, or None if there is none.  It returns the new value, or None to
         delete the key, and this method returns the same.  ``function`` is called again whenever
         another writer was faster (see :meth:`run`), so it should have no side effects.  If it
-        raises, nothing is written.  Cost: a Get and a put for each call of ``function``.
+        raises, or returns the very object that it got, nothing is written (without ``sync``).
+        Cost: a Get and a put for each call of ``function``.
 
         >>> with DB(":memory:") as db:
         ...     for _ in range(3):
@@ -398,7 +399,16 @@ class DB(Maintenance, Scannable):
         """
         name = as_bytes(key, "key")
         self._open_writer()
-        return self._turns.call(name, partial(self._update_once, name, function, sync))
+        attempts = 0
+
+        def attempt() -> bytes | None:
+            nonlocal attempts
+            attempts += 1
+            if attempts == 1 and not sync:
+                return self._update_at_once(name, function)
+            return self._update_in_transaction(name, function, sync)
+
+        return self._turns.call(name, attempt)
 
     def run(
         self,
@@ -591,7 +601,24 @@ class DB(Maintenance, Scannable):
         with made as transaction:
             return function(transaction)
 
-    def _update_once(
+    def _update_at_once(
+        self, key: bytes, function: Callable[[bytes | None], BytesLike | None]
+    ) -> bytes | None:
+        """Update a key by a Get and a write that pins nothing: half the cost of a transaction.
+
+        Raises ``ConflictError`` also where a flush has ended meanwhile: not for a second attempt.
+        """
+        writer = self._open_writer()  # before the sequence: see write_unless_changed
+        sequence = self.sequence
+        old = self.get(key)
+        new = function(old)
+        if new is old:
+            return old
+        value = None if new is None else as_bytes(new, "value")
+        writer.write_unless_changed([(key, value)], sequence, [key])
+        return value
+
+    def _update_in_transaction(
         self, key: bytes, function: Callable[[bytes | None], BytesLike | None], sync: bool
     ) -> bytes | None:
         made: Any = self.transaction(sync=sync)  # Any: mypyc cannot enter this class by its type
