@@ -185,7 +185,7 @@ class BackgroundJobs:
 
         size = int(memtable.usage * self._shrinkage)
         options = options_for_flush(store.options, store.versions.current, size)
-        files = self._workers.flush(memtable, options.filter_policy, pinned, poll)
+        files = self._workers.flush(memtable, options, pinned, poll)
         if files is not None:
             return files
         self.remove_obsolete()
@@ -341,9 +341,7 @@ class BackgroundJobs:
         new_number = self._new_output_number
         store = self._store
         options = options_for_compaction(store.options, compaction)
-        files = self._workers.compact(
-            compaction, options.filter_policy, oldest_pinned, on_progress, new_number
-        )
+        files = self._workers.compact(compaction, options, oldest_pinned, on_progress, new_number)
         if files is not None:
             return files
         job = CompactionJob(

@@ -6,9 +6,9 @@ The store's process sends the settings, then one request at a time; the worker s
 line         content
 ===========  ======================================================================================
 settings     ``token``, ``low_priority``, and the options that tables depend on; the first line
-request      ``job`` (its number); ``filter``: the filters of the outputs; for a flush ``log``,
-             ``usage`` and ``pinned``; for a compaction ``level``, ``rewrite``, ``files`` and
-             ``oldest``
+request      ``job`` (its number); ``options``: those of the outputs, which the store's process
+             has chosen; for a flush ``log``, ``usage`` and ``pinned``; for a compaction
+             ``level``, ``rewrite``, ``files`` and ``oldest``
 report       ``job``; ``read``: the bytes read so far, or at the end ``files`` and ``opened``; or
              ``declined``: why the job was not done; or ``error``
 ===========  ======================================================================================
@@ -34,7 +34,6 @@ from lsmkv.engine.errors import (
     errno_of,
 )
 from lsmkv.engine.filter.known import policy_from_text, policy_text
-from lsmkv.engine.filter.policy import FilterPolicy
 from lsmkv.engine.filter.prefix import own_extractor
 from lsmkv.engine.format.keys import InternalKeyComparator
 from lsmkv.engine.format.version_edit import FileMetaData, VersionEdit
@@ -55,36 +54,42 @@ _PLAIN_OPTIONS = tuple([name for name, option in OPTIONS.items() if option.in_wo
 def encode_settings(token: str, low_priority: bool, options: Options) -> bytes:
     """The first line.  ``options`` are the user's; comparator, policy and prefix extractor are
     lsmkv's own."""
-    extractor = options.prefix_extractor
-    settings: dict[str, Any] = {name: getattr(options, name) for name in _PLAIN_OPTIONS}
-    settings["token"] = token
-    settings["low_priority"] = low_priority
-    settings["comparator"] = options.comparator.name
-    settings["filter"] = policy_text(options.filter_policy)
-    settings["filter_layout"] = options.filter_layout
-    settings["prefix_extractor"] = "" if extractor is None else extractor.name
-    return _line(settings)
+    return _line({"token": token, "low_priority": low_priority, **_plain(options)})
 
 
 def decode_settings(line: bytes) -> tuple[str, bool, Options]:
     """Token, low priority, and options.  There is no block cache: each block is read once."""
     settings = _parsed(line)
-    options = Options(
-        comparator=_COMPARATORS[settings["comparator"]],
-        filter_policy=policy_from_text(settings["filter"]),
-        filter_layout=settings["filter_layout"],
-        prefix_extractor=own_extractor(settings["prefix_extractor"]),
-        **{name: settings[name] for name in _PLAIN_OPTIONS},
+    return settings["token"], settings["low_priority"], _options_in(settings)
+
+
+def _plain(options: Options) -> dict[str, Any]:
+    """The options that tables depend on."""
+    extractor = options.prefix_extractor
+    plain: dict[str, Any] = {name: getattr(options, name) for name in _PLAIN_OPTIONS}
+    plain["comparator"] = options.comparator.name
+    plain["filter"] = policy_text(options.filter_policy)
+    plain["filter_layout"] = options.filter_layout
+    plain["prefix_extractor"] = "" if extractor is None else extractor.name
+    return plain
+
+
+def _options_in(plain: dict[str, Any]) -> Options:
+    return Options(
+        comparator=_COMPARATORS[plain["comparator"]],
+        filter_policy=policy_from_text(plain["filter"]),
+        filter_layout=plain["filter_layout"],
+        prefix_extractor=own_extractor(plain["prefix_extractor"]),
+        **{name: plain[name] for name in _PLAIN_OPTIONS},
     )
-    return settings["token"], settings["low_priority"], options
 
 
 class FlushRequest(NamedTuple):
     """Asks for a table of all entries of a log, which are those of the memtable."""
 
     job: int
-    filter: FilterPolicy | None
-    """The policy of the table's filters."""
+    options: Options
+    """Those of the table."""
     log: int
     """The log's number."""
     usage: int
@@ -94,15 +99,15 @@ class FlushRequest(NamedTuple):
 
     def encode(self) -> bytes:
         """The line."""
-        return _line({**self._asdict(), "filter": policy_text(self.filter)})
+        return _line({**self._asdict(), "options": _plain(self.options)})
 
 
 class CompactionRequest(NamedTuple):
     """Asks for a compaction to be carried out."""
 
     job: int
-    filter: FilterPolicy | None
-    """The policy of the filters of the outputs."""
+    options: Options
+    """Those of the outputs."""
     level: int
     rewrite: bool
     files: VersionEdit
@@ -112,7 +117,7 @@ class CompactionRequest(NamedTuple):
 
     @staticmethod
     def of(
-        job: int, policy: FilterPolicy | None, compaction: Compaction, oldest_pinned: int
+        job: int, options: Options, compaction: Compaction, oldest_pinned: int
     ) -> CompactionRequest:
         """The request for a compaction."""
         version = compaction.version
@@ -132,7 +137,7 @@ class CompactionRequest(NamedTuple):
         for deeper in range(output_level + 2, NUM_LEVELS):
             for file in version.overlapping(deeper, begin, end):
                 files.add_file(deeper, file)
-        return CompactionRequest(job, policy, level, compaction.is_rewrite, files, oldest_pinned)
+        return CompactionRequest(job, options, level, compaction.is_rewrite, files, oldest_pinned)
 
     def compaction(self, comparator: InternalKeyComparator) -> Compaction:
         """The compaction, with the part of its version that it needs."""
@@ -148,14 +153,14 @@ class CompactionRequest(NamedTuple):
 
     def encode(self) -> bytes:
         """The line."""
-        policy, files = policy_text(self.filter), self.files.encode().hex()
-        return _line({**self._asdict(), "filter": policy, "files": files})
+        options, files = _plain(self.options), self.files.encode().hex()
+        return _line({**self._asdict(), "options": options, "files": files})
 
 
 def decode_request(line: bytes) -> FlushRequest | CompactionRequest:
     """The request in a line."""
     request = _parsed(line)
-    request["filter"] = policy_from_text(request["filter"])
+    request["options"] = _options_in(request["options"])
     if "log" in request:
         return FlushRequest(**request)
     request["files"] = VersionEdit.decode(bytes.fromhex(request["files"]))

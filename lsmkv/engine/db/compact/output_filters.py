@@ -1,7 +1,8 @@
 """Which filters a table gets that is to be written: the options for one output.
 
 Flushes and compactions ask before they write; where every table gets the same filters, the answer
-is the store's own options.  Sizes in bytes are used in place of numbers of keys.
+is the store's own options.  A worker process gets the answer with its job, and chooses nothing
+itself.  Sizes in bytes are used in place of numbers of keys.
 """
 
 from __future__ import annotations

@@ -25,7 +25,6 @@ from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.db.tree.table_output import remove_table
 from lsmkv.engine.env.local import LocalDirectory
 from lsmkv.engine.env.process import Process, ProcessEnded, can_start, processors, random_token
-from lsmkv.engine.filter.policy import FilterPolicy
 from lsmkv.engine.format.filenames import table_name, worker_table_name, worker_token
 from lsmkv.engine.format.version_edit import FileMetaData
 from lsmkv.engine.options import Options, has_own_parts_alone
@@ -67,13 +66,13 @@ class WorkerPool:
     def flush(
         self,
         memtable: MemTable,
-        policy: FilterPolicy | None,
+        options: Options,
         pinned: list[int],
         poll: Callable[[], None],
     ) -> list[FileMetaData] | None:
         """Have a table made of the memtable's log; an empty list if there is nothing in it.
 
-        ``policy`` is that of its filters.
+        ``options`` are those of the table.
         Returns None if the job was not done.  ``poll`` is called now and then; if it raises, the
         job is given up.
         """
@@ -83,20 +82,20 @@ class WorkerPool:
         if not self._wait_for_start(worker, poll):
             return None
         self._jobs += 1
-        request = FlushRequest(self._jobs, policy, memtable.log_number, memtable.usage, pinned)
+        request = FlushRequest(self._jobs, options, memtable.log_number, memtable.usage, pinned)
         return self._run_job(worker, request, lambda _: poll(), lambda: memtable.table_number)
 
     def compact(
         self,
         compaction: Compaction,
-        policy: FilterPolicy | None,
+        options: Options,
         oldest_pinned: int,
         on_progress: Callable[[int], None],
         new_number: Callable[[], int],
     ) -> list[FileMetaData] | None:
         """Have a compaction carried out.  Returns None if the job was not done.
 
-        ``policy`` is that of the filters of the outputs.
+        ``options`` are those of the outputs.
         ``on_progress`` is called now and then, with the bytes read so far; if it raises, the job is
         given up.  ``new_number`` gives each table its number.
         """
@@ -104,7 +103,7 @@ class WorkerPool:
         if not self._start_if_it_pays(worker, compaction.input_size):
             return None
         self._jobs += 1
-        request = CompactionRequest.of(self._jobs, policy, compaction, oldest_pinned)
+        request = CompactionRequest.of(self._jobs, options, compaction, oldest_pinned)
         return self._run_job(worker, request, on_progress, new_number)
 
     def should_start_ahead(self, size: int, seconds: float) -> bool:

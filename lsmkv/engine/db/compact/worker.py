@@ -121,8 +121,7 @@ class Worker:
         if entries.empty:
             return Report(request.job, files=[])
         columns = entries.columns(self._order)
-        options = self._options._replace(filter_policy=request.filter)
-        table = write_entries([columns], self._directory, self._new_number(), options)
+        table = write_entries([columns], self._directory, self._new_number(), request.options)
         return Report(request.job, files=[table])
 
     # Compaction
@@ -134,7 +133,7 @@ class Worker:
             request.compaction(self._comparator),
             self._directory,
             tables,
-            self._options._replace(filter_policy=request.filter),
+            request.options,
             self._new_number,
             request.oldest,
         )

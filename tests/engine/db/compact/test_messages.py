@@ -26,6 +26,7 @@ from lsmkv.engine.format.keys import InternalKeyComparator, pack
 from lsmkv.engine.format.version_edit import FileMetaData
 from lsmkv.engine.options import Options, make_options
 from lsmkv.engine.util.comparator import BYTEWISE, REVERSE_BYTEWISE
+from lsmkv.engine.util.compression import ZSTD
 from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError, errno_of
 
 TOKEN = "0123456789abcdef"
@@ -77,12 +78,13 @@ def test_settings_round_trip(options: Options, low_priority: bool) -> None:
 
 
 def test_flush_request_round_trip() -> None:
-    policy = BloomFilterPolicy(9.48)
-    request = FlushRequest(7, policy, 12, 4_000_000, [3, 9, (1 << 56) - 1])
+    options = make_options(filter_policy=BloomFilterPolicy(9.48), compression="zstd")
+    request = FlushRequest(7, options, 12, 4_000_000, [3, 9, (1 << 56) - 1])
     assert b"\n" not in request.encode()
     decoded = decode_request(request.encode())
-    assert policy_text(decoded.filter) == policy_text(policy) == "bloom:9.48"
-    assert decoded._replace(filter=policy) == request
+    assert policy_text(decoded.options.filter_policy) == "bloom:9.48"
+    assert decoded.options.compression == ZSTD
+    assert decoded._replace(options=options) == request
 
 
 def file(number: int, smallest: bytes, largest: bytes, size: int = 1000) -> FileMetaData:
@@ -109,13 +111,15 @@ def test_compaction_request_round_trip(level: int) -> None:
     assert made is not None
     compaction = made[0]
     policy = None if level == 3 else Bloom64Policy(9.48)
-    request = CompactionRequest.of(5, policy, compaction, 77)
+    options = make_options(compression="zstd")._replace(filter_policy=policy)
+    request = CompactionRequest.of(5, options, compaction, 77)
     line = request.encode()
     assert b"\n" not in line
     decoded = decode_request(line)
     assert isinstance(decoded, CompactionRequest)
     assert (decoded.job, decoded.level, decoded.oldest) == (5, level, 77)
-    assert policy_text(decoded.filter) == policy_text(policy)
+    assert policy_text(decoded.options.filter_policy) == policy_text(policy)
+    assert decoded.options.compression == ZSTD
     arrived: Compaction = decoded.compaction(comparator)
     assert arrived.level == level
     for part in ("inputs", "next_inputs", "grandparents"):

@@ -92,7 +92,7 @@ def flush_request(db: DB) -> FlushRequest:
     memtable = store.view.memtable
     with store.lock.guard:
         live = store.pinned.all()
-    return FlushRequest(1, db.options.filter_policy, memtable.log_number, memtable.usage, live)
+    return FlushRequest(1, db.options, memtable.log_number, memtable.usage, live)
 
 
 def flushed_here(db: DB, request: FlushRequest) -> bytes:
@@ -346,9 +346,7 @@ def test_a_compaction_makes_the_same_files(seed: int, options: dict[str, Any]) -
                 oldest_pinned,
             )
             expected = job.run(lambda: None)
-            report = report_on(
-                db, CompactionRequest.of(4, db.options.filter_policy, picked[0], oldest_pinned)
-            )
+            report = report_on(db, CompactionRequest.of(4, db.options, picked[0], oldest_pinned))
             assert report.files is not None, report.error
             assert len(report.files) == len(expected)
             for file, other in zip(report.files, expected, strict=True):
@@ -380,7 +378,7 @@ def test_a_compaction_of_a_damaged_table_fails_and_leaves_no_file() -> None:
         picked = compaction_of_range(store.versions.current, level, None, None, db.options)
         assert picked is not None
         name = table_name(picked[0].inputs[0].number)
-        request = CompactionRequest.of(4, db.options.filter_policy, picked[0], 1000)
+        request = CompactionRequest.of(4, db.options, picked[0], 1000)
         size = len(content(directory, name))
         damage(directory, name, flip(size // 2))
         error = report_on(db, request).error
@@ -404,7 +402,7 @@ def test_a_compaction_reports_its_progress() -> None:
         version = store_of(db).versions.current
         picked = compaction_of_range(version, 2, None, None, db.options)
         assert picked is not None
-        port = Slow(CompactionRequest.of(4, db.options.filter_policy, picked[0], 10_000).encode())
+        port = Slow(CompactionRequest.of(4, db.options, picked[0], 10_000).encode())
         Worker(port, directory_of(db), TOKEN, db.options).serve()
         reported = [report.bytes_read for report in port.reports[1:-1]]
         assert len(reported) > 1
@@ -421,9 +419,7 @@ def test_a_worker_ends_when_its_owner_ends_during_a_compaction() -> None:
         store = store_of(db)
         picked = compaction_of_range(store.versions.current, 2, None, None, db.options)
         assert picked is not None
-        port = Lines(
-            CompactionRequest.of(4, db.options.filter_policy, picked[0], 10_000).encode(), ends=True
-        )
+        port = Lines(CompactionRequest.of(4, db.options, picked[0], 10_000).encode(), ends=True)
         with pytest.raises(ProcessEnded):
             Worker(port, directory_of(db), TOKEN, db.options).serve()
         assert port.listened == 1
