@@ -107,3 +107,17 @@ def test_a_store_spreads_its_bits(tmp_path: Path, background: BackgroundWork) ->
             if isinstance(reader, FilterBlockReader)
         }
         assert probes == {BloomFilterPolicy(10).probes, BloomFilterPolicy(16).probes}
+
+
+@pytest.mark.parametrize("background", ["thread", "process"])
+def test_a_compaction_into_the_last_level_writes_no_filters(
+    tmp_path: Path, background: BackgroundWork
+) -> None:
+    with DB(tmp_path, create_if_missing=True, background=background, filter_last_level=False) as db:
+        for value in (b"old", b"new"):  # two tables, of which the newer one is higher up
+            for n in range(1000):
+                db.put(b"%04d" % n, value)
+            db.flush()
+        assert db.explain(b"0500").tables[0].filters
+        db.compact_range()
+        assert not db.explain(b"0500").tables[0].filters

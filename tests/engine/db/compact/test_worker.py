@@ -31,6 +31,7 @@ from lsmkv.engine.format.filenames import log_name, table_name, worker_table_nam
 from lsmkv.engine.format.keys import MAX_SEQUENCE
 from lsmkv.engine.format.log import frame
 from lsmkv.engine.util.comparator import REVERSE_BYTEWISE
+from lsmkv.engine.util.compression import ZLIB
 from lsmkv.errors import CorruptionError, IOError
 
 TOKEN = "0123456789abcdef"
@@ -62,9 +63,13 @@ class Lines(Port):
 
 
 def report_on(db: DB, request: FlushRequest | CompactionRequest) -> Report:
-    """The last report of a worker on a request."""
+    """The last report of a worker on a request, whose options are those of the tables.
+
+    The worker's own have another codec and no filters, which nothing depends on.
+    """
     port = Lines(request.encode())
-    Worker(port, directory_of(db), TOKEN, db.options).serve()
+    own = db.options._replace(compression=ZLIB, filter_policy=None, block_size=1000)
+    Worker(port, directory_of(db), TOKEN, own).serve()
     assert port.reports[0] == Report(0)
     assert all(not report.is_last for report in port.reports[:-1])
     return port.reports[-1]
