@@ -1,13 +1,38 @@
-"""The scheduler of background work: which job is next, and how threads wait for it.
+"""The scheduler of background work: which job is next, who runs it, and how callers wait for it.
 
-One thread does the work, and lives only while there is some.  Readers and writers call
+A job goes through these states::
+
+           schedule            _next_job            commit              remove_obsolete
+    due -------------> waiting ----------> running ---------> committed ----------------> done
+                          ^                   |
+                          |                   |-- no space: put off, until full_disk.py resumes it
+                          |                   |                 |
+                          +-------------------(-----------------+
+                                              |-- Stopped (the store closes), Cancelled: given up
+                                              +-- any other error: kept, and nothing runs any more
+
+The jobs, the most urgent first.  The first two do not wait for a compaction's end either: it runs
+them every few blocks.
+
+================  ============================================  ==================================
+job               is due                                        who waits for it
+================  ============================================  ==================================
+flush             when a memtable becomes immutable             ``wait_for_flush``, and writers
+publication       when an ingest has made its tables            ``publish``, ``withdraw``
+worker start      when a memtable fills fast: ``expect_flush``  no caller
+range compaction  when ``compact_level`` is called              ``compact_level``
+compaction        when a level is too large, or read too often  writers, at 12 tables on level 0
+================  ============================================  ==================================
+
+One thread runs the jobs, and lives only while there are some.  Readers and writers call
 :meth:`Background.schedule` under the store's lock whenever they have made work; the thread picks
 the most urgent job under that lock, and runs it (``background_jobs.py``) without any lock.  A
 thread that waits for a change takes a ticket under the lock, and waits without it.
 
-With ``background="inline"`` there is no thread.  A write does at most one job, after it has
-released its locks, and a call that waits for a change does jobs until the change has come.  An
-interrupt may then come at any step of a job; ``BackgroundJobs`` says what is left.
+With ``background="inline"`` there is no thread.  A write runs at most one job, after it has
+released its locks, and a call that waits for a change runs jobs until it has come
+(:meth:`Background.run_next_job`).  An interrupt may come at any step of a job; ``BackgroundJobs``
+says what is left.  Whoever runs it, every flush of an open store is :meth:`Background._flush`.
 """
 
 from __future__ import annotations
@@ -22,24 +47,22 @@ from lsmkv.engine.db.compact.background_jobs import (
     Stopped,
 )
 from lsmkv.engine.db.compact.background_thread import BackgroundThread, typed_error
-from lsmkv.engine.db.compact.full_disk import NoRoom, WorkOnDisk
+from lsmkv.engine.db.compact.full_disk import FullDisk, NoRoom, WorkOnDisk
 from lsmkv.engine.db.compact.obsolete import PendingOutputs
+from lsmkv.engine.db.compact.picking import compaction_is_due
 from lsmkv.engine.db.compact.pool import WorkerPool
-from lsmkv.engine.db.tree.info_log import INFO
 from lsmkv.engine.db.tree.store import Store, View
-from lsmkv.engine.db.tree.version import Version
 from lsmkv.engine.env.process import get_ready
 from lsmkv.engine.errors import ClosedError, IOError
-from lsmkv.engine.util.threads import start_new_thread
 from lsmkv.engine.util.ticket import InlineTicket, Ticket
 
 
 class Background:
-    """Schedules flushes, compactions and publications, and the removal of obsolete files.
+    """Schedules the jobs, and the removal of obsolete files.
 
     The first error ends the work for good: it is kept, raised by every later write, and the files
-    are left as they are until the store is reopened.  A full disk does not count if only tables are
-    affected: the work is put off until there is space (``full_disk.py``).
+    are left as they are until the store is reopened.  A full disk puts off what makes tables
+    (``full_disk.py``).
     """
 
     def __init__(self, store: Store) -> None:
@@ -61,32 +84,20 @@ class Background:
         """Whether jobs run in the calls that make or await them, and no thread is started."""
         if self.threadless:
             store.lock.watched = True
-        self.flushes = WorkOnDisk(store.directory)
-        self.compactions = WorkOnDisk(store.directory)
-        """Those that the version needs; a manual compaction that finds no space fails its
-        caller."""
+        self._disk = FullDisk(store)
 
     # For writers and readers
 
     def schedule(self) -> None:
-        """Start the thread if there is work and it is not running.  Caller holds the lock.
-
-        The thread is not a :class:`threading.Thread`, whose ``start`` waits: a KeyboardInterrupt in
-        there would leave a thread running that is not known here.  This thread first waits for the
-        lock that the caller holds, and ends at once if it is no longer the one recorded in
-        ``_running_thread``.
-        """
+        """Start the thread if there is work and it is not running.  Caller holds the lock."""
         try:
             self._start_thread()
         except RuntimeError as error:  # no more threads, or the interpreter is going down
             self._keep_error(error)
 
     def expect_flush(self, size: int, seconds: float) -> None:
-        """Prepare for the flush of a memtable that fills up fast.
-
-        Called when a quarter of it is full, at a pace that fills its ``size`` bytes in ``seconds``.
-        Caller does not hold the lock.
-        """
+        """Prepare for the flush of a memtable of which a quarter is full, at a pace that fills its
+        ``size`` bytes in ``seconds``.  Caller does not hold the lock."""
         if not self.workers.should_start_ahead(size, seconds):
             return
         get_ready()  # 2 ms here, and four times that in a thread next to one that writes batches
@@ -104,15 +115,12 @@ class Background:
 
     def work_before_room(self, view: View) -> WorkOnDisk:
         """The work that a writer waits for which finds this view with a full memtable."""
-        return self.compactions if view.immutable is None else self.flushes
+        return self._disk.compactions if view.immutable is None else self._disk.flushes
 
     @property
     def no_room(self) -> IOError | None:
-        """What flushes or compactions wait for on a full disk; None if they do not wait.
-
-        Cleared by the first attempt that finds space.
-        """
-        return self.flushes.error or self.compactions.error
+        """What flushes or compactions wait for on a full disk; None if they do not wait."""
+        return self._disk.error
 
     @property
     def has_obsolete_files(self) -> bool:
@@ -121,19 +129,20 @@ class Background:
         return self.jobs.has_obsolete_files
 
     def wait_for_flush(self) -> None:
-        """Wait until there is neither an immutable memtable nor a file that its flush made
-        obsolete.
+        """Wait until there is neither an immutable memtable nor a file that its flush has made
+        obsolete.  Caller does not hold the lock.
 
-        KeyboardInterrupt ends the wait.  Caller does not hold the lock.  If the disk is full, one
-        attempt is made after the call, and its error raised.
+        KeyboardInterrupt ends the wait.  If the disk is full, one attempt is made after the call,
+        and its error raised.
         """
         store = self._store
-        since = self.flushes.attempts
+        flushes = self._disk.flushes
+        since = flushes.attempts
         while True:
             with store.lock.nested, store.lock.guard:
                 if store.open_view().immutable is None and not self.has_obsolete_files:
                     return
-                self.flushes.resume_for(since)
+                flushes.resume_for(since)
                 ticket = self.ticket()
             ticket.acquire()
 
@@ -145,10 +154,9 @@ class Background:
         advance: Callable[[int], None] | None = None,
         rewrite_before: int = 0,
     ) -> None:
-        """Move the range of user keys from ``level`` down by one, and wait for it.
-
-        If ``rewrite_before`` is not 0, instead rewrite the level's tables with lower numbers in
-        place; this requires a level >= 1 and no bounds.
+        """Move the range of user keys from ``level`` down by one, and wait for it.  Or rewrite the
+        level's tables with numbers below ``rewrite_before``, if that is not 0: the level is then at
+        least 1, and there are no bounds.
 
         Meanwhile ``advance`` is called, in the caller's thread and without any lock, with the
         number of bytes of the level's tables that have gone down.  If it raises, or an exception
@@ -203,12 +211,10 @@ class Background:
         store = self._store
         while not publication.done:
             with store.lock.nested, store.lock.guard:
-                if publication.done:
-                    ticket = None
-                elif publication.begun:
+                ticket = None
+                if publication.begun and not publication.done:
                     ticket = self._change()
                 else:
-                    ticket = None
                     if publication in self._publications:
                         self._publications.remove(publication)
                     publication.done = True
@@ -262,13 +268,12 @@ class Background:
         """Whether there may be a job without a waiting caller: a hint, taken without the lock."""
         view = self._store.view
         return view is not None and (
-            view.immutable is not None or self._compaction_is_due(view.version)
+            view.immutable is not None or compaction_is_due(view.version, self._store.options)
         )
 
     def run_next_job(self) -> bool:
-        """Do the most urgent job, and remove the files that it makes obsolete, in the calling
-        thread.  Returns False, and does nothing, if another call is doing a job, or the thread is:
-        at the exit of the interpreter it may still be, while other threads write.
+        """Run the most urgent job, and remove the files that it makes obsolete, in the calling
+        thread.  Returns False, and does nothing, if another call runs a job, or the thread does.
 
         An error is kept, as the thread's is.  Anything that is not an ``Exception``, such as a
         KeyboardInterrupt, is raised; a later call starts the job over.
@@ -276,12 +281,10 @@ class Background:
         store = self._store
         work = store.lock.work
         if work.taken() or self._running_thread is not None:
-            return False
+            return False  # at the exit of the interpreter the thread may still run
         with store.lock.nested, work.guard:
             try:
                 self._run_inline()
-            except Stopped:
-                pass
             except Exception as error:
                 self._end_by(error)
         with store.lock.nested, store.lock.guard:
@@ -291,7 +294,10 @@ class Background:
     def _run_inline(self) -> None:
         store = self._store
         if self.error is not None:
-            self._end_interrupted_publication()
+            with store.lock.nested, store.lock.guard:
+                # One that was interrupted is given up: the MANIFEST may name its tables.
+                if self._publications and self._publications[0].begun:
+                    self._end_publication(self._publications[0])
             return
         self.jobs.finish_interrupted()
         if store.closing:
@@ -319,15 +325,14 @@ class Background:
     # The thread
 
     def _start_thread(self) -> None:
-        """Start the thread if there is work and it is not running.  Caller holds the lock."""
         if self.threadless or self._running_thread is not None or self._next_job() is None:
             return
-        thread = BackgroundThread(
-            None if self.owner is None else self.owner(), self._store.lock.threads
-        )
+        owner = None if self.owner is None else self.owner()
+        thread = BackgroundThread(owner, self._store.lock.threads)
         try:
+            # It first waits for the lock that the caller holds, and ends if it is not recorded.
             self._running_thread = thread
-            start_new_thread(self._run, (thread,))
+            thread.start(self._run_jobs)
         except BaseException:
             self._running_thread = None
             raise
@@ -338,29 +343,23 @@ class Background:
         view = store.view
         if view is None or store.closing or self.error is not None:
             return None
-        if view.immutable is not None and not self.flushes.put_off:
-            return self._flush
+        urgent = self._urgent_job()
+        if urgent is not None:
+            return urgent
         if self._flush_expected:
             return self._prepare_flush
-        if self._publications:
-            return self._publish
         if self._range_compactions:
             return self._compact_range
-        if self._compaction_is_due(view.version) and not self.compactions.put_off:
+        if compaction_is_due(view.version, store.options) and not self._disk.compactions.put_off:
             return self._compact
         return None
 
-    def _compaction_is_due(self, version: Version) -> bool:
-        return version.compaction_score >= 1 or (
-            version.file_to_compact is not None and self._store.options.seek_compaction
-        )
-
-    def _run(self, thread: BackgroundThread) -> None:
-        thread.begin()
-        try:
-            self._run_jobs(thread)
-        finally:
-            thread.end()
+    def _urgent_job(self) -> Callable[[], None] | None:
+        """The next job that does not wait for the end of a compaction.  No lock is needed."""
+        view = self._store.view
+        if view is not None and view.immutable is not None and not self._disk.flushes.put_off:
+            return self._flush
+        return self._publish if self._publications else None
 
     def _run_jobs(self, thread: BackgroundThread) -> None:
         store = self._store
@@ -372,31 +371,24 @@ class Background:
                     if self._running_thread is not thread:
                         return  # its start was interrupted, and given up
                     job = self._next_job()
-                    if self.threadless or (job is None and not self.has_obsolete_files):
+                    if self.has_obsolete_files and job != self._flush:
+                        job = self.jobs.remove_obsolete  # a flush does so while its worker computes
+                    if self.threadless or job is None:
                         self._running_thread = None
                         store.changed.notify_all()
                         return
-                self._run_one(job)
-        except Stopped:
-            with store.lock.nested, store.lock.guard:
-                self._running_thread = None
-                store.changed.notify_all()
+                job()
         except BaseException as error:
             self._end_by(error)
 
-    def _run_one(self, job: Callable[[], None] | None) -> None:
-        """Run a job, or remove obsolete files: a flush goes first, and does that while its worker
-        computes."""
-        if self.has_obsolete_files and job != self._flush:
-            self.jobs.remove_obsolete()
-        elif job is not None:
-            job()
-
     def _end_by(self, error: BaseException) -> None:
-        """Keep an error, whatever it is: every later write raises it."""
+        """End the thread, and keep the error, whatever it is, unless the work was stopped."""
         store = self._store
         with store.lock.nested, store.lock.guard:
             self._running_thread = None
+            if isinstance(error, Stopped):
+                store.changed.notify_all()
+                return
             self._keep_error(error)
         store.info_log.warn(f"Background work ended by an error: {self.error}")
 
@@ -405,22 +397,12 @@ class Background:
         self.error = typed_error(error)
         self._store.changed.notify_all()
 
-    # What the thread does next
+    # The jobs
 
     def _flush(self) -> None:
         self._flush_expected = False
-        store = self._store
-        room = self.flushes.free_bytes()
-        with store.lock.nested, store.lock.guard:
-            attempt = self.flushes.begin(room)
-        try:
-            self.jobs.flush()
-        except NoRoom as failure:
-            self._put_off(self.flushes, attempt, failure)
-        else:
-            with store.lock.nested, store.lock.guard:
-                self.compactions.resume()  # the log is gone, and with it what it took up
-            self._note_success(self.flushes)
+        if self._disk.attempt(self._disk.flushes, self.jobs.flush):
+            self._disk.resume(self._disk.compactions)  # the log is gone, and what it took up
 
     def _prepare_flush(self) -> None:
         self._flush_expected = False
@@ -446,12 +428,6 @@ class Background:
         with store.lock.nested, store.lock.guard:
             self._end_publication(publication)
 
-    def _end_interrupted_publication(self) -> None:
-        """Give up a publication that was interrupted, after an error: the MANIFEST may name it."""
-        with self._store.lock.nested, self._store.lock.guard:
-            if self._publications and self._publications[0].begun:
-                self._end_publication(self._publications[0])
-
     def _end_publication(self, publication: Publication) -> None:
         """Caller holds the lock."""
         publication.done = True
@@ -459,19 +435,11 @@ class Background:
         self._store.changed.notify_all()
 
     def _compact(self) -> None:
-        store = self._store
-        room = self.compactions.free_bytes()
-        with store.lock.nested, store.lock.guard:
-            attempt = self.compactions.begin(room)
+        disk = self._disk
         try:
-            self.jobs.compact(self._run_urgent)
-        except NoRoom as failure:
-            self._put_off(self.compactions, attempt, failure)
-        else:
-            self._note_success(self.compactions)
+            disk.attempt(disk.compactions, lambda: self.jobs.compact(self._run_urgent))
         finally:
-            with store.lock.nested, store.lock.guard:
-                self.flushes.resume()  # its outputs may have taken space, or its inputs freed it
+            disk.resume(disk.flushes)  # its outputs may have taken space, or its inputs freed it
 
     def _compact_range(self) -> None:
         """Carry out one step of the first range compaction."""
@@ -490,7 +458,7 @@ class Background:
         except NoRoom as failure:
             error = failure.error
         with store.lock.nested, store.lock.guard:
-            self.flushes.resume()
+            self._disk.flushes.resume()
             if rest is not None:
                 whole.begin = rest
             else:
@@ -500,47 +468,13 @@ class Background:
                 store.changed.notify_all()
 
     def _run_urgent(self) -> None:
-        """Run the jobs that cannot wait for a compaction's end.  It calls this every few blocks."""
-        store = self._store
-        if store.closing or (self.threadless and self._running_thread is not None):
+        """Run a job that does not wait for a compaction's end.  It calls this every few blocks."""
+        lock = self._store.lock
+        if self._store.closing or (self.threadless and self._running_thread is not None):
             raise Stopped
-        if store.lock.due:
-            store.lock.leave()
-        view = store.view
-        if view is not None and view.immutable is not None and not self.flushes.put_off:
-            self._flush()
+        if lock.due:
+            lock.leave()
+        job = self._urgent_job()
+        if job is not None:
+            job()
             self.jobs.remove_obsolete()
-        if self._publications:
-            self._publish()
-            self.jobs.remove_obsolete()
-
-    # A full disk
-
-    def _put_off(self, work: WorkOnDisk, attempt: int, failure: NoRoom) -> None:
-        """Let the work wait for space.  The threads that wait for the work get the error."""
-        store = self._store
-        error = failure.error
-        is_new = self.no_room is None
-        with store.lock.nested, store.lock.guard:
-            work.fail(attempt, error)
-            store.changed.notify_all()
-        if is_new:
-            store.info_log.warn(
-                f"No space for new tables ({error.__cause__}): reads continue, and so do writes"
-                " while memory and log have space for them"
-            )
-
-    def _note_success(self, work: WorkOnDisk) -> None:
-        """The work has found space.  If nothing else waits for space, the disk is no longer
-        full."""
-        store = self._store
-        if self.no_room is None:
-            return
-        with store.lock.nested, store.lock.guard:
-            work.succeed()
-            view = store.view
-            if view is not None and not self._compaction_is_due(view.version):
-                self.compactions.succeed()
-            still = self.no_room is not None
-        if not still:
-            store.info_log.write("There is space for new tables again", INFO)

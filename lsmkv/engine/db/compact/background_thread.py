@@ -1,19 +1,22 @@
-"""The end of a background thread: how it is waited for, and what an error becomes.
+"""A background thread: how it is started and waited for, and what an error becomes.
 
-``Background`` makes a thread for each spell of work.
+``Background`` makes a thread for each spell of work.  It is not a :class:`threading.Thread`, whose
+``start`` waits: a KeyboardInterrupt in there would leave a thread running that is not known.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lsmkv.engine.errors import Error, io_error
 from lsmkv.engine.util.signals import deferred
-from lsmkv.engine.util.threads import get_ident, new_lock
+from lsmkv.engine.util.threads import get_ident, new_lock, start_new_thread
 
 
 class BackgroundThread:
-    """A thread that runs jobs.  Call order, in the thread: ``begin end``; ``wait`` in any other."""
+    """A thread that runs jobs.  Call order: ``start``, and in the thread ``begin end``; ``wait`` in
+    any other."""
 
     def __init__(self, owner: object, threads: list[Any]) -> None:
         """``threads`` are the numbers of the store's threads, of which this becomes one."""
@@ -24,6 +27,17 @@ class BackgroundThread:
         self._ended = new_lock()
         self._ended.acquire()
         self._ident: Any = None
+
+    def start(self, work: Callable[[BackgroundThread], None]) -> None:
+        """Start the thread, which calls ``work``; ``RuntimeError`` if no more are possible."""
+        start_new_thread(self._run, (work,))
+
+    def _run(self, work: Callable[[BackgroundThread], None]) -> None:
+        self.begin()
+        try:
+            work(self)
+        finally:
+            self.end()
 
     def begin(self) -> None:
         """Called by the thread before anything else."""

@@ -9,8 +9,9 @@ with new files.  There is no timer, and no thread waits for space: the next atte
   write to a full disk is refused at once, and does not fill and clear the disk repeatedly;
 * by the background thread itself, once other work has changed how much space there is.
 
-``Background`` and ``Writer`` call it.  Only errors of making tables come here: after one of the
-MANIFEST its content is unknown, and one of the log is the writer's.
+``Background`` calls :class:`FullDisk`, and ``Writer`` :class:`WorkOnDisk`.  Only errors of making
+tables come here: after one of the MANIFEST its content is unknown, and one of the log is the
+writer's.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Callable
 
+from lsmkv.engine.db.compact.picking import compaction_is_due
+from lsmkv.engine.db.tree.info_log import INFO
+from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.errors import IOError, is_full_disk
 
@@ -131,3 +136,66 @@ class WorkOnDisk:
             now = self.free_bytes()
             if now is not None and now <= room:
                 raise _copy(error)
+
+
+class FullDisk:
+    """The two kinds of background work that a full disk puts off, and the attempts of each."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.flushes = WorkOnDisk(store.directory)
+        self.compactions = WorkOnDisk(store.directory)
+        """Those that the version needs; a manual compaction that finds no space fails its
+        caller."""
+
+    @property
+    def error(self) -> IOError | None:
+        """What work waits for; None if none waits.  Cleared by the first attempt that finds
+        space."""
+        return self.flushes.error or self.compactions.error
+
+    def attempt(self, work: WorkOnDisk, job: Callable[[], None]) -> bool:
+        """Do the work, or put it off if there is no space: the threads that wait for it get the
+        error.  Returns whether it was done."""
+        store = self._store
+        room = work.free_bytes()
+        with store.lock.nested, store.lock.guard:
+            attempt = work.begin(room)
+        try:
+            job()
+        except NoRoom as failure:
+            self._put_off(work, attempt, failure.error)
+            return False
+        if self.error is not None:
+            self._note_space(work)
+        return True
+
+    def resume(self, work: WorkOnDisk) -> None:
+        """Do not put the work off any longer: other work has changed how much space there is."""
+        with self._store.lock.nested, self._store.lock.guard:
+            work.resume()
+
+    def _put_off(self, work: WorkOnDisk, attempt: int, error: IOError) -> None:
+        store = self._store
+        is_new = self.error is None
+        with store.lock.nested, store.lock.guard:
+            work.fail(attempt, error)
+            store.changed.notify_all()
+        if is_new:
+            store.info_log.warn(
+                f"No space for new tables ({error.__cause__}): reads continue, and so do writes"
+                " while memory and log have space for them"
+            )
+
+    def _note_space(self, work: WorkOnDisk) -> None:
+        """The work has found space.  If nothing else waits for space, the disk is no longer
+        full."""
+        store = self._store
+        with store.lock.nested, store.lock.guard:
+            work.succeed()
+            view = store.view
+            if view is not None and not compaction_is_due(view.version, store.options):
+                self.compactions.succeed()
+            still = self.error is not None
+        if not still:
+            store.info_log.write("There is space for new tables again", INFO)

@@ -82,6 +82,13 @@ class Compaction:
         return edit
 
 
+def compaction_is_due(version: Version, options: Options) -> bool:
+    """Whether :func:`pick_compaction` returns one."""
+    return version.compaction_score >= 1 or (
+        version.file_to_compact is not None and options.seek_compaction
+    )
+
+
 def pick_compaction(
     version: Version, compact_pointers: list[bytes | None], options: Options
 ) -> Compaction | None:
