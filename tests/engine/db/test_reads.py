@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ Handle = DB | SharedDB
 LAYOUTS: dict[str, dict[str, Any]] = {
     "block": {"filter_layout": "block"},
     "table": {"filter_layout": "table"},
-    "both": {"filter_layout": "both"},
+    "all filters": {"filter_layout": "both", "prefix_extractor": lsmkv.FixedPrefix(4)},
     "none": {"bloom_filter_bits": 0},
     "fuse and prefixes": {
         "filter_policy": lsmkv.BinaryFusePolicy(),
@@ -33,10 +34,11 @@ LAYOUTS: dict[str, dict[str, Any]] = {
         "prefix_extractor": lsmkv.FixedPrefix(4),
     },
 }
-METADATA = {"block": 4, "table": 4, "both": 5, "none": 2, "fuse and prefixes": 5}
+METADATA = {"block": 4, "table": 4, "all filters": 6, "none": 2, "fuse and prefixes": 5}
 """Reads that open a table, before its first data block is read."""
 CACHES = {"a cache": 8 << 20, "a small cache": 3000, "no cache": 0}
 TABLES = 4
+PAGE = Path(__file__).parents[3] / "docs" / "how" / "read.md"
 
 
 def key_of(number: int) -> bytes:
@@ -326,3 +328,17 @@ def test_identity_checks_stay_within_a_small_cache(stores: dict[str, Path]) -> N
         assert 0 < len(cache) < TABLES
         assert cache.usage <= cache.capacity
         cache.check()
+
+
+def test_the_page_states_how_many_reads_open_a_table() -> None:
+    """Its table adds up to what it says, which is the least and the most of all layouts."""
+    if not PAGE.is_file():
+        pytest.skip("the tests are not in the repository")
+    page = PAGE.read_text(encoding="utf-8").partition("## Opening a table")[2]
+    rows = [re.findall(r"\d+", cell) for cell in re.findall(r"(?m)^\| (\d[^|]*) \|", page)]
+    stated = re.search(r"That costs (\d+)\s+to (\d+) reads", page)
+    assert stated is not None
+    least, most = (sum(int(row[at]) for row in rows) for at in (0, -1))
+    assert (int(stated[1]), int(stated[2])) == (least, most)
+    opening = [reads + 1 for reads in METADATA.values()]  # the identity check
+    assert (min(opening), max(opening)) == (least, most)
