@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from parsed import parsed
 from rooms import (
     LARGE,
     LISTED,
@@ -165,7 +166,7 @@ def module_source(module: str) -> str:
 
 
 SOURCES = {
-    module_name(path): ast.parse(path.read_text(encoding="utf-8"), str(path))
+    module_name(path): parsed(path)
     for path in sorted(ROOT.rglob("*.py"))
     if present_path(module_name(path)) is None
 }

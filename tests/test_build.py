@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from parsed import parsed
 
 import lsmkv
 
@@ -71,9 +72,7 @@ def test_no_compiled_generator_has_something_to_end() -> None:
     found = [
         f"{name}.{node.name}"
         for name in modules_of_the_wings()
-        for node in ast.walk(
-            ast.parse(package.joinpath(*name.split(".")[1:]).with_suffix(".py").read_bytes())
-        )
+        for node in ast.walk(parsed(package.joinpath(*name.split(".")[1:]).with_suffix(".py")))
         if isinstance(node, ast.FunctionDef)
         and any("contextmanager" in ast.unparse(one) for one in node.decorator_list)
     ]

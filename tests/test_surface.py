@@ -34,6 +34,7 @@ from pathlib import Path
 
 import pytest
 from faces import FACES
+from parsed import parsed
 
 import lsmkv
 from lsmkv.engine.former_paths import present_path
@@ -79,11 +80,10 @@ class Found:
         return f"{self.module}.{self.name}"
 
 
-@cache
 def source(module: str) -> ast.Module:
     path = PACKAGE.joinpath(*(present_path(module) or module).split(".")[1:])
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    return parsed(path)
 
 
 def statements(module: str) -> Iterator[ast.stmt]:

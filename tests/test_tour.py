@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from parsed import parsed
 from toured import lines_to_read, tour_files, tour_section
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,7 +40,7 @@ def defined_names() -> frozenset[str]:
     names: set[str] = set()
     classes: dict[str, list[ast.ClassDef]] = {}
     for path in (ROOT / "lsmkv").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 names.add(node.name)
                 classes.setdefault(node.name, []).append(node)

@@ -14,6 +14,7 @@ import sharing_kills
 from mistake import PARTS, Mistake
 from mistakes import MISTAKES
 from mutants import MOST_SWITCHES, MUTANTS, PAGE, SECONDS, page, read_outcomes
+from parsed import parsed
 from plant import (
     LONG,
     RESULTS,
@@ -32,7 +33,7 @@ SOURCES = Path(__file__).parents[1] / "lsmkv"
 if not SOURCES.is_dir():
     pytest.skip("the tests are not beside the source", allow_module_level=True)
 
-FUNCTIONS = functions_in(SOURCES)
+FUNCTIONS = functions_in(SOURCES, parsed)
 
 
 @pytest.mark.parametrize(

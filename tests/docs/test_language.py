@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from parsed import parsed
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 25
@@ -145,7 +146,7 @@ def test_no_docstring_or_help_is_a_genitive() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.value[:40]!r}"
         for path in sorted((ROOT / "lsmkv").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if re.fullmatch(r"Of [a-z][^,:]*", node.value)
     ]

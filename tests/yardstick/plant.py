@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,7 +63,14 @@ class Place(NamedTuple):
     last: int
 
 
-def functions_in(package: Path) -> dict[str, list[Place]]:
+def parsed(path: Path) -> ast.AST:
+    """The tree of a file."""
+    return ast.parse(path.read_bytes())
+
+
+def functions_in(
+    package: Path, tree_of: Callable[[Path], ast.AST] = parsed
+) -> dict[str, list[Place]]:
     """The functions of the engine by their qualified names, without modules."""
     found: dict[str, list[Place]] = {}
 
@@ -79,7 +86,7 @@ def functions_in(package: Path) -> dict[str, list[Place]]:
 
     for path in sorted(package.rglob("*.py")):
         if path.relative_to(package).parts[0] not in _LEFT_OUT:
-            visit(ast.parse(path.read_bytes()), path, "")
+            visit(tree_of(path), path, "")
     return found
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from parsed import parsed
 
 import lsmkv
 import lsmkv.aio
@@ -459,7 +460,7 @@ def _takers() -> Iterator[str]:
         if inside.parts[0] in ("tools", "server", "cache") or inside.as_posix() in internal:
             continue
         module = ".".join(inside.with_suffix("").parts)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if not isinstance(node, ast.ClassDef) or node.name in protocols:
                 continue
             for function in node.body:
