@@ -24,7 +24,10 @@ def test_a_folded_line_keeps_figures_with_their_units(width: int) -> None:
     assert (len(lines) == 1) == (width >= len(LINE))
 
 
-def test_verify_folds_its_lines_on_a_terminal_alone(tmp_path: Path) -> None:
+def test_verify_folds_its_lines_on_a_terminal_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
     with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
         db.put(b"k", b"v")
         db.flush()

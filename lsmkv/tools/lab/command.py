@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Annotated
 
-from rich.console import Console
-
 import lsmkv
 from lsmkv.tools.arguments import open_input, store_only
 from lsmkv.tools.console import guarded, write_json
-from lsmkv.tools.drawing import progress
+from lsmkv.tools.drawing import progress, stdout_console
 from lsmkv.tools.filter_lab import (
     DEFAULT_SETTINGS,
     SETTINGS_WITH_OWN,
@@ -94,9 +91,7 @@ def filter_lab(
     if as_json:
         write_json(outcome.to_dict(), indent=2)
         return
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # the locale may not encode a file's name
-    print_report(Console(highlight=False), outcome)
+    print_report(stdout_console(), outcome)
 
 
 @contextlib.contextmanager
