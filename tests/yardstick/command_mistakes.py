@@ -1,4 +1,5 @@
-"""Mistakes in what all commands share: options, streams, signals, and files that they write."""
+"""Mistakes in what all commands share (options, streams, signals, files that they write), and in
+what ``lsmkv dump`` prints."""
 
 from __future__ import annotations
 
@@ -100,5 +101,69 @@ MISTAKES: tuple[Mistake, ...] = (
         "shutil.rmtree(work, ignore_errors=True)",
         "pass",
         "A rescue leaves a copy of the damaged store beside the result.",
+    ),
+    Mistake(
+        "the operations of a batch have one sequence",
+        "tools",
+        "batch_spans",
+        "sequence += 1",
+        "sequence += 0",
+        "Annotations give each write of a batch the sequence of the first.",
+    ),
+    Mistake(
+        "the tag of a shared key is in the wrong place",
+        "tools",
+        "key_spans",
+        "tag_at = max(at, at + len(user) - shared)",
+        "tag_at = at + len(user)",
+        "Annotations call bytes of a tag those of a key.",
+    ),
+    Mistake(
+        "an operation in JSON names the end of its batch",
+        "tools",
+        "JsonForm._fields",
+        "self._batch = record.offset",
+        "self._batch = record.end",
+        "A program looks an operation up in the batch after its own.",
+    ),
+    Mistake(
+        "a new table in JSON has its largest key twice",
+        "tools",
+        "JsonForm._edit",
+        '"smallest": self._key(file.smallest),',
+        '"smallest": self._key(file.largest),',
+        "The range of a table in the MANIFEST is a single key.",
+    ),
+    Mistake(
+        "an empty value is printed as a deletion",
+        "tools",
+        "TextForm._operation",
+        "if record.value is None:",
+        "if not record.value:",
+        "A key that was set to nothing seems deleted.",
+    ),
+    Mistake(
+        "a log number of zero is left out",
+        "tools",
+        "TextForm._edit",
+        '("PrevLogNumber", edit.prev_log_number),',
+        '("PrevLogNumber", edit.prev_log_number or None),',
+        "The dump lacks a line that LevelDB's has.",
+    ),
+    Mistake(
+        "puts are printed as deletions",
+        "tools",
+        "kind_word",
+        '{0: "del", 1: "val"}',
+        '{1: "del", 0: "val"}',
+        "Every entry of a table is called what it is not.",
+    ),
+    Mistake(
+        "the compression in JSON is a number",
+        "tools",
+        "JsonForm._fields",
+        '"compression": record.codec,',
+        '"compression": record.trailer.codec,',
+        "A program that looks for snappy finds 1.",
     ),
 )

@@ -8,8 +8,20 @@ from pathlib import Path
 import pytest
 from dumped import LOG_TEXT, TABLE_TEXT, batch_record, dump, encode_put, lines, make_log
 from started import into_a_closed_pipe
+from states import Case, Drawing, states
 
 import lsmkv
+
+
+@states("made.txt")
+def test_the_files_of_a_store(store: Path, case: Case) -> None:
+    def answer(_: Drawing, words: list[str]) -> str:
+        _, name, *options = words
+        status, printed, err = dump(store / name, *options)
+        assert (status, err) == (0, "")
+        return "\n".join(printed)
+
+    case.check(answer, "")
 
 
 def test_a_relative_path(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

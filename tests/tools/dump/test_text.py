@@ -10,13 +10,10 @@ from typing import Any
 import pytest
 from dumped import (
     LOG,
-    LOG_TEXT,
     ONE_RESTART,
-    TABLE_TEXT,
     dump,
     edit,
     forged,
-    lines,
     make_log,
     make_table,
     objects,
@@ -26,36 +23,6 @@ from lsmkv.engine.filter.bloom64 import Bloom64Policy
 from lsmkv.engine.filter.fuse import BinaryFusePolicy
 from lsmkv.engine.filter.prefix import DelimitedPrefix
 from lsmkv.engine.format.keys import pack
-
-MANIFEST_TEXT = r"""
---- offset 0; VersionEdit {
-  Comparator: leveldb.BytewiseComparator
-  LogNumber: 3
-  PrevLogNumber: 0
-}
---- offset 39; VersionEdit {
-  NextFile: 8
-  LastSeq: 300
-  CompactPointer: 1 'm' @ 9 : 1
-  DeleteFile: 0 3
-  DeleteFile: 0 5
-  DeleteFile: 1 4
-  AddFile: 2 7 1234 'a\n' @ 1 : 1 .. 'z' @ 300 : 0
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("000009.log", LOG_TEXT),
-        ("MANIFEST-000002", MANIFEST_TEXT),
-        ("000007.ldb", TABLE_TEXT),
-        ("CURRENT", "--- offset 0; MANIFEST-000002"),
-    ],
-)
-def test_the_lines_of_each_kind_of_file(store: Path, name: str, expected: str) -> None:
-    assert dump(store / name) == (0, lines(expected), "")
 
 
 @pytest.mark.parametrize(
