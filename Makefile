@@ -84,6 +84,12 @@ compiled: $(COMPILED)/.made wheel  ## that wheel, installed beside what its suit
 	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(DIST)/*.whl
 	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(DIST)/*.whl)[test]"
 
+.PHONY: compiled-room
+compiled-room: $(VENV)/.room  ## ROOM=engine/db/read: all compiled without optimisation, and the tests of that room; one or two minutes
+	@test -e tests/$(ROOM) || { echo "make compiled-room ROOM=engine/db/read: there is no tests/$(ROOM)"; exit 2; }
+	LSMKV_MYPYC=1 LSMKV_OPTIMIZE=0 $(BIN)/python setup.py --quiet build --build-base build/room --build-lib build/room/lib
+	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 PYTHONPATH=build/room/lib $(BIN)/pytest -q -n auto -m "not interpreted" tests/test_build.py $(addprefix tests/,$(ROOM))
+
 test-compiled: compiled run-compiled  ## the suite against that wheel
 
 .PHONY: run-compiled run-install
@@ -171,7 +177,7 @@ fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk or clients, fuzzed for F
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python tests/fuzz/run_fuzz.py $(FUZZ_ARGS)
 
 sanitize: $(SANITIZED)/.made  ## the compiled engine with AddressSanitizer and UBSan: tests, threads, hostile arguments; for an hour (Linux, gcc)
-	CC=$(CURDIR)/.ci/sanitizing-cc LSMKV_MYPYC=1 $(SANITIZED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .
+	CC=$(CURDIR)/.ci/sanitizing-cc LSMKV_MYPYC=1 LSMKV_SYMBOLS=1 $(SANITIZED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .
 	$(SANITIZED)/bin/python -m pip install --quiet --disable-pip-version-check '.[test]'
 	bash .ci/sanitize $(SANITIZED)/bin/python build/sanitize
 
@@ -223,7 +229,7 @@ bench-scale: $(BENCH)/.made  ## measures bulk builds and reads over a network, a
 lint: $(VENV)/.lint  ## ruff; codespell; mypy --strict as on Linux, Windows and macOS; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .
 	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md docs lsmkv tests examples
-	$(BIN)/mypy lsmkv mypyc_memory.py mypyc_output.py docs/performance/make tests/bench/lsmkv_peers tests/typing/uses_everything.py
+	$(BIN)/mypy lsmkv mypyc_compile.py mypyc_memory.py mypyc_output.py docs/performance/make tests/bench/lsmkv_peers tests/typing/uses_everything.py
 	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 lsmkv tests/typing/uses_everything.py
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin lsmkv tests/typing/uses_everything.py
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright -p pyproject.toml --pythonpath $(BIN)/python
@@ -283,6 +289,10 @@ $(VENV)/.fuzz: $(VENV)/.made pyproject.toml
 
 $(VENV)/.wheel: $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	@touch $@
+
+$(VENV)/.room: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77' 'mypy==2.4.1'
 	@touch $@
 
 $(VENV)/.wasm: $(VENV)/.made

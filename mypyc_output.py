@@ -17,14 +17,15 @@ shown that of its own (``docs/platforms.md``): :func:`ask_for_the_lock` lets its
 **Memory.**  :func:`~mypyc_memory.make_safe` is a module of its own.
 
 **Units.**  mypyc writes one C file, or one for each module.  :func:`join_units` has something in
-between: some modules and mypyc's own functions in one file, so that the C compiler inlines them.
+between: some modules and mypyc's own functions in one file, so that the C compiler inlines them;
+others in files of some megabytes, so that it reads mypyc's declarations less often.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,12 +82,13 @@ def add_docstrings_and_names(extensions: Sequence[Extension], modules: list[str]
         return re.sub(pattern, replace, code)
 
     for path in sorted({source for extension in extensions for source in extension.sources}):
-        code = Path(path).read_text(encoding="utf-8")
+        code = before = Path(path).read_text(encoding="utf-8")
         for pattern in _DOCSTRINGS:
             code = described(pattern, code, with_docstring)
         for pattern in _NAMES:
             code = described(pattern, code, lambda _, place: place.name)
-        Path(path).write_text(code, encoding="utf-8")
+        if code != before:
+            Path(path).write_text(code, encoding="utf-8")
 
 
 def ask_for_the_lock(extensions: Sequence[Extension]) -> None:
@@ -153,19 +155,43 @@ def c_literal(text: str) -> str:
     return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
 
 
-def join_units(extensions: Sequence[Extension], modules: Sequence[str]) -> None:
-    """Compile the C files of these modules, and mypyc's own, as one file that includes them."""
+def join_units(
+    extensions: Sequence[Extension], name: str, modules: Sequence[str], limit: int | None = None
+) -> None:
+    """Compile the C files of these modules as one file that includes them, or as several of at most
+    ``limit`` bytes; and in the first one without a limit mypyc's own files."""
     names = {f"__native_{c_name('.'.join(Path(path).with_suffix('').parts))}.c" for path in modules}
     for extension in extensions:
-        if not names & {Path(source).name for source in extension.sources}:
-            continue  # the entry point of a module
         joined = [
             source
             for source in extension.sources
-            if Path(source).name in names or not Path(source).name.startswith("__native_")
+            if Path(source).name in names
+            or (limit is None and not Path(source).name.startswith("__"))
         ]
-        unit = Path(joined[0]).with_name("__unit.c")
-        lines = [f'#include "{Path(source).name}"\n' for source in joined]
-        unit.write_text("".join(lines), encoding="utf-8")
-        extension.sources = [one for one in extension.sources if one not in joined]
-        extension.sources.append(str(unit))
+        if not names & {Path(source).name for source in joined}:
+            continue  # the entry point of a module
+        rest = [one for one in extension.sources if one not in joined]
+        units = [
+            write_unit(f"{name}{number or ''}.c", files)
+            for number, files in enumerate(cut(joined, limit))
+        ]
+        extension.sources = units + rest
+
+
+def cut(sources: Sequence[str], limit: int | None) -> Iterator[Sequence[str]]:
+    """The sources in pieces of at most ``limit`` bytes, or of one file."""
+    start = size = 0
+    for number, source in enumerate(sources):
+        size += Path(source).stat().st_size
+        if limit is not None and size > limit and number > start:
+            yield sources[start:number]
+            start, size = number, Path(source).stat().st_size
+    yield sources[start:]
+
+
+def write_unit(name: str, sources: Sequence[str]) -> str:
+    """The path of a C file that includes these."""
+    unit = Path(sources[0]).with_name(name)
+    lines = [f'#include "{Path(source).name}"\n' for source in sources]
+    unit.write_text("".join(lines), encoding="utf-8")
+    return str(unit)

@@ -17,6 +17,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # setuptools does not
+from mypyc_compile import LEVEL, SMALL, on_all_processors, set_options
 from mypyc_output import join_units, mend_output
 
 MODE = os.environ.get("LSMKV_MYPYC", "")
@@ -51,16 +52,17 @@ def extensions() -> list[Extension]:
         # compiled ones that are not native.
         modules = modules_of("compiled")
         groups = [(modules, "lsmkv")]
-        made: list[Extension] = mypycify(modules, separate=groups, multi_file=True, opt_level="3")
+        made: list[Extension] = mypycify(modules, separate=groups, multi_file=True, opt_level=LEVEL)
         mend_output(made, modules)
     except (Exception, SystemExit) as error:
         say_or_raise(error)
         return []
     if os.name == "posix":
-        join_units(made, modules_of("one-unit"))  # too much for Microsoft's compiler
-        # Only the modules' entry points are for others: what is hidden is not bound at import.
-        for extension in made:
-            extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden"]
+        # Too much for Microsoft's compiler.  setuptools sorts: the largest file comes first.
+        join_units(made, "__fast", modules_of("one-unit"))
+        join_units(made, SMALL, modules_of("small"), limit=6_000_000)
+        join_units(made, "__other", modules, limit=6_000_000)
+        set_options(made)
     return made
 
 
@@ -82,6 +84,10 @@ class BuildAllOrNothing(build_ext):
             for output in self.get_outputs():
                 Path(output).unlink(missing_ok=True)
             self.extensions = self.distribution.ext_modules = []
+
+    def build_extensions(self) -> None:
+        with on_all_processors(self):
+            super().build_extensions()
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNothing})

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 from parsed import parsed
+from processes import run_python
 
 import lsmkv
 
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ROOMS = PROJECT["tool"]["lsmkv"]
 
 
@@ -83,3 +85,22 @@ def test_no_compiled_generator_has_something_to_end() -> None:
 def test_what_must_never_be_compiled_is_not(name: str) -> None:
     loader = importlib.import_module(name).__spec__.loader
     assert isinstance(loader, importlib.machinery.SourceFileLoader)
+
+
+def test_a_module_is_compiled_for_speed_or_for_size() -> None:
+    fast, small = modules_under("one-unit"), modules_under("small")
+    assert fast <= modules_under("compiled")
+    assert not fast & small
+
+
+@pytest.mark.parametrize("key", ["compiled", "interpreted"])
+def test_a_room_that_is_not_there_ends_the_build(key: str, tmp_path: Path) -> None:
+    pytest.importorskip("mypyc.build")
+    rooms = {"compiled": [], "interpreted": [], key: ["nowhere"]}
+    text = "".join(f"{name} = {value}\n" for name, value in rooms.items())
+    (tmp_path / "pyproject.toml").write_text(f"[tool.lsmkv]\n{text}", encoding="utf-8")
+    done = run_python(
+        str(ROOT / "setup.py"), "build_ext", cwd=tmp_path, env={**os.environ, "LSMKV_MYPYC": "1"}
+    )
+    assert done.returncode != 0
+    assert f"there is no {Path('lsmkv', 'nowhere')}" in done.stderr

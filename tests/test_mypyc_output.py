@@ -105,17 +105,37 @@ def test_modules_are_joined_in_one_file_that_includes_theirs(
     build.mkdir()
     names = ("", "___a___b", "___a___c", "___d")
     paths = [str(build / f"__native_lsmkv{name}.c") for name in names]
+    for path in (*paths, build / "int_ops.c"):
+        Path(path).touch()
     shim, whole = Extension("shim.c"), Extension(*paths, str(build / "int_ops.c"))
-    patching.join_units([shim, whole], ["lsmkv/a/c.py", "lsmkv/a/b.py"])
+    patching.join_units([shim, whole], "__fast", ["lsmkv/a/c.py", "lsmkv/a/b.py"])
     assert shim.sources == ["shim.c"]
-    assert whole.sources == [paths[0], paths[3], str(build / "__unit.c")]
-    lines = (build / "__unit.c").read_text(encoding="utf-8").splitlines()
+    assert whole.sources == [str(build / "__fast.c"), paths[0], paths[3]]
+    lines = (build / "__fast.c").read_text(encoding="utf-8").splitlines()
     files = ("__native_lsmkv___a___b.c", "__native_lsmkv___a___c.c", "int_ops.c")
     assert lines == [f'#include "{name}"' for name in files]
 
 
+def test_modules_are_joined_in_files_of_limited_size(patching: ModuleType, tmp_path: Path) -> None:
+    sizes = {"a": 500, "b": 40, "c": 60, "d": 1, "e": 99}
+    paths = [tmp_path / f"__native_lsmkv___{name}.c" for name in sizes]
+    for path, size in zip(paths, sizes.values(), strict=True):
+        path.write_text("x" * size, encoding="utf-8")
+    whole = Extension(*map(str, paths), "int_ops.c")
+    patching.join_units([whole], "__small", [f"lsmkv/{name}.py" for name in sizes], limit=100)
+    assert whole.sources == [
+        *(str(tmp_path / f"__small{number}.c") for number in ("", 1, 2)),
+        "int_ops.c",
+    ]
+    included = [
+        "".join(line.split("___")[1][0] for line in Path(unit).read_text().splitlines())
+        for unit in whole.sources[:-1]
+    ]
+    assert included == ["a", "bc", "de"]
+
+
 def test_the_build_reads_as_little_as_it_says() -> None:
-    assert len((ROOT / "setup.py").read_text(encoding="utf-8").splitlines()) <= 90
+    assert len((ROOT / "setup.py").read_text(encoding="utf-8").splitlines()) <= 100
 
 
 def test_a_free_threaded_interpreter_is_asked_for_its_lock(
