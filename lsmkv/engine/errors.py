@@ -259,7 +259,8 @@ class NotFoundError(Error, FileNotFoundError):
 class LockedError(IOError, BlockingIOError):
     """Another process, or another ``DB`` in this process, has the store open.
 
-    ``pid`` is the holder's process id, or ``None`` where it is unknown.
+    ``pid`` is the holder's process id, or ``None`` where it is unknown; ``shared`` says whether the
+    holder shares the store, so that a :class:`lsmkv.SharedDB` can join it.
 
     >>> import os
     >>> import lsmkv
@@ -280,10 +281,10 @@ class LockedError(IOError, BlockingIOError):
             holder = f" (shared by {who}: open it with lsmkv.SharedDB)"
         super().__init__(_errno.EAGAIN, f"the database is in use{holder}", path)
         self.pid = pid
-        self._shared = shared
+        self.shared = shared
 
     def __reduce__(self) -> tuple[type[LockedError], tuple[str, int | None, bool]]:
-        return type(self), (self.filename, self.pid, self._shared)
+        return type(self), (self.filename, self.pid, self.shared)
 
 
 class DirectoryReplacedError(IOError):

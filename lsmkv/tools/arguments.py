@@ -145,9 +145,17 @@ def open_stored(where: str) -> lsmkv.DB | Shards:
 def open_to_write(
     directory: str, create: bool = False, **options: Unpack[OptionArguments]
 ) -> lsmkv.DB:
-    """Open a store for writing: takes its lock and flushes its log to tables."""
+    """Open a store for writing: takes its lock and flushes its log to tables.
+
+    A store that processes share is joined, unless options are given, which are for the owner.
+    """
     own: OptionArguments = {"create_if_missing": create}
-    return lsmkv.DB(directory, **(options | order_options() | own))
+    try:
+        return lsmkv.DB(directory, **(options | order_options() | own))
+    except lsmkv.LockedError as error:
+        if options or not error.shared:
+            raise
+    return lsmkv.SharedDB(directory, **order_options())
 
 
 def filter_arguments(text: str | None, layout: str | None, prefix: str | None) -> OptionArguments:

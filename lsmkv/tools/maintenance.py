@@ -64,7 +64,7 @@ def checkpoint(
 
 
 def _open_to_copy(directory: str) -> lsmkv.DB:
-    """The store, open for reading only if another process has it open."""
+    """The store, open for reading only if another process has it open and shares it with none."""
     try:
         return open_to_write(directory)
     except lsmkv.LockedError:

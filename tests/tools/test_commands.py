@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from commands import Done, fails
 from commands import lsm_bytes as lsm
+from others import Other, new
 from started import on_a_terminal, records
+
+from lsmkv.shared.system.local import SHARES
 
 
 def test_put_and_get(store: Path) -> None:
@@ -60,3 +64,30 @@ def test_control_characters_are_escaped_on_a_terminal(store: Path) -> None:
 def test_create_makes_a_store(tmp_path: Path) -> None:
     assert lsm("put", tmp_path / "db", "k", "v", "--create") == Done(0, b"", "")
     assert records(tmp_path / "db") == [(b"k", b"v")]
+
+
+@pytest.mark.skipif(not SHARES, reason="stores are shared on Linux and macOS")
+def test_a_store_that_processes_share_is_joined(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with new(path) as db:
+        owner = Other(path)  # and another process owns it as soon as this one leaves
+        try:
+            (tmp_path / "lines").write_bytes(b"loaded\tl\n")
+            assert lsm("put", path, "k", "v").status == 0
+            assert lsm("load", path, tmp_path / "lines").status == 0
+            assert owner("db.get(b'k'), db.get(b'loaded')") == (b"v", b"l")
+            assert lsm("delete", path, "k").status == 0
+            assert owner("db.get(b'k')") is None
+            copy = tmp_path / "copy"
+            assert lsm("export", path, "-o", copy).status == 0
+            assert lsm("delete", path, "loaded").status == 0
+            assert lsm("import", path, copy).status == 0
+            assert owner("db.get(b'loaded')") == b"l"
+            assert lsm("compact", path).status == 0
+            assert db.stats().levels[0].files == 0
+            fails(lsm("compact", path, "--filter", "none"), "open it with lsmkv.SharedDB")
+            db.close()
+            assert lsm("put", path, "k", "w").status == 0
+            assert owner("db.get(b'k'), db.role") == (b"w", "owner")
+        finally:
+            owner.kill()
