@@ -20,7 +20,7 @@ closes                      asks for it (:attr:`StoreLock.closer`)
 ==========================  =======================================================================
 
 What was queued and asked for is done when the interrupted call has released its locks, before that
-returns or raises.  So whoever takes the store's lock says::
+returns or raises.  So a caller that takes the store's lock says::
 
     with store.lock.nested, store.lock.guard:
         ...
