@@ -46,14 +46,6 @@ from lsmkv.engine.options import Options
 from lsmkv.engine.util.signals import deferred
 
 
-class Recovered:
-    """The state that recovery finds: the versions, and a memtable with what no table holds."""
-
-    def __init__(self, versions: VersionSet, memtable: MemTable) -> None:
-        self.versions = versions
-        self.memtable = memtable
-
-
 class Recovery:
     """Recovers one directory: ``run``, once.  The caller holds its LOCK."""
 
@@ -149,7 +141,61 @@ class Recovery:
         self._memtable.log_number = wal.number
         return Recovered(self._versions, self._memtable), wal
 
-    # Beyond the tour: the steps, and how damage is judged
+    def _replay(self, number: int) -> LogDamage | None:
+        """Apply a log's batches, and return the damage at which there is a gap, if there is one."""
+        name = log_name(number)
+        first = True
+        any_before = self._any_applied
+        with self._directory.open(name) as file:
+            reader = LogReader(file, reserved=True)
+            end = 0
+            last = -1
+            for record in reader:
+                if self._most < MAX_SEQUENCE and last_sequence(record.payload) > self._most:
+                    self._log_end = end
+                    self._log_last = last
+                    return None
+                deferred.deliver()
+                end, last = record.end, record.offset
+                self._note_damage(number, record.damage)
+                try:
+                    sequence, operations = decode_batch(record.payload)
+                except CorruptionError as error:
+                    self._note_damage(number, LogDamage(record.offset, error.reason))
+                    continue
+                if self._unjudged is not None:
+                    damaged, damage = self._unjudged
+                    if sequence != self._expected:
+                        return damage
+                    self.policy.meet(
+                        damage_policy.TORN_RECORD,
+                        f"{log_name(damaged)}: {damage.reason} at {damage.offset}; no"
+                        " acknowledged write is missing",
+                    )
+                    self._unjudged = None
+                elif first and self._expected is not None and sequence != self._expected:
+                    reason = f"the log begins with write {sequence}, not {self._expected}"
+                    if sequence > self._expected:
+                        return LogDamage(0, reason)
+                    if any_before:
+                        # Logs have changed places: the batches applied are not a prefix.
+                        self.policy.meet(damage_policy.SWAPPED_LOGS, reason, name, 0)
+                first = False
+                self._apply(sequence, operations)
+            self._note_damage(number, reader.tail)
+            self._log_end = reader.end
+            self._log_last = reader.last
+            if not first:
+                self._zeros = ""  # no write is missing before those of this log
+            zeros = lost_in_zeros(file, reader.end)
+            if zeros > 0:
+                self._zeros = f"{name}: {zeros_text(file.size, zeros)}"
+        if self._expected is None:
+            # This log is empty: the next one continues where the tables end.
+            self._expected = self._versions.last_sequence + 1
+        return None
+
+    # Beyond the tour: the other steps, and how damage is judged
 
     # A store with nothing to recover
 
@@ -275,60 +321,6 @@ class Recovery:
             reason = f"{name} is missing: writes that no table holds are lost"
             self.policy.meet(damage_policy.NO_LOG, reason)
         return numbers
-
-    def _replay(self, number: int) -> LogDamage | None:
-        """Apply a log's batches, and return the damage at which there is a gap, if there is one."""
-        name = log_name(number)
-        first = True
-        any_before = self._any_applied
-        with self._directory.open(name) as file:
-            reader = LogReader(file, reserved=True)
-            end = 0
-            last = -1
-            for record in reader:
-                if self._most < MAX_SEQUENCE and last_sequence(record.payload) > self._most:
-                    self._log_end = end
-                    self._log_last = last
-                    return None
-                deferred.deliver()
-                end, last = record.end, record.offset
-                self._note_damage(number, record.damage)
-                try:
-                    sequence, operations = decode_batch(record.payload)
-                except CorruptionError as error:
-                    self._note_damage(number, LogDamage(record.offset, error.reason))
-                    continue
-                if self._unjudged is not None:
-                    damaged, damage = self._unjudged
-                    if sequence != self._expected:
-                        return damage
-                    self.policy.meet(
-                        damage_policy.TORN_RECORD,
-                        f"{log_name(damaged)}: {damage.reason} at {damage.offset}; no"
-                        " acknowledged write is missing",
-                    )
-                    self._unjudged = None
-                elif first and self._expected is not None and sequence != self._expected:
-                    reason = f"the log begins with write {sequence}, not {self._expected}"
-                    if sequence > self._expected:
-                        return LogDamage(0, reason)
-                    if any_before:
-                        # Logs have changed places: the batches applied are not a prefix.
-                        self.policy.meet(damage_policy.SWAPPED_LOGS, reason, name, 0)
-                first = False
-                self._apply(sequence, operations)
-            self._note_damage(number, reader.tail)
-            self._log_end = reader.end
-            self._log_last = reader.last
-            if not first:
-                self._zeros = ""  # no write is missing before those of this log
-            zeros = lost_in_zeros(file, reader.end)
-            if zeros > 0:
-                self._zeros = f"{name}: {zeros_text(file.size, zeros)}"
-        if self._expected is None:
-            # This log is empty: the next one continues where the tables end.
-            self._expected = self._versions.last_sequence + 1
-        return None
 
     def _note_damage(self, number: int, damage: LogDamage | None) -> None:
         """Remember the first damage since the last good batch, until it can be judged."""
@@ -473,3 +465,11 @@ class Recovery:
         number = self._versions.new_file_number()
         file = self._directory.create_log(log_name(number), self.options.mapped_log)
         return WriteAheadLog(file, number)
+
+
+class Recovered:
+    """The state that recovery finds: the versions, and a memtable with what no table holds."""
+
+    def __init__(self, versions: VersionSet, memtable: MemTable) -> None:
+        self.versions = versions
+        self.memtable = memtable

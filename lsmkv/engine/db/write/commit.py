@@ -145,6 +145,8 @@ class Commit:
         counters.log_bytes += self._logs.current.end - self._log_end
         counters.user_bytes += user_bytes
 
+    # Beyond the tour: publications, errors and interrupts
+
     def _encoded(self, sequence: int, operations: list[Operation]) -> bytes:
         """The record of a batch."""
         writer = self._record
@@ -154,8 +156,6 @@ class Commit:
         if len(record) > _LARGE:
             self._record = BytesWriter()
         return record
-
-    # Beyond the tour: publications, errors and interrupts
 
     def publish(self, publication: Publication, log: WriteAheadLog) -> None:
         """Hand a publication to the background thread, and wait for its end.

@@ -110,16 +110,6 @@ class Writer(WritePath):
         if listener is not None:
             listener.wrote(operations, started)
 
-    def _must_not_wait(self, contended: bool) -> bool:
-        """Whether this is a nested call that must not wait for the locks: a cheap look first."""
-        lock = self._store.lock
-        return (
-            contended
-            or lock.taken()
-            or lock.directory is not None
-            or (bool(lock.threads) and lock.on_own_thread)
-        ) and lock.must_not_wait
-
     def _commit_in_turn(self, pending: PendingWrite, contended: bool) -> None:
         """Lead, or have another writer commit the batch; it is done when this returns.
 
@@ -179,6 +169,16 @@ class Writer(WritePath):
             queue.release_followers(batch)
 
     # Beyond the tour: nested calls, and the other calls of a store
+
+    def _must_not_wait(self, contended: bool) -> bool:
+        """Whether this is a nested call that must not wait for the locks: a cheap look first."""
+        lock = self._store.lock
+        return (
+            contended
+            or lock.taken()
+            or lock.directory is not None
+            or (bool(lock.threads) and lock.on_own_thread)
+        ) and lock.must_not_wait
 
     def write_unless_changed(
         self, operations: list[Operation], sequence: int, keys: list[bytes]
