@@ -167,8 +167,8 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
 
     An iteration sees the store as it was when the iteration began, whatever is written meanwhile,
     and holds only about a block in memory.  Any number of threads may use one mapping.
-    ``setdefault``, ``pop``, ``popitem`` and ``del`` are transactions: whoever else writes, in this
-    process or another one that shares the store, a pair is popped once, and a default is set once.
+    ``setdefault``, ``pop``, ``popitem`` and ``del`` are transactions: a pair is popped once, and a
+    default is set once, also while this process or another one that shares the store writes.
 
     ``len()`` reads all keys, and so do ``list(m)`` and ``tuple(m)`` before they begin (they ask
     for the length): ``list(iter(m))`` avoids that.  ``==`` loads both sides into memory.

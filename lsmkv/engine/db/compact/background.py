@@ -32,7 +32,7 @@ thread that waits for a change takes a ticket under the lock, and waits without 
 With ``background="inline"`` there is no thread.  A write runs at most one job, after it has
 released its locks, and a call that waits for a change runs jobs until it has come
 (:meth:`Background.run_next_job`).  An interrupt may come at any step of a job; ``BackgroundJobs``
-says what is left.  Whoever runs it, every flush of an open store is :meth:`Background._flush`.
+says what is left.  In either case every flush of an open store is :meth:`Background._flush`.
 """
 
 from __future__ import annotations
