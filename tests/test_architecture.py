@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from parsed import parsed
+from parsed import is_hook, parsed
 from rooms import (
     LARGE,
     LISTED,
@@ -168,7 +168,7 @@ def module_source(module: str) -> str:
 SOURCES = {
     module_name(path): parsed(path)
     for path in sorted(ROOT.rglob("*.py"))
-    if present_path(module_name(path)) is None
+    if present_path(module_name(path)) is None and not is_hook(path)
 }
 
 

@@ -11,6 +11,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 import pytest
+from parsed import is_hook
 
 from lsmkv.engine.former_paths import present_path
 
@@ -72,7 +73,7 @@ def modules(sources: Path) -> list[str]:
     return sorted(
         path.relative_to(sources).as_posix()
         for path in sources.rglob("*.py")
-        if not path.name.startswith("__") and not is_door(path.relative_to(sources))
+        if not (path.name.startswith("__") or is_door(path.relative_to(sources)) or is_hook(path))
     )
 
 

@@ -84,7 +84,8 @@ class Leases:
         self._newest = -1
 
     def __del__(self) -> None:
-        self.file.close()  # if nobody has, since an interrupt has ended the finalizer of the handle
+        if not self.file.closed:  # an interrupt has ended the finalizer of the handle
+            self.file.close()
 
     def take(self, version: int) -> None:
         """Lease a version; :meth:`keep` or :meth:`drop` follows."""

@@ -11,3 +11,8 @@ from pathlib import Path
 def parsed(path: Path) -> ast.Module:
     """The tree of a file of Python, which nobody changes."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def is_hook(path: Path) -> bool:
+    """Whether PyInstaller runs it, and no program imports it: ``tests/packaging`` does that."""
+    return path.parent.name == "rthooks" or path.name.startswith("hook-")

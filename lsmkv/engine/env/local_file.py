@@ -54,6 +54,8 @@ class Descriptor:
                 os.close(fd)
 
     def __del__(self) -> None:
+        if self._fd < 0:
+            return  # at the interpreter's end what close() needs may be gone
         try:
             self.close()
         finally:

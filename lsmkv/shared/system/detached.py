@@ -1,7 +1,8 @@
 """Starts a process that outlives its starter: :class:`Detached`.
 
 It runs ``main`` of a module of this package, in an interpreter of the same kind that reads neither
-``PYTHON*`` variables nor ``site``.  It has a session of its own, so that no key of a terminal
+``PYTHON*`` variables nor ``site``; a frozen program starts itself (``adapters/pyinstaller``).  It
+has a session of its own, so that no key of a terminal
 reaches it; no descriptor but two pipes, whatever its starter lets others inherit; and ``/`` as its
 working directory.  The request goes in through one pipe, and one answer comes out of the other.
 
@@ -38,6 +39,12 @@ _CHUNK = 65536
 _SIZE = struct.Struct("<Q")
 _ENDS = ("SIGTERM", "SIGHUP", "SIGINT")
 
+_FLAG = "--lsmkv-owner"
+"""What tells a frozen program not to run its own script."""
+# A shell is the process in between: the parent of a frozen program removes its unpacked files at
+# its end.  A command in the background of a shell would read /dev/null.
+_IN_BACKGROUND = 'exec 3<&0; "$0" "$@" <&3 3<&- &'
+
 # It is imported from where this process has it, whatever else its path leads to.
 _BOOT = """
 import os, sys
@@ -68,8 +75,7 @@ class Detached:
         ``name`` and ``place`` are for people who list processes.  Raises ``OSError``, and
         ``NotImplementedError`` where there is no interpreter to start.
         """
-        if not has_interpreter():
-            raise NotImplementedError(f"{sys.executable!r} is not a Python that can be started")
+        command = _command(module, name, place)
         self._answer = b""
         self._pid = 0
         descriptors = [*_pipe(), *_pipe()]
@@ -80,12 +86,10 @@ class Detached:
                 (posix.POSIX_SPAWN_DUP2, descriptors[3], 1),
                 (posix.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
             ]
-            path = [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
-            arguments = [name, place, module, os.path.dirname(HOME), *path]
             self._pid = posix.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-S", "-c", _BOOT, *arguments],
-                os.environ,
+                command[0],
+                command,
+                {**os.environ, "PYINSTALLER_RESET_ENVIRONMENT": "1"},  # it unpacks itself again
                 file_actions=actions,
                 setpgroup=0,
                 setsigmask=(),
@@ -140,6 +144,17 @@ class Detached:
             os.close(fd)
 
 
+def _command(module: str, name: str, place: str) -> list[str]:
+    """The program that is started, and its arguments."""
+    if getattr(sys, "lsmkv_owner", False):
+        return ["/bin/sh", "-c", _IN_BACKGROUND, sys.executable, _FLAG, name, place, module]
+    if not has_interpreter():
+        raise NotImplementedError(f"{sys.executable!r} is not a Python that can be started")
+    path = [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
+    arguments = [name, place, module, os.path.dirname(HOME), *path]
+    return [sys.executable, "-I", "-S", "-c", _BOOT, *arguments]
+
+
 def _is_whole(message: bytes) -> bool:
     """Whether a message is there as far as its length says.
 
@@ -161,6 +176,20 @@ def _pipe() -> tuple[int, int]:
 
 
 # In the process that was started
+
+
+def run_frozen(module: str) -> None:
+    """Run a module of a frozen program instead of its own script, and end the process."""
+    listed = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
+    for fd in [int(one) for one in os.listdir(listed) if int(one) > 2]:
+        try:
+            os.close(fd)
+        except OSError:
+            pass
+    os.setsid()
+    os.chdir("/")
+    import_module(module).main()
+    os._exit(0)
 
 
 def request() -> bytes:

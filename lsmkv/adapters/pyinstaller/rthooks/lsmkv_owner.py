@@ -1,0 +1,9 @@
+"""Runs in a frozen program before its own script: is this the process that owns a store?"""
+
+import sys
+
+sys.lsmkv_owner = True  # type: ignore[attr-defined]  # so lsmkv/shared/system/detached.py may start it
+if sys.argv[1:2] == ["--lsmkv-owner"]:
+    from lsmkv.shared.system.detached import run_frozen
+
+    run_frozen(sys.argv[4])
