@@ -52,6 +52,11 @@ class OwnerGone(Exception):
         self.left = left
         """Whether the owner has said that it has done nothing."""
 
+    @property
+    def is_undone(self) -> bool:
+        """Whether the owner has not begun the request, for certain: it was not sent, or refused."""
+        return self.left or self.slot < 0
+
 
 class Greeting:
     """What the owner says to a new connection."""
@@ -385,15 +390,12 @@ class Joined:
                 connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))
             )
             connection.wait_outside(self._patience)
-        except OwnerGone as gone:
+        except BaseException as error:
             socket.close()
             if page is not None:
                 page.close()
-            raise ConnectionResetError(errno.ECONNRESET, "the owner has gone") from gone
-        except BaseException:
-            socket.close()
-            if page is not None:
-                page.close()
+            if isinstance(error, OwnerGone):
+                raise ConnectionResetError(errno.ECONNRESET, "the owner has gone") from error
             raise
         finally:
             self._used.discard(connection)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from mypy_extensions import mypyc_attr
@@ -35,7 +34,14 @@ from lsmkv.shared.connection import Joined, OwnerGone, result_in
 from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import CALL, json_frame
 from lsmkv.shared.joining import Entrance, Member, Owning
-from lsmkv.shared.writing import DeniedWriter, MemberWriter, denied
+from lsmkv.shared.writing import (
+    DeniedWriter,
+    Fate,
+    MemberWriter,
+    denied,
+    fate_of,
+    fate_without_owner,
+)
 
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
 _READS = frozenset(("leases",))
@@ -203,37 +209,37 @@ class SharedHandle(DB):
                 self._rejoin(part)
             writer = self._open_writer()
         except Error as error:
-            if gone.left or gone.slot < 0:
+            if fate_without_owner(gone, joined.page) is Fate.NOT_WRITTEN:
                 raise
-            if joined.page.superseded and joined.page.noted(gone.slot)[0] != gone.request:
-                raise  # its owner is dead, and has not begun to write it
             raise OutcomeUnknownError(
                 f"{self.path}: the owner was lost before it answered, and none can be asked"
             ) from error
-        if gone.left or gone.slot < 0:
+        recovered = None if gone.is_undone else self._recovered_after(joined)
+        fate = fate_of(gone, joined.page, recovered)
+        if fate is Fate.NOT_WRITTEN:
             return writer
-        part = self._part
-        recovered = None
-        if part is not None and part.epoch != joined.epoch:  # else the slot may be another's now
-            recovered = self._entrance.recovered_after(joined.epoch, part)
-        if recovered is None:
+        if fate is Fate.UNKNOWN:
             raise OutcomeUnknownError(
                 f"{self.path}: the owner was lost before it answered, and nobody knows whether the"
                 " write has happened"
             )
-        request, last = joined.page.noted(gone.slot)
-        if request != gone.request:
-            return writer
-        if recovered < last:
-            return writer
         if sync:
             writer.sync()
         return None
+
+    def _recovered_after(self, joined: Joined) -> int | None:
+        """The last sequence that the owner after this one has recovered; None if that is unknown,
+        and if there is no other owner yet."""
+        part = self._part
+        if part is None or part.epoch == joined.epoch:
+            return None
+        return self._entrance.recovered_after(joined.epoch, part)
 
     def _call_owner(
         self, method: str, arguments: dict[str, Any], progress: Progress | None = None
     ) -> Any:
         """Run a method where the store is owned: here, or in the owner's process."""
+        call = {"method": method, "arguments": _as_json(arguments)}
         while True:
             part = self._part
             if not isinstance(part, Member):
@@ -241,12 +247,13 @@ class SharedHandle(DB):
                 return getattr(self, method)(**given)
             if not part.may_write and method not in _READS:
                 raise denied(part.opened.directory.path)
-            call = {"method": method, "arguments": _as_json(arguments)}
             try:
-                made = partial(_call_frame, call)
-                return result_in(part.joined.ask(made, progress, may_take_long=True))
+                answer = part.joined.ask(
+                    lambda request: json_frame(CALL, request, call), progress, may_take_long=True
+                )
+                return result_in(answer)
             except OwnerGone as gone:
-                if method in _ONCE and gone.slot >= 0 and not gone.left:
+                if method in _ONCE and not gone.is_undone:
                     raise OutcomeUnknownError(
                         f"{self.path}: the owner was lost in the middle of {method}()"
                     ) from gone
@@ -298,10 +305,6 @@ class SharedHandle(DB):
             part.joined.close()
             part.page.close()
         self._entrance.close()
-
-
-def _call_frame(call: dict[str, Any], request: int) -> bytes:
-    return json_frame(CALL, request, call)
 
 
 def _as_json(arguments: dict[str, Any]) -> dict[str, Any]:

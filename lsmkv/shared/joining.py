@@ -4,6 +4,31 @@ The process that gets ``LOCK`` is the owner.  It begins an epoch: it lets the me
 one know that theirs is over, before it changes anything, and recovers the store as any opening
 does.  A member connects to the owner, gets the page, leases the newest version, and reads the
 files.
+
+:meth:`Entrance.enter` tries to join an owner, then to be one.  If neither works, it looks at
+``LOCK``, waits a moment, and tries again:
+
+==========  =======================================  ==============================================
+state       found                                    what follows
+==========  =======================================  ==============================================
+(joined)    an owner answers                         :class:`Member`
+(owned)     ``LOCK`` was free, and this process may  :class:`Owning`
+            own the store
+NOBODY      no holder is known: ``LOCK`` is free,    an owner is started if this process does that;
+            or has just been taken                   after 30 s :class:`NoOwner`, or
+                                                     :class:`LockedError` if this one may own
+SHARING     its holder shares the store, and does    it recovers the store, or closes it; after
+            not answer                               30 s :class:`LockedError`
+ELSEWHERE   its holder answers, in another network   :class:`OwnerElsewhere` now
+            namespace
+UNKNOWN     its holder has not said that it shares   a new owner will; after 1 s
+            the store                                :class:`LockedError`, but after 30 s if this
+                                                     process was a member: only a process that
+                                                     shares the store can have taken it since
+==========  =======================================  ==============================================
+
+A wait takes as long as ``lock_timeout`` if that is longer.  It begins again with another holder,
+and when the holder says that it shares the store.
 """
 
 from __future__ import annotations
@@ -35,10 +60,11 @@ from lsmkv.shared.calls import RunMethod
 from lsmkv.shared.connection import Joined
 from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
 from lsmkv.shared.listener import Listener
+from lsmkv.shared.lock_holder import LockState, Wait, look_at_lock
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.starting import start_owner
 from lsmkv.shared.system.local import place_of
-from lsmkv.shared.system.shared_file import Head, SharedFile
+from lsmkv.shared.system.shared_file import SharedFile
 from lsmkv.shared.system.shared_page import SEQUENCE, TOKEN
 from lsmkv.shared.system.system import system_of
 
@@ -146,45 +172,39 @@ class Entrance:
         """Join, or own, whatever comes first; ``before`` is what the handle was.  Caller defers
         signals.
 
-        A process that holds ``LOCK`` and does not share the store is waited for as long as
-        ``lock_timeout`` says, but at least for the moment in which an owner has just got it.
-        Raises what opening raises.
+        The module's table has the states.  Raises what opening raises.
         """
         left, self._unclaimed = self._unclaimed, None
         if left is not None:
             return left  # of a call that was interrupted before it could have it
-        patience = make_options(**self._arguments).lock_timeout
         may_write = self._may_write()
-        state = -1, False
-        since = time.monotonic()
+        may_own = self._may_own and may_write
+        starts_owner = self._starts_owner and may_write
+        timeout = make_options(**self._arguments).lock_timeout
+        for_owner = max(_START, timeout)
+        wait = Wait(for_owner, max(_GRACE, timeout) if before is None else for_owner)
         while True:
             if self.cancelled:
                 raise ClosedError("the database is closed")
             member = self._join()
             if member is not None:
                 return member
-            held = LockedError(self._path)
-            may_own = self._may_own and may_write
+            refusal = LockedError(self._path)
             if may_own:
                 try:
                     return self._own(before)
                 except LockedError as error:
-                    held = error
-            holding, head = self._holder()
-            shares = head is not None and head.pid == holding
-            if head is not None and shares and head.ready and head.is_elsewhere:
-                raise OwnerElsewhere(self._path, holding)
-            if holding == 0 and self._starts_owner and may_write:
-                self._start_owner()
-            elif holding == 0 and not may_own:
-                held = NoOwner(self._path)
-            if (holding, shares) != state:  # also if its holder is not known yet
-                state = holding, shares
-                since = time.monotonic()
-            # Nobody but a process that shares it can have taken a store whose member this was.
-            waits = _START if shares or holding == 0 or before is not None else _GRACE
-            if time.monotonic() - since > max(waits, patience):
-                raise held
+                    refusal = error
+            look = look_at_lock(self._system.env, self._path)
+            if look.state is LockState.ELSEWHERE:
+                raise OwnerElsewhere(self._path, look.holder)
+            if look.state is LockState.NOBODY:
+                if starts_owner:
+                    self._start_owner()
+                elif not may_own:
+                    refusal = NoOwner(self._path)
+            if wait.is_over(look):
+                raise refusal
             deferred.deliver()
             pause(_PAUSE)
 
@@ -225,27 +245,6 @@ class Entrance:
         except OSError:
             return True  # which opening reports
 
-    def _holder(self) -> tuple[int, Head | None]:
-        """Who holds ``LOCK``, 0 if nobody does; and what the last owner says of itself, which may
-        be another process."""
-        try:
-            with self._system.env.open_directory(self._path) as directory:
-                holder = directory.lock_holder(LOCK)
-                if holder is None:
-                    return 0, None
-                try:
-                    file = place_of(directory).shared_file(SHARED, False)
-                except FileNotFoundError:
-                    return holder, None
-                try:
-                    return holder, file.read_head()
-                finally:
-                    file.close()
-        except FileNotFoundError:
-            return 0, None  # there is no directory yet
-        except OSError as error:
-            raise_typed(error)
-
     # Owning
 
     def _start_owner(self) -> None:
@@ -259,7 +258,7 @@ class Entrance:
                 try:
                     if directory.lock_holder(LOCK) is not None:
                         return
-                    if start_owner(self._path, self._arguments, self._is_cancelled):
+                    if start_owner(self._path, self._arguments, lambda: self.cancelled):
                         self._arguments.pop("error_if_exists", None)  # it did not
                 except LockedError:
                     pass  # another process was faster, as the next look will show
@@ -268,18 +267,13 @@ class Entrance:
         except OSError as error:
             raise_typed(error)
 
-    def _is_cancelled(self) -> bool:
-        return self.cancelled
-
     def _own(self, before: Member | None) -> Owning:
         """Open the store as its owner; :class:`LockedError` if another process has it."""
         arguments = self._arguments.copy()
         arguments["lock_timeout"] = 0.0
-
-        def share(directory: Directory) -> Sharing:
-            return self._begin_epoch(directory, before)
-
-        opened = open_store(self._path, arguments, share)
+        opened = open_store(
+            self._path, arguments, lambda directory: self._begin_epoch(directory, before)
+        )
         listener: Listener | None = None
         try:
             publishing = opened.sharing
@@ -358,14 +352,12 @@ class Entrance:
                 joined.close()
                 joined.page.close()
                 raise
-        except (ConnectionError, EpochOver):
+        except BaseException as error:
             directory.close()
-            return None
-        except OSError as error:
-            directory.close()
-            raise_typed(error)
-        except BaseException:
-            directory.close()
+            if isinstance(error, ConnectionError | EpochOver):
+                return None
+            if isinstance(error, OSError):
+                raise_typed(error)
             raise
 
     def _connect(self, directory: Directory) -> Joined:

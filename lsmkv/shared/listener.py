@@ -16,12 +16,7 @@ from typing import Any
 from lsmkv.engine.db.handles.named_leases import NEVER
 from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.db.write.writer import Writer
-from lsmkv.engine.errors import (
-    ClosedError,
-    ComparatorMismatchError,
-    CorruptionError,
-    Error,
-)
+from lsmkv.engine.errors import ClosedError, ComparatorMismatchError, CorruptionError, Error
 from lsmkv.engine.util.signals import deferred
 from lsmkv.engine.util.threads import get_ident, new_lock, pause, start_new_thread
 from lsmkv.shared.calls import Calls, RunMethod
@@ -365,19 +360,16 @@ class Listener:
         member.welcome = True
         member.asked = False
         publishing = self._publishing
-        greeting = json_frame(
-            GREETING,
-            request,
-            {
-                "epoch": publishing.head.epoch,
-                "slot": member.slot,
-                "pid": os.getpid(),
-                "file": publishing.file.inode(),
-                "only_owns": self._only_owns,
-            },
-        )
+        greeting = {
+            "epoch": publishing.head.epoch,
+            "slot": member.slot,
+            "pid": os.getpid(),
+            "file": publishing.file.inode(),
+            "only_owns": self._only_owns,
+        }
+        message = json_frame(GREETING, request, greeting)
         try:
-            self._sockets.send_with(member.socket, greeting, publishing.reading)
+            self._sockets.send_with(member.socket, message, publishing.reading)
         except OSError:
             self._drop(member)
 

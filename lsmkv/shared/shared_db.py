@@ -28,11 +28,7 @@ from lsmkv.engine.db.tree.log_holds import LogHold
 from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.env.mounts import shared_file_system_of
 from lsmkv.engine.env.place import absolute
-from lsmkv.engine.errors import (
-    ClosedError,
-    IOError,
-    raise_typed,
-)
+from lsmkv.engine.errors import ClosedError, IOError, raise_typed
 from lsmkv.engine.options import OptionArguments
 from lsmkv.engine.options.option import seconds
 from lsmkv.engine.util.arguments import BytesLike, as_bytes
@@ -45,6 +41,7 @@ from lsmkv.shared.handle import SharedHandle
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.leases import LeaseReport, decoded, report
 from lsmkv.shared.named_leases import Notes, hold
+from lsmkv.shared.starting import for_others
 from lsmkv.shared.system.local import SHARES
 from lsmkv.shared.system.shared_page import SEQUENCE, SUPERSEDED
 from lsmkv.shared.system.system import LOCAL, system_of
@@ -391,10 +388,7 @@ class SharedDB(SharedHandle):
 
     def __reduce__(self) -> tuple[Callable[..., DB], tuple[str, dict[str, Any]]]:
         """A shared store is pickled as its path and options; unpickling it joins the store."""
-        arguments: dict[str, Any] = dict(self._arguments)
-        for name in ("block_cache", "trace"):  # which belong to one process
-            arguments.pop(name, None)
-        arguments |= {
+        arguments = for_others(self._arguments) | {
             "may_own": self._may_own,
             "owner": self._owner,
             "patience": self._patience,

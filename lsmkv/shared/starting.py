@@ -27,17 +27,19 @@ _LOOK_EVERY: Final = 0.1
 _OF_ONE_PROCESS: Final = ("block_cache", "trace")
 
 
+def for_others(arguments: OptionArguments) -> dict[str, Any]:
+    """The options that another process gets: all but those that belong to this one."""
+    return {name: value for name, value in arguments.items() if name not in _OF_ONE_PROCESS}
+
+
 def start_owner(path: str, arguments: OptionArguments, is_over: Callable[[], bool]) -> bool:
     """Let a new process open the store.  False if another one owns it already.
 
     Raises what opening raises there, and ``ValueError`` for an option that cannot be sent to
     another process.  ``is_over`` says whether to give up.
     """
-    sent: dict[str, Any] = dict(arguments)
-    for name in _OF_ONE_PROCESS:
-        sent.pop(name, None)
     try:
-        request = pickle.dumps((absolute(path), sent))
+        request = pickle.dumps((absolute(path), for_others(arguments)))
     except Exception as error:
         raise ValueError(
             f"owner='process': an option cannot be sent to another process: {error}"

@@ -184,12 +184,9 @@ class OwnerTransactions:
                 if begun is None:
                     raise ConflictError("the transaction began under another owner of the store")
                 read = begun[1]
+                tables = read.view.version.numbers
                 check = ConflictCheck(
-                    self._store,
-                    commit.sequence,
-                    read.view.version.numbers,
-                    commit.keys,
-                    commit.ranges,
+                    self._store, commit.sequence, tables, commit.keys, commit.ranges
                 )
                 if commit.ranges:
                     check.look_ahead()

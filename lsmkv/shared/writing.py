@@ -1,9 +1,35 @@
-"""A member's writes: :class:`MemberWriter` sends them to the owner."""
+"""A member's writes: :class:`MemberWriter` sends them to the owner.
+
+If the owner goes before it has answered, the handle joins the next owner, or becomes it
+(:meth:`Membership._resolve`).  :func:`fate_of` says what became of the request:
+
+===========  ===========================================  =========================================
+fate         found                                        what follows
+===========  ===========================================  =========================================
+NOT_WRITTEN  it was not sent, or the owner has answered   the next owner is asked
+             that it closes the store
+NOT_WRITTEN  the page does not note it, and its owner is  the next owner is asked
+             dead: it was killed before it began
+NOT_WRITTEN  the page notes it with a sequence that the   the next owner is asked
+             next owner has not recovered: the log did
+             not hold it
+WRITTEN      the page notes it with a sequence that the   it has happened; the log is synced if it
+             next owner has recovered                     asks for that
+UNKNOWN      there is no next owner                       :class:`OutcomeUnknownError`
+UNKNOWN      the owner is the same one, so that its page  :class:`OutcomeUnknownError`
+             may note another connection's request
+UNKNOWN      too many owners came since: what the next    :class:`OutcomeUnknownError`
+             one has recovered is not noted any more
+===========  ===========================================  =========================================
+
+Where there is no next owner, NOT_WRITTEN raises the error of the attempt to find one.
+"""
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, Protocol
 
 from lsmkv.engine.db.read.scan import Bounds
@@ -13,6 +39,7 @@ from lsmkv.engine.format.batch import Operation, encode_batch
 from lsmkv.engine.util.progress import Progress
 from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain
 from lsmkv.shared.frames import WRITE, commit_frame
+from lsmkv.shared.system.shared_page import SharedPage
 
 
 class Membership(Protocol):
@@ -31,6 +58,34 @@ class Membership(Protocol):
         if it asked for a ``sync``; else what writes from now on.
         """
         ...
+
+
+class Fate(Enum):
+    """What became of a request whose owner has gone; the module's table has the reasons."""
+
+    NOT_WRITTEN = 0
+    WRITTEN = 1
+    UNKNOWN = 2
+
+
+def fate_of(gone: OwnerGone, page: SharedPage, recovered: int | None) -> Fate:
+    """What became of a request, by the page of its owner, of which another one has taken over.
+
+    ``recovered`` is the last sequence that the next owner has recovered; None if that is unknown.
+    """
+    if gone.is_undone:
+        return Fate.NOT_WRITTEN
+    if recovered is None:
+        return Fate.UNKNOWN
+    request, last = page.noted(gone.slot)
+    return Fate.WRITTEN if request == gone.request and last <= recovered else Fate.NOT_WRITTEN
+
+
+def fate_without_owner(gone: OwnerGone, page: SharedPage) -> Fate:
+    """What became of a request, if there is no next owner."""
+    if gone.is_undone or (page.superseded and page.noted(gone.slot)[0] != gone.request):
+        return Fate.NOT_WRITTEN
+    return Fate.UNKNOWN
 
 
 class DeniedWriter(WritePath):
@@ -117,14 +172,12 @@ class MemberWriter(WritePath):
         """
         batch = encode_batch(0, operations)
         joined = self._joined
+
+        def make(request: int) -> bytes:
+            return commit_frame(request, transaction, sequence, sync, keys, ranges, batch)
+
         try:
-            number_in(
-                joined.ask(
-                    lambda request: commit_frame(
-                        request, transaction, sequence, sync, keys, ranges, batch
-                    )
-                )
-            )
+            number_in(joined.ask(make))
         except OwnerGone as gone:
             return self._membership._resolve(joined, gone, sync) is None
         return True

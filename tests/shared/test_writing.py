@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,21 @@ from others import Other, new
 
 import lsmkv
 from lsmkv.shared.connection import OwnerGone
+from lsmkv.shared.system.local import PAGES
+from lsmkv.shared.system.shared_page import SharedPage
+from lsmkv.shared.writing import Fate, fate_of, fate_without_owner
 
 Start = Callable[..., Other]
+
+
+@pytest.fixture
+def page() -> Iterator[SharedPage]:
+    made, reading = PAGES.make_page(1, 5)
+    yield made
+    made.end()
+    made.close()
+    PAGES.close_descriptor(reading)
+
 
 # In the owner: the next answer is not sent, and the owner dies.
 _DIES_BEFORE_ITS_ANSWER = """
@@ -108,6 +121,50 @@ def test_after_very_many_owners_nobody_knows(path: Path, other: Start) -> None:
         other()
         assert db._entrance.recovered_after(1, db._part) is None  # type: ignore[arg-type]
         assert page.superseded
+
+
+SENT = OwnerGone(3, 7)
+"""Request 7 of slot 3, whose answer did not come."""
+
+
+@pytest.mark.parametrize(
+    ("gone", "noted", "recovered", "fate"),
+    [
+        (OwnerGone(), 7, 20, Fate.NOT_WRITTEN),  # it was not sent
+        (OwnerGone(3, 7, left=True), 7, 20, Fate.NOT_WRITTEN),
+        (SENT, 0, 20, Fate.NOT_WRITTEN),
+        (SENT, 6, 20, Fate.NOT_WRITTEN),  # the slot's last request is an earlier one
+        (SENT, 7, 11, Fate.NOT_WRITTEN),  # the log holds a part of it, or nothing
+        (SENT, 7, 12, Fate.WRITTEN),
+        (SENT, 7, 20, Fate.WRITTEN),
+        (SENT, 7, None, Fate.UNKNOWN),
+        (SENT, 0, None, Fate.UNKNOWN),  # the slot may be another connection's
+    ],
+)
+def test_the_fate_of_a_request(
+    page: SharedPage, gone: OwnerGone, noted: int, recovered: int | None, fate: Fate
+) -> None:
+    page.note(3, noted, 10, 3)
+    assert fate_of(gone, page, recovered) is fate
+
+
+@pytest.mark.parametrize(
+    ("gone", "noted", "is_dead", "fate"),
+    [
+        (OwnerGone(), 7, False, Fate.NOT_WRITTEN),
+        (OwnerGone(3, 7, left=True), 7, True, Fate.NOT_WRITTEN),
+        (SENT, 0, True, Fate.NOT_WRITTEN),
+        (SENT, 7, True, Fate.UNKNOWN),
+        (SENT, 0, False, Fate.UNKNOWN),  # its owner may still begin it
+    ],
+)
+def test_the_fate_of_a_request_without_a_next_owner(
+    page: SharedPage, gone: OwnerGone, noted: int, is_dead: bool, fate: Fate
+) -> None:
+    page.note(3, noted, 10, 3)
+    if is_dead:
+        page.supersede()
+    assert fate_without_owner(gone, page) is fate
 
 
 def test_the_error_of_a_lost_owner_says_where_to_look() -> None:

@@ -139,18 +139,10 @@ def _credentials(connected: Any) -> tuple[int, int]:
 
 def receive_with(connected: Any, size: int) -> tuple[bytes, int]:
     """Some bytes, and the descriptor that came with them: as in ``sockets.py``."""
-    content, passed, flags, _ = connected.recvmsg(size, module.CMSG_SPACE(4))
-    fds: list[int] = []
-    for level, kind, data in passed:
-        if level == module.SOL_SOCKET and kind == module.SCM_RIGHTS:
-            fds += struct.unpack(f"{len(data) // 4}i", data)
-    for more in fds[1:]:
-        os.close(more)
-    if fds:
-        os.set_inheritable(fds[0], False)
-    if not fds and flags & module.MSG_CTRUNC:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-    return content, fds[0] if fds else -1
+    content, fd = sockets.receive_with(connected, size, 0)
+    if fd >= 0:
+        os.set_inheritable(fd, False)
+    return content, fd
 
 
 class _Poll:

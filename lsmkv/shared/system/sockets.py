@@ -183,13 +183,14 @@ def send_with(connected: Any, content: bytes, fd: int) -> None:
         connected.sendall(content[sent:], NO_SIGNAL)
 
 
-def receive_with(connected: Any, size: int) -> tuple[bytes, int]:
+def receive_with(
+    connected: Any, size: int, how: int = getattr(module, "MSG_CMSG_CLOEXEC", 0)
+) -> tuple[bytes, int]:
     """Some bytes, at most ``size``, and the descriptor that came with them; -1 if there is none.
 
     ``OSError`` if this process can have no more descriptors.
     """
-    room = module.CMSG_SPACE(4)
-    content, passed, flags, _ = connected.recvmsg(size, room, module.MSG_CMSG_CLOEXEC)
+    content, passed, flags, _ = connected.recvmsg(size, module.CMSG_SPACE(4), how)
     fds: list[int] = []
     for level, kind, data in passed:
         if level == module.SOL_SOCKET and kind == module.SCM_RIGHTS:
@@ -203,16 +204,17 @@ def receive_with(connected: Any, size: int) -> tuple[bytes, int]:
 
 def end_requests(connected: Any) -> None:
     """Let the other end send nothing more; what it has been sent stays."""
-    try:
-        connected.shutdown(module.SHUT_RD)
-    except OSError:
-        pass  # it has gone
+    _shut_down(connected, module.SHUT_RD)
 
 
 def end(connected: Any) -> None:
     """Let a call that another thread makes with it end now."""
+    _shut_down(connected, module.SHUT_RDWR)
+
+
+def _shut_down(connected: Any, how: int) -> None:
     try:
-        connected.shutdown(module.SHUT_RDWR)
+        connected.shutdown(how)
     except OSError:
         pass  # it has gone
 

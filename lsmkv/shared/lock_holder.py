@@ -1,0 +1,91 @@
+"""Who holds ``LOCK`` of a shared store: :func:`look_at_lock`.
+
+A process looks when it can neither join an owner nor be one (``joining.py``, which says what
+follows from each state).
+"""
+
+from __future__ import annotations
+
+import time
+from enum import Enum
+from typing import NamedTuple
+
+from lsmkv.engine.env.base import Directory, Env
+from lsmkv.engine.errors import raise_typed
+from lsmkv.engine.format.filenames import LOCK, SHARED
+from lsmkv.shared.system.local import place_of
+from lsmkv.shared.system.shared_file import Head
+
+
+class LockState(Enum):
+    """What a look at ``LOCK`` shows."""
+
+    NOBODY = 0
+    """No holder is known: it is free, or its holder has not written its process id."""
+    UNKNOWN = 1
+    """Its holder has not said that it shares the store."""
+    SHARING = 2
+    """Its holder shares the store: it recovers it, answers, or is closing it."""
+    ELSEWHERE = 3
+    """Its holder answers, in a network namespace that is not this process's."""
+
+
+class Look(NamedTuple):
+    """A look at ``LOCK``."""
+
+    state: LockState
+    holder: int
+    """The process that holds it; 0 if none is known."""
+
+
+def look_at_lock(env: Env, path: str) -> Look:
+    """Look who holds the ``LOCK`` in a directory.  Takes no lock.  Raises :class:`IOError`."""
+    holder: int | None = None
+    head: Head | None = None
+    try:
+        with env.open_directory(path) as directory:
+            holder = directory.lock_holder(LOCK)
+            if holder:
+                head = _last_head(directory)
+    except FileNotFoundError:
+        pass  # there is no directory yet
+    except OSError as error:
+        raise_typed(error)
+    if not holder:
+        return Look(LockState.NOBODY, 0)
+    if head is None or head.pid != holder:
+        return Look(LockState.UNKNOWN, holder)
+    if head.ready and head.is_elsewhere:
+        return Look(LockState.ELSEWHERE, holder)
+    return Look(LockState.SHARING, holder)
+
+
+def _last_head(directory: Directory) -> Head | None:
+    """What the last owner has said of itself, which may be another process than the holder."""
+    try:
+        file = place_of(directory).shared_file(SHARED, False)
+    except FileNotFoundError:
+        return None
+    try:
+        return file.read_head()
+    finally:
+        file.close()
+
+
+class Wait:
+    """How long a process waits while ``LOCK`` is as it was."""
+
+    def __init__(self, for_owner: float, for_unknown: float) -> None:
+        """Seconds: for an owner, and for a holder that may not share the store."""
+        self._for_owner = for_owner
+        self._for_unknown = for_unknown
+        self._last: Look | None = None
+        self._since = 0.0
+
+    def is_over(self, look: Look) -> bool:
+        """Whether the last looks were all the same, for too long."""
+        if look != self._last:
+            self._last = look
+            self._since = time.monotonic()
+        longest = self._for_unknown if look.state is LockState.UNKNOWN else self._for_owner
+        return time.monotonic() - self._since > longest
