@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -141,6 +142,29 @@ def test_a_holder_of_the_lock_that_is_not_known_yet_is_waited_for(path: Path, ot
         assert second("db.get(b'k')") == b"v"
 
 
+def test_a_member_waits_for_a_holder_that_will_share(path: Path, other: Start) -> None:
+    """Only a process that shares the store can have taken it, however long it says nothing."""
+    first = other(create_if_missing=True)
+    with new(path, may_own=False) as db, LocalEnv().open_directory(str(path)) as directory:
+        first.kill()
+        lock = directory.lock("LOCK")
+        done: list[bool] = []
+        waiting = threading.Thread(target=lambda: done.append(db.put(b"k", b"v") is None))
+        waiting.start()
+        time.sleep(1.5)
+        lock.close()
+        second = other()
+        waiting.join()
+        assert done == [True]
+        assert second("db.get(b'k')") == b"v"
+
+
+def test_who_has_a_store_that_it_does_not_share(path: Path) -> None:
+    with lsmkv.DB(path, create_if_missing=True), pytest.raises(lsmkv.LockedError) as error:
+        new(path)
+    assert error.value.pid == os.getpid()
+
+
 @pytest.mark.skipif(IS_DARWIN, reason="its name leads to the page")
 def test_an_owner_that_cannot_reach_the_last_page_waits_for_its_readers(
     path: Path, monkeypatch: pytest.MonkeyPatch
@@ -177,10 +201,13 @@ def test_nobody_owns_and_this_process_may_not(path: Path, monkeypatch: pytest.Mo
         new(path, may_own=False)
 
 
-def test_closing_ends_a_wait_for_the_next_owner(path: Path, other: Start) -> None:
+@pytest.mark.parametrize("is_known", [True, False])
+def test_closing_ends_a_wait_for_the_next_owner(path: Path, other: Start, is_known: bool) -> None:
     owner = other(create_if_missing=True)
     db = new(path, may_own=False)
     owner.kill()
+    if not is_known:
+        (path / "SHARED").unlink()
     closing = threading.Timer(0.2, db.close)
     closing.start()
     with pytest.raises((lsmkv.ClosedError, lsmkv.OutcomeUnknownError)):
