@@ -1,7 +1,7 @@
 """What background work consists of: flushes, compactions, and the publication of ingested tables.
 
 ``Background`` decides which job is next and calls one at a time, in its thread and without any
-lock.  A job computes, in a worker process if there is one (``workers/pool.py``), then commits a
+lock.  A job computes, in a worker process if there is one (``pool.py``), then commits a
 version edit and shows the new version under the store's lock.  Files that the commit has made
 obsolete are removed later, since the job itself holds the version that its commit replaced.
 
@@ -107,12 +107,7 @@ class _Installation:
 class BackgroundJobs:
     """The jobs of one store.  One thread at a time calls the methods."""
 
-    def __init__(
-        self,
-        store: Store,
-        pending_outputs: PendingOutputs,
-        workers: WorkerPool,
-    ) -> None:
+    def __init__(self, store: Store, pending_outputs: PendingOutputs, workers: WorkerPool) -> None:
         self._store = store
         self._pending_outputs = pending_outputs
         self._workers = workers
@@ -190,12 +185,7 @@ class BackgroundJobs:
             return files
         self.remove_obsolete()
         file = write_memtable(
-            memtable,
-            store.directory,
-            memtable.table_number,
-            options,
-            store.order,
-            oldest_pinned,
+            memtable, store.directory, memtable.table_number, options, store.order, oldest_pinned
         )
         return [] if file is None else [file]
 
@@ -246,9 +236,9 @@ class BackgroundJobs:
         ``run_urgent`` is called every few blocks and does what cannot wait for the compaction's
         end; it raises :class:`Stopped` once the store closes.
         """
-        store = self._store
-        versions = store.versions
-        compaction = pick_compaction(versions.current, versions.compact_pointers, store.options)
+        versions = self._store.versions
+        pointers = versions.compact_pointers
+        compaction = pick_compaction(versions.current, pointers, self._store.options)
         if compaction is not None:
             self._carry_out(compaction, run_urgent, None)
 
@@ -258,17 +248,13 @@ class BackgroundJobs:
         Returns None after the last step.  Raises :class:`Cancelled` once ``whole`` is cancelled,
         and :class:`~lsmkv.engine.db.compact.full_disk.NoRoom` on a full disk.
         """
-        store = self._store
-        version = store.versions.current
+        version, options = self._store.versions.current, self._store.options
+        level, begin = whole.level, whole.begin
         picked: tuple[Compaction, bytes | None] | None
         if whole.rewrite_before > 0:
-            picked = rewrite_of_level(
-                version, whole.level, whole.begin, whole.rewrite_before, store.options
-            )
+            picked = rewrite_of_level(version, level, begin, whole.rewrite_before, options)
         else:
-            picked = compaction_of_range(
-                version, whole.level, whole.begin, whole.end, store.options
-            )
+            picked = compaction_of_range(version, level, begin, whole.end, options)
         if picked is None:
             return None
         compaction, rest = picked
@@ -276,10 +262,7 @@ class BackgroundJobs:
         return rest
 
     def _carry_out(
-        self,
-        compaction: Compaction,
-        run_urgent: Callable[[], None],
-        whole: RangeCompaction | None,
+        self, compaction: Compaction, run_urgent: Callable[[], None], whole: RangeCompaction | None
     ) -> None:
         """Carry out a compaction; as a step of ``whole``, report to it, and rewrite every table."""
         store = self._store
@@ -345,12 +328,7 @@ class BackgroundJobs:
         if files is not None:
             return files
         job = CompactionJob(
-            compaction,
-            store.directory,
-            store.tables,
-            options,
-            new_number,
-            oldest_pinned,
+            compaction, store.directory, store.tables, options, new_number, oldest_pinned
         )
         return job.run(lambda: on_progress(job.reads.bytes_read))
 

@@ -12,13 +12,7 @@ import time
 from lsmkv.engine.env.base import Directory, Env, FileLock
 from lsmkv.engine.env.place import EMPTY_PATH
 from lsmkv.engine.errors import CorruptionError, LockedError, NotFoundError
-from lsmkv.engine.format.filenames import (
-    CURRENT,
-    LOCK,
-    SHARED,
-    FileType,
-    parse_filename,
-)
+from lsmkv.engine.format.filenames import CURRENT, LOCK, SHARED, FileType, parse_filename
 from lsmkv.engine.format.foreign import refuse_certain, refuse_foreign
 from lsmkv.engine.options import MIB
 from lsmkv.engine.util.signals import deferred
@@ -36,11 +30,8 @@ def open_database_directory(env: Env, path: str, create: bool) -> Directory:
     Raises :class:`NotFoundError` if there is no store and ``create`` is false; nothing is created
     then.
     """
-    try:
-        directory = env.open_directory(path, create=create)
-    except FileNotFoundError:
-        reason = "the directory above it does not exist" if create else _NOT_FOUND
-        raise NotFoundError(errno.ENOENT, reason if path else EMPTY_PATH, path) from None
+    reason = "the directory above it does not exist" if create else _NOT_FOUND
+    directory = _open(env, path, create, reason)
     try:
         if not directory.exists(CURRENT):
             _refuse_remains(directory)
@@ -96,16 +87,21 @@ def open_remains(env: Env, path: str) -> Directory:
 
     Raises :class:`NotFoundError` if no file has the name of a store's file.
     """
-    try:
-        directory = env.open_directory(path)
-    except FileNotFoundError:
-        raise NotFoundError(errno.ENOENT, NO_DATABASE if path else EMPTY_PATH, path) from None
+    directory = _open(env, path, False, NO_DATABASE)
     for name in directory.names():
         parsed = parse_filename(name)
         if parsed is not None and parsed[1] in _DATA:
             return directory
     directory.close()
     raise NotFoundError(errno.ENOENT, NO_DATABASE, path)
+
+
+def _open(env: Env, path: str, create: bool, reason: str) -> Directory:
+    """The directory; ``reason`` says why it cannot be opened if it does not exist."""
+    try:
+        return env.open_directory(path, create=create)
+    except FileNotFoundError:
+        raise NotFoundError(errno.ENOENT, reason if path else EMPTY_PATH, path) from None
 
 
 def _refuse_remains(directory: Directory) -> None:

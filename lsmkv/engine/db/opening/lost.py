@@ -96,11 +96,6 @@ def acknowledge(directory: Directory, only: set[str] | None = None) -> list[str]
     return sorted(names)
 
 
-def as_error(path: str, log: DroppedLog) -> CorruptionError:
-    """The damage of a log that was left out, for ``verify``."""
-    return CorruptionError(str(log), f"{path}/{log.kept_as or log.name}", log.offset)
-
-
 def lost_damage(directory: Directory, report: RecoveryReport) -> list[CorruptionError]:
     """What is not in the store and not acknowledged, one error a log; [] if nothing.
 
@@ -112,7 +107,10 @@ def lost_damage(directory: Directory, report: RecoveryReport) -> list[Corruption
     except CorruptionError as error:
         return [error]
     logs += [log for log in report.dropped if log.kept_as is None]
-    return [as_error(directory.path, log) for log in logs]
+    path = directory.path
+    return [
+        CorruptionError(str(log), f"{path}/{log.kept_as or log.name}", log.offset) for log in logs
+    ]
 
 
 def read_record(lost: Directory) -> list[LostLog]:

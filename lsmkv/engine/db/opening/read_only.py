@@ -83,13 +83,12 @@ class ReadOnlyRecovery(Recovery):
         return 0 if parsed is None else parsed[0]
 
     def _make_tail(self) -> StoreTail | None:
-        tail = self._unjudged
-        if self.report.dropped or self._manifest is None or len(self._ends) < len(self._logs):
+        if self.report.dropped or self._manifest is None:
             return None
         if self._directory.immutable:
             return None  # there will never be anything to read
-        if tail is not None and not (tail[1].torn and tail[0] == self._logs[-1]):
-            return None
+        if self._unjudged is not None and self._unjudged[0] != self._logs[-1]:
+            return None  # the torn record is not where the next one will be written
         manifest = ManifestTail(self._directory, self._manifest_name, self._manifest)
         logs: list[FollowedLog] = []
         for number, (end, last) in zip(self._logs, self._ends, strict=True):

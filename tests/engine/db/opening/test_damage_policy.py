@@ -115,28 +115,51 @@ def zeros_at_end() -> FaultyEnv:
     return env
 
 
-MAKERS: dict[str, Callable[[], FaultyEnv]] = {
-    "MANIFEST_MISSING": lambda: without(FileType.MANIFEST),
-    "MANIFEST_TORN": lambda: with_manifest(b"torn"),
-    "MANIFEST_CUT": manifest_cut,
-    "TOO_DEEP": too_deep,
-    "TABLE_MISSING": lambda: without(FileType.TABLE),
-    "LOG_MISSING": log_missing,
-    "NO_LOG": lambda: without(FileType.LOG),
-    "TORN_RECORD": lambda: with_logs(record(1, 1, 2, 3) + TORN + record(4, 4)),
-    "GAP": lambda: with_logs(record(1, 1, 2, 3) + TORN + record(5, 5)),
-    "SWAPPED_LOGS": lambda: with_logs(record(1, 1, 2, 3), record(2, 2)),
-    "OUT_OF_RANGE": out_of_range,
-    "TORN_END": lambda: with_logs(record(1, 1, 2, 3) + TORN),
-    "DAMAGED_END": lambda: with_logs(record(1, 1) + damage(record(2, 2), 20)),
-    "ZEROS_AT_END": zeros_at_end,
+STORES: dict[str, tuple[Callable[[], FaultyEnv], str]] = {
+    "MANIFEST_MISSING": (
+        lambda: without(FileType.MANIFEST),
+        r"/CURRENT: CURRENT names MANIFEST-\d+, which is missing$",
+    ),
+    "MANIFEST_TORN": (lambda: with_manifest(b"torn"), r"/MANIFEST-\d+: .* at \d+$"),
+    "MANIFEST_CUT": (
+        manifest_cut,
+        r"/MANIFEST-\d+: .*, and 000006.ldb is missing or not of \d+ bytes \(at offset \d+\)$",
+    ),
+    "TOO_DEEP": (too_deep, "level 7"),
+    "TABLE_MISSING": (lambda: without(FileType.TABLE), "/000006.ldb: the table is missing$"),
+    "LOG_MISSING": (log_missing, r"/\d+.log: the log is missing, and writes with it$"),
+    "NO_LOG": (
+        lambda: without(FileType.LOG),
+        r"\d+.log is missing: writes that no table holds are lost$",
+    ),
+    "TORN_RECORD": (
+        lambda: with_logs(record(1, 1, 2, 3) + TORN + record(4, 4)),
+        "000013.log: .* at 43; no acknowledged write is missing$",
+    ),
+    "GAP": (
+        lambda: with_logs(record(1, 1, 2, 3) + TORN + record(5, 5)),
+        "/000013.log: .*, and writes are missing there",
+    ),
+    "SWAPPED_LOGS": (
+        lambda: with_logs(record(1, 1, 2, 3), record(2, 2)),
+        r"/000018.log: the log begins with write 2, not 4 \(at offset 0\)$",
+    ),
+    "OUT_OF_RANGE": (out_of_range, f"/db: a batch that ends at write {MAX_SEQUENCE + 1}$"),
+    "TORN_END": (lambda: with_logs(record(1, 1, 2, 3) + TORN), "000013.log: ends at 43: "),
+    "DAMAGED_END": (
+        lambda: with_logs(record(1, 1) + damage(record(2, 2), 20)),
+        "/000013.log: .* at 27, and writes are missing there, it is unknown how many",
+    ),
+    "ZEROS_AT_END": (zeros_at_end, r"000003.log: zeros from \d+ to the end"),
 }
+"""A store with each kind of damage, and what is reported of it."""
 
 
 def done(
     env: FaultyEnv, caplog: pytest.LogCaptureFixture, read_only: bool, paranoid: bool
-) -> tuple[str, int]:
-    """What an opening does, in the words of the table, and how often it lists the directory."""
+) -> tuple[str, str, int]:
+    """What an opening does, in the words of the table; what it reports; and how often it lists the
+    directory."""
     before = everything(env)
     start = len(env.history)
     caplog.clear()
@@ -144,10 +167,10 @@ def done(
         warnings.simplefilter("always")
         try:
             db = DB(PATH, env=env, read_only=read_only, paranoid_checks=paranoid)
-        except (lsmkv.CorruptionError, lsmkv.ForeignFormatError):
+        except (lsmkv.CorruptionError, lsmkv.ForeignFormatError) as error:
             assert everything(env) == before
             assert lost(env) == {}
-            return REFUSE, 0
+            return REFUSE, str(error), 0
     listed = env.history[start:].count("names")
     with db:
         if read_only:
@@ -158,10 +181,12 @@ def done(
             assert aside.items() <= before.items()
             kept = {log.kept_as for log in db.recovery.dropped}
             assert kept == ({f"lost/{name}" for name in aside} or {None})
-            return SET_ASIDE if aside else LEAVE_OUT, listed
-    levels = {one.levelno for one in caplog.records}
-    action = WARN if logging.WARNING in levels else NOTE if logging.INFO in levels else ACCEPT
-    return action, listed
+            return SET_ASIDE if aside else LEAVE_OUT, str(given[-1].message), listed
+    reports = [one for one in caplog.records if one.levelno >= logging.INFO]
+    if not reports:
+        return ACCEPT, "", listed
+    (report,) = reports
+    return WARN if report.levelno == logging.WARNING else NOTE, report.getMessage(), listed
 
 
 @pytest.mark.parametrize("paranoid", [False, True])
@@ -170,12 +195,14 @@ def done(
 def test_an_opening_does_what_the_table_says(
     name: str, read_only: bool, paranoid: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    env = MAKERS[name]()
+    make, text = STORES[name]
+    env = make()
     row = ROWS[name]
     with caplog.at_level(logging.INFO, logger="lsmkv"):
-        found, listed = done(env, caplog, read_only, paranoid)
+        found, report, listed = done(env, caplog, read_only, paranoid)
     expected = row.read_only if read_only else row.writing
     assert found == (row.paranoid or expected if paranoid else expected)
+    assert found == ACCEPT or re.search(text, report)
     if read_only and found != REFUSE:
         assert listed == (7 if row.read_again else 3)  # a reading does so twice, and looks around
     if not read_only and found != REFUSE:  # what was found is settled
@@ -192,4 +219,4 @@ def test_the_drawn_table_is_the_one_in_force() -> None:
             writing, read_only.rstrip("*"), paranoid.strip("-"), read_only.endswith("*")
         )
     assert drawn == ROWS
-    assert list(MAKERS) == list(ROWS)
+    assert list(STORES) == list(ROWS)
