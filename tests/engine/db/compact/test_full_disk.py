@@ -16,7 +16,7 @@ from threads import background_of
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, TableWriter
-from lsmkv.engine.format.filenames import parse_filename
+from lsmkv.engine.format.filenames import FileType, parse_filename
 from lsmkv.testing.faulty import FaultyEnv
 
 SMALL: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "compression": None}
@@ -262,6 +262,72 @@ def test_a_compaction_that_finds_no_room_stops_no_write_before_level_0_is_full()
         db.check()
         # The frames of an error that is kept would keep versions alive, and their tables.
         assert env.tables() == {table.name for table in db.tables()}
+
+
+def refusing(db: DB, refuses: Callable[[bool], bool]) -> None:
+    """Have tables refused for which ``refuses`` says so; it gets whether a compaction makes one."""
+    store: Any = db._store
+    background: Any = db._background
+    create = store.directory.create
+
+    def make(name: str) -> Any:
+        number, kind = parse_filename(name) or (0, None)
+        if kind is FileType.TABLE and refuses(number in background.pending_outputs):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+        return create(name)
+
+    store.directory.create = make
+
+
+def test_a_compaction_is_tried_again_after_a_flush() -> None:
+    with DB("/db", create_if_missing=True, env=MemoryEnv(), **SMALL) as db:
+        full = True
+        refusing(db, lambda is_output: full and is_output)
+        background: Any = db._background
+        n = 0
+        while background.no_room is None:
+            n += 1
+            db.put(b"%02d" % (n % 30), b"%05d" % n * 20)
+            settle(db)
+        assert db.stats().compactions == 0
+        full = False
+        db.put(b"more", b"1")
+        db.flush()
+        settle(db)
+        assert background.no_room is None
+        assert db.stats().compactions > 0
+
+
+def test_a_flush_is_tried_again_after_a_compaction() -> None:
+    """The flush was due while it ran.  No writer waits for it."""
+    with DB("/db", create_if_missing=True, env=MemoryEnv(), **SMALL) as db:
+        store: Any = db._store
+        background: Any = db._background
+        began = threading.Event()
+        refused: list[bool] = []
+
+        def refuses(is_output: bool) -> bool:
+            if is_output and not began.is_set():
+                began.set()
+                while store.view.immutable is None:
+                    pass
+            once = began.is_set() and not is_output and not refused
+            if once:
+                refused.append(True)
+            return once
+
+        refusing(db, refuses)
+        for n in range(1000):
+            if began.is_set() and store.view.immutable is not None:
+                break
+            try:
+                db.put(b"%02d" % (n % 30), b"%05d" % n * 20)
+            except lsmkv.IOError:
+                break  # it was waiting for that flush
+        settle(db)
+        assert refused
+        assert store.view.immutable is None
+        assert background.no_room is None
 
 
 @pytest.mark.parametrize("kind", ["MANIFEST", "EIO", "EFBIG"])

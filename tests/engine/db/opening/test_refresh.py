@@ -8,6 +8,8 @@ import random
 from typing import Any
 
 import pytest
+from crashed_stores import TORN, fresh, logs_of, record
+from numbered import PATH
 from refreshed import check_equals_fresh
 
 import lsmkv
@@ -179,3 +181,14 @@ def test_a_directory_that_was_replaced_is_noticed(tmp_path: pathlib.Path, what: 
                 read()
         assert snapshot.get(b"050") == bytes(60)
         assert len(list(snapshot)) == 100
+
+
+def test_a_view_whose_log_ends_in_a_torn_record_is_read_on() -> None:
+    """It may be a write that is under way: only what follows is read, not everything."""
+    env = fresh()
+    logs_of(env, [record(1, 1, 2, 3) + TORN])
+    with DB(PATH, env=env, read_only=True) as view:
+        start = len(env.history)
+        view.refresh()
+        assert env.history[start:].count("names") == 1  # where everything is read: 3
+        assert len(dict(view)) == 3
