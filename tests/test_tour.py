@@ -18,7 +18,7 @@ HOW = {f"how/{page.stem}": page for page in sorted((ROOT / "docs" / "how").glob(
 NOT_SYMBOLS = {"CURRENT", "LOCK", "LOG", "False", "None"} | {
     # Python's, and mypyc's library.
     *("hiredis", "appendfsync always"),
-    *("int", "threading", "SortedDict", "i64", "u8", "librt", "BytesWriter", "vec", "Lock"),
+    *("int", "threading", "i64", "u8", "librt", "BytesWriter", "vec", "Lock"),
     # Variables of examples, and options.
     *(
         "lsmkv.files",

@@ -208,9 +208,9 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a deleted key is marked though a snapshot sees its value",
         "memtable",
-        "MemTable._read_visible",
-        "if key not in older_versions:",
-        "if is_newest:",
+        "MemTableScan._mark_deleted",
+        "if key not in older:",
+        "if tagged:",
         "The iterator of a snapshot misses keys that were deleted later.",
     ),
     Mistake(

@@ -54,6 +54,13 @@ def tagged_value(writer: BytesWriter, sequence: i64, kind: i64, value: bytes) ->
     return writer.getvalue()
 
 
+def tagged_operation(writer: BytesWriter, sequence: i64, value: bytes | None) -> bytes:
+    """The tagged value of an operation: a put of ``value``, or a deletion if that is None."""
+    if value is None:
+        return tagged_value(writer, sequence, KIND_DELETION, b"")
+    return tagged_value(writer, sequence, KIND_VALUE, value)
+
+
 def sequence_in(tagged: bytes) -> i64:
     """The sequence in the tag at the start of a tagged value."""
     return (read_i64_le(tagged, 0) >> 8) & MAX_SEQUENCE

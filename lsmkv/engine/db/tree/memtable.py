@@ -1,51 +1,61 @@
-"""The memtable: recent writes in memory, in the order of their keys.
+"""The memtable: recent writes in memory.
 
-A memtable is a :class:`~sortedcontainers.SortedDict` from user key to the tagged value of its
-newest version (:mod:`lsmkv.engine.format.keys`).  A deletion is a version too: it hides what tables
-hold.  Older versions are kept separately
-(:class:`~lsmkv.engine.db.tree.older_versions.OlderVersions`), and only while a snapshot or an
-iterator can still see them.  A commit adds operations, Gets and scans read, and a flush takes
-everything, once the memtable is immutable.  Most of this happens under the store's lock: see
-:class:`MemTable`.
+A commit adds operations, Gets and scans read, and a flush takes everything, once the memtable is
+immutable.  A deletion is a version like a value: it hides what tables hold.  A version is kept as a
+tagged value (:mod:`lsmkv.engine.format.keys`).  This is where it can be::
+
+    add --> applying            the batch that is being added
+       |
+       +--> buffer              before the first read: two lists, as written
+       |      |
+       |      | the first read
+       |      v
+       +--> newest              the newest version of each key: a dict
+              |
+              | a newer version comes, while a snapshot or an iterator may see this one
+              v
+            older               the versions before: for each key a tuple
+
+- ``applying`` is for nested calls alone, which may come in the middle of an ``add``.
+- The buffer (:class:`~lsmkv.engine.db.tree.write_buffer.WriteBuffer`) is a fast path: a program
+  that loads a store reads nothing, and its writes need not even enter a dict.
+- A Get is one lookup in ``newest``, and, if it reads as of a snapshot, one in ``older``
+  (:class:`~lsmkv.engine.db.tree.older_versions.OlderVersions`).
+- The keys of ``newest`` are put in order when a scan asks for that
+  (:class:`~lsmkv.engine.db.tree.ordered_keys.OrderedKeys`, which has keys and no versions;
+  :class:`~lsmkv.engine.db.tree.memtable_scan.MemTableScan` reads them).
+
+A version enters its next place before it leaves the one before, so that a Get needs no lock.  Most
+other things happen under the store's lock: see :class:`MemTable`.
 
 Left out: a skip list, as LevelDB has it.  In Python each of its nodes would be an object that the
 garbage collector visits; a tagged value is one ``bytes``, which it does not.
-
-Fast paths, which a first reading may skip: a write waits in one of two places until a read needs
-its order.  New keys go into a plain dict, and are sorted at once: keeping a key sorted costs 0.7 us
-one by one, 0.25 us in bulk, and a dict assignment 0.04 us (measured).  Until the first read, writes
-do not even enter that dict: they wait in a :class:`~lsmkv.engine.db.tree.write_buffer.WriteBuffer`.
-And a memtable that is scanned again and again has a list of its keys as well
-(:class:`~lsmkv.engine.db.tree.key_list.KeyList`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter
-from sortedcontainers import SortedDict
 
-from lsmkv.engine.db.tree.key_list import KeyList
+from lsmkv.engine.db.tree.memtable_scan import MemTableScan
 from lsmkv.engine.db.tree.older_versions import OlderVersions
+from lsmkv.engine.db.tree.ordered_keys import OrderedKeys
 from lsmkv.engine.db.tree.pinned import PinnedSequences
 from lsmkv.engine.db.tree.store_lock import StoreLock
 from lsmkv.engine.db.tree.write_buffer import WriteBuffer
 from lsmkv.engine.format.batch import Operation
 from lsmkv.engine.format.key_order import Position
 from lsmkv.engine.format.keys import (
-    KIND_DELETION,
     KIND_VALUE,
     MAX_SEQUENCE,
     TAG_SIZE,
     Entry,
     entry_overhead,
     sequence_in,
-    tagged_value,
+    tagged_operation,
 )
-from lsmkv.engine.table.deletion_run import DeletionRun, add_deletion
 from lsmkv.engine.util.comparator import Comparator, equal_means_identical, sort_key
 
 if TYPE_CHECKING:
@@ -59,13 +69,6 @@ _BUFFER_LIMIT: Final = 4 * 1024 * 1024
 into the dict.  So the first read has at most this much, and one batch, to move: 5 ms for 33,000
 puts of 100 bytes, 20 ms for 130,000 deletions; 15 and 65 ms where this is not compiled."""
 _COLUMN_CHUNK: Final = 512
-_LIST_PAYS_AT: Final = 32
-"""A list of all keys pays once scans have read one chunk for every 32 keys, or as many keys as
-there are: a search costs a microsecond more in a SortedDict than in a list, and a key as much as
-putting it into the list, 0.01 us."""
-_FEW_WRITES: Final = 16
-"""A list of all keys is updated after at most this many writes, and otherwise made again: inserting
-a key moves all those after it."""
 
 
 class MemTable:
@@ -84,21 +87,15 @@ class MemTable:
     def __init__(self, comparator: Comparator, lock: StoreLock) -> None:
         self._lock = lock
         self._comparator = comparator
-        self._compare = comparator.compare
         self._identical = equal_means_identical(comparator)
         self._order = sort_key(comparator)
-        self._sorted: Any = SortedDict(self._order)
-        """The newest version of each key."""
-        self._older = OlderVersions()
-        # Fast paths: where writes wait to be sorted, and what a scan keeps.
-        self._pending: dict[bytes, bytes] = {}
-        """Newest versions that are not in ``_sorted`` yet, or newer than those there."""
-        self._merging = False  # while they are put there
         self._buffer: WriteBuffer | None = WriteBuffer() if self._identical else None
         """The writes before the first read; None from that on."""
-        self._key_list: KeyList | None = None
-        """The keys in bytewise order, once a list of them pays; None again when many are merged."""
-        self._chunks_read: i64 = 0  # since many were, a large chunk as several
+        self._newest: dict[bytes, bytes] = {}
+        """The newest version of each key that is not in the buffer."""
+        self._older = OlderVersions()
+        self._keys = OrderedKeys(self._newest, comparator)
+        self._scan = MemTableScan(self._newest, self._older, self._keys)
         self._last_sequence: i64 = 0
         self._writer = BytesWriter()  # where tagged values are put together
         self.applying: list[Operation] | None = None
@@ -148,24 +145,22 @@ class MemTable:
         """:meth:`add`, to the dict where Gets find keys; what was buffered goes there first."""
         self._drain_buffer()
         self._buffer = None
+        self._keys.note(operations)
+        newest = self._newest
         total: i64 = 0
         overhead: i64 = 0
         at: i64 = sequence
         writer = self._writer
         for key, value in operations:
             key_size: i64 = len(key)
-            size: i64 = 0
-            if value is None:
-                tagged = tagged_value(writer, at, KIND_DELETION, b"")
-            else:
-                size = len(value)
-                tagged = tagged_value(writer, at, KIND_VALUE, value)
+            size: i64 = 0 if value is None else len(value)
+            tagged = tagged_operation(writer, at, value)
             total += key_size + size
             overhead += entry_overhead(key_size, size)
             if newest_pinned >= 0 or self._older.by_key or not self._identical:
                 self._keep_older(key, newest_pinned, at, pinned)
             at += 1
-            self._pending[key] = tagged
+            newest[key] = tagged
         self.usage += total + overhead
         return total
 
@@ -187,21 +182,17 @@ class MemTable:
                 else:
                     with lock.nested, lock.guard:
                         self._drain_buffer()
-            return self._newest(key) if sequence == MAX_SEQUENCE else self._version(key, sequence)
+            if sequence == MAX_SEQUENCE:
+                return self._newest.get(key)
+            return self._version(key, sequence)
         return self._get_equal(key, sequence)
 
     def _version(self, key: bytes, sequence: int) -> bytes | None:
         """The newest tagged value of exactly this key at or before ``sequence``."""
-        tagged = self._newest(key)
+        tagged = self._newest.get(key)
         if tagged is not None and sequence_in(tagged) > sequence:
-            return self._older.find(key, sequence)
-        return tagged
-
-    def _newest(self, key: bytes) -> bytes | None:
-        """The newest tagged value of exactly this key."""
-        tagged: bytes | None = self._pending.get(key)
-        if tagged is None and self._sorted:
-            tagged = self._sorted.get(key)
+            older = self._older.entry(key, sequence)
+            return None if older is None else older[1]
         return tagged
 
     def columns(self) -> Iterator[tuple[list[bytes], list[bytes]]]:
@@ -209,13 +200,13 @@ class MemTable:
         already immutable.
 
         All versions of a key are in one chunk, the newest first.  Keys are sorted outside the lock
-        if no read has sorted them yet.
+        if no scan has put them in order yet.
         """
         lock = self._lock
         with lock.nested, lock.guard:
-            in_order = bool(self._sorted)
-            newest: dict[bytes, bytes] = self._in_order() if in_order else self._pending
+            keys = self._keys.every()
             buffer = self._buffer
+        newest = self._newest
         # A read may enter the buffer meanwhile.  Its lists no longer change.
         if buffer is not None and buffer.keys:
             tagged = buffer.tagged_values(BytesWriter())
@@ -223,34 +214,13 @@ class MemTable:
                 yield buffer.keys, tagged
                 return
             newest = dict(zip(buffer.keys, tagged, strict=True))
-        keys = list(newest) if in_order else sorted(newest, key=self._order)
+        if keys is None:
+            keys = sorted(newest, key=self._order)
         for at in range(0, len(keys), _COLUMN_CHUNK):
             some = keys[at : at + _COLUMN_CHUNK]
             yield self._older.with_newest(some, [newest[key] for key in some])
 
     # Beyond the tour: the order of the keys, older versions, and what needs all of them
-
-    def _in_order(self) -> Any:
-        """The SortedDict with everything in it.  Caller holds the lock."""
-        self._drain_buffer()
-        if self._merging:
-            # Ctrl-C has interrupted a merge: the dict part is whole, the order is not.  Only dict's
-            # own items() does not use the order.
-            self._sorted = SortedDict(self._order, dict(dict.items(self._sorted)))
-        if self._pending:
-            self._merging = True
-            every = self._key_list
-            self._key_list = None
-            self._sorted.update(self._pending)
-            if len(self._pending) > _FEW_WRITES:
-                self._chunks_read = 0
-            elif every is not None:
-                for key in self._pending:
-                    every.write(key)
-                self._key_list = every
-            self._pending = {}
-        self._merging = False
-        return self._sorted
 
     def _keep_older(
         self, key: bytes, newest_pinned: int, sequence: int, pinned: list[int] | None
@@ -262,17 +232,21 @@ class MemTable:
         reader may ask for is in its new place before it leaves its old one, and an interrupted call
         can be done again.
         """
-        found = key if self._identical else self._equal_key(key)
-        newest = None if found is None else self._newest(found)
-        if found is None or newest is None:
+        entry = self._newest_entry(key)
+        if entry is None:
             return
+        found, newest = entry
         self._older.keep(key, found, newest, newest_pinned, sequence, pinned)
         if found != key:
-            self._pending[key] = newest
-            self._merging = True
-            del self._sorted[found]
-            self._merging = False
+            self._newest[key] = newest
+            self._keys.remove(found)
             self._older.by_key.pop(found, None)
+
+    def _newest_entry(self, key: bytes) -> Entry | None:
+        """The newest version of ``key``, with the bytes in which the key was written."""
+        found = key if self._identical else self._keys.equal_to(key)
+        newest = None if found is None else self._newest.get(found)
+        return None if found is None or newest is None else (found, newest)
 
     @property
     def keeps_older(self) -> bool:
@@ -283,12 +257,7 @@ class MemTable:
     def empty(self) -> bool:
         """Whether nothing was ever added."""
         buffer = self._buffer
-        return (
-            (buffer is None or not buffer.keys)
-            and not self._pending
-            and not self._sorted
-            and self.applying is None
-        )
+        return (buffer is None or not buffer.keys) and not self._newest and self.applying is None
 
     def __len__(self) -> int:
         """The number of user keys, deleted ones included."""
@@ -296,7 +265,8 @@ class MemTable:
         if lock.mine():
             return len(self._copy())
         with lock.nested, lock.guard:
-            return len(self._in_order())
+            self._drain_buffer()
+            return len(self._newest)
 
     @property
     def last_applying(self) -> int:
@@ -311,11 +281,8 @@ class MemTable:
             return self._copy().versions(key)
         with lock.nested, lock.guard:
             self._drain_buffer()
-            found = key if self._identical else self._equal_key(key)
-            newest = None if found is None else self._newest(found)
-            if found is None or newest is None:
-                return []
-            return self._older.with_newest([found], [newest])[1]
+            entry = self._newest_entry(key)
+            return [] if entry is None else self._older.with_newest([entry[0]], [entry[1]])[1]
 
     def entries(self) -> Iterator[list[Entry]]:
         """All versions in order, in lists that grow.  The lock is held for one list at a time; a
@@ -325,37 +292,17 @@ class MemTable:
         count: i64 = _FIRST_CHUNK
         while True:
             source = self._copy() if self._lock.mine() else self
-            keys, user_keys, tagged = source._entries_beyond(start, count)
+            lock = source._lock
+            with lock.nested, lock.guard:
+                source._drain_buffer()
+                keys = source._keys.beyond(start, count, False)
+                newest = [source._newest[key] for key in keys]
+                user_keys, tagged = source._older.with_newest(keys, newest)
             if not keys:
                 return
             yield list(zip(user_keys, tagged, strict=True))
             start = Position(keys[len(keys) - 1], after=True)
             count = min(2 * count, LARGEST_CHUNK)
-
-    def _entries_beyond(
-        self, start: Position | None, count: i64
-    ) -> tuple[list[bytes], list[bytes], list[bytes]]:
-        """Up to ``count`` keys after ``start``; user keys and tagged values of all versions."""
-        lock = self._lock
-        with lock.nested, lock.guard:
-            keys = self._keys_beyond(start, count, False)
-            ordered = self._sorted
-            user_keys, tagged = self._older.with_newest(keys, [ordered[key] for key in keys])
-        return keys, user_keys, tagged
-
-    def _keys_beyond(self, edge: Position | None, count: i64, back: bool) -> list[bytes]:
-        """Up to ``count`` keys after ``edge``, or before it if ``back``; in ascending order.
-
-        Caller holds the lock.
-        """
-        ordered = self._in_order()
-        user_key = None if edge is None else edge.user_key
-        after = edge is not None and edge.after
-        if not back:
-            return list(islice(ordered.irange(user_key, None, (not after, True)), count))
-        some = list(islice(ordered.irange(None, user_key, (True, after), reverse=True), count))
-        some.reverse()
-        return some
 
     # Keys that are equal though their bytes differ, in the user's order
 
@@ -365,18 +312,8 @@ class MemTable:
         if lock.mine():
             return self._copy().get(key, sequence)
         with lock.nested, lock.guard:
-            found = self._equal_key(key)
+            found = self._keys.equal_to(key)
             return None if found is None else self._version(found, sequence)
-
-    def _equal_key(self, key: bytes) -> bytes | None:
-        """The key in the memtable that compares equal to ``key``.  Caller holds the lock."""
-        ordered = self._in_order()
-        at = ordered.bisect_left(key)
-        if at < len(ordered):
-            candidate: bytes = ordered.keys()[at]
-            if self._compare(candidate, key) == 0:
-                return candidate
-        return None
 
     # Nested calls, and checks
 
@@ -387,9 +324,8 @@ class MemTable:
         the places that are looked at, or in several.  O(n log n).
         """
         versions: dict[int, Entry] = {}
-        for part in (dict.items(self._sorted), self._pending.items()):
-            for key, tagged in list(part):
-                versions[sequence_in(tagged)] = (key, tagged)
+        for key, tagged in list(self._newest.items()):
+            versions[sequence_in(tagged)] = (key, tagged)
         for entries in list(self._older.by_key.values()):
             for entry in entries:
                 versions[sequence_in(entry[1])] = entry
@@ -402,8 +338,7 @@ class MemTable:
         if applying is not None:
             writer = BytesWriter()
             for at, (key, value) in enumerate(applying, self._applying_from):
-                kind = KIND_DELETION if value is None else KIND_VALUE
-                versions[at] = (key, tagged_value(writer, at, kind, value or b""))
+                versions[at] = (key, tagged_operation(writer, at, value))
         copy = MemTable(self._comparator, StoreLock())
         copy._last_sequence = max(versions, default=0)
         for sequence in sorted(versions):
@@ -419,16 +354,9 @@ class MemTable:
             self._copy().check()
             return
         with lock.nested, lock.guard:
-            ordered = self._in_order()
-            ordered._check()
-            every = self._key_list
-            if every is not None:
-                assert every.keys == list(ordered), "a list of other keys"
-                for key, marked in zip(every.keys, every.marks(0, len(every.keys)), strict=True):
-                    assert not marked or (
-                        ordered[key][0] == KIND_DELETION and key not in self._older.by_key
-                    )
-            self._older.check(ordered)
+            self._drain_buffer()
+            self._scan.check()
+            self._older.check(self._newest)
 
     # Fast paths: writes that wait for the first read
 
@@ -442,10 +370,10 @@ class MemTable:
         if buffer is not None and buffer.keys:
             # A key without a value is the last one, of an interrupted write that is done again.
             tagged = buffer.tagged_values(self._writer)
-            self._pending.update(zip(buffer.keys, tagged, strict=False))
+            self._newest.update(zip(buffer.keys, tagged, strict=False))
             self._buffer = None
 
-    # Fast paths: scans, with a list of all keys
+    # Scans
 
     def visible(
         self,
@@ -470,80 +398,12 @@ class MemTable:
         if lock.mine():
             return self._copy().visible(edge, count, sequence, back, found, deletions)
         with lock.nested, lock.guard:
-            self._in_order()
+            self._drain_buffer()
             oldest: i64 = -1
             if pinned is not None and self._older.by_key:
                 oldest = pinned.oldest(sequence)
-            every = self._listed(count)
-            if every is None:
-                keys = self._keys_beyond(edge, count, back)
-                self._read_visible(keys, None, 0, sequence, deletions, oldest, found)
-            else:
-                at, stop = every.span_beyond(edge, count, back, deletions)
-                keys = every.keys[at:stop]
-                self._read_visible(keys, every, at, sequence, deletions, oldest, found)
-        if not keys:
-            return None
-        return keys[0] if back else keys[len(keys) - 1]
-
-    def _read_visible(
-        self,
-        keys: list[bytes],
-        every: KeyList | None,
-        first: i64,
-        sequence: int,
-        deletions: bool,
-        oldest: i64,
-        found: list[Any],
-    ) -> None:
-        """:meth:`visible` for these keys, which begin at index ``first`` of ``every``.
-
-        No reader reads at a sequence before ``oldest``, or nothing is known of it if it is -1.
-        """
-        newest: dict[bytes, bytes] = self._sorted
-        older_versions = self._older.by_key
-        bounded = sequence < self._last_sequence
-        # The marked keys are those without a version that a reader may see, except their deletions.
-        marks = (
-            b""
-            if every is None or (bounded and deletions)
-            else every.marks(first, first + len(keys))
-        )
-        marked: i64 = len(marks)
-        deleted: i64 = 0  # deletions since the last value
-        run: DeletionRun | None = None  # of these
-        at: i64 = -1
-        for key in keys:
-            at += 1
-            if at < marked and marks[at] == 1:
-                if not deletions:
-                    continue
-            else:
-                tagged = newest[key]
-                name = key
-                is_newest = True
-                if bounded and sequence_in(tagged) > sequence:
-                    older = self._version(key, sequence)
-                    if older is None:
-                        continue
-                    tagged = older
-                    is_newest = False
-                    if not self._identical:
-                        name = self._older.spelling(key, tagged)
-                if tagged[0] == KIND_VALUE:
-                    found.append((name, tagged[TAG_SIZE:]))
-                    deleted = 0
-                    continue
-                if every is not None and is_newest:
-                    if oldest >= 0 and sequence_in(tagged) <= oldest:
-                        older_versions.pop(key, None)
-                    if key not in older_versions:
-                        every.mark(first + at)
-                if not deletions:
-                    continue
-                key = name
-            deleted += 1
-            run = add_deletion(found, run, deleted, key, -1, False)
+            bound: i64 = sequence if sequence < self._last_sequence else -1
+            return self._scan.read(edge, count, bound, oldest, back, deletions, found)
 
     def written_after(
         self, sequence: int, lower: Position | None, upper: Position | None
@@ -557,35 +417,17 @@ class MemTable:
             return self._copy().written_after(sequence, lower, upper)
         if self._last_sequence <= sequence:
             return None
-        beyond = None if upper is None else upper.user_key
-        includes = upper is not None and upper.after
         edge = lower
         while True:
             with lock.nested, lock.guard:
-                ordered = self._in_order()
-                start = None if edge is None else edge.user_key
-                begins = edge is None or not edge.after
-                some = list(
-                    islice(ordered.irange(start, beyond, (begins, includes)), LARGEST_CHUNK)
-                )
+                self._drain_buffer()
+                some = self._keys.beyond(edge, LARGEST_CHUNK, False, upper)
                 for key in some:
-                    if sequence_in(ordered[key]) > sequence:
-                        found: bytes = key
-                        return found
+                    if sequence_in(self._newest[key]) > sequence:
+                        return key
             if not some:
                 return None
             edge = Position(some[-1], after=True)
-
-    def _listed(self, count: i64) -> KeyList | None:
-        """The list of all keys, if there is one or this read of ``count`` keys makes it pay.
-
-        Caller holds the lock, and the keys are in order.
-        """
-        if self._key_list is None and self._order is None:
-            self._chunks_read += 1 + count // _LIST_PAYS_AT
-            if _LIST_PAYS_AT * self._chunks_read >= len(self._sorted):
-                self._key_list = KeyList(list(self._sorted))
-        return self._key_list
 
 
 def _rise(keys: list[bytes]) -> bool:

@@ -25,19 +25,13 @@ class OlderVersions:
     def __init__(self) -> None:
         self.by_key: dict[bytes, tuple[Entry, ...]] = {}
 
-    def find(self, key: bytes, sequence: int) -> bytes | None:
-        """The tagged value of the newest of them at or before ``sequence``, or None."""
-        for _, tagged in self.by_key.get(key, ()):
-            if sequence_in(tagged) <= sequence:
-                return tagged
+    def entry(self, key: bytes, sequence: int) -> Entry | None:
+        """The newest of them at or before ``sequence``, with the key that it was written under; or
+        None."""
+        for entry in self.by_key.get(key, ()):
+            if sequence_in(entry[1]) <= sequence:
+                return entry
         return None
-
-    def spelling(self, key: bytes, tagged: bytes) -> bytes:
-        """The key under which this version of ``key`` was written."""
-        for name, older in self.by_key.get(key, ()):
-            if older is tagged:
-                return name
-        return key
 
     def with_newest(
         self, keys: list[bytes], newest: list[bytes]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from librt.strings import BytesWriter
 
 from lsmkv.engine.format.batch import Operation
-from lsmkv.engine.format.keys import KIND_DELETION, KIND_VALUE, entry_overhead, tagged_value
+from lsmkv.engine.format.keys import entry_overhead, tagged_operation
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -75,9 +75,7 @@ class WriteBuffer:
             if keys[at] == key:
                 found = self.first + at
                 if found <= sequence:
-                    value = values[at]
-                    kind = KIND_DELETION if value is None else KIND_VALUE
-                    return tagged_value(BytesWriter(), found, kind, value or b"")
+                    return tagged_operation(BytesWriter(), found, values[at])
             at -= 1
         return None
 
@@ -86,9 +84,6 @@ class WriteBuffer:
         tagged: list[bytes] = []
         sequence: i64 = self.first
         for value in self.values:
-            if value is None:
-                tagged.append(tagged_value(writer, sequence, KIND_DELETION, b""))
-            else:
-                tagged.append(tagged_value(writer, sequence, KIND_VALUE, value))
+            tagged.append(tagged_operation(writer, sequence, value))
             sequence += 1
         return tagged

@@ -576,7 +576,7 @@ def test_writes_enter_the_sorted_keys_once_the_memtable_was_read(read: str) -> N
     table = filled(b"b", b"a", b"b")
     table.add(4, [(b"c", None)], -1)
     assert not table.empty
-    assert table._pending == {}
+    assert table._newest == {}
     READS[read](table)
     assert table._buffer is None
     table.add(5, [(b"a", b"new"), (b"d", b"")], -1)
@@ -640,7 +640,7 @@ def test_a_flush_writes_the_same_whether_or_not_a_read_came_before(
     read.get(b"0000", NEWEST)
     assert buffered(unread) == names
     assert flushed(unread) == flushed(read)
-    assert unread._pending == {}
+    assert unread._newest == {}
     assert [key for key, _ in flushed(unread)] == sorted(
         set(names), reverse=comparator is REVERSE_BYTEWISE
     )

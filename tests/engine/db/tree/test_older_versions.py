@@ -65,15 +65,14 @@ def test_ever_newer_snapshots_of_one_key_keep_one_version() -> None:
     for sequence in range(5, 1000):
         older.keep(b"k", b"k", tagged(sequence), sequence, sequence + 1, [5, sequence])
         assert len(older.by_key[b"k"]) <= 2
-    assert older.find(b"k", 5) == tagged(5)
+    assert older.entry(b"k", 5) == (b"k", tagged(5))
 
 
 def test_the_newest_version_at_or_before_a_sequence_is_found() -> None:
     older = written([2, 5, 9], 5)
-    assert [older.find(b"k", sequence) for sequence in (1, 2, 4, 5, 8)] == [
-        *(None, tagged(2), tagged(2), tagged(5), tagged(5)),
-    ]
-    assert older.find(b"another", 8) is None
+    found = [older.entry(b"k", sequence) for sequence in (1, 2, 4, 5, 8)]
+    assert found == [None, *((b"k", tagged(number)) for number in (2, 2, 5, 5))]
+    assert older.entry(b"another", 8) is None
 
 
 def test_a_step_that_is_done_again_keeps_no_version_twice() -> None:
@@ -90,9 +89,8 @@ def test_versions_move_to_another_spelling_of_their_key_and_keep_their_own() -> 
     older.keep(b"Key", b"key", first, 9, 2, None)
     older.keep(b"KEY", b"Key", second, 9, 3, None)
     assert values(older, b"KEY") == [b"2", b"1"]
-    assert older.spelling(b"KEY", second) == b"Key"
-    assert older.spelling(b"KEY", first) == b"key"
-    assert older.spelling(b"KEY", tagged(3)) == b"KEY"
+    assert older.entry(b"KEY", 2) == (b"Key", second)
+    assert older.entry(b"KEY", 1) == (b"key", first)
     assert older.with_newest([b"KEY", b"other"], [tagged(3), tagged(4)]) == (
         [b"KEY", b"Key", b"key", b"other"],
         [tagged(3), second, first, tagged(4)],

@@ -124,7 +124,7 @@ def test_writes_alone_enter_no_key_into_the_memtable(tmp_path: Path) -> None:
                 batch.put(b"%d again" % n, b"w")
                 batch.delete(b"%d" % (n - 1))
         memtable = db._store.view.memtable
-        assert memtable._pending == {}
+        assert memtable._newest == {}
         assert len(memtable._buffer.keys) > 0
         assert db.stats().flushes > 3
         assert len(dict(db)) == 1001
