@@ -412,7 +412,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "deletions of an older source hide entries",
         "iterators",
-        "MergingIterator._omit",
+        "MergingIterator._unneeded_of",
         "if queue[at].age < source.age else None",
         "if queue[at].age != source.age else None",
         "A scan misses keys that were deleted and put again.",

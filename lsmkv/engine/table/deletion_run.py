@@ -1,14 +1,43 @@
-"""Runs of deletions: many deleted user keys as one entry of a scan's chunk.
+"""Runs of deletions, and what a scan need not read because of deletions.
 
-The readers of blocks and memtables combine long runs of deletions, and the merging iterator steps
-over a run by a bisection.  With the keys of a run, a block iterator also steps over the older
-versions that the run hides, before it builds their keys and values.  A run is completed by the
-thread that makes it; then any thread may read it.
+A deletion (in other engines: a tombstone) hides the versions of its key in all older sources of a
+scan: memtables, files of level 0, levels.  So a scan reads deletions, and returns none.  Where much
+was deleted, as in a queue, that would be most of its work.  Three things make it less:
+
+- Many deletions in a row are one entry of a chunk, a :class:`DeletionRun`, and the merging iterator
+  steps over it by a bisection.
+- An entry that a newer source deletes is *hidden*.  With the keys of a run, the reader of an older
+  block steps over what the run hides, before it builds a key or a value.
+- A deletion before the next key of all other sources hides nothing, and is stepped over too.
+
+The last two are :class:`Unneeded`.  The merging iterator finds them out, and passes them to a
+source before it reads the next chunk of that (``InternalIterator.may_skip``).  An example::
+
+    newer source   00 to 99 are deleted, 150=v
+    older source   00=a ... 59=x in one block, 60=y ... 99=z 200=w in the next one
+
+1. The chunk of the newer source is ``(00, None) ... (07, None)``, a run at 08, whose keys are 00 to
+   99, and ``(150, v)``.  That of the older one is ``(00, a) ... (59, x)``; all these are dropped.
+2. The older source has to read its next block, while the run comes next in the newer one.  So it
+   gets ``Unneeded(run)``, and ``BlockIterator.skip_hidden`` steps over 60 to 99.
+3. Its chunk is ``(200, w)``, and the rest of the run is left in one step.
+
+With the deletions in the older source::
+
+    newer source   00=v 50=w
+    older source   00=a in one block, 01 to 49 are deleted and 60=b in the next one
+
+Before the second block of the older source, 50 comes next in the newer one.  So the older one gets
+``Unneeded(None, True, 50)``, and ``BlockIterator.skip_deletions`` steps over 01 to 49.
+
+A run is completed by the thread that makes it; then any thread may read it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+
+from mypy_extensions import mypyc_attr
 
 from lsmkv.engine.format.key_order import KeyOrder, Position
 
@@ -36,12 +65,35 @@ class DeletionRun:
         sources after it."""
 
 
+@mypyc_attr(free_list_len=1)
+class Unneeded:
+    """Entries that the next chunk of a source may lack, because nothing of the scan needs them.
+
+    Either those whose keys a newer source deletes by ``hidden_by`` (where both have sequences,
+    those that are older); or, with ``deletions``, which only a forward scan says, deletions of keys
+    before ``before``, or all if that is None.
+    """
+
+    __slots__ = ("before", "deletions", "hidden_by")
+
+    def __init__(
+        self, hidden_by: DeletionRun | None, deletions: bool = False, before: bytes | None = None
+    ) -> None:
+        self.hidden_by = hidden_by
+        self.deletions = deletions
+        self.before = before
+
+
+NOTHING: Final = Unneeded(None)
+"""All entries are needed."""
+
+
 def add_deletion(
     found: list[Any],
     run: DeletionRun | None,
     in_a_row: i64,
     user_key: bytes,
-    sequence: int,
+    sequence: i64,
     with_sequence: bool,
 ) -> DeletionRun | None:
     """Append the ``in_a_row``-th deletion since the last value to a chunk: as an entry, or, once

@@ -10,7 +10,7 @@ from typing import Any
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.engine.table.deletion_run import DeletionRun
+from lsmkv.engine.table.deletion_run import Unneeded
 
 Pair = tuple[bytes, bytes]
 """A user key and its value."""
@@ -22,7 +22,7 @@ Seen = tuple[bytes, bytes | None]
 class InternalIterator(ABC):
     """The entries of a range that are visible at a sequence, a chunk at a time.
 
-    Call order: ``read_pairs? (may_omit* next_chunk)*``.
+    Call order: ``read_pairs? (may_skip? next_chunk)*``.
 
     A chunk holds :data:`Pair`, or :data:`Seen` and
     :class:`~lsmkv.engine.table.deletion_run.DeletionRun`, or the latter two with their sequences:
@@ -38,13 +38,9 @@ class InternalIterator(ABC):
     def read_pairs(self) -> None:  # noqa: B027 - a source may be unable to
         """Return pairs without deletions: there is no other source that they could hide."""
 
-    def may_omit(  # noqa: B027 - a hint
-        self, hidden_by: DeletionRun | None, no_deletions: bool, before: bytes | None
-    ) -> None:
-        """Until the next call, chunks may lack the entries whose keys a newer source has deleted,
-        by ``hidden_by`` (where both have sequences, those that are older); and with
-        ``no_deletions``, if they go forward, deletions of keys before ``before``, or all if it is
-        None, which hide nothing.
+    def may_skip(self, unneeded: Unneeded) -> None:  # noqa: B027 - a hint
+        """Until the next call, chunks may lack these entries
+        (:mod:`lsmkv.engine.table.deletion_run`).
 
         A hint: a source may return them all the same.  Called in the bytewise order only.
         """

@@ -20,7 +20,7 @@ from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.format.key_order import Position
 from lsmkv.engine.format.keys import TAG_SIZE
 from lsmkv.engine.table.block_iterator import ALL, PAIRS, BlockIterator
-from lsmkv.engine.table.deletion_run import DeletionRun, entries_before, entries_from
+from lsmkv.engine.table.deletion_run import Unneeded, entries_before, entries_from
 from lsmkv.engine.table.reader import Table
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ class BaseLevelIterator(InternalIterator):
     def read_pairs(self) -> None:
         """Return pairs without deletions.  Call it before the first chunk."""
         self._reader.form = PAIRS
+
+    def may_skip(self, unneeded: Unneeded) -> None:
+        """They are skipped at the beginning of a block, or of a chunk."""
+        self._reader.unneeded = unneeded
 
 
 class LevelIterator(BaseLevelIterator):
@@ -79,16 +83,7 @@ class LevelIterator(BaseLevelIterator):
         """The first chunk is that of a whole scan too."""
         super().read_pairs()
         self._count = max(self._count, FIRST_CHUNK)
-        self._reader.no_deletions = self._reader.order.is_bytewise
-
-    def may_omit(
-        self, hidden_by: DeletionRun | None, no_deletions: bool, before: bytes | None
-    ) -> None:
-        """Both of them are omitted at the beginning of a block, or of a chunk."""
-        reader = self._reader
-        reader.hidden_by = hidden_by
-        reader.no_deletions = no_deletions
-        reader.before = before
+        self._reader.unneeded = Unneeded(None, self._reader.order.is_bytewise)
 
     def next_chunk(self) -> list[Any]:
         """The next pairs."""
@@ -189,12 +184,6 @@ class ReverseLevelIterator(BaseLevelIterator):
     def is_empty(self) -> bool:
         """Whether no file reaches into the range."""
         return self._file == 0
-
-    def may_omit(
-        self, hidden_by: DeletionRun | None, no_deletions: bool, before: bytes | None
-    ) -> None:
-        """What is hidden is omitted at the beginning of a block; no deletion is."""
-        self._reader.hidden_by = hidden_by
 
     def next_chunk(self) -> list[Any]:
         """The next pairs."""

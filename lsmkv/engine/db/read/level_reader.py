@@ -20,7 +20,7 @@ from lsmkv.engine.format.key_order import Position
 from lsmkv.engine.format.keys import MAX_SEQUENCE, TAG_SIZE
 from lsmkv.engine.format.version_edit import FileMetaData
 from lsmkv.engine.table.block_iterator import ALL, WITH_SEQUENCES, BlockIterator
-from lsmkv.engine.table.deletion_run import DeletionRun
+from lsmkv.engine.table.deletion_run import NOTHING
 from lsmkv.engine.table.reader import ANY_SIZE, FROM_FILE, Readahead, Table
 
 if TYPE_CHECKING:
@@ -77,10 +77,8 @@ class LevelReader:
         self._counters = store.counters.levels[level]
         self._share = share
         self._prefix_hash: i64 = prefix_hash
-        self.hidden_by: DeletionRun | None = None
-        self.no_deletions = False
-        self.before: bytes | None = None
-        """What chunks may omit, as in ``InternalIterator.may_omit``."""
+        self.unneeded = NOTHING
+        """What chunks may lack, as ``InternalIterator.may_skip`` says it."""
         self._ahead: Readahead | None = None  # the blocks of the last read
         self._blocks: i64 = 0  # how many were read
 
@@ -188,13 +186,14 @@ class LevelReader:
         return pairs
 
     def next_pairs(self, table: Table, number: i64, block: BlockIterator, count: i64) -> list[Any]:
-        """A block's next pairs."""
-        hidden_by = self.hidden_by
+        """A block's next pairs, without those that are not needed."""
+        unneeded = self.unneeded
+        run = unneeded.hidden_by
         try:
-            if self.no_deletions:
-                block.skip_deletions(self.before)
-            if hidden_by is not None:
-                block.skip_hidden(hidden_by, self.form == WITH_SEQUENCES)
+            if unneeded.deletions:
+                block.skip_deletions(unneeded.before)
+            if run is not None:
+                block.skip_hidden(run, self.form == WITH_SEQUENCES)
             return block.next_entries(count, self.form)
         except CorruptionError as error:
             raise table.damaged(error, number) from None

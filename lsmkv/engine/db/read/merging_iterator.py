@@ -23,7 +23,7 @@ from lsmkv.engine.db.read.internal_iterator import InternalIterator
 from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.errors import Error
 from lsmkv.engine.format.key_order import KeyOrder
-from lsmkv.engine.table.deletion_run import SHORTEST_RUN, DeletionRun, run_in
+from lsmkv.engine.table.deletion_run import NOTHING, SHORTEST_RUN, DeletionRun, Unneeded, run_in
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -38,12 +38,12 @@ class _Source:
     __slots__ = (
         "_back",
         "_buffer",
-        "_chunks",
         "_order",
         "_place",
         "_run",
         "_run_at",
         "age",
+        "chunks",
         "key",
         "left",
     )
@@ -51,7 +51,7 @@ class _Source:
     def __init__(self, chunks: InternalIterator, order: KeyOrder, back: bool, age: i64) -> None:
         self.age: i64 = age
         """How many sources are newer."""
-        self._chunks = chunks
+        self.chunks = chunks
         self._order = order
         self._back = back
         self._buffer: list[Any] = []
@@ -68,19 +68,13 @@ class _Source:
 
     def fill(self) -> bool:
         """Read the next chunk, once the last one is used up; False if there is none."""
-        some = self._chunks.next_chunk()
+        some = self.chunks.next_chunk()
         if not some:
             return False
         self._buffer = some
         self.left = len(some)
         self._arrive(self.left - 1 if self._back else 0)
         return True
-
-    def may_omit(
-        self, hidden_by: DeletionRun | None, no_deletions: bool, before: bytes | None
-    ) -> None:
-        """See :meth:`~lsmkv.engine.db.read.internal_iterator.InternalIterator.may_omit`."""
-        self._chunks.may_omit(hidden_by, no_deletions, before)
 
     def coming_run(self) -> DeletionRun | None:
         """The run of deletions that comes next, perhaps after a few deletions that it holds too."""
@@ -256,7 +250,7 @@ class MergingIterator(InternalIterator):
                 if count >= enough:
                     return
                 if bytewise:
-                    self._omit(first)
+                    first.chunks.may_skip(self._unneeded_of(first))
                 if count == 0:
                     allow_interrupts()
                 if first.fill():
@@ -295,21 +289,20 @@ class MergingIterator(InternalIterator):
             at += 1
         queue[at - 1] = source
 
-    def _omit(self, source: _Source) -> None:
-        """Say what the next chunk of a source, the first of the queue, may lack."""
+    def _unneeded_of(self, source: _Source) -> Unneeded:
+        """What the next chunk of a source, the first of the queue, may lack
+        (:mod:`lsmkv.engine.table.deletion_run`)."""
         queue = self._queue
         at: i64 = 1
         while at < len(queue):
             run = queue[at].coming_run() if queue[at].age < source.age else None
             if run is not None:
-                source.may_omit(run, False, None)
-                return
+                return Unneeded(run)
             at += 1
-        if at == 1:
-            source.may_omit(None, not self._back, None)
-        else:
-            # Another source whose buffer is empty may have keys anywhere.
-            source.may_omit(None, not self._back and queue[1].left > 0, queue[1].key)
+        # A source whose buffer is empty may have keys anywhere.
+        if self._back or (at > 1 and queue[1].left == 0):
+            return NOTHING
+        return Unneeded(None, True, None if at == 1 else queue[1].key)
 
     def _choose(self, pairs: list[Any]) -> None:
         """Step over a key that several sources have, and append the pair that counts."""

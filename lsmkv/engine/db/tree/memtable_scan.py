@@ -81,9 +81,7 @@ class MemTableScan:
             if deletions:
                 in_a_row += 1
                 run = add_deletion(found, run, in_a_row, key, -1, False)
-        if not keys:
-            return None
-        return keys[0] if back else keys[len(keys) - 1]
+        return None if not keys else keys[0 if back else len(keys) - 1]
 
     def _mark_deleted(
         self, every: KeyList, at: i64, key: bytes, tagged: bytes, oldest: i64

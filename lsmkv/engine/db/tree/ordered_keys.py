@@ -95,13 +95,8 @@ class OrderedKeys:
 
     def equal_to(self, key: bytes) -> bytes | None:
         """The key that compares equal to ``key``, or None.  O(log n) comparisons."""
-        self.catch_up()
-        at = self._sorted.bisect_left(key)
-        if at < len(self._sorted):
-            candidate: bytes = self._sorted[at]
-            if self._compare(candidate, key) == 0:
-                return candidate
-        return None
+        some = self.beyond(Position(key, after=False), 1, False)
+        return some[0] if some and self._compare(some[0], key) == 0 else None
 
     def every(self) -> list[bytes] | None:
         """All keys in order; None if no key was ever put in order."""

@@ -17,7 +17,7 @@ from orders import fold
 from lsmkv.engine.db.read.internal_iterator import InternalIterator, Pair, Seen
 from lsmkv.engine.db.read.merging_iterator import MergingIterator
 from lsmkv.engine.format.key_order import KeyOrder
-from lsmkv.engine.table.deletion_run import DeletionRun
+from lsmkv.engine.table.deletion_run import DeletionRun, Unneeded, add_deletion, run_in
 from lsmkv.engine.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 from lsmkv.errors import CorruptionError
 
@@ -108,36 +108,34 @@ def test_the_newest_source_counts(comparator: Comparator, seed: int) -> None:
     assert again.next_chunk() == again.next_chunk() == []
 
 
-class OmittingIterator(ListsIterator):
-    """Omits what it may, or some of it, and puts deletions in a row together."""
+class SkippingIterator(ListsIterator):
+    """Skips what is not needed, or some of it, and puts deletions in a row together."""
 
     def __init__(self, lists: Iterator[list[Any]], rng: random.Random) -> None:
         super().__init__(lists)
         self._rng = rng
-        self._omits: tuple[DeletionRun | None, bool, bytes | None] = (None, False, None)
+        self._unneeded = Unneeded(None)
 
-    def may_omit(
-        self, hidden_by: DeletionRun | None, no_deletions: bool, before: bytes | None
-    ) -> None:
-        self._omits = (hidden_by, no_deletions, before)
+    def may_skip(self, unneeded: Unneeded) -> None:
+        self._unneeded = unneeded
 
     def next_chunk(self) -> list[Any]:
         while chunk := super().next_chunk():
-            kept = [entry for entry in chunk if not self._is_omitted(entry)]
+            kept = [entry for entry in chunk if not self._is_skipped(entry)]
             if kept:
                 return with_runs(kept, self._rng)
         return []
 
-    def _is_omitted(self, entry: Any) -> bool:
-        hidden_by, no_deletions, before = self._omits
+    def _is_skipped(self, entry: Any) -> bool:
+        run, before = self._unneeded.hidden_by, self._unneeded.before
         if self._rng.random() < 0.2:
             return False
-        if hidden_by is not None and entry[0] in hidden_by.keys:
-            newer = hidden_by.sequences
-            return (
-                newer is None or len(entry) == 2 or newer[hidden_by.keys.index(entry[0])] > entry[2]
-            )
-        return no_deletions and entry[1] is None and (before is None or entry[0] < before)
+        if run is not None and entry[0] in run.keys:
+            newer = run.sequences
+            return newer is None or len(entry) == 2 or newer[run.keys.index(entry[0])] > entry[2]
+        return (
+            self._unneeded.deletions and entry[1] is None and (before is None or entry[0] < before)
+        )
 
 
 def with_runs(chunk: list[Any], rng: random.Random) -> list[Any]:
@@ -159,7 +157,7 @@ def with_runs(chunk: list[Any], rng: random.Random) -> list[Any]:
 @every_comparator
 @pytest.mark.parametrize("back", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_sources_that_omit_what_they_may(comparator: Comparator, back: bool, seed: int) -> None:
+def test_sources_that_skip_what_they_may(comparator: Comparator, back: bool, seed: int) -> None:
     """A memtable, tables of level 0 whose order is not that of their sequences, deeper levels."""
     rng = random.Random(seed)
     order = KeyOrder(comparator)
@@ -182,12 +180,82 @@ def test_sources_that_omit_what_they_may(comparator: Comparator, back: bool, see
     expected = [entry[:2] for entry in ordered if entry[1] is not None]
     step = -1 if back else 1
     merged = MergingIterator(
-        [OmittingIterator(iter(chunks_of(source, rng)[::step]), rng) for source in sources],
+        [SkippingIterator(iter(chunks_of(source, rng)[::step]), rng) for source in sources],
         order,
         back,
     )
     chunks = list(chunks_in(merged))
     assert [pair for pairs in chunks[::step] for pair in pairs] == expected
+
+
+class RecordingIterator(ListsIterator):
+    """Notes what it may skip, and skips nothing."""
+
+    def __init__(self, *lists: list[Any]) -> None:
+        super().__init__(iter(lists))
+        self.unneeded: list[Unneeded] = []
+
+    def may_skip(self, unneeded: Unneeded) -> None:
+        self.unneeded.append(unneeded)
+
+
+def two(number: int) -> bytes:
+    return b"%02d" % number
+
+
+def values(first: int, last: int, value: bytes) -> list[Pair]:
+    return [(two(number), value) for number in range(first, last + 1)]
+
+
+def deletions(first: int, last: int) -> list[Any]:
+    """With a run."""
+    found: list[Any] = []
+    run = None
+    for number in range(first, last + 1):
+        run = add_deletion(found, run, number - first + 1, two(number), -1, False)
+    return found
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_entries_under_a_run_are_not_needed(back: bool) -> None:
+    """The first example of ``deletion_run.py``; and the same backward."""
+    gone = deletions(0, 99)
+    newer = [*gone, (b"A", b"v")]
+    blocks = [values(0, 59, b"x"), [*values(60, 99, b"y"), (b"B", b"w")]]
+    older = RecordingIterator(*(blocks[::-1] if back else blocks))
+    sources: list[InternalIterator] = [RecordingIterator(newer), older]
+    merging = MergingIterator(sources, KeyOrder(BYTEWISE), back)
+    found = list(itertools.chain.from_iterable(chunks_in(merging)))
+    assert sorted(found) == [(b"A", b"v"), (b"B", b"w")]
+    first = older.unneeded[0]
+    assert first.hidden_by is run_in(gone[-1]) is not None
+    assert (first.deletions, first.before) == (False, None)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_deletions_before_the_next_key_of_the_others_are_not_needed(back: bool) -> None:
+    """The second example of ``deletion_run.py``; backward, nothing is said of them."""
+    blocks = [values(0, 0, b"a"), [*deletions(1, 49), (b"60", b"b")]]
+    older = RecordingIterator(*(blocks[::-1] if back else blocks))
+    newer = RecordingIterator([(b"00", b"v"), (b"50", b"w")])
+    merging = MergingIterator([newer, older], KeyOrder(BYTEWISE), back)
+    found = list(itertools.chain.from_iterable(chunks_in(merging)))
+    assert sorted(found) == [(b"00", b"v"), (b"50", b"w"), (b"60", b"b")]
+    first = older.unneeded[0]
+    assert (first.hidden_by, first.deletions) == (None, not back)
+    if not back:
+        assert first.before == b"50"
+
+
+def test_nothing_is_skipped_while_another_source_may_have_keys_anywhere() -> None:
+    """Both have nothing left of their chunks; and at last one of them is alone."""
+    newer = RecordingIterator([(b"05", b"v")])
+    older = RecordingIterator([(b"05", None)], deletions(10, 30))
+    merging = MergingIterator([newer, older], KeyOrder(BYTEWISE))
+    assert list(itertools.chain.from_iterable(chunks_in(merging))) == [(b"05", b"v")]
+    noted = [(each.hidden_by, each.deletions) for each in newer.unneeded + older.unneeded]
+    assert (None, False) in noted
+    assert noted[-1] == (None, True)
 
 
 @pytest.mark.parametrize("back", [False, True])
