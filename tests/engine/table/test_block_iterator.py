@@ -117,6 +117,17 @@ def test_deletions_and_sequences(
             assert taken == [entry if form == WITH_SEQUENCES else entry[:2] for entry in expected]
 
 
+@pytest.mark.parametrize("form", [WITH_DELETIONS, WITH_SEQUENCES])
+def test_a_value_ends_a_run(form: int) -> None:
+    kinds = [0] * 12 + [1] + [0] * 3 + [1] + [0] * 9 + [1]
+    rows = [(pack(b"%03d" % at, at + 1, kind), b"v" * kind) for at, kind in enumerate(kinds)]
+    entries = BlockIterator(build(rows), BYTES, MAX_SEQUENCE).next_entries(ALL, form)
+    runs = [run for entry in entries if (run := run_in(entry)) is not None]
+    assert [len(run.keys) for run in runs] == [12, 9]
+    expected = all_seen(rows, MAX_SEQUENCE, BYTES)
+    assert single_entries(entries) == [entry[: 2 + (form == WITH_SEQUENCES)] for entry in expected]
+
+
 @given(
     version_sets, st.integers(1, 20), bounds, st.none() | keys, st.none() | keys, st.integers(1, 9)
 )

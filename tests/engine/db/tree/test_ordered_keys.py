@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
-from functools import cmp_to_key
+from collections.abc import Callable
+from functools import cmp_to_key, partial
 
 import pytest
 from orders import FOLDING, lies_before
+from sortedcontainers import sortedlist
 
+import lsmkv
+from lsmkv.engine.db.tree import ordered_keys as module
 from lsmkv.engine.db.tree.key_list import KeyList
 from lsmkv.engine.db.tree.ordered_keys import OrderedKeys
 from lsmkv.engine.format.key_order import Position
@@ -120,6 +124,27 @@ def test_an_interrupted_change_is_made_up_for() -> None:
         if not interrupted:
             break
     assert n > 10
+
+
+@pytest.mark.untraced  # a tracer of its own
+@pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
+@pytest.mark.parametrize("step", ["catch_up", "remove"])
+def test_a_change_can_be_interrupted_anywhere(
+    step: str, interrupted_at: Callable[..., bool]
+) -> None:
+    line = 0
+    interrupted = True
+    while interrupted:
+        line += 1
+        newest = {b"%02d" % number: b"" for number in range(40)}
+        keys = OrderedKeys(newest, REVERSE_BYTEWISE)
+        keys.catch_up()
+        newest |= {b"200": b"", b"100": b""}
+        call = keys.catch_up if step == "catch_up" else partial(keys.remove, b"20")
+        interrupted = interrupted_at(module, line, call, sortedlist)
+        assert keys.every() == sorted(newest, reverse=True)
+        keys.check()
+    assert line > 10
 
 
 # The list of all keys
