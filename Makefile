@@ -35,6 +35,8 @@ NESTED_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 ARGS ?=
+# Each processor takes one run of tests in their order, so that what a file shares is made once.
+PARALLEL := -n auto --dist worksteal
 
 .PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested test-storms stress fuzz sanitize coverage bench bench-filters bench-scale bench-server bench-processes bench-cache bench-choosing test-queues test-scale test-server test-redis-tcl wheel lint clean
 
@@ -61,20 +63,20 @@ screens: $(VENV)/.browser  ## docs/inspect.md's pictures of the page (needs chro
 	$(BIN)/python docs/pictures/screens.py
 
 test: $(VENV)/.test  ## what protects the engine and the README's promises, doctests included; ARGS="tests/engine/db -k recovery" for a part, ARGS=FILE for a file with its long tests
-	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m "$(if $(findstring .py,$(ARGS)),,not long)" $(ARGS)
+	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q $(PARALLEL) -m "$(if $(findstring .py,$(ARGS)),,not long)" $(ARGS)
 
 .PHONY: check
 check: $(VENV)/.lint  ## in a minute: ruff, types, and the tests near what differs from HEAD, long ones included; SINCE=main for a branch
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy lsmkv
-	$(BIN)/python -m pytest -q -n auto -m "" $$($(BIN)/python .ci/affected $(SINCE))
+	$(BIN)/python -m pytest -q $(PARALLEL) -m "" $$($(BIN)/python .ci/affected $(SINCE))
 
 test-all: $(VENV)/.test  ## every test but those of make weekly
-	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m "not weekly"
+	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q $(PARALLEL) -m "not weekly"
 
 .PHONY: weekly
 weekly: $(VENV)/.test  ## the tests that take longest and find least (tests/weekly.txt)
-	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto -m weekly
+	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q $(PARALLEL) -m weekly
 
 wheel: $(VENV)/.wheel  ## the wheel, compiled by mypyc (needs a C compiler), and the source distribution
 	rm -rf $(DIST)
@@ -94,7 +96,7 @@ test-compiled: compiled run-compiled  ## the suite against that wheel
 
 .PHONY: run-compiled run-install
 run-compiled:
-	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q -n auto -m "not interpreted and not weekly" tests
+	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q $(PARALLEL) -m "not interpreted and not weekly" tests
 
 test-install: wheel run-install  ## installing with no compiler, with one that fails half way, ...
 
@@ -111,7 +113,7 @@ playground: $(VENV)/.wasm  ## pages in which the engine runs in the browser, in 
 
 .PHONY: test-more
 test-more: $(VENV)/.lint $(VENV)/.docs  ## tests that need packages beside those of make test: mypy, notebooks, mkdocs, ...
-	$(BIN)/python -m pytest -q -n auto -m "" $(MORE)
+	$(BIN)/python -m pytest -q $(PARALLEL) -m "" $(MORE)
 
 # Pure, since the compiled wheel is tried with one of them already.
 test-others:  ## the suite under every other CPython that pyenv or the PATH has
@@ -137,13 +139,13 @@ test-queues: $(VENV)/.queues  ## Celery, RQ and Dramatiq while lsmkv serve, or R
 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills with real processes
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) LSMKV_SCALE_PAIRS=$(SCALE_PAIRS) LSMKV_SCALE_PUBLISHERS=$(SCALE_PUBLISHERS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
-	$(BIN)/python -m pytest -q -n auto tests/shards/remote/objects tests/shards/building tests/tools/bulk tests/tools/test_shard_sets.py tests/test_examples.py
+	$(BIN)/python -m pytest -q $(PARALLEL) tests/shards/remote/objects tests/shards/building tests/tools/bulk tests/tools/test_shard_sets.py tests/test_examples.py
 
 test-nested: $(VENV)/.test  ## handlers and finalizers that call the store at every line of every call, and for minutes
-	LSMKV_NESTED_LINES=$(NESTED_LINES) LSMKV_NESTED_SECONDS=$(NESTED_SECONDS) $(BIN)/python -m pytest -q -n auto tests/engine/db/test_nested_calls.py
+	LSMKV_NESTED_LINES=$(NESTED_LINES) LSMKV_NESTED_SECONDS=$(NESTED_SECONDS) $(BIN)/python -m pytest -q $(PARALLEL) tests/engine/db/test_nested_calls.py
 
 test-storms: $(VENV)/.test  ## interrupts of every call that acquires or releases something, STORM_INTERRUPTS before lines and as many at random moments (Linux)
-	LSMKV_STORM_INTERRUPTS=$(STORM_INTERRUPTS) $(BIN)/python -m pytest -q -n auto tests/test_storms.py
+	LSMKV_STORM_INTERRUPTS=$(STORM_INTERRUPTS) $(BIN)/python -m pytest -q $(PARALLEL) tests/test_storms.py
 
 .PHONY: test-macos-rules
 test-macos-rules: $(VENV)/.test  ## all tests of shared stores as if the system were macOS (Linux), about ten minutes

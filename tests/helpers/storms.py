@@ -277,12 +277,10 @@ def _storming(
     storm.begin(world)
     before = signal.signal(signal.SIGALRM, handler)
     logging.getLogger("lsmkv").addHandler(counts)
-    gc.freeze()  # collecting what other tests have left takes longer than most calls
     try:
         with _ignoring_unraisable():
             yield world, counts
     finally:
-        gc.unfreeze()
         logging.getLogger("lsmkv").removeHandler(counts)
         signal.signal(signal.SIGALRM, before)
     _note_error(counts, lambda: storm.end(world))
