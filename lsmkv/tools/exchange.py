@@ -307,8 +307,7 @@ def _import_diskcache(
         figures = {"entries": moved.entries, "left_out": moved.left_out}
         write_json({"path": directory} | figures)
     seconds = time.perf_counter() - started
-    entries = "1 entry" if moved.entries == 1 else f"{moved.entries:,} entries"
-    say(f"{entries} imported in {seconds:.1f} s")
+    say(f"{count(moved.entries, 'entry')} imported in {seconds:.1f} s")
     for reason, number in sorted(moved.left_out.items()):
         say(f"left out: {number:,} {reason}")
     if "pickled" in moved.left_out:

@@ -120,7 +120,7 @@ def _head(results: dict[str, Any]) -> list[str]:
         f"lsmkv {results['lsmkv']} ({mode}){', ' if versions else ''}{', '.join(versions)}",
         f"{machine['python']}, {machine['processor']}, {machine['cores']} cores,"
         f" {machine['file_system']}",
-        f"{count(settings['num'], 'entry').replace('entrys', 'entries')} of 16 +"
+        f"{count(settings['num'], 'entry')} of 16 +"
         f" {settings['value_size']} bytes, {settings['compression']},"
         f" {settings['bloom_bits']} filter bits a key, cache {size(settings['cache_size'])},"
         f" {count(settings['threads'], 'thread')}, {count(results['rounds'], 'round')}",
