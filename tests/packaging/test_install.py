@@ -142,7 +142,9 @@ def test_the_wheel_is_compiled_and_whole(tmp_path: Path, distributions: Path) ->
     assert not wheel.name.endswith("-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
+        libraries = [archive.read(name) for name in names if name.endswith(".so")]
     assert "lsmkv/py.typed" in names
+    assert not any(b".debug_info" in library for library in libraries)
     assert sum(name.endswith(".py") for name in names) == SOURCES
     said, python = install(tmp_path, wheel)
     assert said.returncode == 0, said.stderr
