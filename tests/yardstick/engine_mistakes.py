@@ -126,9 +126,9 @@ MISTAKES: tuple[Mistake, ...] = (
         "Tables that a worker writes have filters where the option leaves them out.",
     ),
     Mistake(
-        "a question to the filters is not repeated in a newer view",
+        "a read is not repeated in a newer view",
         "files",
-        "DB.may_contain",
+        "Handle._read",
         "reader = self._newer_reader(error)",
         "raise error",
         "A read-only store raises StaleViewError where it should move on.",

@@ -12,7 +12,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "of a batch, the first key alone is noted for the list",
         "memtable",
-        "OrderedKeys.note",
+        "SortedDict.note",
         "[key for key, _ in operations]",
         "[operations[0][0]]",
         "A scan misses keys that were deleted and put again.",
@@ -20,7 +20,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a key of an interrupted write enters the list",
         "memtable",
-        "OrderedKeys.catch_up",
+        "SortedDict.catch_up",
         "if key in newest:",
         "if key:",
         "After Ctrl-C in a write, scans raise KeyError.",
@@ -28,7 +28,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "an order that Ctrl-C has broken stays as it is",
         "memtable",
-        "OrderedKeys.catch_up",
+        "SortedDict.catch_up",
         "if self._changing:",
         "if self._changing and not newest:",
         "After Ctrl-C in a scan, later scans miss keys or find them twice.",
@@ -36,7 +36,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "the removal of a key is not marked as begun",
         "memtable",
-        "OrderedKeys.remove",
+        "SortedDict.remove",
         "self._changing = True",
         "pass",
         "With a user's order, Ctrl-C in a write leaves a key that is in the order alone.",
@@ -44,7 +44,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "the key at an excluded upper bound is read",
         "memtable",
-        "OrderedKeys.beyond",
+        "SortedDict.beyond",
         "(not after, until)",
         "(not after, True)",
         "A transaction conflicts with a write to the key after its range.",

@@ -1,4 +1,5 @@
-"""The memtable: recent writes in memory.
+"""The memtable: recent writes in memory, a :class:`~lsmkv.engine.db.tree.sorted_dict.SortedDict`
+from user key to newest version.
 
 A commit adds operations, Gets and scans read, and a flush takes everything, once the memtable is
 immutable.  A deletion is a version like a value: it hides what tables hold.  A version is kept as a
@@ -10,7 +11,7 @@ tagged value (:mod:`lsmkv.engine.format.keys`).  This is where it can be::
        |      |
        |      | the first read
        |      v
-       +--> newest              the newest version of each key: a dict
+       +--> newest              the newest version of each key: the SortedDict
               |
               | a newer version comes, while a snapshot or an iterator may see this one
               v
@@ -22,8 +23,7 @@ tagged value (:mod:`lsmkv.engine.format.keys`).  This is where it can be::
 - A Get is one lookup in ``newest``, and, if it reads as of a snapshot, one in ``older``
   (:class:`~lsmkv.engine.db.tree.older_versions.OlderVersions`).
 - The keys of ``newest`` are put in order when a scan asks for that
-  (:class:`~lsmkv.engine.db.tree.ordered_keys.OrderedKeys`, which has keys and no versions;
-  :class:`~lsmkv.engine.db.tree.memtable_scan.MemTableScan` reads them).
+  (:class:`~lsmkv.engine.db.tree.memtable_scan.MemTableScan`).
 
 A version enters its next place before it leaves the one before, so that a Get needs no lock.  Most
 other things happen under the store's lock: see :class:`MemTable`.
@@ -41,8 +41,8 @@ from librt.strings import BytesWriter
 
 from lsmkv.engine.db.tree.memtable_scan import MemTableScan
 from lsmkv.engine.db.tree.older_versions import OlderVersions
-from lsmkv.engine.db.tree.ordered_keys import OrderedKeys
 from lsmkv.engine.db.tree.pinned import PinnedSequences
+from lsmkv.engine.db.tree.sorted_dict import SortedDict
 from lsmkv.engine.db.tree.store_lock import StoreLock
 from lsmkv.engine.db.tree.write_buffer import WriteBuffer
 from lsmkv.engine.format.batch import Operation
@@ -91,11 +91,11 @@ class MemTable:
         self._order = sort_key(comparator)
         self._buffer: WriteBuffer | None = WriteBuffer() if self._identical else None
         """The writes before the first read; None from that on."""
-        self._newest: dict[bytes, bytes] = {}
+        self._sorted = SortedDict(comparator)
         """The newest version of each key that is not in the buffer."""
+        self._newest: dict[bytes, bytes] = self._sorted.content
         self._older = OlderVersions()
-        self._keys = OrderedKeys(self._newest, comparator)
-        self._scan = MemTableScan(self._newest, self._older, self._keys)
+        self._scan = MemTableScan(self._sorted, self._older)
         self._last_sequence: i64 = 0
         self._writer = BytesWriter()  # where tagged values are put together
         self.applying: list[Operation] | None = None
@@ -145,7 +145,7 @@ class MemTable:
         """:meth:`add`, to the dict where Gets find keys; what was buffered goes there first."""
         self._drain_buffer()
         self._buffer = None
-        self._keys.note(operations)
+        self._sorted.note(operations)
         newest = self._newest
         total: i64 = 0
         overhead: i64 = 0
@@ -204,7 +204,7 @@ class MemTable:
         """
         lock = self._lock
         with lock.nested, lock.guard:
-            keys = self._keys.every()
+            keys = self._sorted.every()
             buffer = self._buffer
         newest = self._newest
         # A read may enter the buffer meanwhile.  Its lists no longer change.
@@ -239,12 +239,12 @@ class MemTable:
         self._older.keep(key, found, newest, newest_pinned, sequence, pinned)
         if found != key:
             self._newest[key] = newest
-            self._keys.remove(found)
+            self._sorted.remove(found)
             self._older.by_key.pop(found, None)
 
     def _newest_entry(self, key: bytes) -> Entry | None:
         """The newest version of ``key``, with the bytes in which the key was written."""
-        found = key if self._identical else self._keys.equal_to(key)
+        found = key if self._identical else self._sorted.equal_to(key)
         newest = None if found is None else self._newest.get(found)
         return None if found is None or newest is None else (found, newest)
 
@@ -295,7 +295,7 @@ class MemTable:
             lock = source._lock
             with lock.nested, lock.guard:
                 source._drain_buffer()
-                keys = source._keys.beyond(start, count, False)
+                keys = source._sorted.beyond(start, count, False)
                 newest = [source._newest[key] for key in keys]
                 user_keys, tagged = source._older.with_newest(keys, newest)
             if not keys:
@@ -312,7 +312,7 @@ class MemTable:
         if lock.mine():
             return self._copy().get(key, sequence)
         with lock.nested, lock.guard:
-            found = self._keys.equal_to(key)
+            found = self._sorted.equal_to(key)
             return None if found is None else self._version(found, sequence)
 
     # Nested calls, and checks
@@ -421,7 +421,7 @@ class MemTable:
         while True:
             with lock.nested, lock.guard:
                 self._drain_buffer()
-                some = self._keys.beyond(edge, LARGEST_CHUNK, False, upper)
+                some = self._sorted.beyond(edge, LARGEST_CHUNK, False, upper)
                 for key in some:
                     if sequence_in(self._newest[key]) > sequence:
                         return key

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsmkv.engine.db.tree.key_list import KeyList
 from lsmkv.engine.db.tree.older_versions import OlderVersions
-from lsmkv.engine.db.tree.ordered_keys import OrderedKeys
+from lsmkv.engine.db.tree.sorted_dict import SortedDict
 from lsmkv.engine.format.key_order import Position
 from lsmkv.engine.format.keys import KIND_DELETION, KIND_VALUE, TAG_SIZE, sequence_in
 from lsmkv.engine.table.deletion_run import DeletionRun, add_deletion
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 class MemTableScan:
     """Reads the keys of a memtable in order."""
 
-    def __init__(self, newest: dict[bytes, bytes], older: OlderVersions, keys: OrderedKeys) -> None:
-        """The memtable's versions and keys, which it goes on changing."""
-        self._newest = newest
+    def __init__(self, newest: SortedDict, older: OlderVersions) -> None:
+        """The memtable's versions, which it goes on changing."""
+        self._sorted = newest
+        self._newest: dict[bytes, bytes] = newest.content
         self._older = older
-        self._keys = keys
 
     def read(
         self,
@@ -48,11 +48,11 @@ class MemTableScan:
         Versions after ``bound`` are hidden; none are, if it is -1.  No reader reads at a sequence
         before ``oldest``, or nothing is known of it if it is -1.
         """
-        every = self._keys.listed(count)
+        every = self._sorted.listed(count)
         first: i64 = 0
         marks = b""
         if every is None:
-            keys = self._keys.beyond(edge, count, back)
+            keys = self._sorted.beyond(edge, count, back)
         else:
             first, stop = every.span_beyond(edge, count, back, deletions)
             keys = every.keys[first:stop]
@@ -98,7 +98,7 @@ class MemTableScan:
 
     def check(self) -> None:
         """Assert that the keys are in order, and that marked ones have nothing but a deletion."""
-        every = self._keys.check()
+        every = self._sorted.check()
         if every is not None:
             for key, marked in zip(every.keys, every.marks(0, len(every.keys)), strict=True):
                 assert not marked or (

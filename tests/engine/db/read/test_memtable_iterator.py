@@ -81,7 +81,7 @@ def test_a_memtable_both_ways_from_anywhere(comparator: Comparator, seed: int) -
         chunks = list(iter(back.next_chunk, []))
         assert [pair for some in reversed(chunks) for pair in single_entries(some)] == expected
         assert back.next_chunk() == []
-        as_list += table._keys._list is not None
+        as_list += table._sorted._list is not None
         if rng.random() < 0.3:
             write(1)  # which the readers do not see
     assert (as_list > 0) == (comparator is BYTEWISE)

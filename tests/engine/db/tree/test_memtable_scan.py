@@ -34,16 +34,16 @@ def test_keys_are_listed_once_that_pays_and_until_many_are_merged() -> None:
         return found
 
     for asked in range(1, 101):
-        assert table._keys._list is None, asked
+        assert table._sorted._list is None, asked
         assert after_2000() == [(b"2001", b"")]
-    assert table._keys._list is not None
+    assert table._sorted._list is not None
     table.add(3201, [(b"20005", b"")], 3200)
     table.add(3202, [(b"2002", None)], 3200)
     assert after_2000() == [(b"20005", b"")]
-    assert table._keys._list is not None
+    assert table._sorted._list is not None
     table.add(3203, [(b"20003%02d" % number, b"") for number in range(30)], 3200)
     assert after_2000() == [(b"2000300", b"")]
-    assert table._keys._list is None
+    assert table._sorted._list is None
 
 
 def test_one_scan_of_all_keys_makes_a_list_pay() -> None:
@@ -51,7 +51,7 @@ def test_one_scan_of_all_keys_makes_a_list_pay() -> None:
     table.add(1, [(b"%06d" % number, b"") for number in range(50_000)], -1)
     for _ in range(2):
         assert len(pairs_of(MemTableIterator(table, ORDER, 50_000, None, None, False, 4))) == 50_000
-    assert table._keys._list is not None
+    assert table._sorted._list is not None
 
 
 def test_a_list_pays_where_each_scan_finds_a_key_written() -> None:
@@ -65,8 +65,8 @@ def test_a_list_pays_where_each_scan_finds_a_key_written() -> None:
         assert iterator.next_chunk()[0][0] == keys[taken]
         table.add(4001 + taken, [(keys[taken], None)], -1)
     table.check()
-    assert table._keys._list is not None
-    assert table._keys._list.first_left(0) == 999
+    assert table._sorted._list is not None
+    assert table._sorted._list.first_left(0) == 999
 
 
 def test_keys_of_which_only_a_deletion_is_left_are_not_looked_at_again() -> None:
@@ -84,18 +84,18 @@ def test_keys_of_which_only_a_deletion_is_left_are_not_looked_at_again() -> None
 
     for _ in range(40):
         assert keys_read(5000) == keys[2000:]
-    assert table._keys._list is not None
-    assert table._keys._list.first_left(0) == 0  # the first reader's versions are still kept
+    assert table._sorted._list is not None
+    assert table._sorted._list.first_left(0) == 0  # the first reader's versions are still kept
     assert keys_read(3000) == keys
     table.add(5001, [(key, None) for key in keys[:2000]], -1)
     for _ in range(40):
         assert keys_read(8000) == keys[2000:]
-    assert table._keys._list.first_left(0) == 2000
+    assert table._sorted._list.first_left(0) == 2000
     table.add(7001, [(keys[1000], b"again"), (b"1000a", b"new")], -1)
     for _ in range(2):
         assert keys_read(8000) == [keys[1000], b"1000a", *keys[2000:]]
         assert keys_read(7000) == keys[2000:]
-    assert table._keys._list.first_left(0) == 1000
+    assert table._sorted._list.first_left(0) == 1000
 
 
 def test_versions_that_no_reader_sees_any_more_are_dropped() -> None:
@@ -125,7 +125,7 @@ def test_check_finds_a_marked_key_that_a_reader_may_see() -> None:
     table = MemTable(BYTEWISE, StoreLock())
     table.add(1, [(b"a", b"v"), (b"b", None)], -1)
     list(table.entries())
-    every = table._keys.listed(64)
+    every = table._sorted.listed(64)
     assert every is not None
     every.mark(1)
     table.check()

@@ -1,4 +1,4 @@
-"""lsmkv.engine.db.tree.ordered_keys: the keys of a dict in order, against ``sorted``."""
+"""lsmkv.engine.db.tree.sorted_dict: a dict whose keys are put in order late, against ``sorted``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from orders import FOLDING, lies_before
 from sortedcontainers import sortedlist
 
 import lsmkv
-from lsmkv.engine.db.tree import ordered_keys as module
+from lsmkv.engine.db.tree import sorted_dict as module
 from lsmkv.engine.db.tree.key_list import KeyList
-from lsmkv.engine.db.tree.ordered_keys import OrderedKeys
+from lsmkv.engine.db.tree.sorted_dict import SortedDict
 from lsmkv.engine.format.key_order import Position
 from lsmkv.engine.util.comparator import (
     BYTEWISE,
@@ -27,16 +27,17 @@ every_comparator = pytest.mark.parametrize(
 )
 
 
-def written(keys: OrderedKeys, newest: dict[bytes, bytes], *names: bytes) -> None:
+def written(keys: SortedDict, newest: dict[bytes, bytes], *names: bytes) -> None:
     """As a memtable writes."""
     keys.note([(name, b"") for name in names])
     newest.update((name, b"") for name in names)
 
 
-def listed(*names: bytes) -> tuple[OrderedKeys, dict[bytes, bytes], KeyList]:
+def listed(*names: bytes) -> tuple[SortedDict, dict[bytes, bytes], KeyList]:
     """Keys that have a list, all of them marked."""
-    newest = dict.fromkeys(names, b"")
-    keys = OrderedKeys(newest, BYTEWISE)
+    keys = SortedDict(BYTEWISE)
+    newest = keys.content
+    newest.update(dict.fromkeys(names, b""))
     every = keys.listed(1 << 20)
     assert every is not None
     for at in range(len(names)):
@@ -48,8 +49,8 @@ def listed(*names: bytes) -> tuple[OrderedKeys, dict[bytes, bytes], KeyList]:
 @pytest.mark.parametrize("seed", range(20))
 def test_keys_beyond_a_position(comparator: Comparator, seed: int) -> None:
     rng = random.Random(seed)
-    newest: dict[bytes, bytes] = {}
-    keys = OrderedKeys(newest, comparator)
+    keys = SortedDict(comparator)
+    newest = keys.content
     for _ in range(40):
         if rng.random() < 0.5:
             written(
@@ -77,8 +78,9 @@ def test_keys_beyond_a_position(comparator: Comparator, seed: int) -> None:
 
 
 def test_a_key_that_compares_equal_is_found() -> None:
-    newest = {b"b": b"", b"Key": b""}
-    keys = OrderedKeys(newest, FOLDING)
+    keys = SortedDict(FOLDING)
+    newest = keys.content
+    newest.update({b"b": b"", b"Key": b""})
     assert keys.equal_to(b"kEY") == b"Key"
     assert [keys.equal_to(name) for name in (b"a", b"c", b"z")] == [None, None, None]
     newest[b"a"] = b""
@@ -86,8 +88,9 @@ def test_a_key_that_compares_equal_is_found() -> None:
 
 
 def test_nothing_is_put_in_order_before_it_is_asked_for() -> None:
-    newest = {b"b": b"", b"a": b""}
-    keys = OrderedKeys(newest, BYTEWISE)
+    keys = SortedDict(BYTEWISE)
+    newest = keys.content
+    newest.update({b"b": b"", b"a": b""})
     assert keys.every() is None
     keys.catch_up()
     assert keys.every() == [b"a", b"b"]
@@ -107,8 +110,9 @@ def test_an_interrupted_change_is_made_up_for() -> None:
     comparator = CallableComparator(compare, "test.Interruptible")
     for n in range(1, 200):
         countdown = -1
-        newest = {b"%03d" % (2 * number): b"" for number in range(20)}
-        keys = OrderedKeys(newest, comparator)
+        keys = SortedDict(comparator)
+        newest = keys.content
+        newest.update({b"%03d" % (2 * number): b"" for number in range(20)})
         keys.catch_up()
         newest.update((b"%03d" % number, b"") for number in (7, 400, 3))
         countdown = n
@@ -136,10 +140,11 @@ def test_a_change_can_be_interrupted_anywhere(
     interrupted = True
     while interrupted:
         line += 1
-        newest = {b"%02d" % number: b"" for number in range(40)}
-        keys = OrderedKeys(newest, REVERSE_BYTEWISE)
+        keys = SortedDict(REVERSE_BYTEWISE)
+        newest = keys.content
+        newest.update({b"%02d" % number: b"" for number in range(40)})
         keys.catch_up()
-        newest |= {b"200": b"", b"100": b""}
+        newest.update({b"200": b"", b"100": b""})
         call = keys.catch_up if step == "catch_up" else partial(keys.remove, b"20")
         interrupted = interrupted_at(module, line, call, sortedlist)
         assert keys.every() == sorted(newest, reverse=True)
@@ -180,7 +185,8 @@ def test_a_key_of_a_write_that_was_interrupted_is_not_listed() -> None:
 
 
 def test_other_orders_have_no_list() -> None:
-    keys = OrderedKeys({b"a": b""}, REVERSE_BYTEWISE)
+    keys = SortedDict(REVERSE_BYTEWISE)
+    keys.content[b"a"] = b""
     assert keys.listed(1 << 20) is None
 
 
