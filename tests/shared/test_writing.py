@@ -59,6 +59,15 @@ def test_a_write_that_the_log_holds_has_happened(path: Path, other: Start, sync:
         assert db.sequence == before + 1
 
 
+@pytest.mark.parametrize("sync", [False, True])
+def test_the_next_owner_syncs_what_it_goes_on_with(path: Path, other: Start, sync: bool) -> None:
+    owner = other(create_if_missing=True)
+    with new(path, reuse_logs=True) as db:
+        owner(_DIES_BEFORE_ITS_ANSWER)
+        db.put(b"k", b"v", sync=sync)
+        assert db.stats().log_syncs == sync
+
+
 @pytest.mark.parametrize("others_write_first", [False, True])
 def test_a_write_that_the_log_lacks_is_sent_again(
     path: Path, other: Start, others_write_first: bool
