@@ -154,8 +154,8 @@ MISTAKES = (
         "compaction",
         "Background._run_jobs",
         "if self.has_obsolete_files and job != self._flush:",
-        "if self.has_obsolete_files and job == self._flush:",
-        "Old logs and tables stay until the next compaction.",
+        "if self.has_obsolete_files and job not in (None, self._flush):",
+        "flush() waits for the removal of files that no thread removes.",
     ),
     Mistake(
         "a range compaction ends after its first step",

@@ -279,7 +279,9 @@ def refusing(db: DB, refuses: Callable[[bool], bool]) -> None:
     store.directory.create = make
 
 
-def test_a_compaction_is_tried_again_after_a_flush() -> None:
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_compaction_is_tried_again_after_a_flush(by_hand: bool) -> None:
+    """If it is not needed any more, the disk is no longer full either."""
     with DB("/db", create_if_missing=True, env=MemoryEnv(), **SMALL) as db:
         full = True
         refusing(db, lambda is_output: full and is_output)
@@ -291,6 +293,9 @@ def test_a_compaction_is_tried_again_after_a_flush() -> None:
             settle(db)
         assert db.stats().compactions == 0
         full = False
+        if by_hand:
+            background.compact_level(0, None, None)
+            assert background.no_room is not None
         db.put(b"more", b"1")
         db.flush()
         settle(db)
