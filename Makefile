@@ -88,9 +88,9 @@ compiled: $(COMPILED)/.made wheel  ## that wheel, installed beside what its suit
 
 .PHONY: compiled-room
 compiled-room: $(VENV)/.room  ## ROOM=engine/db/read: all compiled without optimisation, and the tests of that room; one or two minutes
-	@test -e tests/$(ROOM) || { echo "make compiled-room ROOM=engine/db/read: there is no tests/$(ROOM)"; exit 2; }
+	@test -n "$(ROOM)" -a -d "tests/$(ROOM)" || { echo "make compiled-room ROOM=engine/db/read: tests/$(ROOM) is not a room"; exit 2; }
 	LSMKV_MYPYC=1 LSMKV_OPTIMIZE=0 $(BIN)/python setup.py --quiet build --build-base build/room --build-lib build/room/lib
-	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 PYTHONPATH=build/room/lib $(BIN)/pytest -q -n auto -m "not interpreted" tests/test_build.py $(addprefix tests/,$(ROOM))
+	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 PYTHONPATH=build/room/lib $(BIN)/pytest -q -n auto -m "not interpreted" tests/test_build.py tests/$(ROOM)
 
 test-compiled: compiled run-compiled  ## the suite against that wheel
 
