@@ -8,11 +8,15 @@ again, or replace it by another of its part.
 
 from __future__ import annotations
 
+import command_mistakes
 import engine_mistakes
 import faces_mistakes
 import lab_mistakes
+import memory_mistakes
+import opening_mistakes
 import records_mistakes
 import server_mistakes
+import tour_mistakes
 from mistake import Mistake
 
 MISTAKES: tuple[Mistake, ...] = (
@@ -610,4 +614,8 @@ MISTAKES: tuple[Mistake, ...] = (
     *faces_mistakes.MISTAKES,
     *server_mistakes.MISTAKES,
     *lab_mistakes.MISTAKES,
+    *memory_mistakes.MISTAKES,
+    *opening_mistakes.MISTAKES,
+    *tour_mistakes.MISTAKES,
+    *command_mistakes.MISTAKES,
 )
