@@ -102,20 +102,20 @@ def add_deletion(
     A run begins after ``SHORTEST_RUN`` deletions that are entries.  It holds their keys too, so
     that all of them hide older entries.
     """
-    if in_a_row <= SHORTEST_RUN:
-        found.append((user_key, None, sequence) if with_sequence else (user_key, None))
-        return None
-    if run is None:
-        last: list[Any] = found[len(found) - SHORTEST_RUN :]
-        keys: list[bytes] = [entry[0] for entry in last]
-        run = DeletionRun(
-            keys, SHORTEST_RUN, [entry[2] for entry in last] if with_sequence else None
-        )
-        found.append((user_key, None, -1, run))
-    run.keys.append(user_key)
-    if run.sequences is not None:
-        run.sequences.append(sequence)
-    return run
+    if in_a_row > SHORTEST_RUN:
+        if run is None:
+            last: list[Any] = found[len(found) - SHORTEST_RUN :]
+            keys: list[bytes] = [entry[0] for entry in last]
+            run = DeletionRun(
+                keys, SHORTEST_RUN, [entry[2] for entry in last] if with_sequence else None
+            )
+            found.append((user_key, None, -1, run))
+        run.keys.append(user_key)
+        if with_sequence and run.sequences is not None:
+            run.sequences.append(sequence)
+        return run
+    found.append((user_key, None, sequence) if with_sequence else (user_key, None))
+    return None
 
 
 def run_in(entry: Any) -> DeletionRun | None:
