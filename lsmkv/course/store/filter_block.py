@@ -53,7 +53,7 @@ def asking(using: Using) -> None:
     def make(own: Any) -> Callable[..., bool]:
         def may_match(self: Any, block_offset: int, hashes: Any) -> bool:
             def ask(key: bytes, data: bytes) -> bool:
-                return bool(self._asker.may_match(hashes_of(key), data, 0, len(data)))
+                return bool(self._probe.may_match(hashes_of(key), data, 0, len(data)))
 
             arguments = (self.contents, block_offset, hashes.key, using.guard.outside(ask))
             reference = lambda: own(self, block_offset, hashes)  # noqa: E731
