@@ -728,6 +728,27 @@ def test_no_iterator_is_unpacked_whose_exception_compiled_code_loses() -> None:
     assert unpacked_iterators(ast.parse("a = 1\nx, y = map(int, '1 b'.split())")) == [2]
 
 
+def nested_functions(tree: ast.Module) -> list[int]:
+    """The lines of functions inside methods of classes that are not native."""
+    return [
+        inner.lineno
+        for made in ast.walk(tree)
+        if isinstance(made, ast.ClassDef)
+        and any("native_class=False" in ast.unparse(one) for one in made.decorator_list)
+        for method in made.body
+        for inner in ast.walk(method)
+        if isinstance(inner, ast.Lambda | ast.FunctionDef) and inner is not method
+    ]
+
+
+def test_no_function_stands_where_the_compiler_fails_at_one() -> None:
+    """mypyc 2.4 ends with an internal error."""
+    found = {module: lines for module, tree in SOURCES.items() if (lines := nested_functions(tree))}
+    assert found == {}
+    source = "@mypyc_attr(native_class=False)\nclass A:\n    def f(self):\n        return lambda: 1"
+    assert nested_functions(ast.parse(source)) == [4]
+
+
 def test_what_students_are_given_does_not_name_the_engines_rooms() -> None:
     starters = [module for module in SOURCES if in_room(module, "course.starters")]
     assert len(starters) > 12

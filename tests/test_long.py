@@ -104,6 +104,7 @@ NEED_MORE = {
     "mkdocs": "test-more",
     "mkdocstrings_handlers": "test-more",
     "mypy": "test-more",
+    "mypyc": "test-more",
     "nbclient": "test-more",
     "nbformat": "test-more",
     "pyright": "test-more",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from mypy_extensions import mypyc_attr
@@ -248,10 +249,8 @@ class SharedHandle(DB):
             if not part.may_write and method not in _READS:
                 raise denied(part.opened.directory.path)
             try:
-                answer = part.joined.ask(
-                    lambda request: json_frame(CALL, request, call), progress, may_take_long=True
-                )
-                return result_in(answer)
+                made = partial(_call_frame, call)
+                return result_in(part.joined.ask(made, progress, may_take_long=True))
             except OwnerGone as gone:
                 if method in _ONCE and not gone.is_undone:
                     raise OutcomeUnknownError(
@@ -305,6 +304,10 @@ class SharedHandle(DB):
             part.joined.close()
             part.page.close()
         self._entrance.close()
+
+
+def _call_frame(call: dict[str, Any], request: int) -> bytes:
+    return json_frame(CALL, request, call)
 
 
 def _as_json(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from lsmkv.engine.db.tree.log_holds import LogHold
 from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.env.mounts import shared_file_system_of
 from lsmkv.engine.env.place import absolute
-from lsmkv.engine.errors import ClosedError, IOError, raise_typed
+from lsmkv.engine.errors import ClosedError, IOError, StaleViewError, raise_typed
 from lsmkv.engine.options import OptionArguments
 from lsmkv.engine.options.option import seconds
 from lsmkv.engine.util.arguments import BytesLike, as_bytes
@@ -307,7 +307,13 @@ class SharedDB(SharedHandle):
             except OwnerGone:
                 self._rejoin(part)
         registered = Registered(part.joined, number)
-        reader, read = self._read(lambda reader: reader.snapshot_view())
+        reader = self._open_reader()
+        while True:
+            try:
+                reader, read = reader.snapshot_view()
+                break
+            except StaleViewError as error:
+                reader = self._newer_reader(error)
         snapshot = MemberSnapshot(reader, read, self)
         snapshot.registered = registered
         commit = MemberCommit(self, registered)

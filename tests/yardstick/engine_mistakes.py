@@ -128,7 +128,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a read is not repeated in a newer view",
         "files",
-        "Handle._read",
+        "DB.multi_get",
         "reader = self._newer_reader(error)",
         "raise error",
         "A read-only store raises StaleViewError where it should move on.",

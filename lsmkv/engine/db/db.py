@@ -36,6 +36,7 @@ from lsmkv.engine.db.handles.transaction import (
     Transaction,
     refuse_unknown,
 )
+from lsmkv.engine.db.handles.updating import Update
 from lsmkv.engine.db.read.iterator import Iterator, IteratorArguments
 from lsmkv.engine.db.read.raw_iterator import RawIterator
 from lsmkv.engine.db.read.scan import Bounds
@@ -158,8 +159,13 @@ class DB(Maintenance, Scannable):
         [None, b'1']
         """
         user_keys = [as_bytes(key, "key") for key in keys]
-        values = self._read(lambda reader: reader.multi_get(user_keys, fill_cache))
-        return [values[key] for key in user_keys]
+        reader = self._open_reader()
+        while True:
+            try:
+                values = reader.multi_get(user_keys, fill_cache)
+                return [values[key] for key in user_keys]
+            except StaleViewError as error:
+                reader = self._newer_reader(error)
 
     def __contains__(self, key: object) -> bool:
         """Whether ``key`` exists.  Costs as much as a Get.
@@ -245,7 +251,12 @@ class DB(Maintenance, Scannable):
         ...     raw.valid(), raw.item()
         (True, (b'k', b'v'))
         """
-        return self._read(lambda reader: reader.raw_iterator(self, prefix, fill_cache))
+        reader = self._open_reader()
+        while True:
+            try:
+                return reader.raw_iterator(self, prefix, fill_cache)
+            except StaleViewError as error:
+                reader = self._newer_reader(error)
 
     def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
         """A view of the keys that begin with ``prefix``, in which keys appear without the prefix.
@@ -399,16 +410,7 @@ class DB(Maintenance, Scannable):
         """
         name = as_bytes(key, "key")
         self._open_writer()
-        attempts = 0
-
-        def attempt() -> bytes | None:
-            nonlocal attempts
-            attempts += 1
-            if attempts == 1 and not sync:
-                return self._update_at_once(name, function)
-            return self._update_in_transaction(name, function, sync)
-
-        return self._turns.call(name, attempt)
+        return self._turns.call(name, Update(self, name, function, sync).attempt)
 
     def run(
         self,
@@ -600,37 +602,6 @@ class DB(Maintenance, Scannable):
         made: Any = self.transaction(isolation=isolation, sync=sync)
         with made as transaction:
             return function(transaction)
-
-    def _update_at_once(
-        self, key: bytes, function: Callable[[bytes | None], BytesLike | None]
-    ) -> bytes | None:
-        """Update a key by a Get and a write that pins nothing: half the cost of a transaction.
-
-        Raises ``ConflictError`` also where a flush has ended meanwhile: not for a second attempt.
-        """
-        writer = self._open_writer()  # before the sequence: see write_unless_changed
-        sequence = self.sequence
-        old = self.get(key)
-        new = function(old)
-        if new is old:
-            return old
-        value = None if new is None else as_bytes(new, "value")
-        writer.write_unless_changed([(key, value)], sequence, [key])
-        return value
-
-    def _update_in_transaction(
-        self, key: bytes, function: Callable[[bytes | None], BytesLike | None], sync: bool
-    ) -> bytes | None:
-        made: Any = self.transaction(sync=sync)  # Any: mypyc cannot enter this class by its type
-        with made as transaction:
-            old = transaction.get(key)
-            new = function(old)
-            value = None if new is None else as_bytes(new, "value")
-            if value is not None:
-                transaction.put(key, value)
-            elif old is not None:
-                transaction.delete(key)
-            return value
 
     def _commit_unless_changed(
         self,

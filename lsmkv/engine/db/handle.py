@@ -10,7 +10,6 @@ import atexit
 import os
 import warnings
 import weakref
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar, Unpack
 
@@ -248,16 +247,6 @@ class Handle:
             raise ClosedError("the database is closed")
         reader.store.open_view()
         return reader
-
-    def _read(self, read: Callable[[Reader], T]) -> T:
-        """What ``read`` returns for the reader; it is called again in a newer view each time that
-        the writer has removed a table of the current one."""
-        reader = self._open_reader()
-        while True:
-            try:
-                return read(reader)
-            except StaleViewError as error:
-                reader = self._newer_reader(error)
 
     def _newer_reader(self, error: StaleViewError) -> Reader:
         """The reader in a newer view, after the writer has removed a table of the current one.
