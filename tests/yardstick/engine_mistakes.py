@@ -128,7 +128,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a read is not repeated in a newer view",
         "files",
-        "DB.multi_get",
+        "DB._iterator",
         "reader = self._newer_reader(error)",
         "raise error",
         "A read-only store raises StaleViewError where it should move on.",
