@@ -749,6 +749,29 @@ def test_no_function_stands_where_the_compiler_fails_at_one() -> None:
     assert nested_functions(ast.parse(source)) == [4]
 
 
+def methods_of_exceptions(tree: ast.Module) -> list[int]:
+    """The lines of methods and properties of exceptions, but for those of every object."""
+    return [
+        method.lineno
+        for made in ast.walk(tree)
+        if isinstance(made, ast.ClassDef)
+        and any(re.search("(Error|Exception)$", ast.unparse(base)) for base in made.bases)
+        for method in made.body
+        if isinstance(method, ast.FunctionDef) and not method.name.startswith("__")
+    ]
+
+
+def test_no_compiled_exception_has_a_method() -> None:
+    """mypyc calls them by a table that no instance of an exception gets: a segmentation fault."""
+    found = {
+        module: lines
+        for module, tree in SOURCES.items()
+        if module != "lsmkv.engine.errors" and (lines := methods_of_exceptions(tree))
+    }
+    assert found == {}
+    assert methods_of_exceptions(ast.parse("class A(OSError):\n    def f(self): ...")) == [2]
+
+
 def test_what_students_are_given_does_not_name_the_engines_rooms() -> None:
     starters = [module for module in SOURCES if in_room(module, "course.starters")]
     assert len(starters) > 12

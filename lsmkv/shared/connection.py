@@ -51,11 +51,9 @@ class OwnerGone(Exception):
         self.request = request
         self.left = left
         """Whether the owner has said that it has done nothing."""
-
-    @property
-    def is_undone(self) -> bool:
+        # Not a property: compiled, an exception has no table of methods, and asking it crashes.
+        self.is_undone = left or slot < 0
         """Whether the owner has not begun the request, for certain: it was not sent, or refused."""
-        return self.left or self.slot < 0
 
 
 class Greeting:

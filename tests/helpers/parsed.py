@@ -13,6 +13,12 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
+def docstring_of(module: str) -> str:
+    """What a module says of itself; compiled, it has no docstring at run time."""
+    root = Path(__file__).parents[2]
+    return ast.get_docstring(parsed(root / f"{module.replace('.', '/')}.py")) or ""
+
+
 def is_hook(path: Path) -> bool:
     """Whether PyInstaller runs it, and no program imports it: ``tests/packaging`` does that."""
     return path.parent.name == "rthooks" or path.name.startswith("hook-")

@@ -10,14 +10,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from parsed import docstring_of
 from stores import ENTRIES, fill
 
 from lsmkv import DB, WriteBatch
-from lsmkv.engine.db import db as module
 
 
 def test_the_table_of_methods_names_each_with_its_class() -> None:
-    table = re.search(r"^class +its methods\n=.*?\n(.*?)^===", module.__doc__ or "", re.S | re.M)
+    table = re.search(
+        r"^class +its methods\n=.*?\n(.*?)^===", docstring_of("lsmkv.engine.db.db"), re.S | re.M
+    )
     assert table is not None
     rows = re.split(r"^``(\w+)``", table[1], flags=re.MULTILINE)[1:]
     listed = {

@@ -26,6 +26,7 @@ from crashed_stores import (
     with_tables,
 )
 from numbered import PATH
+from parsed import docstring_of
 
 import lsmkv
 from lsmkv import DB
@@ -212,7 +213,9 @@ def test_an_opening_does_what_the_table_says(
 def test_the_drawn_table_is_the_one_in_force() -> None:
     """The docstring has a line for each row."""
     drawn: dict[str, damage_policy.Damage] = {}
-    _, _, text, _ = re.split(r"^===.*===$", damage_policy.__doc__ or "", flags=re.MULTILINE)
+    _, _, text, _ = re.split(
+        r"^===.*===$", docstring_of(damage_policy.__name__), flags=re.MULTILINE
+    )
     for line in text.strip().splitlines():
         name, _, writing, read_only, paranoid = re.split(r"  +", line)
         drawn[name] = damage_policy.Damage(
