@@ -186,7 +186,7 @@ def run_frozen(module: str) -> None:
             os.close(fd)
         except OSError:
             pass
-    os.setsid()
+    linux.setsid()
     os.chdir("/")
     import_module(module).main()
     os._exit(0)
