@@ -482,10 +482,11 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
             self._db.update(key, change)
             return before
         after = change(self._db.get(key))
-        if after is None:
-            self._db.delete(key)
-        elif after is not before:
-            self._db.put(key, after)
+        if after is not before:
+            if after is None:
+                self._db.delete(key)
+            else:
+                self._db.put(key, after)
         return before
 
     def _write_when_full(self, batch: WriteBatch) -> None:

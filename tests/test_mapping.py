@@ -632,6 +632,20 @@ def test_processes_that_share_a_store_never_take_one_pair_twice(tmp_path: pathli
         assert not m
 
 
+def test_a_nested_pop_of_a_missing_key_writes_nothing(m: KeyValueMapping) -> None:
+    """A call by a signal handler, in the middle of another one that holds the store's lock."""
+    m["k"] = "v"
+    before = m.db.sequence
+    with m.db._store.lock.guard:  # type: ignore[union-attr]
+        assert m.pop("none", None) is None
+        assert m.setdefault("k", "w") == b"v"
+    m.db.get(b"k")
+    assert m.db.sequence == before
+    with m.db._store.lock.nested, m.db._store.lock.guard:  # type: ignore[union-attr]
+        assert m.pop("k") == b"v"
+    assert "k" not in m
+
+
 def there(call: Any) -> Any:
     """What it returns, or None if it raises KeyError."""
     with contextlib.suppress(KeyError):

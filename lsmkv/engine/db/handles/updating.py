@@ -50,8 +50,10 @@ class Update:
 
     def _in_transaction(self) -> bytes | None:
         with self._db.transaction(sync=self._sync) as transaction:
-            old = transaction.get(self._key)
+            old: bytes | None = transaction.get(self._key)
             new = self._function(old)
+            if new is old and not self._sync:
+                return old
             value = None if new is None else as_bytes(new, "value")
             if value is not None:
                 transaction.put(self._key, value)

@@ -30,3 +30,19 @@ def test_an_update_starts_over_when_a_flush_has_ended_meanwhile(db: DB) -> None:
 
     assert db.update(b"k", change) == b"new"
     assert (seen, db.get(b"k")) == ([None, None], b"new")
+
+
+def test_what_comes_back_unchanged_is_not_written_after_a_conflict(db: DB) -> None:
+    db.put(b"k", b"v")
+    seen: list[bytes | None] = []
+
+    def change(old: bytes | None) -> bytes | None:
+        seen.append(old)
+        if len(seen) > 1:
+            return old
+        db.put(b"k", b"w")
+        return b"lost"
+
+    assert db.update(b"k", change) == b"w"
+    assert seen == [b"v", b"w"]
+    assert db.sequence == 2
