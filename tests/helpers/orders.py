@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lsmkv.engine.format.key_order import Position
 from lsmkv.engine.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
@@ -10,6 +12,27 @@ def fold(a: bytes, b: bytes) -> int:
     """The order in which the case of letters does not count."""
     x, y = a.lower(), b.lower()
     return (x > y) - (x < y)
+
+
+def by_bytes(a: bytes, b: bytes) -> int:
+    """The bytewise order."""
+    return (a > b) - (a < b)
+
+
+class InterruptedOrder:
+    """An order in whose comparisons Ctrl-C comes."""
+
+    def __init__(self, compare: Callable[[bytes, bytes], int] = by_bytes) -> None:
+        self._compare = compare
+        self.left = -1
+        """It comes with this comparison from now on, the next one being the first; -1: never."""
+        self.comparator = CallableComparator(self._interrupted, "test.Interruptible")
+
+    def _interrupted(self, a: bytes, b: bytes) -> int:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return self._compare(a, b)
 
 
 class ByLength:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from orders import InterruptedOrder
 from tables import Bench, deletion, value
 
 from lsmkv.engine.format.filenames import table_name
@@ -116,22 +117,14 @@ def test_whatever_fails_no_file_is_left(short: bool) -> None:
 
 def test_ctrl_c_leaves_no_file() -> None:
     """It may come while a user's comparator runs."""
-    countdown = -1
-
-    def compare(a: bytes, b: bytes) -> int:
-        nonlocal countdown
-        countdown -= 1
-        if countdown == 0:
-            raise KeyboardInterrupt
-        return (a > b) - (a < b)
-
-    bench = Bench(CallableComparator(compare, "test.Interruptible"))
+    order = InterruptedOrder()
+    bench = Bench(order.comparator)
     bench.memtable.add(1, [(b"%04d" % number, bytes(100)) for number in range(50)], -1)
     assert len(bench.memtable) == 50
     for at in (1, 10, 40):
-        countdown = at
+        order.left = at
         with pytest.raises(KeyboardInterrupt):
             bench.flush()
-        countdown = -1
+        order.left = -1
         assert bench.directory.names() == []
     assert len(bench.entries(bench.flush())) == 50

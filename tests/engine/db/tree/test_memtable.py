@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from orders import FOLDING, fold
+from orders import FOLDING, InterruptedOrder, fold
 from states import Case, Drawing, StatesError, states
 from trees import (
     entry_of,
@@ -34,7 +34,6 @@ from lsmkv.engine.format.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE, En
 from lsmkv.engine.util.comparator import (
     BYTEWISE,
     REVERSE_BYTEWISE,
-    CallableComparator,
     Comparator,
 )
 
@@ -393,34 +392,24 @@ def test_readers_miss_nothing_while_a_writer_writes_and_merges() -> None:
 @pytest.mark.parametrize("already", [0, 3, 300])
 def test_an_interrupted_merge_loses_nothing(already: int) -> None:
     """Ctrl-C comes anywhere in the sorting of keys that are written already."""
-    countdown = -1
-
-    def compare(a: bytes, b: bytes) -> int:
-        nonlocal countdown
-        countdown -= 1
-        if countdown == 0:
-            raise KeyboardInterrupt
-        return (a > b) - (a < b)
-
+    order = InterruptedOrder()
     old = [b"%03d" % (2 * number) for number in range(already)]
     new = [b"%03d" % number for number in (7, 400, 5, 601, 3)]
     n = 0
     interrupted = True
     while interrupted:
         n += 1
-        countdown = -1
-        # The bytewise order, in a guise that lets it be interrupted.
-        comparator = CallableComparator(compare, "test.Interruptible")
-        table = filled(*old, comparator=comparator)
+        order.left = -1
+        table = filled(*old, comparator=order.comparator)
         assert len(table) == already
         table.add(already + 1, [(name, b"new") for name in new], -1)
-        countdown = n
+        order.left = n
         try:
             entries(table)
             interrupted = False
         except KeyboardInterrupt:
             pass
-        countdown = -1
+        order.left = -1
         for name in {*old, *new}:
             assert table.get(name, NEWEST) is not None, (n, name)
         assert [entry[0] for entry in entries(table)] == sorted({*old, *new}), n
@@ -430,35 +419,26 @@ def test_an_interrupted_merge_loses_nothing(already: int) -> None:
 
 def test_an_interrupted_write_can_be_done_again() -> None:
     """Where different bytes compare equal, a key replaces another one in several steps."""
-    countdown = -1
-
-    def compare(a: bytes, b: bytes) -> int:
-        nonlocal countdown
-        countdown -= 1
-        if countdown == 0:
-            raise KeyboardInterrupt
-        return fold(a, b)
-
+    order = InterruptedOrder(fold)
     batch: list[Operation] = [(b"KEY", b"2"), (b"new", b"3"), (b"B", None), (b"keY", b"5")]
     n = 0
     interrupted = True
     while interrupted:
         n += 1
-        countdown = -1
-        comparator = CallableComparator(compare, "test.Interruptible")
-        table = filled(b"a", b"b", b"key", b"z", comparator=comparator)
+        order.left = -1
+        table = filled(b"a", b"b", b"key", b"z", comparator=order.comparator)
         assert len(table) == 4
-        countdown = n
+        order.left = n
         try:
             table.add(5, batch, 4)
             interrupted = False
         except KeyboardInterrupt:
-            countdown = -1
+            order.left = -1
             for name, sequence in ((b"a", 1), (b"b", 2), (b"key", 3), (b"z", 4)):
                 # A reader at 4 misses nothing meanwhile, whatever became of the write.
                 assert version_of(table, name, 4) == (tag_of(sequence, KIND_VALUE), b"v" + name)
             table.add(5, batch, 4)
-        countdown = -1
+        order.left = -1
         assert entries(table) == [
             (b"a", tag_of(1, KIND_VALUE), b"va"),
             (b"B", tag_of(7, KIND_DELETION), b""),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cmp_to_key, partial
 
 import pytest
-from orders import FOLDING, lies_before
+from orders import FOLDING, InterruptedOrder, lies_before
 from sortedcontainers import sortedlist
 
 import lsmkv
@@ -18,7 +18,6 @@ from lsmkv.engine.format.key_order import Position
 from lsmkv.engine.util.comparator import (
     BYTEWISE,
     REVERSE_BYTEWISE,
-    CallableComparator,
     Comparator,
 )
 
@@ -98,31 +97,22 @@ def test_nothing_is_put_in_order_before_it_is_asked_for() -> None:
 
 def test_an_interrupted_change_is_made_up_for() -> None:
     """Ctrl-C comes at each comparison of some steps; the dict is right all the time."""
-    countdown = -1
-
-    def compare(a: bytes, b: bytes) -> int:
-        nonlocal countdown
-        countdown -= 1
-        if countdown == 0:
-            raise KeyboardInterrupt
-        return (a > b) - (a < b)
-
-    comparator = CallableComparator(compare, "test.Interruptible")
+    order = InterruptedOrder()
     for n in range(1, 200):
-        countdown = -1
-        keys = SortedDict(comparator)
+        order.left = -1
+        keys = SortedDict(order.comparator)
         newest = keys.content
         newest.update({b"%03d" % (2 * number): b"" for number in range(20)})
         keys.catch_up()
         newest.update((b"%03d" % number, b"") for number in (7, 400, 3))
-        countdown = n
+        order.left = n
         interrupted = 0
         try:
             keys.catch_up()
             keys.remove(b"020")
         except KeyboardInterrupt:
             interrupted += 1
-        countdown = -1
+        order.left = -1
         assert keys.every() == sorted(newest)
         keys.check()
         if not interrupted:
