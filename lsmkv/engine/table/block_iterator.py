@@ -306,7 +306,7 @@ class BlockIterator:
                 tag = -1
                 kind = self._tag[0]
                 sequence = _sequence_at(self._tag, 0)
-            # Of the versions of a key, the first one that the reader may see is visible.
+            # The first version of a key that the reader may see is the visible one.
             if settled and (
                 user_key == last or (not self._bytewise and self._order.is_same(user_key, last))
             ):

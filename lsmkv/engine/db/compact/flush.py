@@ -1,6 +1,6 @@
 """Flush: writes a memtable to a table.
 
-The memtable becomes one file: data blocks, the filter block that a
+The memtable (a SortedDict) becomes one file: data blocks, the filter block that a
 :class:`~lsmkv.engine.table.filter_block.FilterBlockBuilder` makes with the store's filter policy
 (by default LevelDB's Bloom policy), the index block and the footer.  The background work calls this
 for the immutable memtable, and recovery and repair for one that they have replayed; no lock is
