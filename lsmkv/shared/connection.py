@@ -28,6 +28,7 @@ from lsmkv.shared.frames import (
     PROTOCOL,
     READY,
     RESULT,
+    REVISION,
     check_answer,
     decoded,
     error_in,
@@ -68,6 +69,9 @@ class Greeting:
             raise CorruptionError("the owner's greeting is invalid")
         self.only_owns = value.get("only_owns")
         """Whether that process does nothing but own the store; None of an older release."""
+        revision = value.get("revision")
+        self.revision: int = revision if isinstance(revision, int) else 1
+        """What the owner knows of the protocol."""
         self.slot = slot
         self.pid = pid
         self.file = file
@@ -261,13 +265,16 @@ class Joined:
         self.owner_does_more = False
         """Whether the owner is a process that has opened the store for itself."""
 
-    def join(self, file: SharedFile) -> None:
+    def join(self, file: SharedFile, hold: Callable[[], None]) -> None:
         """Connect to the owner, and get the page.
+
+        ``hold`` takes this process's part of ``LOCK``, and is followed by an answer of the owner:
+        so the owner had the rest of it.
 
         Raises ``ConnectionError`` if nobody listens, the owner has gone meanwhile, or another
         thread has called :meth:`close`, and the error that the owner answers.
         """
-        self._presence, page = self._connect(file)
+        self._presence, page = self._connect(file, hold)
         assert page is not None
         self.page = page
 
@@ -314,7 +321,7 @@ class Joined:
     def _another(self) -> Connection:
         try:
             with deferred:
-                return self._connect(None)[0]
+                return self._connect(None, None)[0]
         except ConnectionError as error:
             raise OwnerGone from error
         except OSError as error:  # the owner does not answer, or there are no more descriptors
@@ -355,10 +362,12 @@ class Joined:
         """For how many seconds a call waits for an answer; None for ever."""
         return self._patience
 
-    def _connect(self, file: SharedFile | None) -> tuple[Connection, SharedPage | None]:
+    def _connect(
+        self, file: SharedFile | None, hold: Callable[[], None] | None
+    ) -> tuple[Connection, SharedPage | None]:
         """A new connection; with the page, for the first one.  Caller defers signals."""
         try:
-            return self._greeted(file)
+            return self._greeted(file, hold)
         except BlockingIOError as error:
             raise IOError(errno.ETIMEDOUT, f"{self._who} does not answer") from error
 
@@ -367,7 +376,9 @@ class Joined:
         """What messages call the owner."""
         return f"process {self.owner}, the owner of {self._path},"
 
-    def _greeted(self, file: SharedFile | None) -> tuple[Connection, SharedPage | None]:
+    def _greeted(
+        self, file: SharedFile | None, hold: Callable[[], None] | None
+    ) -> tuple[Connection, SharedPage | None]:
         socket = self._system.sockets.connect(self._address, self._patience)
         page: SharedPage | None = None
         connection = Connection(self._system, socket, self._who)
@@ -376,11 +387,14 @@ class Joined:
             if self._closed:
                 raise ConnectionResetError(errno.ECONNRESET, "closed meanwhile")
             connection.wait_in_section(self._patience)
-            page, greeting = connection.greet({"protocol": PROTOCOL, "names": self._names})
+            hello = {"protocol": PROTOCOL, "revision": REVISION, "names": self._names}
+            page, greeting = connection.greet(hello)
             if page.words[EPOCH] != self._head.epoch:
                 raise ConnectionResetError(errno.ECONNRESET, "another owner answers")
             if file is not None and greeting.file != file.inode():
                 raise ConnectionResetError(errno.ECONNRESET, "SHARED was replaced")
+            if hold is not None and greeting.revision > 1:
+                hold()
             self.owner = greeting.pid
             self.owner_does_more = greeting.only_owns is False
             held = page.fd if file is not None else self.page.fd

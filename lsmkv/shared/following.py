@@ -83,6 +83,11 @@ class Leases:
         self._readers: dict[int, list[weakref.ref[set[int]]]] = {}
         self._newest = -1
 
+    def close(self) -> None:
+        """End them all."""
+        self.logs.close()
+        self.file.close()
+
     def __del__(self) -> None:
         if not self.file.closed:  # an interrupt has ended the finalizer of the handle
             self.file.close()

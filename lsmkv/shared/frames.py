@@ -49,6 +49,9 @@ from lsmkv.engine.format.key_order import Position
 
 PROTOCOL: Final = 1
 """Processes of one protocol understand each other, whatever their releases."""
+REVISION: Final = 2
+"""What both ends say of the protocol besides; a release that says nothing has 1.  From 2 on members
+hold a part of ``LOCK`` (:mod:`lsmkv.engine.env.lock`)."""
 (HELLO, GREETING, READY, WRITE, BEGIN, END, COMMIT, CALL, WAIT, DONE, PROGRESS, RESULT, FAILED) = (
     range(1, 14)
 )

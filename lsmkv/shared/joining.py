@@ -14,17 +14,18 @@ state       found                                    what follows
 (joined)    an owner answers                         :class:`Member`
 (owned)     ``LOCK`` was free, and this process may  :class:`Owning`
             own the store
-NOBODY      no holder is known: ``LOCK`` is free,    an owner is started if this process does that;
-            or has just been taken                   after 30 s :class:`NoOwner`, or
+NOBODY      nobody has an owner's part of ``LOCK``   an owner is started if this process does that;
+                                                     after 30 s :class:`NoOwner`, or
                                                      :class:`LockedError` if this one may own
 SHARING     its holder shares the store, and does    it recovers the store, or closes it; after
             not answer                               30 s :class:`LockedError`
 ELSEWHERE   its holder answers, in another network   :class:`OwnerElsewhere` now
             namespace
-UNKNOWN     its holder has not said that it shares   a new owner will; after 1 s
-            the store                                :class:`LockedError`, but after 30 s if this
-                                                     process was a member: only a process that
-                                                     shares the store can have taken it since
+UNKNOWN     its holder has all of it, as others      it may be an owner of revision 1 that has yet
+            than owners have                         to say so; after 1 s :class:`LockedError`, but
+                                                     after 30 s if this process was a member: only a
+                                                     process that shares the store can have taken it
+                                                     since
 ==========  =======================================  ==============================================
 
 A wait takes as long as ``lock_timeout`` if that is longer.  It begins again with another holder,
@@ -33,16 +34,16 @@ and when the holder says that it shares the store.
 
 from __future__ import annotations
 
-import time
+import errno
 from typing import Any
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.engine.db.opening.directory import open_database_directory
-from lsmkv.engine.db.opening.open import OpenStore, open_store
+from lsmkv.engine.db.opening.open import OpenStore, Share, open_store
 from lsmkv.engine.db.tree.sharing import Sharing
 from lsmkv.engine.db.tree.store import Store
-from lsmkv.engine.env.base import Directory
+from lsmkv.engine.env.base import Directory, FileLock
 from lsmkv.engine.errors import (
     ClosedError,
     ComparatorMismatchError,
@@ -164,6 +165,7 @@ class Entrance:
         self.cancelled = False
         """Set when the handle is closed meanwhile."""
         self._joining: Joined | None = None
+        self._lock: FileLock | None = None  # this member's part of LOCK
         self._unclaimed: Owning | None = None
         self.leases: Leases | None = None
         """The versions that this process leases, in this epoch and in earlier ones."""
@@ -231,11 +233,14 @@ class Entrance:
             joining.close()
 
     def close(self) -> None:
-        """End the leases; in a forked child, close the descriptor that is the parent's too."""
+        """End the leases, and what this process has of ``LOCK``; in a forked child, close the
+        descriptors that are the parent's too."""
         if self.leases is not None:
-            self.leases.logs.close()
-            self.leases.file.close()
+            self.leases.close()
             self.leases = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def _may_write(self) -> bool:
         """Whether this process may write to the directory; True also if there is none yet."""
@@ -272,7 +277,8 @@ class Entrance:
         arguments = self._arguments.copy()
         arguments["lock_timeout"] = 0.0
         opened = open_store(
-            self._path, arguments, lambda directory: self._begin_epoch(directory, before)
+            *(self._path, arguments),
+            Share(_lock_as_owner, lambda directory: self._begin_epoch(directory, before)),
         )
         listener: Listener | None = None
         try:
@@ -293,6 +299,9 @@ class Entrance:
                 publishing.release_unread = self.leases.release_unread
             publishing.file.announce(publishing.head, opened.store.versions.last_sequence)
             owning = Owning(opened, publishing, listener)
+            if self._lock is not None:  # an owner's part is more
+                self._lock.close()
+                self._lock = None
             self._unclaimed = owning
         except BaseException:
             with deferred.undisturbed():
@@ -322,19 +331,14 @@ class Entrance:
         """Let the members of the last epoch know that it is over.
 
         Their page is found by its name, or by what the owner has noted of its members.  If it
-        cannot be found, members that still lease a version of that epoch are waited for: they read
-        what nobody can update.  Members of earlier epochs know already.
+        cannot be found, as by a process of another pid namespace, no member may still lease a
+        version of that epoch: it reads what nobody can update.  It has the page, and owns the store
+        when it next needs an owner.  Members of earlier epochs know already.
         """
-        started = time.monotonic()
-        while True:
-            if self._system.pages.end_page(file.members(), token):
-                return
-            if not file.is_leased_in_epoch(epoch):
-                return
-            if time.monotonic() - started > _START:
-                raise LockedError(self._path)
-            deferred.deliver()
-            pause(_PAUSE)
+        if self._system.pages.end_page(file.members(), token):
+            return
+        if file.is_leased_in_epoch(epoch):
+            raise LockedError(self._path, None, shared=True)
 
     # Joining
 
@@ -373,7 +377,7 @@ class Entrance:
             joined = self._joining = Joined(self._system, file, head, self._names, self._patience)
             if self.cancelled:
                 raise ClosedError("the database is closed")
-            joined.join(file)
+            joined.join(file, lambda: self._hold_lock(directory))
         except BaseException:
             file.close()
             raise
@@ -382,9 +386,19 @@ class Entrance:
         if self.leases is not None and self.leases.file.inode() == file.inode():
             file.close()
         else:
-            self.close()
+            if self.leases is not None:
+                self.leases.close()
             self.leases = Leases(file)
         return joined
+
+    def _hold_lock(self, directory: Directory) -> None:
+        """Hold a member's part of ``LOCK``, which may be another file than it was."""
+        lock = place_of(directory).lock_as_member(LOCK)
+        if lock is None:  # its owner has gone, and somebody has the store who does not share it
+            raise ConnectionResetError(errno.ECONNRESET, "the owner has gone")
+        before, self._lock = self._lock, lock
+        if before is not None:
+            before.close()
 
     def _follow(self, directory: Directory, joined: Joined) -> Member:
         if self._arguments.get("error_if_exists"):
@@ -420,6 +434,10 @@ def names_of(options: Options) -> dict[str, str]:
         "filter policy": "none" if policy is None else policy.name,
         "prefix extractor": "none" if prefixes is None else prefixes.name,
     }
+
+
+def _lock_as_owner(directory: Directory) -> FileLock:
+    return place_of(directory).lock_as_owner(LOCK)
 
 
 def _wait_for_commit(store: Store) -> None:

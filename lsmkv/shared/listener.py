@@ -37,6 +37,7 @@ from lsmkv.shared.frames import (
     READY,
     RELEASE,
     RESULT,
+    REVISION,
     WAIT,
     WRITE,
     CommitRequest,
@@ -366,6 +367,7 @@ class Listener:
             "pid": os.getpid(),
             "file": publishing.file.inode(),
             "only_owns": self._only_owns,
+            "revision": REVISION,
         }
         message = json_frame(GREETING, request, greeting)
         try:

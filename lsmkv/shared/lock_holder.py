@@ -6,6 +6,7 @@ follows from each state).
 
 from __future__ import annotations
 
+import os
 import time
 from enum import Enum
 from typing import NamedTuple
@@ -21,9 +22,9 @@ class LockState(Enum):
     """What a look at ``LOCK`` shows."""
 
     NOBODY = 0
-    """No holder is known: it is free, or its holder has not written its process id."""
+    """It is free, but for what members have of it."""
     UNKNOWN = 1
-    """Its holder has not said that it shares the store."""
+    """Its holder has all of it, and has not said that it shares the store."""
     SHARING = 2
     """Its holder shares the store: it recovers it, answers, or is closing it."""
     ELSEWHERE = 3
@@ -40,24 +41,23 @@ class Look(NamedTuple):
 
 def look_at_lock(env: Env, path: str) -> Look:
     """Look who holds the ``LOCK`` in a directory.  Takes no lock.  Raises :class:`IOError`."""
-    holder: int | None = None
-    head: Head | None = None
     try:
         with env.open_directory(path) as directory:
             holder = directory.lock_holder(LOCK)
-            if holder:
-                head = _last_head(directory)
+            if holder is None:
+                return Look(LockState.NOBODY, 0)
+            head = _last_head(directory)
+            is_shared = place_of(directory).is_lock_shared(LOCK)
     except FileNotFoundError:
-        pass  # there is no directory yet
+        return Look(LockState.NOBODY, 0)  # there is no directory yet
     except OSError as error:
         raise_typed(error)
-    if not holder:
-        return Look(LockState.NOBODY, 0)
-    if head is None or head.pid != holder:
-        return Look(LockState.UNKNOWN, holder)
-    if head.ready and head.is_elsewhere:
-        return Look(LockState.ELSEWHERE, holder)
-    return Look(LockState.SHARING, holder)
+    # In another pid namespace a process may have this one's number, which is unknown to the lock.
+    if head is not None and head.pid == (holder or os.getpid()):
+        if head.ready and head.is_elsewhere:
+            return Look(LockState.ELSEWHERE, holder)
+        return Look(LockState.SHARING, holder)
+    return Look(LockState.SHARING if is_shared else LockState.UNKNOWN, holder)
 
 
 def _last_head(directory: Directory) -> Head | None:

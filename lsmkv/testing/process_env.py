@@ -64,14 +64,22 @@ class _Directory(FaultyDirectory, SharingPlace):
         super().close()
 
     def lock(self, name: str) -> FileLock:
+        return self._take_lock(name, False)
+
+    def lock_as_owner(self, name: str) -> FileLock:
+        return self._take_lock(name, True)
+
+    def _take_lock(self, name: str, shares: bool) -> FileLock:
         with self._mutex:
             self._call("lock", name)
             place = id(self._folder), name
             if place in self.system.locks:
                 raise LockedError(f"{self.path}/{name}", self.system.written.get(place))
+            if not shares and self.system.members.get(place):
+                raise LockedError(f"{self.path}/{name}", None, shared=True)
             if name not in self._folder.entries:
                 self._folder.link(name, self._folder.new_file())
-            lock = self.system.locks[place] = _Lock(self._process, place)
+            lock = self.system.locks[place] = _Lock(self._process, place, shares)
         self._process.at("writes its id into the lock file")
         self.system.written[place] = self._process.pid
         return lock
@@ -84,6 +92,20 @@ class _Directory(FaultyDirectory, SharingPlace):
             return None
         written = self.system.written.get(place, 0)
         return 0 if written == self._process.pid and lock.process is not self._process else written
+
+    def lock_as_member(self, name: str) -> FileLock | None:
+        self._process.at("takes a member's lock")
+        if not self._is_open_to_members(name):
+            return None
+        return _MemberLock(self._process, (id(self._folder), name))
+
+    def is_lock_shared(self, name: str) -> bool:
+        self._process.at("looks whether all of a file is locked")
+        return self._is_open_to_members(name)
+
+    def _is_open_to_members(self, name: str) -> bool:
+        lock = self.system.locks.get((id(self._folder), name))
+        return name in self._folder.entries and (lock is None or lock.shares)
 
     def shared_file(self, name: str, create: bool) -> SharedFile:
         self._process.at("opens a shared file")
@@ -116,8 +138,9 @@ class _Directory(FaultyDirectory, SharingPlace):
 class _Lock(FileLock):
     """A held lock."""
 
-    def __init__(self, process: Process, place: tuple[int, str]) -> None:
+    def __init__(self, process: Process, place: tuple[int, str], shares: bool) -> None:
         self.process = process
+        self.shares = shares
         self._place = place
 
     def close(self) -> None:
@@ -126,6 +149,21 @@ class _Lock(FileLock):
             self.process.at("releases a lock")
             system.written.pop(self._place, None)
             system.locks.pop(self._place, None)
+
+
+class _MemberLock(FileLock):
+    """A member's part of a lock."""
+
+    def __init__(self, process: Process, place: tuple[int, str]) -> None:
+        self.process = process
+        self._place = place
+        process.system.members.setdefault(place, []).append(self)
+
+    def close(self) -> None:
+        members = self.process.system.members[self._place]
+        if self in members:
+            self.process.at("gives up a member's lock")
+            members.remove(self)
 
 
 class _SharedFile(SharedFile):

@@ -31,6 +31,8 @@ class System:
         self.processes: dict[int, Process] = {}
         self.listening: dict[bytes, Any] = {}
         self.locks: dict[tuple[int, str], Any] = {}
+        self.members: dict[tuple[int, str], list[Any]] = {}
+        """The members' parts of lock files."""
         self.written: dict[tuple[int, str], int] = {}
         """The process ids in the lock files."""
         self.starting: dict[int, Any] = {}
@@ -97,6 +99,8 @@ class Process:
         for place, lock in list(system.locks.items()):
             if lock.process is self:
                 del system.locks[place]
+        for held in system.members.values():
+            held[:] = [lock for lock in held if lock.process is not self]
         system.scheduler.kill(self)
 
     def kill_after(self, points: int) -> None:

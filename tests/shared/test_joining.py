@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import select
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -11,12 +13,12 @@ from pathlib import Path
 
 import pytest
 from others import Other, new
-from processes import IS_DARWIN
+from processes import IS_DARWIN, python, start
 
 import lsmkv
 from lsmkv.engine.env.local import LocalDirectory, LocalEnv
-from lsmkv.engine.env.lock import OFD_SETLK, pack_flock
-from lsmkv.shared.system.local import place_of
+from lsmkv.engine.env.lock import OFD_SETLK, LocalFileLock, pack_flock
+from lsmkv.shared.system.local import LocalPlace, place_of
 from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH
 from lsmkv.shared.system.shared_page import fcntl
 
@@ -133,7 +135,7 @@ def test_a_holder_of_the_lock_that_is_not_known_yet_is_waited_for(path: Path, ot
         waiting.start()
         time.sleep(1.3)
         file.truncate(0)
-        fcntl.fcntl(file, OFD_SETLK, pack_flock(fcntl.F_WRLCK))
+        fcntl.fcntl(file, OFD_SETLK, pack_flock(fcntl.F_WRLCK, 1))
         time.sleep(0.2)
         fcntl.fcntl(file, OFD_SETLK, pack_flock(fcntl.F_UNLCK))
         second = other()
@@ -147,7 +149,7 @@ def test_a_member_waits_for_a_holder_that_will_share(path: Path, other: Start) -
     first = other(create_if_missing=True)
     with new(path, may_own=False) as db, LocalEnv().open_directory(str(path)) as directory:
         first.kill()
-        lock = directory.lock("LOCK")
+        lock = place_of(directory).lock_as_owner("LOCK")
         done: list[bool] = []
         waiting = threading.Thread(target=lambda: done.append(db.put(b"k", b"v") is None))
         waiting.start()
@@ -157,6 +159,112 @@ def test_a_member_waits_for_a_holder_that_will_share(path: Path, other: Start) -
         waiting.join()
         assert done == [True]
         assert second("db.get(b'k')") == b"v"
+
+
+_INTRUDER = """if True:
+    import fcntl, sys
+    print("begun", flush=True)
+    while True:
+        with open(sys.argv[1], "r+b") as file:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue
+        print("open", flush=True)
+        break
+"""
+"""Opens a store as LevelDB does, as soon as it can."""
+
+
+def _opens(path: Path) -> bool:
+    """Whether LevelDB can open the store now."""
+    code = _INTRUDER.replace("continue", "break")
+    return python(code, str(path / "LOCK")).stdout.endswith("open\n")
+
+
+def test_leveldb_is_refused_between_two_owners(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        owner("db.put(b'k', b'v')")
+        assert db.get(b"k") == b"v"
+        owner.kill()
+        assert not _opens(path)
+        for timeout in (0.0, 0.1):
+            with pytest.raises(lsmkv.LockedError, match="shared by other processes") as error:
+                lsmkv.DB(path, lock_timeout=timeout)
+            assert error.value.shared
+        with pytest.raises(lsmkv.LockedError):
+            lsmkv.destroy_db(path)
+        child = os.fork()
+        if child == 0:  # has no part of the lock, and lives on
+            time.sleep(600)
+            os._exit(0)
+        try:
+            db.put(b"k", b"w")
+            assert db.role == "owner"
+            assert not _opens(path)
+            db.close()
+            assert _opens(path)
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("owner", [None, "process"])
+def test_nobody_gets_in_between_while_owners_are_killed(
+    path: Path, other: Start, owner: str | None
+) -> None:
+    members = [other(owner=owner, create_if_missing=True) for _ in range(3)]
+    intruder = start(_INTRUDER, str(path / "LOCK"))
+    assert intruder.stdout is not None
+    assert intruder.stdout.readline() == b"begun\n"
+    with intruder, new(path, owner=owner, may_own=False) as db:
+        try:
+            for turn in range(40):
+                if owner is None:
+                    gone = next(one for one in members if one.pid == db.owner)
+                    gone.kill()
+                    members.remove(gone)
+                else:
+                    os.kill(db.owner, signal.SIGKILL)
+                for number, one in enumerate(members):
+                    one(f"db.put(b'{turn} {number}', b'v')")
+                    assert db.get(b"%d %d" % (turn, number)) == b"v"
+                    assert {each(f"db.get(b'{turn} {number}')") for each in members} == {b"v"}
+                if owner is None:
+                    members.append(other())
+            assert len(list(db)) == 40 * len(members) - (0 if owner else 40)
+            assert select.select([intruder.stdout], [], [], 0)[0] == [], "it was let in"
+            for one in members:
+                one.kill()
+            if owner is not None:
+                os.kill(db.owner, signal.SIGKILL)
+            assert select.select([intruder.stdout], [], [], 1)[0] == [], "a member is there"
+            db.close()
+            assert intruder.stdout.readline() == b"open\n"
+        finally:
+            intruder.kill()
+
+
+def test_an_owner_of_a_release_that_locks_the_whole_file(
+    path: Path, other: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lock(place: LocalPlace, name: str) -> LocalFileLock:
+        return place._directory.lock(name)
+
+    monkeypatch.setattr(LocalPlace, "lock_as_owner", lock)
+    monkeypatch.setattr("lsmkv.shared.listener.REVISION", 1)
+    with new(path) as db:
+        member = other()
+        member("db.put(b'k', b'v')")
+        assert (member("db.role"), db.get(b"k")) == ("member", b"v")
+    monkeypatch.undo()
+    assert member("db.put(b'k', b'w'), db.role") == (None, "owner")
+    with new(path) as db:
+        assert db.get(b"k") == b"w"
+        member.kill()
+        assert not _opens(path)
 
 
 def test_who_has_a_store_that_it_does_not_share(path: Path) -> None:

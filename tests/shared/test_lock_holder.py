@@ -33,7 +33,32 @@ def test_a_holder_that_has_not_written_its_process_id(path: Path) -> None:
     with (path / "LOCK").open("r+b") as file:
         file.truncate(0)
         fcntl.fcntl(file, OFD_SETLK, pack_flock(fcntl.F_WRLCK))
+        assert look_at_lock(LocalEnv(), str(path)) == Look(LockState.UNKNOWN, 0)
+        fcntl.fcntl(file, OFD_SETLK, pack_flock(fcntl.F_UNLCK, 0, 1))
+        assert look_at_lock(LocalEnv(), str(path)) == Look(LockState.SHARING, 0)
+
+
+def test_a_holder_of_this_number_in_another_pid_namespace(path: Path) -> None:
+    new(path).close()
+    with LocalEnv().open_directory(str(path)) as directory, (path / "LOCK").open("r+b") as lock:
+        file = place_of(directory).shared_file("SHARED", True)
+        head = file.begin_epoch()  # by this process's number
+        fcntl.fcntl(lock, OFD_SETLK, pack_flock(fcntl.F_WRLCK))
+        assert look_at_lock(LocalEnv(), str(path)) == Look(LockState.SHARING, 0)
+        file.announce(head, 0)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("lsmkv.shared.system.shared_file.network_namespace", lambda: 1)
+            assert look_at_lock(LocalEnv(), str(path)) == Look(LockState.ELSEWHERE, 0)
+        file.close()
+
+
+def test_members_alone_own_nothing(path: Path) -> None:
+    new(path).close()
+    with LocalEnv().open_directory(str(path)) as directory:
+        lock = place_of(directory).lock_as_member("LOCK")
+        assert lock is not None
         assert look_at_lock(LocalEnv(), str(path)) == Look(LockState.NOBODY, 0)
+        lock.close()
 
 
 def test_a_holder_from_its_lock_to_its_answer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

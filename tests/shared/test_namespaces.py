@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from others import Other, new
 
 import lsmkv
 from lsmkv.engine.env import mounts
+from lsmkv.engine.env.local import LocalEnv
 from lsmkv.shared.joining import NoOwner, OwnerElsewhere
 
 Start = Callable[..., Other]
@@ -96,6 +98,26 @@ def test_other_process_ids_join(path: Path, other: Start) -> None:
         inside.kill()
         db.put(b"k", b"z")
         assert (db.role, db.get(b"k")) == ("owner", b"z")
+
+
+def test_a_newcomer_that_cannot_reach_the_page_holds_no_lock(path: Path, other: Start) -> None:
+    before = unshare(*PROCESSES)
+    owner = other(create_if_missing=True)
+    with new(path) as db, LocalEnv().open_directory(str(path)) as directory:
+        owner("db.put(b'k', b'v')")
+        assert db.get(b"k") == b"v"
+        owner.kill()
+        newcomers: list[Other] = []
+        waiting = threading.Thread(target=lambda: newcomers.append(other(before=before)))
+        waiting.start()
+        while directory.lock_holder("LOCK") is None:
+            time.sleep(0.0001)  # until it has tried for the first time
+        looks = [directory.lock_holder("LOCK") for _ in range(10000)]
+        assert looks.count(None) > 5000, "it holds the lock while it waits"
+        db.put(b"k", b"w")
+        assert db.role == "owner"
+        waiting.join()
+        assert newcomers[0]("db.role, db.get(b'k')") == ("member", b"w")
 
 
 @pytest.mark.parametrize("options", [USERS, ROOT], ids=["unmapped", "root"])

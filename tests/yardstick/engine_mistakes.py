@@ -153,9 +153,30 @@ MISTAKES: tuple[Mistake, ...] = (
         "the last owner's word is taken for that of the lock's holder",
         "locks",
         "look_at_lock",
-        "head is None or head.pid != holder",
-        "head is None",
+        "head.pid == (holder or os.getpid())",
+        "True",
         "An opening waits 30 seconds for a process that does not share the store.",
+    ),
+    Mistake(
+        "a member takes no part of the lock",
+        "locks",
+        "Joined._greeted",
+        "hold is not None and greeting.revision > 1",
+        "False",
+        "LevelDB gets the store between two owners, and members read what was for ever.",
+    ),
+    Mistake(
+        "a newcomer keeps the lock while it waits for readers",
+        "locks",
+        "Entrance._supersede",
+        """        if file.is_leased_in_epoch(epoch):
+            raise LockedError(self._path, None, shared=True)
+""",
+        """        while file.is_leased_in_epoch(epoch):
+            deferred.deliver()
+            pause(_PAUSE)
+""",
+        "Members that could own the store wait for one that cannot.",
     ),
     Mistake(
         "a wait goes on when another process gets the lock",

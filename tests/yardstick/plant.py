@@ -165,11 +165,12 @@ def suites_left(result: Result | None, suites: tuple[str, ...]) -> tuple[str, ..
 
 def mirror_of(module: str) -> str:
     """The test file of a module; both lie below the repository."""
-    sys.path.append(str(ROOT / "tests"))
+    places = [str(ROOT / "tests"), str(ROOT / "tests" / "helpers")]
+    sys.path += places
     try:
         import test_mirror
     finally:
-        sys.path.pop()
+        del sys.path[-len(places) :]
     path = module.removeprefix("lsmkv/")
     return "tests/" + str(test_mirror.file_of_tests(path))
 

@@ -214,12 +214,14 @@ class LocalDirectory(Descriptor, Directory):
         with naming(self.path):
             sync_descriptor(self._fd, os.fsync)
 
-    def lock(self, name: str) -> LocalFileLock:
+    def lock(self, name: str, shares: bool = False) -> LocalFileLock:
+        """Also as the owner of a shared store does (``shares``): its members have a byte of it."""
         path = self._path_of(name)
         flags = os.O_RDWR | os.O_CREAT | _NOFOLLOW
         with naming(path), deferred:
             return take_lock(
-                self._fd, name, path, lambda: self._open(name, flags)[0], self._env.ofd_locks
+                *(self._fd, name, path, lambda: self._open(name, flags)[0]),
+                *(self._env.ofd_locks, shares),
             )
 
     def lock_holder(self, name: str) -> int | None:

@@ -20,6 +20,12 @@ names no process.
 An OFD lock may briefly outlive a killed owner that was just starting another program: between fork
 and exec the child has the owner's descriptors.  So if the process named in ``LOCK`` is dead, the
 next owner retries for a short time.
+
+Processes that share a store (``shared/``) divide the file.  Each member has an OFD lock for reading
+on its first byte, the owner has that too, and a lock for writing on all the others.  So owners
+succeed each other, and while one process of them lives, nobody who locks the whole file gets it:
+LevelDB does not open a store in the moment between a killed owner and the next.  Who asks for the
+holder asks about the owner's bytes.
 """
 
 from __future__ import annotations
@@ -57,6 +63,9 @@ HAS_OFD_LOCKS = _LINUX or _DARWIN
 
 FIRST_LEASE = 1 << 61
 """Members of a shared store have locks on bytes of a file from this offset on (``shared/``)."""
+
+_MEMBERS = 1
+"""How many bytes at the beginning of the lock file are not the owner's alone."""
 
 _HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
 _NO_OFD_LOCKS = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -132,18 +141,24 @@ class LocalFileLock(FileLock):
 
 
 def take_lock(
-    directory: int, name: str, path: str, open_file: Callable[[], int], ofd: bool
+    directory: int,
+    name: str,
+    path: str,
+    open_file: Callable[[], int],
+    ofd: bool,
+    shares: bool = False,
 ) -> LocalFileLock:
     """Lock the file ``name`` in the directory with the descriptor ``directory``.  Caller defers
     signals.
 
     ``open_file`` opens it for reading and writing, and makes it if necessary; ``path`` is for
-    messages.  Raises ``LockedError`` if the lock is held: at once, or after a second if its owner
-    is dead or cannot be seen from here (in another pid namespace).  See the module's text.
+    messages; ``shares`` is whether members may have the first byte.  Raises ``LockedError`` if the
+    lock is held: at once, or after a second if its owner is dead or cannot be seen from here (in
+    another pid namespace).  See the module's text.
     """
     for _ in range(_PATIENCE):
         try:
-            return _take_lock(directory, name, path, open_file, ofd)
+            return _take_lock(directory, name, path, open_file, ofd, shares)
         except _OrphanedLockError:
             deferred.deliver()
             pause(_PAUSE)
@@ -151,7 +166,7 @@ def take_lock(
 
 
 def _take_lock(
-    directory: int, name: str, path: str, open_file: Callable[[], int], ofd: bool
+    directory: int, name: str, path: str, open_file: Callable[[], int], ofd: bool, shares: bool
 ) -> LocalFileLock:
     with forks.changing:
         home = os.fstat(directory)
@@ -162,7 +177,7 @@ def _take_lock(
                 raise LockedError(path, os.getpid())
             fd = open_file()
             try:
-                ofd = _lock(fd, ofd, path)
+                ofd = _lock(fd, ofd, shares, path)
                 key = _file_key(os.fstat(fd))
                 if key == _key_of(directory, name):
                     keys = {home_key, key}
@@ -216,11 +231,15 @@ def _file_key(status: os.stat_result) -> _Key:
     return status.st_dev, status.st_ino, ""
 
 
-def _lock(fd: int, ofd: bool, path: str) -> bool:
+def _lock(fd: int, ofd: bool, shares: bool, path: str) -> bool:
     """Take the lock.  Returns whether it is an OFD lock."""
     try:
         try:
-            _set_lock(fd, ofd, fcntl.F_WRLCK)
+            if shares and ofd:
+                lock_for_member(fd)
+                fcntl.fcntl(fd, OFD_SETLK, pack_flock(fcntl.F_WRLCK, _MEMBERS))
+            else:
+                _set_lock(fd, ofd, fcntl.F_WRLCK)
         except OSError as error:
             if not ofd or error.errno not in _NO_OFD_LOCKS:
                 raise
@@ -228,6 +247,8 @@ def _lock(fd: int, ofd: bool, path: str) -> bool:
             _set_lock(fd, ofd, fcntl.F_WRLCK)
     except OSError as error:
         if error.errno in _HELD_ELSEWHERE:
+            if shares and ofd:  # a child that was forked meanwhile would keep the first byte
+                unlock(fd)
             raise _refusal(fd, ofd, path) from None
         error.filename = path
         raise
@@ -242,6 +263,22 @@ def _set_lock(fd: int, ofd: bool, kind: int) -> None:
         fcntl.lockf(fd, fcntl.LOCK_UN)
     else:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def lock_for_member(fd: int) -> None:
+    """Take a member's part of the lock; ``OSError`` if the whole file is locked by others."""
+    fcntl.fcntl(fd, OFD_SETLK, pack_flock(fcntl.F_RDLCK, 0, _MEMBERS))
+
+
+def unlock(fd: int) -> None:
+    """Give up all OFD locks that were taken through a descriptor."""
+    _set_lock(fd, True, fcntl.F_UNLCK)
+
+
+def is_open_to_members(fd: int) -> bool:
+    """Whether nobody has locked the whole file.  ``OSError``."""
+    answer = fcntl.fcntl(fd, OFD_GETLK, pack_flock(fcntl.F_RDLCK, 0, _MEMBERS))
+    return unpack_flock(answer)[0] == int(fcntl.F_UNLCK)
 
 
 def is_locked_from(fd: int, start: int) -> bool:
@@ -277,8 +314,8 @@ def unpack_flock(answer: bytes) -> tuple[int, int, int, int]:
 def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
     """The error for a refused lock, with its holder if that can be found."""
     kind, pid = _asked(fd, ofd)
-    if kind == fcntl.F_UNLCK:  # released in the meantime
-        return LockedError(path)
+    if kind == fcntl.F_UNLCK:  # released in the meantime, or nobody owns what members share
+        return LockedError(path, None, ofd and is_locked_from(fd, 0))
     if pid != -1:
         return LockedError(path, pid if pid > 0 else None)  # 0: in another pid namespace
     # An OFD lock: held by lsmkv, which wrote its pid.
@@ -289,13 +326,15 @@ def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
 
 
 def _asked(fd: int, ofd: bool) -> tuple[int, int]:
-    """What the system reports about a lock: ``F_UNLCK`` if it is free, and its holder's id.
+    """What the system reports about an owner's lock: ``F_UNLCK`` if there is none, and its
+    holder's id.
 
     The id is -1 for an OFD lock, which has no process, and 0 for a process of another pid
     namespace.
     """
     try:
-        answer = fcntl.fcntl(fd, OFD_GETLK if ofd else fcntl.F_GETLK, pack_flock(fcntl.F_WRLCK))
+        asked = pack_flock(fcntl.F_WRLCK, _MEMBERS)
+        answer = fcntl.fcntl(fd, OFD_GETLK if ofd else fcntl.F_GETLK, asked)
     except OSError:
         return fcntl.F_WRLCK, -1
     kind, pid, _, _ = unpack_flock(answer)

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from lsmkv.engine.env import forks
-from lsmkv.engine.env.base import Directory
+from lsmkv.engine.env.base import Directory, FileLock
 from lsmkv.engine.env.local import LocalDirectory
 from lsmkv.engine.env.local_file import naming
+from lsmkv.engine.env.lock import is_open_to_members, lock_for_member, unlock
 from lsmkv.engine.util.signals import deferred
 from lsmkv.shared.system import named_page, named_sockets, shared_page, sockets
 from lsmkv.shared.system.shared_file import SharedFile, open_shared
@@ -61,6 +62,36 @@ class Claim:
             os.close(fd)
 
 
+class MemberLock(FileLock):
+    """A member's part of the store's lock, by a descriptor of its own.
+
+    A forked child closes it at once: it would keep the lock of a parent that is killed.
+    """
+
+    def __init__(self, fd: int) -> None:
+        """Caller defers signals, and holds ``forks.changing``."""
+        self.fd = fd
+        """The descriptor; -1 once closed."""
+        forks.note(self)
+
+    def close(self) -> None:
+        """Give it up, also for children that were forked without this module's knowledge."""
+        with deferred, forks.changing:
+            fd, self.fd = self.fd, -1
+            if fd >= 0:
+                unlock(fd)
+                os.close(fd)
+
+    def close_in_child(self) -> None:
+        """In a forked child: the lock stays the parent's."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class LocalPlace(SharingPlace):
     """A directory of the local file system whose store processes share."""
 
@@ -72,6 +103,39 @@ class LocalPlace(SharingPlace):
         flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
         open_file = self._directory.open_descriptor
         return open_shared(lambda: open_file(name, flags), os.path.join(self._directory.path, name))
+
+    def lock_as_owner(self, name: str) -> FileLock:
+        return self._directory.lock(name, shares=True)
+
+    def lock_as_member(self, name: str) -> FileLock | None:
+        lock = self._open_lock(name)
+        if lock is None:
+            return None
+        try:
+            lock_for_member(lock.fd)
+        except BlockingIOError:
+            lock.close()
+            return None
+        except BaseException:
+            lock.close()
+            raise
+        return lock
+
+    def is_lock_shared(self, name: str) -> bool:
+        lock = self._open_lock(name)
+        if lock is None:
+            return False
+        try:
+            return is_open_to_members(lock.fd)
+        finally:
+            lock.close()
+
+    def _open_lock(self, name: str) -> MemberLock | None:
+        with deferred, forks.changing:
+            try:
+                return MemberLock(self._directory.open_descriptor(name, os.O_RDONLY))
+            except FileNotFoundError:
+                return None
 
     def forget(self, name: str) -> None:
         """Free what a killed owner has left outside of the directory; ``name`` is that of the file

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from lsmkv.engine.env.base import Env
+from lsmkv.engine.env.base import Env, FileLock
 from lsmkv.shared.system.shared_file import SharedFile
 
 
@@ -24,6 +24,23 @@ class SharingPlace:
 
         It can be written to with ``create``, that is, by the owner.
         """
+
+    @abstractmethod
+    def lock_as_owner(self, name: str) -> FileLock:
+        """Take the store's lock, but for what members have of it: see
+        :mod:`lsmkv.engine.env.lock`.  :class:`lsmkv.errors.LockedError` if it is held."""
+
+    @abstractmethod
+    def lock_as_member(self, name: str) -> FileLock | None:
+        """Take a member's part of the lock; None if others have locked all of it, or there is no
+        such file.
+
+        As long as it is held, only processes that share the store can own it.
+        """
+
+    @abstractmethod
+    def is_lock_shared(self, name: str) -> bool:
+        """Whether there is such a lock, and nobody has all of it."""
 
     @abstractmethod
     def is_writable(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import time
+from collections.abc import Callable
 
 from lsmkv.engine.env.base import Directory, Env, FileLock
 from lsmkv.engine.env.place import EMPTY_PATH
@@ -54,19 +55,23 @@ class LockWait:
         return min(_LOCK_PAUSE, max(0.0, self._until - time.monotonic()))
 
 
-def take_lock(directory: Directory, timeout: float, shares: bool = False) -> FileLock:
+def take_lock(
+    directory: Directory, timeout: float, take: Callable[[Directory], FileLock] | None = None
+) -> FileLock:
     """The store's lock.  Another process that holds it is waited for, up to ``timeout`` seconds;
     then :class:`LockedError` is raised.
 
     So it is while processes share the store, though none of them may own it at the moment: unless
-    the caller is one of those that share it (``shares``).
+    the caller is one of those that share it, and takes the lock in their way (``take``).
     """
     wait = LockWait(timeout)
     while True:
         try:
+            if take is not None:
+                return take(directory)
             lock = directory.lock(LOCK)
             try:
-                if not shares and directory.is_shared(SHARED):
+                if directory.is_shared(SHARED):  # by a release whose members have no byte of LOCK
                     raise LockedError(f"{directory.path}/{LOCK}", None, shared=True)
             except BaseException:
                 lock.close()

@@ -38,7 +38,20 @@ if TYPE_CHECKING:
     from lsmkv.engine.db.observe.observation import Observation
 
 MEMORY = ":memory:"
-Share = Callable[[Directory], Sharing]
+
+
+class Share:
+    """How the process that owns a shared store opens it."""
+
+    def __init__(
+        self,
+        take_lock: Callable[[Directory], FileLock],
+        begin: Callable[[Directory], Sharing],
+    ) -> None:
+        """``take_lock`` takes the store's lock; ``begin`` is called once it is held, and returns
+        what publishes the store to other processes."""
+        self.take_lock = take_lock
+        self.begin = begin
 
 
 class OpenStore:
@@ -129,9 +142,8 @@ def open_store(path: str, arguments: OptionArguments, share: Share | None = None
     """Open the store in ``path``; after an error nothing stays open.
 
     ``arguments`` are the keywords of ``lsmkv.DB``.  Where they name no comparator, the store's own
-    name for its order decides.  ``share`` is called once the store's lock is held, and returns what
-    publishes the store to other processes.  Damage is raised with a note that says what to do next:
-    tracebacks show it, and the message itself stays as it is.
+    name for its order decides.  With ``share`` other processes share it.  Damage is raised with a
+    note that says what to do next: tracebacks show it, and the message itself stays as it is.
     """
     options = make_options(**arguments)
     create = options.create_if_missing
@@ -163,9 +175,10 @@ def _open(
     opened = OpenStore(env, directory, None, options)
     try:
         if not options.read_only:
-            opened.file_lock = take_lock(directory, options.lock_timeout, share is not None)
+            take = None if share is None else share.take_lock
+            opened.file_lock = take_lock(directory, options.lock_timeout, take)
             if share is not None:
-                opened.sharing = share(directory)
+                opened.sharing = share.begin(directory)
         if options.publish_stats or options.trace is not None:
             opened.observation = _observe(directory, options)
         try:
