@@ -36,6 +36,7 @@ class SharedDB(DB):
         may_own: bool = True,
         owner: Literal["process"] | None = None,
         patience: float | None = None,
+        python: str | os.PathLike[str] | None = None,
         **options: Unpack[OptionArguments],
     ) -> None:
         """Does not open anything yet.  The keywords are those of :class:`lsmkv.SharedDB`."""
@@ -43,6 +44,7 @@ class SharedDB(DB):
         self._may_own = may_own
         self._owner = owner
         self._patience = patience
+        self._python = python
 
     def _made(self) -> _shared.SharedDB:
         return _shared.SharedDB(
@@ -50,6 +52,7 @@ class SharedDB(DB):
             may_own=self._may_own,
             owner=self._owner,
             patience=self._patience,
+            python=self._python,
             **self._options,
         )
 

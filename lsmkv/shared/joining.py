@@ -164,6 +164,8 @@ class Entrance:
             del self._names["comparator"]  # the store's own order decides
         self.cancelled = False
         """Set when the handle is closed meanwhile."""
+        self.python = ""
+        """The path of the Python that an owner is started with; empty if it is to be found."""
         self._joining: Joined | None = None
         self._lock: FileLock | None = None  # this member's part of LOCK
         self._unclaimed: Owning | None = None
@@ -263,7 +265,7 @@ class Entrance:
                 try:
                     if directory.lock_holder(LOCK) is not None:
                         return
-                    if start_owner(self._path, self._arguments, lambda: self.cancelled):
+                    if start_owner(self._path, self._arguments, self.python, self._is_cancelled):
                         self._arguments.pop("error_if_exists", None)  # it did not
                 except LockedError:
                     pass  # another process was faster, as the next look will show
@@ -271,6 +273,9 @@ class Entrance:
                     place.end_start()
         except OSError as error:
             raise_typed(error)
+
+    def _is_cancelled(self) -> bool:
+        return self.cancelled
 
     def _own(self, before: Member | None) -> Owning:
         """Open the store as its owner; :class:`LockedError` if another process has it."""

@@ -67,9 +67,11 @@ class SharedDB(SharedHandle):
     options; if it is killed, the next member that needs it starts another; and it ends two or three
     seconds after its last member.  A process that opens the store without it joins as well, and
     may be the next owner; where such a one owns the store already, ``owner="process"`` joins it
-    with a ``RuntimeWarning``.  ``patience`` is for how many seconds a write waits for an owner that
-    does not answer, since it is stopped; None waits for ever.  A write that was waited for in this
-    way may still happen.
+    with a ``RuntimeWarning``.  ``python`` is the path of the Python that this process is started
+    with; by default it is ``sys.executable``, or where that is another program, such as uWSGI, the
+    Python of the same installation.  ``patience`` is for how many seconds a write waits for an
+    owner that does not answer, since it is stopped; None waits for ever.  A write that was waited
+    for in this way may still happen.
 
     The comparator, the filter policy and the prefix extractor must have the names that the owner's
     have: :class:`~lsmkv.ComparatorMismatchError`, and :class:`Error` for the others.
@@ -126,6 +128,7 @@ class SharedDB(SharedHandle):
         may_own: bool = True,
         owner: Literal["process"] | None = None,
         patience: float | None = None,
+        python: str | os.PathLike[str] | None = None,
         **options: Unpack[OptionArguments],
     ) -> None:
         """Open the store, or join the process that has it open.
@@ -143,6 +146,8 @@ class SharedDB(SharedHandle):
             raise ValueError("a store in memory belongs to one process")
         if owner not in (None, "process"):
             raise ValueError(f"owner must be 'process' or None, not {owner!r}")
+        if python is not None and owner is None:
+            raise ValueError("python= requires owner='process'")
         network = shared_file_system_of(where) if is_local else ""
         if network:
             raise IOError(
@@ -161,6 +166,8 @@ class SharedDB(SharedHandle):
             *(where, options, may_own, owner is not None),
             *(self._patience, run_method, self._only_owns),
         )
+        if python is not None:
+            self._entrance.python = absolute(os.fsdecode(python))
         super().__init__(path, **options)
         part = self._part
         if owner is not None and isinstance(part, Member) and part.joined.owner_does_more:
@@ -398,6 +405,7 @@ class SharedDB(SharedHandle):
             "may_own": self._may_own,
             "owner": self._owner,
             "patience": self._patience,
+            "python": self._entrance.python or None,
         }
         return _reopen, (absolute(self.path), arguments)
 

@@ -7,6 +7,7 @@ this program's, and nobody else can write into the pipes.
 from __future__ import annotations
 
 import pickle
+import platform
 import warnings
 from collections.abc import Callable
 from typing import Any, Final
@@ -32,11 +33,14 @@ def for_others(arguments: OptionArguments) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if name not in _OF_ONE_PROCESS}
 
 
-def start_owner(path: str, arguments: OptionArguments, is_over: Callable[[], bool]) -> bool:
+def start_owner(
+    path: str, arguments: OptionArguments, python: str, is_over: Callable[[], bool]
+) -> bool:
     """Let a new process open the store.  False if another one owns it already.
 
-    Raises what opening raises there, and ``ValueError`` for an option that cannot be sent to
-    another process.  ``is_over`` says whether to give up.
+    ``python`` is the path of its interpreter, or empty.  Raises what opening raises there, and
+    ``ValueError`` for an option that cannot be sent to another process, and for a Python of another
+    version.  ``is_over`` says whether to give up.
     """
     try:
         request = pickle.dumps((absolute(path), for_others(arguments)))
@@ -45,25 +49,31 @@ def start_owner(path: str, arguments: OptionArguments, is_over: Callable[[], boo
             f"owner='process': an option cannot be sent to another process: {error}"
         ) from error
     for _ in range(_ATTEMPTS):
-        answer = _start(path, request, is_over)
+        program, answer = _start(path, request, python, is_over)
         if answer:
             return _owns(answer)
-    raise Error(f"{path}: the process that was started to own the store has ended at once")
+    raise Error(f"{path}: {program} was started to own the store, and has ended at once")
 
 
-def _start(path: str, request: bytes, is_over: Callable[[], bool]) -> bytes:
-    """Start a process; returns its answer, which is empty if it has ended without one."""
-    process = Detached("lsmkv.shared.owner_process", "lsmkv-owner", absolute(path), request)
+def _start(
+    path: str, request: bytes, python: str, is_over: Callable[[], bool]
+) -> tuple[str, bytes]:
+    """Start a process; returns its program, and its answer, which is empty if it has ended
+    without one."""
+    process = Detached("lsmkv.shared.owner_process", "lsmkv-owner", absolute(path), request, python)
     try:
-        while True:
-            answer = process.receive(_LOOK_EVERY)
-            if answer is not None:
-                return answer
+        while (answer := process.receive(_LOOK_EVERY)) is None:
             deferred.deliver()
             if is_over():
                 raise ClosedError("the database is closed")
     finally:
         process.close()
+    if process.is_other:
+        raise ValueError(
+            f"{process.program} is not the Python {platform.python_version()} of this program:"
+            " pass python=, the path of one"
+        )
+    return process.program, answer
 
 
 def _owns(answer: bytes) -> bool:

@@ -36,6 +36,7 @@ from lsmkv.engine.env.lock import (
     take_lock,
 )
 from lsmkv.engine.env.mounts import keeps_reservations
+from lsmkv.engine.env.place import absolute
 from lsmkv.engine.util.signals import deferred
 
 _CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
@@ -65,7 +66,7 @@ class LocalDirectory(Descriptor, Directory):
     def __init__(self, fd: int, path: str, env: LocalEnv) -> None:
         super().__init__(fd, path)
         self._env = env
-        self._place = os.path.abspath(path)  # independent of later changes of the working directory
+        self._place = absolute(path)  # independent of later changes of the working directory
 
     @property
     def descriptor(self) -> int:
@@ -437,7 +438,7 @@ class LocalEnv(Env):
             windows.rename_directory(old, new)
             return
         os.rename(old, new)
-        with self.open_directory(os.path.dirname(os.path.abspath(new))) as parent:
+        with self.open_directory(os.path.dirname(absolute(new))) as parent:
             parent.sync()
 
 

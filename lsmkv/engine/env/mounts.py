@@ -54,8 +54,8 @@ def shared_file_system_of(path: str) -> str:
 
     A path that does not exist yet is in the file system of the directory above it.
     """
-    while not os.path.exists(path) and path != os.path.dirname(path):
-        path = os.path.dirname(os.path.abspath(path))
+    while not os.path.exists(path) and path not in (os.curdir, os.path.dirname(path)):
+        path = os.path.dirname(path) or os.curdir
     kind = file_system_of(path)
     return kind if kind.removeprefix("fuse.") in _OF_SEVERAL_MACHINES else ""
 

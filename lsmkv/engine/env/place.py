@@ -10,15 +10,17 @@ import tempfile
 from lsmkv.engine.errors import NotFoundError
 
 EMPTY_PATH = "the path is empty"
+_NO_WORKING_DIRECTORY = "the working directory, which this path is relative to, was removed"
 
 
 def resolve(path: str) -> str:
     """The path with symbolic links resolved, so that the directory that they lead to can be
     replaced.
 
-    Raises :class:`NotFoundError` for an empty path, which is not the working directory.
+    Raises :class:`NotFoundError` for an empty path, which is not the working directory, and for a
+    relative one if the working directory was removed.
     """
-    _refuse_empty(path)
+    absolute(path)  # which refuses it
     return os.path.realpath(path)
 
 
@@ -27,13 +29,12 @@ def absolute(path: str) -> str:
 
     Raises as :func:`resolve` does.
     """
-    _refuse_empty(path)
-    return os.path.abspath(path)
-
-
-def _refuse_empty(path: str) -> None:
     if not path:
         raise NotFoundError(errno.ENOENT, EMPTY_PATH, path)
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError:
+        raise NotFoundError(errno.ENOENT, _NO_WORKING_DIRECTORY, path) from None
 
 
 def make_directory(path: str, mode: int) -> bool:
@@ -56,7 +57,7 @@ def make_directories(path: str) -> str:
     Raises ``OSError`` if one cannot be made.
     """
     where = os.path.expanduser(path)
-    above = os.path.dirname(os.path.abspath(where))
+    above = os.path.dirname(absolute(where))
     os.makedirs(above, exist_ok=True)
     return where
 

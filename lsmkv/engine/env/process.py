@@ -50,25 +50,35 @@ class ProcessEnded(Exception):
 def can_start() -> bool:
     """Whether there is an interpreter that can be started again.
 
-    False in a frozen program, and where Python is embedded in another program.  Also false if
-    gevent has replaced ``Popen``: its class waits in gevent's loop, in gevent's thread.
+    False in a frozen program, and where Python is embedded in another program and not installed.
+    Also false if gevent has replaced ``Popen``: its class waits in gevent's loop, in gevent's
+    thread.
     """
     start = getattr(sys.modules.get("subprocess"), "Popen", None)
     if start is not None and start.__module__ != "subprocess":
         return False
-    return has_interpreter()
+    return bool(interpreter())
 
 
-def has_interpreter() -> bool:
-    """Whether ``sys.executable`` is a Python."""
-    if (
-        sys.platform == "win32"
-        or os.name != "posix"
-        or getattr(sys, "frozen", False)
-        or not sys.executable
-    ):
-        return False
-    name = os.path.basename(sys.executable)
+def interpreter() -> str:
+    """The path of a Python of this program's version; empty if none is known.
+
+    It is ``sys.executable``, unless that is another program with a Python inside, such as uWSGI, or
+    was removed: then the one that a virtual environment was made from, or the installation's.
+    """
+    if sys.platform == "win32" or os.name != "posix" or getattr(sys, "frozen", False):
+        return ""
+    kind = "pypy" if sys.implementation.name == "pypy" else "python"
+    number = f"{sys.version_info[0]}.{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+    installed = os.path.join(sys.base_exec_prefix, "bin", kind + number)
+    for path in (sys.executable, getattr(sys, "_base_executable", ""), installed):
+        if path and _is_python(os.path.basename(path)) and os.access(path, os.X_OK):
+            return str(path)
+    return ""
+
+
+def _is_python(name: str) -> bool:
+    """Whether a file name is one of Python's."""
     for kind in ("python", "pypy"):
         if name[: len(kind)].lower() == kind:
             letters = name[len(kind) :].lstrip("0123456789.")
@@ -294,7 +304,7 @@ def _command(module: str, directory: int, place: str) -> list[str]:
     path = [entry for entry in sys.path if isinstance(entry, str) and os.path.isabs(entry)]
     arguments = [HOME, module, str(os.getpid()), str(directory), place, *path]
     # The compiled modules share an extension next to the package.
-    return [sys.executable, "-I", "-S", "-c", _BOOT, *arguments, os.path.dirname(HOME)]
+    return [interpreter(), "-I", "-S", "-c", _BOOT, *arguments, os.path.dirname(HOME)]
 
 
 def _duplicate(fd: int) -> int:

@@ -20,7 +20,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from lsmkv.engine.env.process import HOME, has_interpreter
+from lsmkv.engine.env.process import HOME, interpreter
 from lsmkv.engine.util.threads import pause
 from lsmkv.shared.system.sockets import polling
 
@@ -38,6 +38,8 @@ signals: Any = signal
 _CHUNK = 65536
 _SIZE = struct.Struct("<Q")
 _ENDS = ("SIGTERM", "SIGHUP", "SIGINT")
+_OTHER = 64
+"""The status with which a Python of another version ends: it may be unable to load the modules."""
 
 _FLAG = "--lsmkv-owner"
 """What tells a frozen program not to run its own script."""
@@ -48,6 +50,9 @@ _IN_BACKGROUND = 'exec 3<&0; "$0" "$@" <&3 3<&- &'
 # It is imported from where this process has it, whatever else its path leads to.
 _BOOT = """
 import os, sys
+_, _, module, kind, root, *path = sys.argv[1:]
+if kind != sys.implementation.cache_tag + getattr(sys, "abiflags", ""):
+    os._exit(64)
 for fd in os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"):
     if int(fd) > 2:
         try:
@@ -58,7 +63,6 @@ if os.fork():
     os._exit(0)
 os.setsid()
 os.chdir("/")
-_, _, module, root, *path = sys.argv[1:]
 sys.path[:] = [root, *path]
 import lsmkv
 sys.path[:] = path
@@ -69,13 +73,19 @@ __import__(module, fromlist=["main"]).main()
 class Detached:
     """A process that was started, until it has answered.  Call order: ``receive* close``."""
 
-    def __init__(self, module: str, name: str, place: str, request: bytes) -> None:
+    def __init__(
+        self, module: str, name: str, place: str, request: bytes, python: str = ""
+    ) -> None:
         """Caller defers signals until :meth:`close`.
 
-        ``name`` and ``place`` are for people who list processes.  Raises ``OSError``, and
-        ``NotImplementedError`` where there is no interpreter to start.
+        ``name`` and ``place`` are for people who list processes; ``python`` is the path of the
+        interpreter, if it is not to be found.  Raises ``OSError``, and ``NotImplementedError``
+        where there is no interpreter to start.
         """
-        command = _command(module, name, place)
+        command = _command(module, name, place, python)
+        self.program = command[0]
+        self.is_other = False
+        """Whether the interpreter was one of another version, once it is closed."""
         self._answer = b""
         self._pid = 0
         descriptors = [*_pipe(), *_pipe()]
@@ -128,7 +138,8 @@ class Detached:
         pid, self._pid = self._pid, 0
         if pid > 0:
             try:
-                posix.waitpid(pid, 0)  # the process in between, which has ended
+                _, status = posix.waitpid(pid, 0)  # the process in between, which has ended
+                self.is_other = os.waitstatus_to_exitcode(status) == _OTHER
             except ChildProcessError:
                 pass  # this program waits for all of its children itself
 
@@ -144,15 +155,31 @@ class Detached:
             os.close(fd)
 
 
-def _command(module: str, name: str, place: str) -> list[str]:
+def _command(module: str, name: str, place: str, python: str) -> list[str]:
     """The program that is started, and its arguments."""
-    if getattr(sys, "lsmkv_owner", False):
+    if getattr(sys, "lsmkv_owner", False) and not python:
         return ["/bin/sh", "-c", _IN_BACKGROUND, sys.executable, _FLAG, name, place, module]
-    if not has_interpreter():
-        raise NotImplementedError(f"{sys.executable!r} is not a Python that can be started")
-    path = [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
-    arguments = [name, place, module, os.path.dirname(HOME), *path]
-    return [sys.executable, "-I", "-S", "-c", _BOOT, *arguments]
+    python = python or interpreter()
+    if not python:
+        raise NotImplementedError(
+            f"{sys.executable!r} is not a Python that can be started: pass python=, the path of one"
+        )
+    kind = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
+    arguments = [name, place, module, kind, os.path.dirname(HOME), *_search_path()]
+    return [python, "-I", "-S", "-c", _BOOT, *arguments]
+
+
+def _search_path() -> list[str]:
+    """Where this process searches for modules, for one with another working directory."""
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:  # it was removed, and nothing can be imported from there
+        here = ""
+    return [
+        os.path.join(here, entry)
+        for entry in sys.path
+        if isinstance(entry, str) and (here or os.path.isabs(entry))
+    ]
 
 
 def _is_whole(message: bytes) -> bool:

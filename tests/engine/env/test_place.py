@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lsmkv.engine.env.place import make_directory, resolve
+import lsmkv
+from lsmkv.engine.env.place import absolute, make_directory, resolve
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +42,23 @@ def test_a_dangling_link_leads_to_where_a_directory_can_be_made(tmp_path: Path) 
     assert target == os.path.realpath(tmp_path / "target")
     assert make_directory(target, 0o644)
     assert (tmp_path / "link").is_dir()
+
+
+def test_a_working_directory_that_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    store = str(tmp_path / "store")
+    assert absolute(store) == resolve(store) == store
+    with lsmkv.DB(store, create_if_missing=True) as db:
+        for call in (
+            lambda: absolute("it"),
+            lambda: resolve("it"),
+            lambda: lsmkv.Cache("it"),
+            lambda: db.checkpoint("it"),
+            lambda: db.ingest(["it"]),
+        ):
+            with pytest.raises(lsmkv.NotFoundError, match=r"working directory, which .* removed"):
+                call()

@@ -22,6 +22,7 @@ from lsmkv.engine.env.process import (
     ProcessEnded,
     can_start,
     inherited_directory,
+    interpreter,
     processors,
     random_token,
 )
@@ -232,23 +233,44 @@ def test_a_missing_module_ends_the_process(place: LocalDirectory) -> None:
     assert process.status == 1
 
 
-def test_a_missing_interpreter_raises(
-    place: LocalDirectory, monkeypatch: pytest.MonkeyPatch
+def program(path: Path) -> str:
+    """A file that may be executed."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"no program")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_an_interpreter_that_cannot_be_executed_raises(
+    place: LocalDirectory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    monkeypatch.setattr(sys, "executable", program(tmp_path / "python3"))
     with pytest.raises(OSError, match="python"):
         Process("lsmkv.engine.db.compact.worker", place)
     gc.collect()
 
 
-def test_where_it_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_python_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert can_start()
-    for name in ("", "/usr/bin/uwsgi", "/opt/app/myprogram", None):
-        monkeypatch.setattr(sys, "executable", name)
-        assert not can_start()
-    for name in ("/usr/bin/python3.13t", "/x/pypy3", "/x/python", "/x/Python"):
-        monkeypatch.setattr(sys, "executable", name)
-        assert can_start()
+    assert interpreter() == sys.executable
+    for name in ("python3.13t", "pypy3", "python", "Python"):
+        monkeypatch.setattr(sys, "executable", program(tmp_path / name))
+        assert interpreter() == sys.executable
+    base = program(tmp_path / "base" / "python3")
+    monkeypatch.setattr(sys, "_base_executable", base)
+    for name in ("uwsgi", "python-config", "myprogram"):
+        monkeypatch.setattr(sys, "executable", program(tmp_path / name))
+        assert interpreter() == base
+    for gone in ("", None, "/no/such/python3"):
+        monkeypatch.setattr(sys, "executable", gone)
+        assert interpreter() == base
+    monkeypatch.setattr(sys, "_base_executable", "/usr/bin/uwsgi")
+    monkeypatch.setattr(sys, "base_exec_prefix", str(tmp_path))
+    assert not can_start()
+    assert interpreter() == ""
+    major, minor = sys.version_info[:2]
+    installed = program(tmp_path / "bin" / f"python{major}.{minor}{sys.abiflags}")
+    assert interpreter() == installed
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     assert not can_start()
 
