@@ -19,6 +19,7 @@ from lsmkv.cache.leased import LONGEST, Flights, lease_of_task, outlasted, surel
 from lsmkv.cache.memoizing import MISSING, Memoized, key_maker, memoized_awaiting
 from lsmkv.cache.opened import Eviction, OnError
 from lsmkv.engine.options import OptionArguments
+from lsmkv.engine.util.call_site import call_site
 from lsmkv.engine.util.copying import refuse_copy
 
 P = ParamSpec("P")
@@ -101,6 +102,7 @@ class Cache(Opened[_cache.Cache]):
         **options: Unpack[OptionArguments],
     ) -> None:
         """Does not open anything yet.  The arguments are those of :class:`lsmkv.Cache`."""
+        self._site = call_site()
         self._open_it = functools.partial(
             _cache.Cache,
             directory,

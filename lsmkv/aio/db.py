@@ -31,6 +31,7 @@ from lsmkv.engine.format import batch as _batch
 from lsmkv.engine.options import OptionArguments, Options, checked_lock_timeout
 from lsmkv.engine.options.shown import KeywordSignature
 from lsmkv.engine.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.util.call_site import call_site
 from lsmkv.engine.util.copying import refuse_copy
 
 T = TypeVar("T")
@@ -120,6 +121,7 @@ class DB(Opened[_db.DB], Readable, PrefixableDB):
         """The directory, as the caller gave it."""
         self._options = options
         self._turns = Turns()
+        self._site = call_site()
 
     async def _open(self, threads: CallThreads) -> None:
         """Wait for the store's lock here, so that no thread waits, and a cancellation ends it."""

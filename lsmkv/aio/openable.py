@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from lsmkv.aio.threads import CALL_THREADS, CallThreads
 from lsmkv.engine.errors import ClosedError
+from lsmkv.engine.util.call_site import CallSite, called_at
 
 
 class Source(Protocol):
@@ -76,6 +77,8 @@ class Opened(Openable, Generic[S]):
 
     _source: S | None = None
     _threads: CallThreads | None = None
+    _site: CallSite | None = None
+    """Where it was made, which warnings of the opening show: it opens in another thread."""
 
     async def open(self) -> Self:
         """Open it, as ``async with`` and ``await`` do.  A second call raises ``ValueError``.
@@ -126,7 +129,7 @@ class Opened(Openable, Generic[S]):
         await threads.run(self._open_in_thread)
 
     def _open_in_thread(self) -> None:
-        self._source = self._made()
+        self._source = called_at(self._site, self._made)
 
     @abstractmethod
     def _made(self) -> S:

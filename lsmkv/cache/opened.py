@@ -177,8 +177,9 @@ class OpenCache:
         }
         if "filter_policy" not in options:
             used["bloom_filter_bits"] = 10
-        used.update(options)
-        return SharedDB(where, **used) if shared else DB(where, **used)
+        if shared:
+            return SharedDB._with_defaults(where, used, options)
+        return DB(where, **(used | options))
 
     def _begin(self, shared: bool) -> None:
         """Take over what other handles have left."""

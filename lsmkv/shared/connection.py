@@ -72,6 +72,8 @@ class Greeting:
         revision = value.get("revision")
         self.revision: int = revision if isinstance(revision, int) else 1
         """What the owner knows of the protocol."""
+        self.options: object = value.get("options")
+        """The owner's options (``engine/options/whose.py``); None of an older release."""
         self.slot = slot
         self.pid = pid
         self.file = file
@@ -264,6 +266,8 @@ class Joined:
         """The owner's process id."""
         self.owner_does_more = False
         """Whether the owner is a process that has opened the store for itself."""
+        self.options: object = None
+        """The owner's options, as it has sent them."""
 
     def join(self, file: SharedFile, hold: Callable[[], None]) -> None:
         """Connect to the owner, and get the page.
@@ -397,6 +401,7 @@ class Joined:
                 hold()
             self.owner = greeting.pid
             self.owner_does_more = greeting.only_owns is False
+            self.options = greeting.options
             held = page.fd if file is not None else self.page.fd
             number_in(
                 connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))

@@ -27,6 +27,7 @@ from lsmkv.engine.errors import (
     StaleViewError,
     raise_typed,
 )
+from lsmkv.engine.util.call_site import CallSite
 from lsmkv.engine.util.introspection import described
 from lsmkv.engine.util.progress import Progress
 from lsmkv.engine.util.signals import deferred
@@ -34,6 +35,7 @@ from lsmkv.engine.util.threads import ThreadLock, new_reentrant_lock
 from lsmkv.shared.connection import Joined, OwnerGone, result_in
 from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import CALL, json_frame
+from lsmkv.shared.given_options import GivenOptions
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.writing import (
     DeniedWriter,
@@ -64,6 +66,9 @@ class SharedHandle(DB):
     """The way into the store, which one thread at a time takes."""
     _join_lock: Any
     """Held by the thread that joins, or closes."""
+    _given: GivenOptions
+    _site: CallSite
+    """Where the user has opened the store, which its warnings show."""
     _part: Owning | Member | None = None
     _joining = False
     """Whether the holder of ``_join_lock`` is joining."""
@@ -83,6 +88,7 @@ class SharedHandle(DB):
 
     def _adopt(self, opened: OpenStore) -> None:
         super()._adopt(opened)
+        self.options = opened.options  # another owner's, or its own from now on
         part = self._part
         if isinstance(part, Member):
             writes = part.may_write
@@ -93,10 +99,15 @@ class SharedHandle(DB):
 
     def _rejoin(self, gone: Member) -> None:
         """Join the next owner, or become it, unless another thread has."""
+        if self._rejoined(gone):
+            self._warn_of_options()
+
+    def _rejoined(self, gone: Member) -> bool:
+        """True if this call has done so."""
         with self._join_lock, deferred:
             self._finish_adoption()
             if self._part is not gone:
-                return
+                return False
             if self._joining:  # by this thread, in the call that this one has interrupted
                 raise NestedCallError(
                     "not possible here: a signal handler or finalizer has interrupted a call that"
@@ -118,6 +129,25 @@ class SharedHandle(DB):
                 raise_typed(error)
             finally:
                 self._joining = False
+        return True
+
+    def _difference(self) -> str:
+        """What is to be said of options that are not in force; "" if nothing is."""
+        text = self._given.difference(self.options)
+        owner = self._part.joined.owner if isinstance(self._part, Member) else os.getpid()
+        return text and f"{self.path}: process {owner} owns the store with other options: {text}"
+
+    def _warn_of_options(self) -> None:
+        """Warn of options that are not in force with a new owner, which a call has found.
+
+        Where warnings are made errors it is logged: the call may have written, and goes on.
+        """
+        text = self._difference()
+        if text:
+            try:
+                self._site.warn(text, RuntimeWarning)
+            except Exception:
+                self._opened.store.info_log.warn(text)
 
     def _finish_adoption(self) -> None:
         """Take over what was joined, if an interrupt has prevented it."""
@@ -195,6 +225,7 @@ class SharedHandle(DB):
                     raise_typed(error)
                 self._adopt(self._opened)
                 self._forked = False
+        self._warn_of_options()
 
     @property
     def closed(self) -> bool:

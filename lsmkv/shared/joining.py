@@ -55,6 +55,7 @@ from lsmkv.engine.errors import (
 from lsmkv.engine.format.filenames import LOCK, SHARED
 from lsmkv.engine.format.keys import InternalKeyComparator
 from lsmkv.engine.options import OptionArguments, Options, in_stored_order, make_options
+from lsmkv.engine.options.whose import in_force, sent
 from lsmkv.engine.util.signals import deferred
 from lsmkv.engine.util.threads import pause
 from lsmkv.shared.calls import RunMethod
@@ -294,7 +295,7 @@ class Entrance:
             names = names_of(opened.options)
             listener = Listener(
                 *(self._system, opened.store, writer, publishing, names),
-                *(self._run_method, self._only_owns),
+                *(sent(opened.options), self._run_method, self._only_owns),
             )
             listener.start()
             words = publishing.page.words
@@ -414,7 +415,7 @@ class Entrance:
         except ComparatorMismatchError as error:
             options = in_stored_order(self._arguments, error)
             follower, store = self._open_view(directory, options, joined)
-        opened = OpenStore(self._system.env, directory, None, store.options)
+        opened = OpenStore(self._system.env, directory, None, in_force(options, joined.options))
         opened.start(store, None, None)
         opened.follower = follower
         opened.reader = SharedReader(store, None, joined.page.words, follower.catch_up)

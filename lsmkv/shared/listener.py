@@ -73,17 +73,20 @@ class Listener:
         writer: Writer,
         publishing: Publishing,
         names: dict[str, str],
+        options: dict[str, Any],
         run_method: RunMethod,
         only_owns: bool,
     ) -> None:
-        """``names`` are those of what a member's options must agree with; ``only_owns`` is whether
-        this process does nothing but own the store."""
+        """``names`` are those of what a member's options must agree with, ``options`` what members
+        are sent of the owner's; ``only_owns`` is whether this process does nothing but own the
+        store."""
         sockets: Any = system.sockets
         self._sockets = sockets
         self._store = store
         self._publishing = publishing
         self._group = GroupCommit(writer, publishing, store.info_log, self._answer, sockets.end)
         self._names = names
+        self._options = options
         self._only_owns = only_owns
         self._members: dict[int, MemberConnection] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
@@ -368,6 +371,7 @@ class Listener:
             "file": publishing.file.inode(),
             "only_owns": self._only_owns,
             "revision": REVISION,
+            "options": self._options,
         }
         message = json_frame(GREETING, request, greeting)
         try:

@@ -11,9 +11,8 @@ from __future__ import annotations
 import errno
 import os
 import time
-import warnings
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, Literal, Unpack
 
@@ -32,11 +31,13 @@ from lsmkv.engine.errors import ClosedError, IOError, StaleViewError, raise_type
 from lsmkv.engine.options import OptionArguments
 from lsmkv.engine.options.option import seconds
 from lsmkv.engine.util.arguments import BytesLike, as_bytes
+from lsmkv.engine.util.call_site import call_site
 from lsmkv.engine.util.introspection import described
 from lsmkv.engine.util.progress import Progress
 from lsmkv.engine.util.threads import new_reentrant_lock
 from lsmkv.shared.connection import OwnerGone, number_in, plain
 from lsmkv.shared.frames import BEGIN, NUMBERS, WAIT
+from lsmkv.shared.given_options import GivenOptions
 from lsmkv.shared.handle import SharedHandle
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.leases import LeaseReport, decoded, report
@@ -74,7 +75,10 @@ class SharedDB(SharedHandle):
     for in this way may still happen.
 
     The comparator, the filter policy and the prefix extractor must have the names that the owner's
-    have: :class:`~lsmkv.ComparatorMismatchError`, and :class:`Error` for the others.
+    have: :class:`~lsmkv.ComparatorMismatchError`, and :class:`Error` for the others.  Of the other
+    options, the owner's are in force for what it does: the log, flushes, compactions, statistics
+    and traces.  ``options`` shows them.  A member that was given other values gets one
+    ``RuntimeWarning``, which names these options with both values.
 
     Methods have the errors and costs of those of :class:`DB`.  A write of a member also costs a
     message to the owner and back, and so does a transaction at its begin and at its end; a read
@@ -120,6 +124,8 @@ class SharedDB(SharedHandle):
 
     _only_owns = False
     """Whether this process does nothing but own the store."""
+    _defaults: Collection[str] = ()
+    """The names of options that the user has not given."""
 
     def __init__(
         self,
@@ -168,18 +174,34 @@ class SharedDB(SharedHandle):
         )
         if python is not None:
             self._entrance.python = absolute(os.fsdecode(python))
+        self._given = GivenOptions(options, self._defaults)
+        self._site = call_site()
         super().__init__(path, **options)
         part = self._part
+        texts = [self._difference()]
         if owner is not None and isinstance(part, Member) and part.joined.owner_does_more:
-            text = (
+            texts.append(
                 f"{where}: process {part.joined.owner} owns the store, and has opened it without"
                 " owner='process': members wait while it computes"
             )
-            try:
-                warnings.warn(text, RuntimeWarning, stacklevel=2)
-            except RuntimeWarning:
-                self.close()
-                raise
+        try:
+            for text in texts:
+                if text:
+                    self._site.warn(text, RuntimeWarning)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def _with_defaults(
+        cls, path: str, defaults: OptionArguments, options: OptionArguments
+    ) -> SharedDB:
+        """The store, opened by a caller that has defaults of its own: if the owner has other values
+        there is no warning, since the user has given only ``options``."""
+        db = cls.__new__(cls)
+        db._defaults = defaults.keys() - options.keys()
+        cls.__init__(db, path, **(defaults | options))
+        return db
 
     # Who owns the store
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import pickle
 import platform
-import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
 from lsmkv.engine.env.place import absolute
 from lsmkv.engine.errors import ClosedError, Error
 from lsmkv.engine.options import OptionArguments
+from lsmkv.engine.util.call_site import call_site
 from lsmkv.engine.util.signals import deferred
 from lsmkv.shared.system.detached import Detached
 
@@ -79,7 +79,7 @@ def _start(
 def _owns(answer: bytes) -> bool:
     outcome, error, warned = pickle.loads(answer)
     for warning in warned:
-        warnings.warn(warning, stacklevel=2)
+        call_site().warn(warning, type(warning))
     if outcome == FAILED:
         raise error
     return bool(outcome == OWNS)

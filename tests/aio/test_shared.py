@@ -36,6 +36,20 @@ async def test_a_member_in_an_event_loop(tmp_path: Path) -> None:
         owner.kill()
 
 
+async def test_a_warning_of_the_opening_shows_the_users_line(tmp_path: Path) -> None:
+    async with aio.SharedDB(tmp_path / "store", create_if_missing=True) as owner:
+        made = aio.SharedDB(tmp_path / "store", block_size=8192)
+        with pytest.warns(RuntimeWarning, match="block_size is 4096, not 8192") as caught:
+            await asyncio.create_task(made.open())
+        assert made.options.block_size == owner.options.block_size == 4096
+        assert [one.filename for one in caught] == [__file__]
+        await made.close()
+    async with aio.Cache(tmp_path / "cache"), aio.Cache(tmp_path / "cache", size_limit=1 << 20):
+        with pytest.warns(RuntimeWarning, match="block_size is 16384, not 8192") as caught:
+            await (await aio.Cache(tmp_path / "cache", block_size=8192)).close()
+        assert [one.filename for one in caught] == [__file__]
+
+
 async def test_a_cancelled_wait(tmp_path: Path) -> None:
     async with aio.SharedDB(tmp_path / "store", create_if_missing=True) as db:
         waiting = asyncio.create_task(db.wait_for_change(0))

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import NamedTuple
 
 from lsmkv.engine.errors import RecoveryWarning
+from lsmkv.engine.util.call_site import call_site
 from lsmkv.engine.util.introspection import described
 from lsmkv.engine.util.text import count
 
@@ -117,9 +116,4 @@ class RecoveryReport(NamedTuple):
 
 def warn_of(report: RecoveryReport) -> None:
     """Give a :class:`RecoveryWarning`, in the name of the code that called lsmkv."""
-    level = 1
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("lsmkv."):
-        frame = frame.f_back
-        level += 1
-    warnings.warn(str(report), RecoveryWarning, stacklevel=level)
+    call_site().warn(str(report), RecoveryWarning)
