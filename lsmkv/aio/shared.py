@@ -35,7 +35,7 @@ class SharedDB(DB):
         *,
         may_own: bool = True,
         owner: Literal["process"] | None = None,
-        patience: float | None = None,
+        patience: float | None = 30.0,
         python: str | os.PathLike[str] | None = None,
         **options: Unpack[OptionArguments],
     ) -> None:

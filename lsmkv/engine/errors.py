@@ -273,18 +273,21 @@ class LockedError(IOError, BlockingIOError):
     True
     """
 
-    def __init__(self, path: str, pid: int | None = None, shared: bool = False) -> None:
+    def __init__(
+        self, path: str, pid: int | None = None, shared: bool = False, reason: str | None = None
+    ) -> None:
         who = "this process" if pid == _os.getpid() else f"process {pid}"
         holder = "" if pid is None else f" (held by {who})"
         if shared:
             who = "other processes" if pid is None else who
             holder = f" (shared by {who}: open it with lsmkv.SharedDB)"
-        super().__init__(_errno.EAGAIN, f"the database is in use{holder}", path)
+        super().__init__(_errno.EAGAIN, reason or f"the database is in use{holder}", path)
         self.pid = pid
         self.shared = shared
+        self._reason = reason
 
-    def __reduce__(self) -> tuple[type[LockedError], tuple[str, int | None, bool]]:
-        return type(self), (self.filename, self.pid, self.shared)
+    def __reduce__(self) -> tuple[type[LockedError], tuple[str, int | None, bool, str | None]]:
+        return type(self), (self.filename, self.pid, self.shared, self._reason)
 
 
 class DirectoryReplacedError(IOError):
@@ -395,7 +398,8 @@ class ReadOnlyError(Error):
 
 
 class PermissionDeniedError(ReadOnlyError, PermissionError):
-    """A write to a shared store by a process that may only read its directory.
+    """A write to a shared store by a process that may only read its directory, or its opening while
+    no other process shares the store.
 
     Such a process reads as any member does (:class:`lsmkv.SharedDB`); it can neither write nor own
     the store.

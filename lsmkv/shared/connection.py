@@ -41,6 +41,8 @@ from lsmkv.shared.system.sockets import NO_SIGNAL
 from lsmkv.shared.system.system import System
 
 _CHUNK = 65536
+_MOMENT = 0.001
+"""Seconds: the shortest wait for an owner that is asked at all."""
 
 
 class OwnerGone(Exception):
@@ -163,7 +165,8 @@ class Connection:
                 self._socket.sendall(message, NO_SIGNAL)
             return self._receive(request)
         except BlockingIOError as error:
-            raise IOError(errno.ETIMEDOUT, f"{self._owner} does not answer") from error
+            stopped = self._system.sockets.is_stopped(self._socket)
+            raise silent(self._owner, stopped) from error
         except OSError as error:
             raise OwnerGone(self.slot, request) from error
 
@@ -269,8 +272,8 @@ class Joined:
         self.options: object = None
         """The owner's options, as it has sent them."""
 
-    def join(self, file: SharedFile, hold: Callable[[], None]) -> None:
-        """Connect to the owner, and get the page.
+    def join(self, file: SharedFile, hold: Callable[[], None], left: float) -> None:
+        """Connect to the owner, and get the page, within so many seconds.
 
         ``hold`` takes this process's part of ``LOCK``, and is followed by an answer of the owner:
         so the owner had the rest of it.
@@ -278,7 +281,10 @@ class Joined:
         Raises ``ConnectionError`` if nobody listens, the owner has gone meanwhile, or another
         thread has called :meth:`close`, and the error that the owner answers.
         """
-        self._presence, page = self._connect(file, hold)
+        patience = self._patience
+        if left < math.inf:
+            patience = max(_MOMENT, left if patience is None else min(left, patience))
+        self._presence, page = self._connect(file, hold, patience)
         assert page is not None
         self.page = page
 
@@ -325,7 +331,7 @@ class Joined:
     def _another(self) -> Connection:
         try:
             with deferred:
-                return self._connect(None, None)[0]
+                return self._connect(None, None, self._patience)[0]
         except ConnectionError as error:
             raise OwnerGone from error
         except OSError as error:  # the owner does not answer, or there are no more descriptors
@@ -367,13 +373,15 @@ class Joined:
         return self._patience
 
     def _connect(
-        self, file: SharedFile | None, hold: Callable[[], None] | None
+        self, file: SharedFile | None, hold: Callable[[], None] | None, patience: float | None
     ) -> tuple[Connection, SharedPage | None]:
         """A new connection; with the page, for the first one.  Caller defers signals."""
         try:
-            return self._greeted(file, hold)
-        except BlockingIOError as error:
-            raise IOError(errno.ETIMEDOUT, f"{self._who} does not answer") from error
+            return self._greeted(file, hold, patience)
+        except BlockingIOError as error:  # nobody accepts connections
+            raise silent(self._who, False) from error
+        except PermissionError as error:  # the owner is another user's
+            raise IOError(error.errno, error.strerror, self._path) from error
 
     @property
     def _who(self) -> str:
@@ -381,16 +389,16 @@ class Joined:
         return f"process {self.owner}, the owner of {self._path},"
 
     def _greeted(
-        self, file: SharedFile | None, hold: Callable[[], None] | None
+        self, file: SharedFile | None, hold: Callable[[], None] | None, patience: float | None
     ) -> tuple[Connection, SharedPage | None]:
-        socket = self._system.sockets.connect(self._address, self._patience)
+        socket = self._system.sockets.connect(self._address, patience)
         page: SharedPage | None = None
         connection = Connection(self._system, socket, self._who)
         self._used.add(connection)
         try:
             if self._closed:
                 raise ConnectionResetError(errno.ECONNRESET, "closed meanwhile")
-            connection.wait_in_section(self._patience)
+            connection.wait_in_section(patience)
             hello = {"protocol": PROTOCOL, "revision": REVISION, "names": self._names}
             page, greeting = connection.greet(hello)
             if page.words[EPOCH] != self._head.epoch:
@@ -408,11 +416,14 @@ class Joined:
             )
             connection.wait_outside(self._patience)
         except BaseException as error:
+            stopped = isinstance(error, BlockingIOError) and self._system.sockets.is_stopped(socket)
             socket.close()
             if page is not None:
                 page.close()
             if isinstance(error, OwnerGone):
                 raise ConnectionResetError(errno.ECONNRESET, "the owner has gone") from error
+            if stopped:
+                raise silent(self._who, True) from error
             raise
         finally:
             self._used.discard(connection)
@@ -420,6 +431,12 @@ class Joined:
             page.close()
             return connection, None
         return connection, page
+
+
+def silent(owner: str, stopped: bool) -> IOError:
+    """The error of a call that has waited for long enough; ``owner`` is what messages call it."""
+    state = ": it is stopped, and goes on after SIGCONT" if stopped else ""
+    return IOError(errno.ETIMEDOUT, f"{owner} does not answer{state}")
 
 
 def _arguments(content: bytes) -> list[Any]:

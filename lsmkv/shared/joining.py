@@ -15,11 +15,12 @@ state       found                                    what follows
 (owned)     ``LOCK`` was free, and this process may  :class:`Owning`
             own the store
 NOBODY      nobody has an owner's part of ``LOCK``   an owner is started if this process does that;
-                                                     after 30 s :class:`NoOwner`, or
-                                                     :class:`LockedError` if this one may own
+                                                     after 30 s :class:`LockedError`; now
+                                                     :class:`PermissionDeniedError` if this process
+                                                     may not write, and nobody reads the store
 SHARING     its holder shares the store, and does    it recovers the store, or closes it; after
             not answer                               30 s :class:`LockedError`
-ELSEWHERE   its holder answers, in another network   :class:`OwnerElsewhere` now
+ELSEWHERE   its holder answers, in another network   :class:`LockedError` now
             namespace
 UNKNOWN     its holder has all of it, as others      it may be an owner of revision 1 that has yet
             than owners have                         to say so; after 1 s :class:`LockedError`, but
@@ -28,16 +29,16 @@ UNKNOWN     its holder has all of it, as others      it may be an owner of revis
                                                      since
 ==========  =======================================  ==============================================
 
-A wait takes as long as ``lock_timeout`` if that is longer.  It begins again with another holder,
-and when the holder says that it shares the store.
+A wait begins again with another holder, and when the holder says that it shares the store.  If
+there is a ``lock_timeout``, an opening waits exactly so long instead, in all that it waits for, an
+owner that is stopped included.  A handle that is open already waits as long as ``lock_timeout`` if
+that is longer.
 """
 
 from __future__ import annotations
 
 import errno
-from typing import Any
-
-from mypy_extensions import mypyc_attr
+import math
 
 from lsmkv.engine.db.opening.directory import open_database_directory
 from lsmkv.engine.db.opening.open import OpenStore, Share, open_store
@@ -48,8 +49,11 @@ from lsmkv.engine.errors import (
     ClosedError,
     ComparatorMismatchError,
     Error,
+    IOError,
     LockedError,
     NotFoundError,
+    PermissionDeniedError,
+    ReadOnlyError,
     raise_typed,
 )
 from lsmkv.engine.format.filenames import LOCK, SHARED
@@ -62,7 +66,7 @@ from lsmkv.shared.calls import RunMethod
 from lsmkv.shared.connection import Joined
 from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
 from lsmkv.shared.listener import Listener
-from lsmkv.shared.lock_holder import LockState, Wait, look_at_lock
+from lsmkv.shared.lock_holder import LockState, Look, Wait, look_at_lock
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.starting import start_owner
 from lsmkv.shared.system.local import place_of
@@ -76,35 +80,6 @@ _START = 30.0
 """Seconds that a process which holds ``LOCK`` may take to recover the store before it answers."""
 _GRACE = 1.0
 """Seconds from the lock on ``LOCK`` until its holder is expected to have said that it shares."""
-
-
-@mypyc_attr(native_class=False)
-class NoOwner(LockedError):
-    """Nobody owns the store, and this process may not."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.strerror = "no process owns the shared store, and this one may not"
-
-    def __reduce__(self) -> Any:
-        """Pickled as its path."""
-        return type(self), (self.filename,)
-
-
-@mypyc_attr(native_class=False)
-class OwnerElsewhere(LockedError):
-    """The owner's socket cannot be reached from here."""
-
-    def __init__(self, path: str, pid: int | None) -> None:
-        super().__init__(path, pid)
-        self.strerror = (
-            f"process {pid} owns the shared store in another network namespace, a container's for"
-            " example: only processes of one namespace can share it"
-        )
-
-    def __reduce__(self) -> Any:
-        """Pickled as its path and the process."""
-        return type(self), (self.filename, self.pid)
 
 
 class Owning:
@@ -187,14 +162,17 @@ class Entrance:
         starts_owner = self._starts_owner and may_write
         timeout = make_options(**self._arguments).lock_timeout
         for_owner = max(_START, timeout)
-        wait = Wait(for_owner, max(_GRACE, timeout) if before is None else for_owner)
+        if before is None:
+            wait = Wait(for_owner, max(_GRACE, timeout), timeout or math.inf)
+        else:
+            wait = Wait(for_owner, for_owner)
         while True:
             if self.cancelled:
                 raise ClosedError("the database is closed")
-            member = self._join()
+            member = self._join(wait.left)
             if member is not None:
                 return member
-            refusal = LockedError(self._path)
+            refusal: Error | None = None
             if may_own:
                 try:
                     return self._own(before)
@@ -202,14 +180,14 @@ class Entrance:
                     refusal = error
             look = look_at_lock(self._system.env, self._path)
             if look.state is LockState.ELSEWHERE:
-                raise OwnerElsewhere(self._path, look.holder)
+                raise self._refusal(look, may_own)
             if look.state is LockState.NOBODY:
                 if starts_owner:
-                    self._start_owner()
-                elif not may_own:
-                    refusal = NoOwner(self._path)
-            if wait.is_over(look):
-                raise refusal
+                    self._start_owner(wait)
+                elif before is None and not may_write and not self._is_read():
+                    refusal = _may_not_own(self._path)
+            if wait.is_over(look) or (timeout == 0.0 and isinstance(refusal, ReadOnlyError)):
+                raise refusal or self._refusal(look, may_own)
             deferred.deliver()
             pause(_PAUSE)
 
@@ -253,9 +231,44 @@ class Entrance:
         except OSError:
             return True  # which opening reports
 
+    def _is_read(self) -> bool:
+        """Whether another process reads the store, as all do that share it."""
+        try:
+            with self._system.env.open_directory(self._path) as directory:
+                file = place_of(directory).shared_file(SHARED, False)
+                try:
+                    return file.is_leased_at_all()
+                finally:
+                    file.close()
+        except OSError:
+            return False
+
+    def _refusal(self, look: Look, may_own: bool) -> LockedError:
+        """The error of a process that has looked at ``LOCK`` for long enough."""
+        pid = look.holder
+        reason: str | None = None
+        if look.state is LockState.NOBODY and not may_own:
+            reason = "no process owns the shared store, and this one may not"
+        elif look.state is LockState.SHARING:
+            reason = f"process {pid}, which owns the shared store, has not answered"
+        elif look.state is LockState.ELSEWHERE:
+            reason = (
+                f"process {pid} owns the shared store in another network namespace, a container's"
+                " for example: only processes of one namespace can share it"
+            )
+        return LockedError(self._path, pid or None, False, reason)
+
+    def _go_on(self, wait: Wait) -> None:
+        """Raise if the handle is closed, or no time is left."""
+        if self.cancelled:
+            raise ClosedError("the database is closed")
+        if wait.left == 0.0:
+            reason = "the process that was started to own the store has not opened it in time"
+            raise IOError(errno.ETIMEDOUT, reason, self._path)
+
     # Owning
 
-    def _start_owner(self) -> None:
+    def _start_owner(self, wait: Wait) -> None:
         """Start a process that owns the store, unless another member is about to."""
         create = self._arguments.get("create_if_missing", False)
         try:
@@ -266,7 +279,9 @@ class Entrance:
                 try:
                     if directory.lock_holder(LOCK) is not None:
                         return
-                    if start_owner(self._path, self._arguments, self.python, self._is_cancelled):
+                    if start_owner(
+                        *(self._path, self._arguments, self.python, lambda: self._go_on(wait))
+                    ):
                         self._arguments.pop("error_if_exists", None)  # it did not
                 except LockedError:
                     pass  # another process was faster, as the next look will show
@@ -274,9 +289,6 @@ class Entrance:
                     place.end_start()
         except OSError as error:
             raise_typed(error)
-
-    def _is_cancelled(self) -> bool:
-        return self.cancelled
 
     def _own(self, before: Member | None) -> Owning:
         """Open the store as its owner; :class:`LockedError` if another process has it."""
@@ -348,14 +360,14 @@ class Entrance:
 
     # Joining
 
-    def _join(self) -> Member | None:
-        """Join the owner; None if there is none, or none that answers."""
+    def _join(self, left: float) -> Member | None:
+        """Join the owner, within so many seconds; None if there is none, or none that answers."""
         try:
             directory = open_database_directory(self._system.env, self._path, False)
         except NotFoundError:
             return None
         try:
-            joined = self._connect(directory)
+            joined = self._connect(directory, left)
             try:
                 return self._follow(directory, joined)
             except BaseException:
@@ -370,7 +382,7 @@ class Entrance:
                 raise_typed(error)
             raise
 
-    def _connect(self, directory: Directory) -> Joined:
+    def _connect(self, directory: Directory, left: float) -> Joined:
         """Connect to the owner; ``ConnectionError`` if there is none that answers."""
         try:
             file = place_of(directory).shared_file(SHARED, False)
@@ -383,7 +395,7 @@ class Entrance:
             joined = self._joining = Joined(self._system, file, head, self._names, self._patience)
             if self.cancelled:
                 raise ClosedError("the database is closed")
-            joined.join(file, lambda: self._hold_lock(directory))
+            joined.join(file, lambda: self._hold_lock(directory), left)
         except BaseException:
             file.close()
             raise
@@ -444,6 +456,15 @@ def names_of(options: Options) -> dict[str, str]:
 
 def _lock_as_owner(directory: Directory) -> FileLock:
     return place_of(directory).lock_as_owner(LOCK)
+
+
+def _may_not_own(path: str) -> PermissionDeniedError:
+    """The error of an opening by a process that may only read, where no other shares the store."""
+    reason = (
+        "no process owns the shared store, and this one may not write to its directory:"
+        " lsmkv.DB(read_only=True) can read it"
+    )
+    return PermissionDeniedError(errno.EACCES, reason, path)
 
 
 def _wait_for_commit(store: Store) -> None:

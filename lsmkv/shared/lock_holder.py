@@ -6,6 +6,7 @@ follows from each state).
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from enum import Enum
@@ -75,15 +76,24 @@ def _last_head(directory: Directory) -> Head | None:
 class Wait:
     """How long a process waits while ``LOCK`` is as it was."""
 
-    def __init__(self, for_owner: float, for_unknown: float) -> None:
-        """Seconds: for an owner, and for a holder that may not share the store."""
+    def __init__(self, for_owner: float, for_unknown: float, longest: float = math.inf) -> None:
+        """Seconds: for an owner, for a holder that may not share the store, and for everything
+        together."""
         self._for_owner = for_owner
         self._for_unknown = for_unknown
+        self._until = time.monotonic() + longest
         self._last: Look | None = None
         self._since = 0.0
 
+    @property
+    def left(self) -> float:
+        """Seconds that are left in any case; ``math.inf`` without a limit."""
+        return max(0.0, self._until - time.monotonic())
+
     def is_over(self, look: Look) -> bool:
-        """Whether the last looks were all the same, for too long."""
+        """Whether no time is left, or the last looks were all the same, for too long."""
+        if self.left == 0.0:
+            return True
         if look != self._last:
             self._last = look
             self._since = time.monotonic()

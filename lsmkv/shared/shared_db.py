@@ -70,9 +70,11 @@ class SharedDB(SharedHandle):
     may be the next owner; where such a one owns the store already, ``owner="process"`` joins it
     with a ``RuntimeWarning``.  ``python`` is the path of the Python that this process is started
     with; by default it is ``sys.executable``, or where that is another program, such as uWSGI, the
-    Python of the same installation.  ``patience`` is for how many seconds a write waits for an
-    owner that does not answer, since it is stopped; None waits for ever.  A write that was waited
-    for in this way may still happen.
+    Python of the same installation.
+
+    ``patience`` is for how many seconds a call waits for an owner that does not answer, since it is
+    stopped; None waits for ever.  So does an opening, unless ``lock_timeout`` is less: if that is
+    above 0, an opening waits so many seconds for everything together.
 
     The comparator, the filter policy and the prefix extractor must have the names that the owner's
     have: :class:`~lsmkv.ComparatorMismatchError`, and :class:`Error` for the others.  Of the other
@@ -83,12 +85,14 @@ class SharedDB(SharedHandle):
     Methods have the errors and costs of those of :class:`DB`.  A write of a member also costs a
     message to the owner and back, and so does a transaction at its begin and at its end; a read
     costs a look at a word of shared memory, and reads what the others have written since.  Where
-    the owner does not answer in time, :class:`IOError` has ``errno.ETIMEDOUT``.  A transaction
+    the owner does not answer in time, :class:`IOError` has ``errno.ETIMEDOUT`` and says whether the
+    owner is stopped.  A transaction
     raises :class:`~lsmkv.ConflictError` if its owner has gone since it began, and any write
     :class:`~lsmkv.OutcomeUnknownError` if it cannot be known what became of it.
 
     A process that may read the directory and its files, but not write to it, is a member that only
-    reads: its writes raise :class:`~lsmkv.PermissionDeniedError`, and it never owns the store.
+    reads: its writes raise :class:`~lsmkv.PermissionDeniedError`, and so does its opening while no
+    other process shares the store.  It never owns the store.
 
     ``read_only``, ``':memory:'``, and any ``env`` but that of a simulated process
     (:meth:`lsmkv.testing.Run.process`) are refused (``ValueError``), and a directory on a
@@ -133,7 +137,7 @@ class SharedDB(SharedHandle):
         *,
         may_own: bool = True,
         owner: Literal["process"] | None = None,
-        patience: float | None = None,
+        patience: float | None = 30.0,
         python: str | os.PathLike[str] | None = None,
         **options: Unpack[OptionArguments],
     ) -> None:

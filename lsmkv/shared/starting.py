@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from lsmkv.engine.env.place import absolute
-from lsmkv.engine.errors import ClosedError, Error
+from lsmkv.engine.errors import Error
 from lsmkv.engine.options import OptionArguments
 from lsmkv.engine.util.call_site import call_site
 from lsmkv.engine.util.signals import deferred
@@ -34,13 +34,13 @@ def for_others(arguments: OptionArguments) -> dict[str, Any]:
 
 
 def start_owner(
-    path: str, arguments: OptionArguments, python: str, is_over: Callable[[], bool]
+    path: str, arguments: OptionArguments, python: str, go_on: Callable[[], None]
 ) -> bool:
     """Let a new process open the store.  False if another one owns it already.
 
     ``python`` is the path of its interpreter, or empty.  Raises what opening raises there, and
     ``ValueError`` for an option that cannot be sent to another process, and for a Python of another
-    version.  ``is_over`` says whether to give up.
+    version.  ``go_on`` is called now and then, and raises to give up.
     """
     try:
         request = pickle.dumps((absolute(path), for_others(arguments)))
@@ -49,23 +49,20 @@ def start_owner(
             f"owner='process': an option cannot be sent to another process: {error}"
         ) from error
     for _ in range(_ATTEMPTS):
-        program, answer = _start(path, request, python, is_over)
+        program, answer = _start(path, request, python, go_on)
         if answer:
             return _owns(answer)
     raise Error(f"{path}: {program} was started to own the store, and has ended at once")
 
 
-def _start(
-    path: str, request: bytes, python: str, is_over: Callable[[], bool]
-) -> tuple[str, bytes]:
+def _start(path: str, request: bytes, python: str, go_on: Callable[[], None]) -> tuple[str, bytes]:
     """Start a process; returns its program, and its answer, which is empty if it has ended
     without one."""
     process = Detached("lsmkv.shared.owner_process", "lsmkv-owner", absolute(path), request, python)
     try:
         while (answer := process.receive(_LOOK_EVERY)) is None:
             deferred.deliver()
-            if is_over():
-                raise ClosedError("the database is closed")
+            go_on()
     finally:
         process.close()
     if process.is_other:

@@ -327,6 +327,9 @@ class Sockets:
     def peer(self, connected: _Socket) -> tuple[int, int, int]:
         return connected.other.process.pid, 0, 0
 
+    def is_stopped(self, connected: _Socket) -> bool:
+        return bool(connected.other.process.stopped)
+
     def set_patience(self, connected: _Socket, seconds: float) -> None:
         connected.patience = seconds or None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import select
@@ -9,13 +10,16 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 from others import Other, new
 from processes import IS_DARWIN, python, start
 
 import lsmkv
+import lsmkv.aio
 from lsmkv.engine.env.local import LocalDirectory, LocalEnv
 from lsmkv.engine.env.lock import OFD_SETLK, LocalFileLock, pack_flock
 from lsmkv.shared.system.local import LocalPlace, place_of
@@ -307,6 +311,72 @@ def test_nobody_owns_and_this_process_may_not(path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("lsmkv.shared.joining._START", 0.2)
     with pytest.raises(lsmkv.LockedError, match="no process owns the shared store"):
         new(path, may_own=False)
+
+
+def _open_for_asyncio(path: Path, **options: Any) -> None:
+    async def main() -> None:
+        async with lsmkv.aio.SharedDB(path, **options):
+            pass
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [lsmkv.SharedDB, partial(lsmkv.open, flag="c", shared=True), _open_for_asyncio],
+    ids=["SharedDB", "open", "aio"],
+)
+def test_lock_timeout_ends_an_opening_whatever_it_waits_for(
+    path: Path, other: Start, opening: Callable[..., object]
+) -> None:
+    owner = other(create_if_missing=True)
+    owner.stop()
+    later = threading.Timer(30.0, owner.go_on)  # by which an opening without a limit succeeds
+    later.start()
+    expected = f"process {owner.pid}, the owner of {path}, does not answer"
+    expected += "" if IS_DARWIN else ": it is stopped"
+    with pytest.raises(lsmkv.IOError, match=expected) as error:
+        opening(path, lock_timeout=0.3, patience=None)
+    assert error.value.errno == errno.ETIMEDOUT
+    later.cancel()
+    owner.go_on()
+    with new(path, lock_timeout=30.0) as db:
+        assert db.role == "member"
+
+
+def test_lock_timeout_ends_the_wait_for_an_owner_that_does_not_open_the_store(path: Path) -> None:
+    new(path).close()
+    with LocalEnv().open_directory(str(path)) as directory, directory.lock("LOCK"):
+        assert isinstance(directory, LocalDirectory)
+        file = place_of(directory).shared_file("SHARED", True)
+        file.begin_epoch()
+        owns = f"process {os.getpid()}, which owns the shared store, has not answered"
+        with pytest.raises(lsmkv.LockedError, match=owns) as error:
+            new(path, may_own=False, lock_timeout=0.2)
+        assert error.value.pid == os.getpid()
+        file.close()
+    with pytest.raises(lsmkv.LockedError, match="no process owns the shared store"):
+        new(path, may_own=False, lock_timeout=0.2)
+
+
+@pytest.mark.skipif(IS_DARWIN, reason="its name leads to the page")
+@pytest.mark.parametrize("owner", [None, "process"])
+def test_lock_timeout_ends_the_wait_for_readers_of_the_last_epoch(
+    path: Path, owner: Literal["process"] | None
+) -> None:
+    new(path).close()
+    with LocalEnv().open_directory(str(path)) as directory:
+        assert isinstance(directory, LocalDirectory)
+        file = place_of(directory).shared_file("SHARED", True)
+        head = file.begin_epoch()
+        file.announce(head, 0)
+        file.lease(head.epoch * VERSIONS_OF_EPOCH)
+        later = threading.Timer(25.0, file.close)  # by which an opening without a limit succeeds
+        later.start()
+        with pytest.raises((lsmkv.LockedError, TimeoutError)):
+            new(path, owner=owner, lock_timeout=0.5)
+        later.cancel()
+        file.close()
 
 
 @pytest.mark.parametrize("is_known", [True, False])

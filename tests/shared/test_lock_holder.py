@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -97,6 +98,17 @@ def test_a_holder_is_not_the_last_owner(path: Path, other: Callable[..., Other])
 def test_only_a_holder_that_may_not_share_is_waited_for_briefly(state: LockState) -> None:
     assert Wait(60.0, -1.0).is_over(Look(state, 1)) == (state is LockState.UNKNOWN)
     assert Wait(-1.0, 60.0).is_over(Look(state, 1)) == (state is not LockState.UNKNOWN)
+
+
+def test_a_limit_for_everything_ends_any_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    wait, endless = Wait(60.0, 60.0, 2.0), Wait(60.0, 60.0)
+    assert (wait.left, endless.left) == (2.0, math.inf)
+    assert not wait.is_over(Look(LockState.SHARING, 1))
+    monkeypatch.setattr(time, "monotonic", lambda: 7.5)
+    assert wait.left == 0.0
+    assert wait.is_over(Look(LockState.SHARING, 2))
+    assert not endless.is_over(Look(LockState.SHARING, 2))
 
 
 @pytest.mark.parametrize("now", [Look(LockState.SHARING, 1), Look(LockState.UNKNOWN, 2)])

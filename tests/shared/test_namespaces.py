@@ -18,7 +18,6 @@ from others import Other, new
 import lsmkv
 from lsmkv.engine.env import mounts
 from lsmkv.engine.env.local import LocalEnv
-from lsmkv.shared.joining import NoOwner, OwnerElsewhere
 
 Start = Callable[..., Other]
 
@@ -48,7 +47,7 @@ def test_another_network_is_refused_and_may_own_later(path: Path, other: Start) 
         began = time.monotonic()
         refused = other(before=before)
         assert "another network namespace" in refused.opened
-        assert refused.opened.startswith("OwnerElsewhere: [Errno 11] process ")
+        assert refused.opened.startswith("LockedError: [Errno 11] process ")
         assert time.monotonic() - began < _SOON
         db.put(b"k", b"v")
         assert db.role == "owner"
@@ -171,6 +170,9 @@ def test_network_file_systems_are_refused(
 
 
 def test_the_reasons_can_be_pickled() -> None:
-    for error in (NoOwner("store"), OwnerElsewhere("store", 7)):
+    for error in (
+        lsmkv.LockedError("store", 7),
+        lsmkv.LockedError("store", None, False, "a reason"),
+    ):
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), str(again)) == (type(error), str(error))

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from processes import start
+
+import lsmkv
 
 NOBODY = 65534
 BECOME = f"""
@@ -33,7 +37,11 @@ with lsmkv.SharedDB(sys.argv[1], create_if_missing=True) as db:
 READ = f"""
 import sys, lsmkv, lsmkv.shared, lsmkv.engine.stats, lsmkv.shared.owner_process
 {BECOME}
-db = lsmkv.SharedDB(sys.argv[1])
+try:
+    db = lsmkv.SharedDB(sys.argv[1])
+except lsmkv.PermissionDeniedError as error:
+    print(error, flush=True)
+    sys.exit()
 def tried(call):
     try:
         return repr(call())
@@ -66,15 +74,15 @@ def place() -> Iterator[Path]:
 class Talking:
     """A process that answers each line with one."""
 
-    def __init__(self, script: str, path: Path) -> None:
+    def __init__(self, script: str, path: Path, waits: bool = True) -> None:
         self.process = start(script, str(path))
-        self.begun = self._answer()
+        self.begun = self.answer() if waits else ""
 
     def __call__(self, line: str) -> str:
         assert self.process.stdin is not None
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
-        return self._answer()
+        return self.answer()
 
     def end(self) -> None:
         self.process.kill()
@@ -83,7 +91,7 @@ class Talking:
             assert pipe is not None
             pipe.close()
 
-    def _answer(self) -> Any:
+    def answer(self) -> Any:
         assert self.process.stdout is not None
         return self.process.stdout.readline().decode().rstrip("\n")
 
@@ -128,3 +136,49 @@ def test_it_never_owns(place: Path) -> None:
     finally:
         second.end()
         reader.end()
+
+
+def test_its_opening_is_refused_at_once_if_nobody_shares_the_store(place: Path) -> None:
+    path = place / "store"
+    owner = Talking(OWN, path)
+    owner.end()
+    path.chmod(0o555)
+    later = threading.Timer(20.0, path.chmod, (0o755,))  # by which it may own the store
+    later.start()
+    reader = Talking(READ, path)
+    later.cancel()
+    reader.end()
+    assert reader.begun.startswith("[Errno 13] no process owns the shared store, and this one may")
+    assert reader.begun.endswith(repr(str(path)))
+
+
+def test_its_opening_waits_if_another_process_is_about_to_own_the_store(place: Path) -> None:
+    path = place / "store"
+    owner, second = Talking(OWN, path), Talking(OWN, path)
+    assert second("len(list(db))") == "done"
+    owner.end()
+    path.chmod(0o555)
+    reader = Talking(READ, path, waits=False)
+    time.sleep(0.3)
+    path.chmod(0o755)
+    assert second("db.put(b'new', b'1')") == "done"
+    try:
+        assert reader.answer() == "member 101 b'v'"
+    finally:
+        second.end()
+        reader.end()
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0,
+    reason="only root starts another user's process",
+)
+def test_an_owner_of_another_user_is_named(place: Path) -> None:
+    path = place / "store"
+    owner = Talking(OWN, path)
+    expected = f"process {owner.process.pid} of user {NOBODY} answers for this store"
+    with pytest.raises(lsmkv.IOError, match=expected) as error:
+        lsmkv.SharedDB(path)
+    owner.end()
+    assert isinstance(error.value, PermissionError)
+    assert error.value.filename == str(path)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from lsmkv.engine.env import forks
 from lsmkv.shared.system import sockets
-from lsmkv.shared.system.sockets import Impostor, Socket, linux, module, new
+from lsmkv.shared.system.sockets import Socket, check_user, module, new
 from lsmkv.shared.system.sockets import polling as _select
 
 end = sockets.end
@@ -102,9 +102,9 @@ def listen(address: bytes) -> Any:
 
 
 def check_peer(connected: Any) -> None:
-    """Raise :class:`Impostor` if the other end belongs to another user."""
-    if _credentials(connected)[0] != linux.geteuid():
-        raise Impostor(errno.EPERM, "a process of another user answers for this store")
+    """Raise ``PermissionError`` if the other end belongs to another user."""
+    pid, user, _ = peer(connected)
+    check_user(pid, user)
 
 
 def connect(address: bytes, patience: float | None) -> Any:
@@ -130,11 +130,16 @@ def _credentials(connected: Any) -> tuple[int, int]:
     """The user and group at the other end."""
     found = connected.getsockopt(SOL_LOCAL, LOCAL_PEERCRED, CREDENTIALS.size)
     if len(found) != CREDENTIALS.size:
-        raise Impostor(errno.EPERM, "the system does not say whose process answers")
+        raise PermissionError(errno.EPERM, "the system does not say whose process answers")
     version, user, _, group = CREDENTIALS.unpack(found)
     if version != 0:
-        raise Impostor(errno.EPERM, "the system does not say whose process answers")
+        raise PermissionError(errno.EPERM, "the system does not say whose process answers")
     return user, group
+
+
+def is_stopped(_connected: Any) -> bool:
+    """Whether the process at the other end is stopped: macOS does not say."""
+    return False
 
 
 def receive_with(connected: Any, size: int) -> tuple[bytes, int]:

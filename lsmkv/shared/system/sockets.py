@@ -62,10 +62,6 @@ def new(kind: type[Socket] = Socket, fd: int | None = None) -> Any:
     return made
 
 
-class Impostor(OSError):
-    """The process at the other end belongs to another user."""
-
-
 def address_of(token: int, epoch: int) -> bytes:
     """The name of an owner's socket, in the abstract namespace: no file, and gone with it."""
     return b"\0lsmkv-%016x-%d" % (token, epoch)
@@ -90,10 +86,20 @@ def listen(address: bytes) -> Any:
 
 
 def check_peer(connected: Any) -> None:
-    """Raise :class:`Impostor` if the other end belongs to another user."""
-    _, user, _ = peer(connected)
-    if user != linux.geteuid():
-        raise Impostor(errno.EPERM, "a process of another user answers for this store")
+    """Raise ``PermissionError`` if the other end belongs to another user."""
+    pid, user, _ = peer(connected)
+    check_user(pid, user)
+
+
+def check_user(pid: int, user: int) -> None:
+    """Raise ``PermissionError`` if that process, of that user, is another user's."""
+    own = linux.geteuid()
+    if user != own:
+        raise PermissionError(
+            errno.EPERM,
+            f"process {pid} of user {user} answers for this store, and this process is of user"
+            f" {own}: only processes of one user share a store",
+        )
 
 
 def _nothing(made: Any) -> None:
@@ -147,7 +153,7 @@ def accept(
         made.setblocking(False)
         prepare(made)
         check(made)
-    except OSError:  # it has gone again, or is an impostor
+    except OSError:  # it has gone again, or is another user's
         made.close()
         return None
     return made
@@ -162,6 +168,16 @@ def peer(connected: Any) -> tuple[int, int, int]:
     """The process, user and group at the other end."""
     found = connected.getsockopt(module.SOL_SOCKET, module.SO_PEERCRED, _PEER.size)
     return _PEER.unpack(found)
+
+
+def is_stopped(connected: Any) -> bool:
+    """Whether the process at the other end is stopped; False where that cannot be known."""
+    pid, _, _ = peer(connected)
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except (OSError, IndexError):
+        return False
 
 
 def set_patience(connected: Any, seconds: float) -> None:

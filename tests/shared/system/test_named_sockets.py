@@ -17,7 +17,7 @@ import sharing_systems
 from lsmkv.engine.env import forks
 from lsmkv.shared.system import named_page, named_sockets
 from lsmkv.shared.system.local import SHARES
-from lsmkv.shared.system.sockets import Impostor, Socket, module
+from lsmkv.shared.system.sockets import Socket, module
 
 pytestmark = pytest.mark.skipif(not SHARES, reason="this system shares no store")
 
@@ -94,7 +94,7 @@ def test_another_user_is_refused(
 
     with monkeypatch.context() as patched:
         patched.setattr(Socket, "getsockopt", getsockopt)
-        with pytest.raises(Impostor):
+        with pytest.raises(PermissionError):
             named_sockets.connect(address, None)
         assert named_sockets.accept(listening) is None
     listening.close()
