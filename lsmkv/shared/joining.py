@@ -67,7 +67,7 @@ from lsmkv.shared.connection import Joined
 from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
 from lsmkv.shared.listener import Listener
 from lsmkv.shared.lock_holder import LockState, Look, Wait, look_at_lock
-from lsmkv.shared.publishing import Publishing
+from lsmkv.shared.publishing import Publishing, begin_publishing
 from lsmkv.shared.starting import start_owner
 from lsmkv.shared.system.local import place_of
 from lsmkv.shared.system.shared_file import SharedFile
@@ -340,7 +340,7 @@ class Entrance:
                 else:
                     self._supersede(file, last.epoch, last.token)
                 self._system.sockets.forget(last.token, last.epoch)
-            return Publishing(self._system, directory, file, file.begin_epoch())
+            return begin_publishing(self._system, directory, file)
         except BaseException:
             file.close()
             raise

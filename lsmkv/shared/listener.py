@@ -95,9 +95,7 @@ class Listener:
         self._stopping = False
         self._transactions = OwnerTransactions(store, self._group, self._send, self._answer)
         self._ended = new_lock()
-        self._listening = sockets.listen(
-            sockets.address_of(publishing.head.token, publishing.head.epoch)
-        )
+        self._listening = publishing.listening
         self._buffer = memoryview(bytearray(_CHUNK))  # where the thread receives
         self._poll = sockets.polling.epoll()
         self._alarm = sockets.Alarm()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 from lsmkv.engine.db.tree.sharing import Sharing
 from lsmkv.engine.env.base import Directory
@@ -27,9 +28,19 @@ _Expected = tuple[
 class Publishing(Sharing):
     """The page of an epoch, and what members still need of earlier versions."""
 
-    def __init__(self, system: System, directory: Directory, file: SharedFile, head: Head) -> None:
-        """``file`` is of a descriptor that no member of this process leases by.  ``OSError``."""
+    def __init__(
+        self,
+        system: System,
+        directory: Directory,
+        file: SharedFile,
+        head: Head,
+        listening: Any = None,
+    ) -> None:
+        """``file`` is of a descriptor that no member of this process leases by.  ``OSError``.
+
+        ``listening`` is the socket that members connect to."""
         super().__init__()
+        self.listening = listening
         self._system = system
         self._directory = directory
         self._leaving = False
@@ -148,6 +159,8 @@ class Publishing(Sharing):
         if self._closed:
             return
         self._closed = True
+        if self.listening is not None:
+            self.listening.close()
         if self._leaving and os.getpid() != self.head.pid:
             self._leaving = False  # in a forked child: the parent is alive
         if self._leaving and not self.file.is_leased_at_all():
@@ -162,3 +175,22 @@ class Publishing(Sharing):
         fd, self.reading = self.reading, -1
         if fd >= 0:
             self._system.pages.close_descriptor(fd)
+
+
+def begin_publishing(system: System, directory: Directory, file: SharedFile) -> Publishing:
+    """Begin an epoch; caller holds ``LOCK``.
+
+    The socket has its name before the file says which that is: nobody else can take it first.
+    """
+    sockets: Any = system.sockets
+    listening: list[Any] = []
+
+    def listen(token: int, epoch: int) -> None:
+        listening.append(sockets.listen(sockets.address_of(token, epoch)))
+
+    try:
+        return Publishing(system, directory, file, file.begin_epoch(listen), listening[-1])
+    except BaseException:
+        for one in listening:
+            one.close()
+        raise

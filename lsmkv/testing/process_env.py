@@ -127,7 +127,7 @@ class _Directory(FaultyDirectory, SharingPlace):
         return True
 
     def claim_start(self) -> bool:
-        self._process.at("takes a lock on the directory")
+        self._process.at("claims to start an owner")
         return self.system.starting.setdefault(id(self._folder), self) is self
 
     def end_start(self) -> None:

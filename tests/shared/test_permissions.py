@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 import threading
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from others import new
 from processes import start
 
 import lsmkv
@@ -182,3 +184,81 @@ def test_an_owner_of_another_user_is_named(place: Path) -> None:
     owner.end()
     assert isinstance(error.value, PermissionError)
     assert error.value.filename == str(path)
+
+
+# Another user, who may read the directory
+
+STRANGER = """
+import fcntl, os, socket, sys
+from lsmkv.engine.env.lock import OFD_SETLK, pack_flock
+os.setgid(65533)
+os.setuid(65533)
+held = []
+def tried(call):
+    try:
+        call()
+        return "done"
+    except Exception as error:
+        return type(error).__name__
+def opened(name):
+    held.append(os.open(f"{sys.argv[1]}/{name}", os.O_RDONLY))
+    return held[-1]
+def lock(name, start):
+    fcntl.fcntl(opened(name), OFD_SETLK, pack_flock(fcntl.F_RDLCK, start, 1))
+print("here", flush=True)
+for line in sys.stdin:
+    print(tried(lambda: eval(line)), flush=True)
+"""
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Iterator[Talking]:
+    """A process of another user in a directory that all may read."""
+    if os.geteuid():
+        pytest.skip("only root can be another user")
+    for above in (tmp_path, *tmp_path.parents):
+        if not above.stat().st_mode & stat.S_IXOTH:
+            above.chmod(above.stat().st_mode | stat.S_IXOTH)
+    talking = Talking(STRANGER, tmp_path / "store")
+    yield talking
+    talking.end()
+
+
+def test_another_user_who_reads_can_lock_nothing(tmp_path: Path, stranger: Talking) -> None:
+    path = tmp_path / "store"
+    with new(path) as db:
+        db.put(b"k", b"v")
+        path.chmod(0o755)
+        assert stranger("opened('CURRENT')") == "done"
+        for name in ("LOCK", "SHARED"):
+            assert stranger(f"lock({name!r}, 1 << 62)") == "PermissionError"
+            assert path.joinpath(name).stat().st_mode & 0o777 == 0o600
+    assert stranger("lock('LOCK', 0)") == "PermissionError"
+    with lsmkv.DB(path) as plain:
+        assert plain.get(b"k") == b"v"
+
+
+def test_files_of_an_older_release_are_taken_from_others(tmp_path: Path, stranger: Talking) -> None:
+    path = tmp_path / "store"
+    with new(path):
+        for name in ("LOCK", "SHARED"):
+            path.joinpath(name).chmod(0o644)
+        shutil.copy(path / "SHARED", tmp_path)
+    shutil.copy(tmp_path / "SHARED", path)
+    path.chmod(0o755)
+    assert stranger("opened('SHARED')") == "done"
+    with new(path):
+        for name in ("LOCK", "SHARED"):
+            assert stranger(f"opened({name!r})") == "PermissionError"
+
+
+def test_another_user_who_locks_the_directory_stops_no_start(
+    tmp_path: Path, stranger: Talking
+) -> None:
+    path = tmp_path / "store"
+    new(path).close()
+    path.chmod(0o755)
+    assert stranger("fcntl.flock(opened('.'), fcntl.LOCK_EX | fcntl.LOCK_NB)") == "done"
+    with new(path, owner="process") as db:
+        db.put(b"k", b"v")
+        assert db.role == "member"

@@ -173,8 +173,8 @@ MISTAKES = (
         "an owner is ready before it has recovered",
         "lsmkv.shared.joining",
         "Entrance._begin_epoch",
-        "return Publishing(self._system, directory, file, file.begin_epoch())",
-        "made = Publishing(self._system, directory, file, file.begin_epoch())\n"
+        "return begin_publishing(self._system, directory, file)",
+        "made = begin_publishing(self._system, directory, file)\n"
         "            file.announce(made.head, 0)\n"
         "            return made",
         _UNANSWERED,

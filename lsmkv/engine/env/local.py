@@ -21,7 +21,9 @@ from lsmkv.engine.env.local_file import (
     Descriptor,
     LocalRandomAccessFile,
     LocalWritableFile,
+    make_private,
     naming,
+    refuse_links,
     require_regular,
     sync_descriptor,
 )
@@ -44,6 +46,8 @@ _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
 _DIRECTORY: int = getattr(os, "O_DIRECTORY", 0)
 _FILE_MODE = 0o644
+_PRIVATE_MODE = 0o600
+"""Of files that are locked: a process that may open one can keep its users out of the store."""
 _DIRECTORY_MODE = 0o755
 
 _SECOND = 1_000_000_000
@@ -157,7 +161,7 @@ class LocalDirectory(Descriptor, Directory):
 
     def append_to(self, name: str) -> LocalWritableFile:
         with deferred:
-            fd, _ = self._open(name, os.O_WRONLY | os.O_APPEND | _NOFOLLOW)
+            fd, _ = self._open_again(name, os.O_WRONLY)
             return LocalWritableFile(fd, self._path_of(name))
 
     @property
@@ -184,7 +188,7 @@ class LocalDirectory(Descriptor, Directory):
         if not (mapped and self.maps_logs):
             return super().continue_log(name, end)
         with deferred:
-            fd, size = self._open(name, os.O_RDWR | os.O_APPEND | _NOFOLLOW)
+            fd, size = self._open_again(name, os.O_RDWR)
             file = LocalLogFile(fd, self._path_of(name), end)
         if size > end:
             try:
@@ -221,7 +225,7 @@ class LocalDirectory(Descriptor, Directory):
         flags = os.O_RDWR | os.O_CREAT | _NOFOLLOW
         with naming(path), deferred:
             return take_lock(
-                *(self._fd, name, path, lambda: self._open(name, flags)[0]),
+                *(self._fd, name, path, lambda: self._open(name, flags, True)[0]),
                 *(self._env.ofd_locks, shares),
             )
 
@@ -247,13 +251,12 @@ class LocalDirectory(Descriptor, Directory):
 
     def open_descriptor(self, name: str, flags: int) -> int:
         """A new descriptor of a regular file, opened with these flags.  Caller closes it, and
-        defers signals."""
-        return self._open(name, flags | _NOFOLLOW)[0]
+        defers signals.
 
-    def second_descriptor(self) -> int:
-        """Another descriptor of the directory, with locks of its own.  Caller closes it, and defers
-        signals."""
-        return self._open_directory(".")
+        With ``O_CREAT`` nobody but its user may open the file afterwards, nor those that could
+        write to it before.
+        """
+        return self._open(name, flags | _NOFOLLOW, bool(flags & os.O_CREAT))[0]
 
     def inode(self, name: str) -> int:
         """The number in the file system of the file of that name; 0 if there is none."""
@@ -281,19 +284,35 @@ class LocalDirectory(Descriptor, Directory):
     def _path_of(self, name: str) -> str:
         return os.path.join(self.path, check_name(name))
 
-    def _open(self, name: str, flags: int) -> tuple[int, int]:
-        """Open a regular file: its descriptor and its length in bytes.  Caller defers signals."""
+    def _open_again(self, name: str, flags: int) -> tuple[int, int]:
+        """Open a file to write on at its end, unless it has other names.  Caller defers signals."""
+        fd, size = self._open(name, flags | os.O_APPEND | _NOFOLLOW)
+        try:
+            refuse_links(os.fstat(fd), self._path_of(name))
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd, size
+
+    def _open(self, name: str, flags: int, private: bool = False) -> tuple[int, int]:
+        """Open a regular file: its descriptor and its length in bytes.  Caller defers signals.
+
+        A ``private`` file is its user's alone; see :func:`make_private`.
+        """
         path = self._path_of(name)
         with naming(path):
             try:
                 every = flags | _NONBLOCK | _CLOEXEC
-                fd = with_room(lambda: os.open(name, every, _FILE_MODE, dir_fd=self._fd))
+                mode = _PRIVATE_MODE if private else _FILE_MODE
+                fd = with_room(lambda: os.open(name, every, mode, dir_fd=self._fd))
             except OSError as error:
                 self._explain(error, name, path)
                 raise
             try:
                 status = os.fstat(fd)
                 require_regular(status, path)
+                if private:
+                    make_private(fd, status)
             except BaseException:
                 os.close(fd)
                 raise

@@ -15,7 +15,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from lsmkv.engine.env.base import RandomAccessFile, WritableFile
 from lsmkv.engine.util.signals import deferred
@@ -223,6 +223,26 @@ def require_regular(status: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(mode):
         raise OSError(errno.EISDIR, "a directory where a file is expected", path)
     raise OSError(errno.EINVAL, "not a regular file", path)
+
+
+def refuse_links(status: os.stat_result, path: str) -> None:
+    """Raise ``OSError`` for a file with several names: writing changes it under each."""
+    if status.st_nlink > 1:
+        reason = f"refused: a file with {status.st_nlink} names (hard links)"
+        raise OSError(errno.EMLINK, reason, path)
+
+
+def make_private(fd: int, status: os.stat_result) -> None:
+    """Take a file from its group and from others, unless they may write to it.
+
+    A process that may open a file can lock it.  lsmkv lets no group write, so a mode that does was set on
+    purpose, and stays.  So does the mode of a file with several names, which may be a user's data.
+    """
+    mode = stat.S_IMODE(status.st_mode)
+    taken = (0 if mode & 0o020 else 0o070) | (0 if mode & 0o002 else 0o007)
+    if mode & taken and status.st_nlink <= 1:
+        with suppress(OSError):  # another user's, or on a file system without modes
+            os.chmod(fd, mode & ~taken)
 
 
 def sync_descriptor(fd: int, call: Callable[[int], None]) -> None:

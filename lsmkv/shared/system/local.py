@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from typing import Any, Final
 
 from lsmkv.engine.env import forks
 from lsmkv.engine.env.base import Directory, FileLock
 from lsmkv.engine.env.local import LocalDirectory
-from lsmkv.engine.env.local_file import naming
 from lsmkv.engine.env.lock import is_open_to_members, lock_for_member, unlock
+from lsmkv.engine.format.filenames import SHARED
 from lsmkv.engine.util.signals import deferred
 from lsmkv.shared.system import named_page, named_sockets, shared_page, sockets
 from lsmkv.shared.system.shared_file import SharedFile, open_shared
-from lsmkv.shared.system.shared_page import fcntl
 from lsmkv.shared.system.sharing import SharingPlace
 
 _NAMED: bool = not shared_page.HAS_PAGES and sys.platform == "darwin" and named_page.HAS_NAMED_PAGES
@@ -23,43 +21,6 @@ SHARES: Final[bool] = shared_page.HAS_PAGES or _NAMED
 """Whether they can."""
 PAGES: Final[Any] = named_page if _NAMED else shared_page
 SOCKETS: Final[Any] = named_sockets if _NAMED else sockets
-
-
-class Claim:
-    """The claim to start an owner: a lock on the store's directory, by a descriptor of its own.
-
-    A forked child closes it at once: it would keep the claim of a parent that is killed.
-    """
-
-    def __init__(self, open_directory: Callable[[], int]) -> None:
-        """``BlockingIOError`` if another process has it."""
-        with deferred, forks.changing:
-            self._fd = open_directory()
-            forks.note(self)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            raise
-        except OSError:
-            pass  # a file system without such locks
-
-    def close(self) -> None:
-        """End it, also in children that were forked meanwhile without this module's knowledge."""
-        with deferred, forks.changing:
-            fd, self._fd = self._fd, -1
-            if fd >= 0:
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_UN)
-                except OSError:
-                    pass
-                os.close(fd)
-
-    def close_in_child(self) -> None:
-        """In a forked child: the claim stays the parent's."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
 
 
 class MemberLock(FileLock):
@@ -97,7 +58,7 @@ class LocalPlace(SharingPlace):
 
     def __init__(self, directory: LocalDirectory) -> None:
         self._directory = directory
-        self._claim: Claim | None = None
+        self._claim: SharedFile | None = None
 
     def shared_file(self, name: str, create: bool) -> SharedFile:
         flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
@@ -156,16 +117,17 @@ class LocalPlace(SharingPlace):
         return os.access(".", os.W_OK, dir_fd=self._directory.descriptor, effective_ids=True)
 
     def claim_start(self) -> bool:
-        with naming(self._directory.path):
-            try:
-                self._claim = Claim(self._directory.second_descriptor)
-            except BlockingIOError:
-                return False
+        file = self.shared_file(SHARED, True)
+        if not file.claim_start():
+            file.close()
+            return False
+        self._claim = file
         return True
 
     def end_start(self) -> None:
         claim, self._claim = self._claim, None
         if claim is not None:
+            claim.end_start()
             claim.close()
 
 

@@ -20,7 +20,11 @@ description (OFD), as that on ``LOCK`` is: it belongs to one descriptor and not 
 In the same way a process that reads on in a log leases it, and with it all later ones: the owner
 keeps each log if it, or an older one, is leased.  And a member that holds a lease with a name has a
 lock on a byte that stands for a number of that name and a moment, at which the lease ends: so the
-next owner knows that somebody has it, and until when.
+next owner knows that somebody has it, and until when.  One more byte is locked by the member that
+starts a process to own the store.
+
+A process that can open the file can lock it, and so keep tables from being removed: its mode is
+0600, and an older file gets that mode.  A file with several names, or other content, is refused.
 
 A power cut ends all processes, and with them everything that the content is good for: it is never
 synced.
@@ -36,7 +40,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from lsmkv.engine.env import forks
+from lsmkv.engine.env.local_file import refuse_links
 from lsmkv.engine.env.lock import FIRST_LEASE, OFD_GETLK, OFD_SETLK, pack_flock, unpack_flock
+from lsmkv.engine.errors import CorruptionError
 from lsmkv.engine.util.signals import deferred
 from lsmkv.shared.system.shared_page import SLOTS, fcntl, linux
 
@@ -50,6 +56,8 @@ _MEMBERS_AT: Final = _EPOCHS_AT + _EPOCHS * _EPOCH.size
 _SIZE: Final = _MEMBERS_AT + SLOTS * _MEMBER.size
 _FIRST_NAME: Final = 1 << 60
 """The offset of moment 0 of name 0."""
+_STARTING: Final = _FIRST_NAME - 1
+"""The offset of the byte that is locked by a process which starts an owner."""
 NAMES: Final = 1 << 29
 """Names have numbers below this."""
 MOMENTS: Final = 1 << 31
@@ -95,9 +103,18 @@ class Head:
 
 
 def open_shared(open_file: Callable[[], int], path: str) -> SharedFile:
-    """The file of the descriptor that ``open_file`` returns."""
+    """The file of the descriptor that ``open_file`` returns.
+
+    ``OSError`` if it has several names: it may be another store's, or not one of a store.
+    """
     with deferred, forks.changing:
-        return SharedFile(open_file(), path)
+        file = SharedFile(open_file(), path)
+        try:
+            refuse_links(os.fstat(file._fd), path)
+        except BaseException:
+            file.close()
+            raise
+        return file
 
 
 class SharedFile:
@@ -144,19 +161,31 @@ class SharedFile:
             return None
         return Head(epoch, token, pid, ready == 1, network)
 
-    def begin_epoch(self) -> Head:
-        """Begin the next epoch, in the name of this process.  Caller holds ``LOCK``."""
+    def begin_epoch(self, reserve: Callable[[int, int], None] | None = None) -> Head:
+        """Begin the next epoch, in the name of this process.  Caller holds ``LOCK``.
+
+        ``reserve`` gets the epoch's random number and the epoch before anybody else can read them;
+        if it raises ``OSError`` with ``EADDRINUSE``, another number is drawn.  Raises
+        :class:`CorruptionError`, and changes nothing, if the file is not one of a shared store.
+        """
+        self._refuse_foreign()
         before = self.read_head()
         epoch = 1 if before is None else before.epoch + 1
         if epoch > _LAST_EPOCH:
             raise OSError(errno.EOVERFLOW, "the epochs of this store are used up", self.path)
+        token = _drawn(epoch, reserve)
         if before is None:
             self._set_size(0)
         self._set_size(_SIZE)
-        token = int.from_bytes(os.urandom(8), "little") >> 1
         head = Head(epoch, token, os.getpid(), False, network_namespace())
         self._write_head(head)
         return head
+
+    def _refuse_foreign(self) -> None:
+        """A power cut leaves the magic, a part of it, or zeros."""
+        magic = self._read(len(_MAGIC), 0)
+        if not _MAGIC.startswith(magic) and magic.strip(b"\0"):
+            raise CorruptionError("not the file of a shared store: move it away", self.path)
 
     def announce(self, head: Head, recovered: int) -> None:
         """Note what was recovered, and that the owner answers from now on."""
@@ -256,6 +285,20 @@ class SharedFile:
     def is_any_name_leased(self) -> bool:
         """Whether any name is held, through any descriptor but this one."""
         return self._is_locked(_FIRST_NAME, NAMES * MOMENTS)
+
+    def claim_start(self) -> bool:
+        """Claim to be the one that starts an owner; False if another process does.  The claim ends
+        with :meth:`end_start` or with this file.  ``OSError``."""
+        try:
+            self._change_lock(fcntl.F_WRLCK, _STARTING)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def end_start(self) -> None:
+        """End the claim, also in children that were forked meanwhile without this module's
+        knowledge."""
+        self._unlock(_STARTING)
 
     def leased(self) -> list[Range]:
         """All leases of versions and logs through any descriptor but this one, as ranges of bytes,
@@ -359,6 +402,19 @@ class SharedFile:
         asked = pack_flock(fcntl.F_WRLCK, start, length)
         kind, _, first, held = unpack_flock(fcntl.fcntl(self._fd, OFD_GETLK, asked))
         return None if kind == fcntl.F_UNLCK else (first, first + held - 1)
+
+
+def _drawn(epoch: int, reserve: Callable[[int, int], None] | None) -> int:
+    """A random number that nobody else uses for that epoch."""
+    while True:
+        token = int.from_bytes(os.urandom(8), "little") >> 1
+        try:
+            if reserve is not None:
+                reserve(token, epoch)
+            return token
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
 
 
 def _held_through(one: Any, file: os.stat_result) -> list[int]:

@@ -244,6 +244,27 @@ def test_names_that_are_none_of_the_engines_stay(reader: Reader, store: pathlib.
     assert sorted(os.listdir(store)) == sorted(names)
 
 
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_log_with_another_name_is_not_written_to(store: pathlib.Path, settled: bool) -> None:
+    """Though it is sound and would be continued, or is empty."""
+    with lsmkv.DB(store) as db:
+        if settled:
+            db.flush()
+        else:
+            db.put(b"new", b"v")
+    victim = store.parent / "victim"
+    (log,) = store.glob("*.log")
+    os.link(log, victim)
+    before = victim.read_bytes()
+    with lsmkv.DB(store, reuse_logs=True) as db:
+        db.put(b"more", b"v")
+        assert (db.get(b"new"), db.get(b"more")) == (None if settled else b"v", b"v")
+    assert victim.read_bytes() == before
+    assert victim.stat().st_nlink == 1
+    with lsmkv.DB(store) as db:
+        assert db.get(b"more") == b"v"
+
+
 # MANIFESTs: every checksum is right
 
 

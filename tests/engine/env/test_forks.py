@@ -75,8 +75,7 @@ def test_a_child_has_no_claim_of_its_parent(tmp_path: Path) -> None:
         os._exit(0)
     os.read(ready[0], 1)
     claim: Any = one
-    os.close(claim._claim._fd)  # as a kill does it, without ending the claim first
-    claim._claim._fd = -1
+    claim._claim.close()  # as a kill does it, without ending the claim first
     assert other.claim_start()
     os.write(go[1], b"x")
     os.waitpid(pid, 0)

@@ -452,3 +452,34 @@ print(LocalEnv(ofd_locks=False).open_directory(sys.argv[1]).lock_holder("LOCK"))
     lock.close()
     other.lock("LOCK").close()
     assert python(script, str(tmp_path)).stdout == "None\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(None, 0o600), (0o644, 0o600), (0o640, 0o600), (0o664, 0o660), (0o666, 0o666), (0o400, 0o400)],
+)
+def test_who_may_open_the_file(
+    tmp_path: Path, store: LocalDirectory, before: int | None, after: int
+) -> None:
+    """A process that may open it can lock it: its user's, or one that could write to it before."""
+    path = tmp_path / "store" / "LOCK"
+    if before is not None:
+        path.touch()
+        path.chmod(before)
+    if before == 0o400 and os.geteuid():
+        pytest.skip("its user may not write to it")
+    before_it = os.umask(0)
+    try:
+        store.lock("LOCK").close()
+    finally:
+        os.umask(before_it)
+    assert path.stat().st_mode & 0o777 == after
+
+
+def test_a_file_with_two_names_keeps_its_mode(tmp_path: Path, store: LocalDirectory) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"data")
+    victim.chmod(0o644)
+    os.link(victim, tmp_path / "store" / "LOCK")
+    store.lock("LOCK").close()
+    assert victim.stat().st_mode & 0o777 == 0o644

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lsmkv.engine.env.local import LocalDirectory, LocalEnv
+from lsmkv.engine.errors import CorruptionError
 from lsmkv.shared.system.local import SHARES, place_of
 from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, SharedFile
 
@@ -135,12 +137,49 @@ def test_a_lease_of_a_closed_file_has_ended(directory: LocalDirectory) -> None:
     other.release(7)
 
 
-def test_content_that_is_none_is_begun_again(directory: LocalDirectory, file: SharedFile) -> None:
+def test_other_content_is_refused_and_stays(directory: LocalDirectory, file: SharedFile) -> None:
     with directory.append_to("SHARED") as raw:
         raw.append(b"anything" * 10)
     assert file.read_head() is None
-    assert file.begin_epoch().epoch == 1
-    assert file.members() == []
+    with pytest.raises(CorruptionError, match="SHARED: not the file of a shared store"):
+        file.begin_epoch()
+    assert directory.read_file("SHARED", 1000) == b"anything" * 10
+
+
+def test_a_file_with_two_names_is_refused_and_stays(
+    directory: LocalDirectory, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"data")
+    other.chmod(0o644)
+    os.link(other, tmp_path / "SHARED")
+    for create in (False, True):
+        with pytest.raises(OSError, match="2 names") as error:
+            place_of(directory).shared_file("SHARED", create)
+        assert (error.value.errno, error.value.filename) == (errno.EMLINK, str(tmp_path / "SHARED"))
+    assert (other.read_bytes(), other.stat().st_mode & 0o777) == (b"data", 0o644)
+
+
+def test_a_number_that_is_taken_is_drawn_again(file: SharedFile) -> None:
+    """And the file has not said which it is while it is reserved."""
+    drawn: list[tuple[int, int]] = []
+
+    def reserve(token: int, epoch: int) -> None:
+        assert file.read_head() is None
+        drawn.append((token, epoch))
+        if len(drawn) < 3:
+            raise OSError(errno.EADDRINUSE, "taken")
+
+    head = file.begin_epoch(reserve)
+    assert len(set(drawn)) == 3
+    assert drawn[-1] == (head.token, head.epoch)
+
+    def fail(_token: int, _epoch: int) -> None:
+        raise OSError(errno.EMFILE, "no more descriptors")
+
+    with pytest.raises(OSError, match="no more descriptors"):
+        file.begin_epoch(fail)
+    assert (file.read_head() or head).token == head.token
 
 
 def test_inode(directory: LocalDirectory, file: SharedFile) -> None:
@@ -160,3 +199,6 @@ def test_what_a_power_cut_has_left_of_it(directory: LocalDirectory, file: Shared
         assert file.recovered_after(0) in (10, None)
     file.announce(file.begin_epoch(), 20)
     assert file.recovered_after(0) == 20
+    for left in (content[:5], bytes(5), bytes(len(content))):
+        path.write_bytes(left)
+        assert file.begin_epoch().epoch == 1

@@ -9,6 +9,8 @@ result is committed.
 
 from __future__ import annotations
 
+import errno
+
 from lsmkv.engine.counters import NUM_LEVELS
 from lsmkv.engine.db.compact.flush import write_memtable
 from lsmkv.engine.db.compact.output_filters import options_for_flush
@@ -128,7 +130,9 @@ class Recovery:
         if self.report.dropped:
             warn_of(self.report)  # while nothing is committed: it may be made an error
         if self._is_settled(names, logs):
-            return self._go_on(logs[0])
+            settled = self._go_on(logs[0])
+            if settled is not None:
+                return settled
         wal = self._continue_log(logs) if self.options.reuse_logs else None
         if wal is None:
             wal = self._flush_and_begin_log()
@@ -219,8 +223,9 @@ class Recovery:
                 return False
         return not self._manifest_torn
 
-    def _go_on(self, log: int) -> tuple[Recovered, WriteAheadLog]:
+    def _go_on(self, log: int) -> tuple[Recovered, WriteAheadLog] | None:
         """Open a settled store as it is: writes continue in its log, and no MANIFEST is written.
+        None if nothing may be written to that log.
 
         The first commit begins a new MANIFEST.  The last one's newest edit may not be durable, if
         its writer was killed.  If a power cut takes it away, the state before it is whole, and its
@@ -228,6 +233,8 @@ class Recovery:
         """
         self._directory.sync()
         wal = self._open_log(log)
+        if wal is None:
+            return None
         self._memtable.log_number = log
         return Recovered(self._versions, self._memtable), wal
 
@@ -447,13 +454,23 @@ class Recovery:
         """The log, to be continued, if it is the only one, undamaged, and held by the memtable."""
         if len(logs) != 1 or self._unjudged is not None or self._edit.new_files:
             return None
-        self._info_log.write(f"Reusing {log_name(logs[0])}")
-        return self._open_log(logs[0])
+        log = self._open_log(logs[0])
+        if log is not None:
+            self._info_log.write(f"Reusing {log_name(logs[0])}")
+        return log
 
-    def _open_log(self, number: int) -> WriteAheadLog:
-        """The log that was read last, to be continued after its last record."""
+    def _open_log(self, number: int) -> WriteAheadLog | None:
+        """The log that was read last, to be continued after its last record.
+
+        None if it has other names: it may be somebody else's file.
+        """
         mapped = self.options.mapped_log
-        file = self._directory.continue_log(log_name(number), self._log_end, mapped)
+        try:
+            file = self._directory.continue_log(log_name(number), self._log_end, mapped)
+        except OSError as error:
+            if error.errno != errno.EMLINK:
+                raise
+            return None
         try:
             return WriteAheadLog(file, number, self._log_end)
         except BaseException:
