@@ -235,8 +235,8 @@ def refuse_links(status: os.stat_result, path: str) -> None:
 def make_private(fd: int, status: os.stat_result) -> None:
     """Take a file from its group and from others, unless they may write to it.
 
-    A process that may open a file can lock it.  lsmkv lets no group write, so a mode that does was set on
-    purpose, and stays.  So does the mode of a file with several names, which may be a user's data.
+    A process that may open a file can lock it.  lsmkv lets no group write, so a mode that does was
+    set on purpose, and stays.  So does that of a file with several names: it may be a user's data.
     """
     mode = stat.S_IMODE(status.st_mode)
     taken = (0 if mode & 0o020 else 0o070) | (0 if mode & 0o002 else 0o007)
