@@ -128,7 +128,10 @@ class DB(Opened[_db.DB], Readable, PrefixableDB):
         wait = LockWait(checked_lock_timeout(self._options.get("lock_timeout", 0.0)))
         while True:
             try:
-                return await super()._open(threads)
+                await super()._open(threads)
+                turns = self._opened()[1]._turns
+                self._turns = Turns(turns.store, turns.shared)
+                return
             except LockedError:
                 pause = wait.pause()
                 if pause == 0:
@@ -319,8 +322,9 @@ class DB(Opened[_db.DB], Readable, PrefixableDB):
         return self._watch
 
     async def _update(self, key: bytes, function: Change, sync: bool) -> bytes | None:
-        self._opened()
-        return await call(self._turns, key, partial(self._update_once, key, function, sync))
+        threads, _ = self._opened()
+        attempt = partial(self._update_once, key, function, sync)
+        return await call(self._turns, key, attempt, threads.run)
 
     async def _run(
         self,
@@ -328,13 +332,16 @@ class DB(Opened[_db.DB], Readable, PrefixableDB):
         isolation: Isolation,
         sync: bool,
     ) -> T:
-        self._opened()
-        return await call(self._turns, None, partial(self._run_once, function, isolation, sync))
+        threads, _ = self._opened()
+        attempt = partial(self._run_once, function, isolation, sync)
+        return await call(self._turns, None, attempt, threads.run)
 
     async def _update_once(self, key: bytes, function: Change, sync: bool) -> bytes | None:
         async with self.transaction(sync=sync) as transaction:
             old = await transaction.get(key)
             new = await _outcome(function(old))
+            if new is old and not sync:
+                return old
             value = None if new is None else as_bytes(new, "value")
             if value is not None:
                 transaction.put(key, value)

@@ -1,7 +1,8 @@
 """Turns of tasks: ``handles/transaction_turns.py``, for functions that run in an event loop.
 
 All calls of one store come from one event loop.  No task holds a thread while it waits for its turn
-or while its function runs.
+or while its function runs.  Where processes share the store, a task whose turn has come in this one
+asks every few milliseconds whether it has among them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from lsmkv.engine.errors import ConflictError
 T = TypeVar("T")
 
 _LOOK_EVERY = 0.1  # seconds
+_ASK_EVERY = 0.005
+
+InThread = Callable[[Callable[[float], bool], float], Awaitable[bool]]
+"""Calls a function in a thread."""
 
 
 class _Call:
@@ -30,7 +35,7 @@ class _Call:
 
     def is_inside(self, turns: Turns) -> bool:
         """Whether this call, or one around it, is under way in the same store."""
-        if self.active and self._turns is turns:
+        if self.active and self._turns.store == turns.store:
             return True
         return self._outer is not None and self._outer.is_inside(turns)
 
@@ -38,7 +43,9 @@ class _Call:
 _current: ContextVar[_Call | None] = ContextVar("lsmkv.aio call", default=None)
 
 
-async def call(turns: Turns, key: bytes | None, attempt: Callable[[], Awaitable[T]]) -> T:
+async def call(
+    turns: Turns, key: bytes | None, attempt: Callable[[], Awaitable[T]], in_thread: InThread
+) -> T:
     """Await ``attempt()`` until it raises no :class:`ConflictError`, and return its result."""
     outer = _current.get()
     own = _Call(turns, outer)
@@ -48,6 +55,11 @@ async def call(turns: Turns, key: bytes | None, attempt: Callable[[], Awaitable[
         while True:
             if attempts.need_turn():
                 await _wait(turns, attempts)
+                if turns.shared is None:
+                    attempts.begin_turn(0.0)
+                else:
+                    while not await in_thread(attempts.begin_turn, 0.0):
+                        await asyncio.sleep(_ASK_EVERY)
             try:
                 return await attempt()
             except ConflictError as conflict:

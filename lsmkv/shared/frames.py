@@ -23,6 +23,9 @@ FAILED    JSON                 an error: nothing was written
 LEAVING   none                 the owner closes its store and has done nothing: ask the next one
 HOLD      JSON                 a lease with a name; answered by RESULT, once it is granted
 RELEASE   none                 the lease of this connection is over; DONE: 1 if it was held
+TURN      fixed64, fixed64     a turn for a group of keys; answered by DONE within so many
+                               milliseconds: for how many the turn lasts, 0 if it has not come
+TURN_OVER none                 that turn is over; not answered
 ========  ===================  ================================================================
 
 The header is checked before anything else is read: a wrong byte there ends the connection.
@@ -58,6 +61,9 @@ hold a part of ``LOCK`` (:mod:`lsmkv.engine.env.lock`)."""
 LEAVING: Final = 14
 HOLD: Final = 15
 RELEASE: Final = 16
+TURN: Final = 17
+TURN_OVER: Final = 18
+NOT_ANSWERED: Final = frozenset((END, TURN_OVER))
 HEADER: Final = struct.Struct("<IBQ")
 NUMBER: Final = struct.Struct("<Q")
 NUMBERS: Final = struct.Struct("<QQ")
@@ -73,6 +79,8 @@ _LARGEST_REQUEST: Final = {
     WAIT: 16,
     HOLD: 4096,
     RELEASE: 0,
+    TURN: 16,
+    TURN_OVER: 0,
     WRITE: LARGEST_FRAME,
     COMMIT: LARGEST_FRAME,
 }

@@ -7,6 +7,7 @@ lets the owner run what only an owner can; and it leaves.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -37,6 +38,7 @@ from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import CALL, json_frame
 from lsmkv.shared.given_options import GivenOptions
 from lsmkv.shared.joining import Entrance, Member, Owning
+from lsmkv.shared.turns import HandleTurns
 from lsmkv.shared.writing import (
     DeniedWriter,
     Fate,
@@ -59,8 +61,11 @@ _CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "leases"}
 class SharedHandle(DB):
     """The part of :class:`~lsmkv.shared.shared_db.SharedDB` that no user calls.
 
-    What opens it sets ``_entrance`` and ``_join_lock`` before anything else.
+    What opens it sets ``_entrance``, ``_join_lock`` and ``_real_path`` before anything else.
     """
+
+    _real_path: str
+    """The directory, under a name that all handles of this process have in common."""
 
     _entrance: Entrance
     """The way into the store, which one thread at a time takes."""
@@ -74,6 +79,9 @@ class SharedHandle(DB):
     """Whether the holder of ``_join_lock`` is joining."""
     _forked = False
     """Whether this is the copy of a handle in a forked child, which has not joined yet."""
+
+    def _new_turns(self) -> Turns:
+        return Turns(self._real_path, HandleTurns(weakref.ref(self)))
 
     # Joining
 
@@ -212,7 +220,7 @@ class SharedHandle(DB):
         self._store = self._reader = self._writer = None
         self._join_lock = new_reentrant_lock()
         self._close_lock = ThreadLock()
-        self._turns = Turns()
+        self._turns = self._new_turns()
         self._joining = self._close_asked = self._entrance.cancelled = False
         self._forked = True
 

@@ -40,6 +40,7 @@ from __future__ import annotations
 import errno
 import math
 
+from lsmkv.engine.db.handles.transaction_turns import SharedQueue
 from lsmkv.engine.db.opening.directory import open_database_directory
 from lsmkv.engine.db.opening.open import OpenStore, Share, open_store
 from lsmkv.engine.db.tree.sharing import Sharing
@@ -73,6 +74,7 @@ from lsmkv.shared.system.local import place_of
 from lsmkv.shared.system.shared_file import SharedFile
 from lsmkv.shared.system.shared_page import SEQUENCE, TOKEN
 from lsmkv.shared.system.system import system_of
+from lsmkv.shared.turns import MemberTurns
 
 _PAUSE = 0.002
 """Seconds between two attempts to join, or to own."""
@@ -90,6 +92,7 @@ class Owning:
         self.publishing = publishing
         self.listener = listener
         self.epoch = publishing.head.epoch
+        self.turns: SharedQueue = listener.turns
 
     def wait_for_commit(self, store: Store) -> None:
         """Let the store show every write that has happened: members have been answered before."""
@@ -110,6 +113,7 @@ class Member:
         self.follower = follower
         self.page = joined.page
         self.epoch = joined.epoch
+        self.turns: SharedQueue = MemberTurns(joined, may_write)
 
 
 class Entrance:

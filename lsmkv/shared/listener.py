@@ -31,6 +31,7 @@ from lsmkv.shared.frames import (
     HELLO,
     HOLD,
     LEAVING,
+    NOT_ANSWERED,
     NUMBER,
     NUMBERS,
     PROTOCOL,
@@ -38,6 +39,8 @@ from lsmkv.shared.frames import (
     RELEASE,
     RESULT,
     REVISION,
+    TURN,
+    TURN_OVER,
     WAIT,
     WRITE,
     CommitRequest,
@@ -54,6 +57,7 @@ from lsmkv.shared.system.shared_page import SEQUENCE, SLOTS
 from lsmkv.shared.system.sockets import NO_SIGNAL
 from lsmkv.shared.system.system import System
 from lsmkv.shared.transactions import OwnerTransactions
+from lsmkv.shared.turns import OwnerTurns
 
 _CHUNK = 1 << 18
 _MOST_EVENTS = 256
@@ -106,6 +110,8 @@ class Listener:
         publishing.wake = self._alarm.ring
         self.leases = OwnerLeases(publishing.file, self._alarm.ring)
         """Leases with names: the owner's threads ask its queue."""
+        self.turns = OwnerTurns(publishing.page, self._alarm.ring)
+        """The queue of ``run`` and ``update``, for the owner's threads as well."""
 
     @property
     def members(self) -> list[int]:
@@ -174,9 +180,11 @@ class Listener:
         for wish in self.leases.answers():
             answer = json_frame(RESULT, wish.request, {"result": wish.result})
             self._send(wish.member, answer)
+        for member, request, left in self.turns.answers():
+            self._send(member, frame(DONE, request, NUMBER.pack(left)))
 
     def _patience(self) -> float:
-        seconds = self.leases.seconds()
+        seconds = min(self.leases.seconds(), self.turns.seconds())
         if self._waiting:
             first = min(until for _, _, _, until in self._waiting)
             seconds = min(seconds, max(0.0, first - time.monotonic()))
@@ -261,7 +269,7 @@ class Listener:
                 if member.missing > 0:
                     break
                 at = begin + size
-                member.asked = kind != END
+                member.asked = kind not in NOT_ANSWERED
                 self._carry_out(member, kind, request, data, begin, at)
         except Exception as error:
             self._fail(member, request, error)
@@ -295,6 +303,7 @@ class Listener:
     def _release(self, member: MemberConnection) -> None:
         self._transactions.end_all(member)
         self.leases.end(member)
+        self.turns.end(member)
         member.socket.close()
 
     def _send(self, member: MemberConnection, content: bytes) -> None:
@@ -343,6 +352,10 @@ class Listener:
         elif kind == RELEASE:
             held = 1 if self.leases.end(member) else 0
             self._send(member, frame(DONE, request, NUMBER.pack(held)))
+        elif kind == TURN:
+            self.turns.ask(member, request, content)
+        elif kind == TURN_OVER:
+            self.turns.end(member)
 
     def _greet(self, member: MemberConnection, request: int, hello: dict[str, Any]) -> None:
         """Answer a process that wants to join."""
@@ -438,6 +451,7 @@ class Listener:
     def _close(self) -> None:
         self._publishing.wake = None
         self.leases.close()
+        self.turns.close()
         self._calls.stop()
         for member in list(self._members.values()):
             if self._calls.runs(member):

@@ -26,7 +26,7 @@ from lsmkv.engine.db.opening.open import MEMORY
 from lsmkv.engine.db.tree.log_holds import LogHold
 from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.env.mounts import shared_file_system_of
-from lsmkv.engine.env.place import absolute
+from lsmkv.engine.env.place import absolute, resolve
 from lsmkv.engine.errors import ClosedError, IOError, StaleViewError, raise_typed
 from lsmkv.engine.options import OptionArguments
 from lsmkv.engine.options.option import seconds
@@ -86,7 +86,9 @@ class SharedDB(SharedHandle):
     message to the owner and back, and so does a transaction at its begin and at its end; a read
     costs a look at a word of shared memory, and reads what the others have written since.  Where
     the owner does not answer in time, :class:`IOError` has ``errno.ETIMEDOUT`` and says whether the
-    owner is stopped.  A transaction
+    owner is stopped.  ``run`` and ``update`` take turns among all processes: for them, the n of
+    :meth:`DB.run` is the number of all their threads, and an owner that goes adds at most n + 1
+    calls.  A transaction
     raises :class:`~lsmkv.ConflictError` if its owner has gone since it began, and any write
     :class:`~lsmkv.OutcomeUnknownError` if it cannot be known what became of it.
 
@@ -169,6 +171,7 @@ class SharedDB(SharedHandle):
         self._owner = owner
         self._patience = _checked_patience(patience)
         self._join_lock = new_reentrant_lock()
+        self._real_path = resolve(where)
         self._notes = Notes()
         handle = weakref.ref(self)  # the listener's thread must not keep it from being collected
         run_method = partial(_run_method_of, handle)

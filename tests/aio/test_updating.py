@@ -93,3 +93,22 @@ async def test_a_function_on_a_part_is_called_again_after_a_conflict() -> None:
         assert (calls, await part.get(b"n")) == (2, b"11")
         assert await part.update(b"n", lambda old: None) is None
         assert not await part.contains(b"n")
+
+
+@pytest.mark.parametrize("prefix", [None, b"p:"])
+async def test_an_object_that_comes_back_unchanged_is_not_written(prefix: bytes | None) -> None:
+    async with aio.open_db(":memory:") as whole:
+        db = whole if prefix is None else whole.prefixed_db(prefix)
+
+        async def same(old: bytes | None) -> bytes | None:
+            return old
+
+        await db.put(b"k", b"value")
+        before = await whole.sequence()
+        assert await db.update(b"k", lambda old: old) == b"value"
+        assert await db.update(b"k", same) == b"value"
+        assert await db.update(b"none", same) is None
+        assert await whole.sequence() == before
+        assert await db.update(b"k", same, sync=True) == b"value"
+        assert await whole.sequence() == before + 1
+        assert (await whole.stats()).log_syncs == 1

@@ -426,9 +426,9 @@ class DB(Maintenance, Scannable):
         raises anything else, the transaction is rolled back.
 
         No caller starves.  After 5 conflicts, with short pauses, a caller gets a turn among the
-        callers of ``run`` and ``update``; a turn lasts at most a second.  With n threads,
-        ``function`` is called at most n + 5 times, unless other writes cause conflicts or it takes
-        longer than its turn.  After 1,000 conflicts the last one is raised.  A call inside
+        callers of ``run`` and ``update``; a turn lasts at most three seconds.  With n threads,
+        ``function`` is called at most n + 5 times, unless other writes cause conflicts or a call
+        takes more than a second.  After 1,000 conflicts the last one is raised.  A call inside
         ``function`` takes no turn.  No lock is held while ``function`` runs.
 
         ``isolation`` is that of :meth:`transaction`.  Cost: one transaction for each call of

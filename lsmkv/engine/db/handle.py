@@ -75,7 +75,7 @@ class Handle:
         self._pid = os.getpid()
         self._close_lock = ThreadLock()
         self._close_asked = False  # by a nested call
-        self._turns = Turns()
+        self._turns = self._new_turns()
         self._leases = NamedLeases()
         self._holders = Holders()
         self._arguments = options
@@ -103,6 +103,10 @@ class Handle:
         Later its files may be out of reach: a program changes its root or its user, or its release
         is replaced.
         """
+
+    def _new_turns(self) -> Turns:
+        """The queue of ``run`` and ``update``."""
+        return Turns()
 
     # Closing
 

@@ -12,6 +12,7 @@ word           what it is
 2              a random number, by which a page is known again
 3              the sequence of the last write that has happened; ``SUPERSEDED`` after the epoch
 4              how many versions the MANIFEST has had, counted through all epochs
+5              whose turns there are (``shared/turns.py``); 0 of an owner that grants none
 8 + 3 s        of slot ``s``: the number of the request that is, or was, committed last
 9 + 3 s        the sequence of its first operation
 10 + 3 s       how many operations it has
@@ -44,6 +45,7 @@ EPOCH: Final = 1
 TOKEN: Final = 2
 SEQUENCE: Final = 3
 VERSIONS: Final = 4
+TURNS: Final = 5
 SUPERSEDED: Final = (1 << 63) - 1
 """A sequence that no store assigns: the epoch of the page is over."""
 SLOTS: Final = 2048
